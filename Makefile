@@ -1,5 +1,5 @@
 # The commands of everyday work; each is one line that you can also type.
-.PHONY: help setup test test-all lint format attack kill
+.PHONY: help setup test test-all lint format docs pages attack kill
 
 help:       ## this list
 	@sed -n "s|^\([a-z-]*\):.*## |\1: |p" Makefile
@@ -14,6 +14,10 @@ lint:       ## style, format and types
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
 format:     ## rewrite files in the common format
 	.venv/bin/ruff check --fix . ; .venv/bin/ruff format .
+docs:       ## the site of the documents, into site/
+	bash tools/docs.sh
+pages:      ## renew the pages that come from the code
+	for page in document_keys command_line_page mathematics_appendix; do .venv/bin/python -m tests.repository.$$page; done
 attack:     ## mutants of every format and folder
 	.venv/bin/python -m tests.attack
 kill:       ## kill training and other work at random moments, and resume

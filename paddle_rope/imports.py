@@ -13,19 +13,10 @@ _LOG_LEVEL = "GLOG_minloglevel"  # of Paddle's log of static graphs; read once, 
 
 
 def lazy_names(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package.
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package, for a dict from each of its modules to the names that
+    are loaded from it, between spaces.
 
-    ``dir()``, and with it completion, shows what is public: these names, loaded or not, and those that begin with two
-    underscores.
-
-    Args:
-        package: its ``__name__``.
-        names: from each of its modules to the names that are loaded from it, between spaces.
-
-    Example:
-        >>> _, _, public = lazy_names("paddle_rope", {"positions": "alibi_slopes alibi_bias"})
-        >>> public
-        ['alibi_bias', 'alibi_slopes']
+    ``dir()``, and with it completion, shows these names, loaded or not, and those that begin with two underscores.
     """
     module_of = {name: f"{package}.{module}" for module, public in names.items() for name in public.split()}
 

@@ -11,8 +11,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_rope.native.dispatch import native_form
-from paddle_rope.native.linear import native_linear
-from paddle_rope.native.residual_norm import native_dropout, native_residual_norm
+from paddle_rope.native.layers import native_dropout, native_linear, native_residual_norm
 from paddle_rope.precision import at_least_float32
 
 ACTIVATION_FUNCTIONS = {
@@ -48,13 +47,6 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | Non
         weight: ``[in_features, out_features]``.
         bias: ``[out_features]``; None for 0.
         activation: a name of :data:`ACTIVATION_FUNCTIONS`; None for none.
-
-    Returns:
-        ``[..., out_features]``.
-
-    Example:
-        >>> tuple(linear(paddle.ones([2, 3]), paddle.eye(3), None, "relu").shape)
-        (2, 3)
     """
     if bias is None or not computes_on_cpu():
         y = F.linear(x, weight, bias)
@@ -68,13 +60,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | Non
 class Linear(nn.Linear):
     """:func:`linear` with the weights of ``paddle.nn.Linear``.
 
-    Args:
-        in_features, out_features, bias_attr: as of ``paddle.nn.Linear``.
-        activation: a name of :data:`ACTIVATION_FUNCTIONS`; None for none.
-
-    Example:
-        >>> tuple(Linear(3, 5, activation="gelu")(paddle.ones([2, 3])).shape)
-        (2, 5)
+    >>> tuple(Linear(3, 5, activation="gelu")(paddle.ones([2, 3])).shape)
+    (2, 5)
     """
 
     def __init__(
@@ -94,10 +81,6 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
     On CPU the mask comes from numpy's global generator (seed it with ``numpy.random.seed``) and p is rounded to a
     multiple of 1/65536. The native form draws a seed for the whole mask there and rounds to 2^-32.
-
-    Example:
-        >>> sorted(set(dropout(paddle.ones([1000]), 0.5).tolist()))
-        [0.0, 2.0]
     """
     if p == 0:
         return x
@@ -111,17 +94,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
 
 class Dropout(nn.Dropout):
-    """:func:`dropout` in training, nothing in evaluation.
-
-    Args:
-        p: probability with which a value is dropped.
-
-    Example:
-        >>> layer = Dropout(0.5)
-        >>> _ = layer.eval()
-        >>> layer(paddle.ones([2])).tolist(), layer.rate
-        ([1.0, 1.0], 0.0)
-    """
+    """:func:`dropout` with probability ``p`` in training, nothing in evaluation."""
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
@@ -141,14 +114,6 @@ class LayerNorm(nn.LayerNorm):
 
     Without native operators on CPU, pass a trainable weight to ``paddle.grad`` together with x (or call ``backward``):
     for x alone Paddle's kernel omits the weight from its gradient. Frozen weights are handled here.
-
-    Args:
-        size: of the last axis.
-        epsilon: added to the variance.
-
-    Example:
-        >>> LayerNorm(2)(paddle.to_tensor([[1.0, 3.0]])).tolist()
-        [[-1.0, 1.0]]
     """
 
     def __init__(self, size: int, epsilon: float = 1e-12) -> None:
@@ -165,12 +130,8 @@ class RMSNorm(nn.Layer):
 
     The mean is taken in float32 at least.
 
-    Args:
-        epsilon: added to the mean square.
-
-    Example:
-        >>> RMSNorm()(paddle.to_tensor([[3.0, -3.0]])).tolist()
-        [[1.0, -1.0]]
+    >>> RMSNorm()(paddle.to_tensor([[3.0, -3.0]])).tolist()
+    [[1.0, -1.0]]
     """
 
     weight = bias = None
@@ -185,13 +146,7 @@ class RMSNorm(nn.Layer):
 
 
 def residual_norm(norm: LayerNorm | RMSNorm, residual: Tensor, x: Tensor, dropout: Dropout) -> Tensor:
-    """norm(residual + dropout(x)), of tensors of one shape.
-
-    Example:
-        >>> x = paddle.to_tensor([[1.0, 2.0]])
-        >>> tuple(residual_norm(RMSNorm(), x, 2 * x, Dropout(0.0)).shape)
-        (1, 2)
-    """
+    """norm(residual + dropout(x)), of tensors of one shape."""
     return _residual_norm(residual, x, norm.weight, norm.bias, norm.epsilon, dropout.rate)
 
 
@@ -210,12 +165,7 @@ def _residual_norm(residual, x, weight, bias, epsilon, p=0.0):
 
 
 def padded(x: Tensor, axis: int, before: int | Tensor = 0, after: int | Tensor = 0) -> Tensor:
-    """``x`` with so many zeros before and behind it along an axis; counts are tensors where graphs do not know them.
-
-    Example:
-        >>> padded(paddle.ones([2]), axis=0, before=1).tolist()
-        [0.0, 1.0, 1.0]
-    """
+    """``x`` with so many zeros before and behind it along an axis; counts are tensors where graphs do not know them."""
 
     def zeros(count):
         if isinstance(count, int) and count == 0:

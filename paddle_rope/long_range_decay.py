@@ -1,10 +1,8 @@
 r"""Long-range decay of RoPE: what the frequencies theta_i do to dot products as the relative distance grows.
 
 Sources: Su, https://kexue.fm/archives/8265, the section on long-range decay; Su et al. 2021, arXiv 2104.09864, section
-3.4.3, eq. (35)-(37).
-
-numpy only, float64. Every function takes the frequencies as an array, so that RoPE's can be compared with others
-(all 0, all 1, ...).
+3.4.3, eq. (35)-(37). numpy only, float64. Every function takes the frequencies theta ``[d / 2]``, so that RoPE's can be
+compared with others, and raises ValueError for what is no vector.
 """
 
 import numpy as np
@@ -13,21 +11,13 @@ from paddle_rope.rotary_frequencies import rotary_frequencies as frequencies  # 
 
 
 def mean_partial_sums(theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
-    r"""mean_{j = 1..d/2} |S_j(x)| with S_j(x) = sum_{i < j} exp(i x theta_i), x the relative distance m - n.
+    r"""mean_{j = 1..d/2} |S_j(x)| with S_j(x) = sum_{i < j} exp(i x theta_i), for each of the relative distances x = m
+    - n.
 
-    8265, the figure of the section; 2104.09864, eq. (37) and figure 2. At x = 0 this is (d/2 + 1) / 2, the largest
-    value there is.
+    8265, the figure of the section; 2104.09864, eq. (37) and figure 2. At x = 0 it is largest, (d/2 + 1) / 2.
 
-    Args:
-        theta: ``[d / 2]``.
-        distances: ``[count]``, any real numbers.
-
-    Returns:
-        ``[count]``.
-
-    Example:
-        >>> mean_partial_sums(frequencies(64), [0])  # (d/2 + 1) / 2
-        array([16.5])
+    >>> mean_partial_sums(frequencies(64), [0])
+    array([16.5])
     """
     theta, distances = _vector(theta, "theta"), _vector(distances, "distances")
     partial, total = np.zeros(distances.size, np.complex128), np.zeros(distances.size)
@@ -38,36 +28,19 @@ def mean_partial_sums(theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
 
 
 def ones_scores(theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
-    r"""g(x) = 2 sum_i cos(x theta_i): <R_m q, R_n k> with q = k = (1, ..., 1), x = n - m.
+    r"""g(x) = 2 sum_i cos(x theta_i): <R_m q, R_n k> with q = k = (1, ..., 1), for each of the distances x = n - m.
 
-    Args and returns:
-        As :func:`mean_partial_sums`.
-
-    Example:
-        >>> ones_scores(frequencies(64), [0])  # d
-        array([64.])
+    >>> ones_scores(frequencies(64), [0])
+    array([64.])
     """
     theta, distances = _vector(theta, "theta"), _vector(distances, "distances")
     return 2 * sum(np.cos(distances * angle) for angle in theta)
 
 
 def pair_products(q: np.ndarray, k: np.ndarray) -> np.ndarray:
-    r"""h_i = q_i conj(k_i), features read in pairs as complex numbers.
+    r"""h_i = q_i conj(k_i), the features ``[d]`` of q and k read in pairs as complex numbers.
 
     <R_m q, R_n k> = Re sum_i h_i exp(i (m - n) theta_i): 2104.09864, eq. (35).
-
-    Args:
-        q, k: ``[d]``, d even.
-
-    Returns:
-        complex ``[d / 2]``.
-
-    Raises:
-        ValueError: the shapes do not fit.
-
-    Example:
-        >>> pair_products([1, 0], [0, 1])
-        array([0.-1.j])
     """
     q, k = _vector(q, "q"), _vector(k, "k")
     if q.size != k.size or q.size % 2:
@@ -81,14 +54,6 @@ def abel_bound(q: np.ndarray, k: np.ndarray, theta: np.ndarray, distances: np.nd
     8265 and 2104.09864, eq. (35)-(37). With h_{d/2} = 0 and S_0 = 0, summation by parts (Abel) gives
     sum_i h_i (S_{i+1} - S_i) = -sum_i S_{i+1} (h_{i+1} - h_i), and the triangle inequality the rest. The vectors are
     in the first factor only, the distance in the second only: d/2 times :func:`mean_partial_sums`.
-
-    Args, returns and raises:
-        As :func:`pair_products` and :func:`mean_partial_sums`.
-
-    Example:
-        >>> q = np.ones(64)
-        >>> bool(abel_bound(q, q, frequencies(64), [100]) >= abs(ones_scores(frequencies(64), [100])))
-        True
     """
     theta = _vector(theta, "theta")
     products = pair_products(q, k)
@@ -105,45 +70,60 @@ def quarter_period(theta: np.ndarray) -> float:
     over s = 2i/d, g(x) = d int_0^1 cos(x base^-s) ds, and x dg/dx = (d / ln base) (cos x - cos(x / base)): the cosine
     of the fastest pair averages out, so g falls as long as that of the slowest pair is positive.
 
-    Args:
-        theta: ``[d / 2]``.
-
-    Returns:
-        float; infinite if a pair does not turn at all.
-
-    Example:
-        >>> round(quarter_period(frequencies(64)))
-        11779
+    >>> round(quarter_period(frequencies(64)))
+    11779
     """
     slowest = np.abs(_vector(theta, "theta")).min()
     return float(np.pi / (2 * slowest)) if slowest else np.inf
 
 
 def falls_until(values: np.ndarray) -> int:
-    """The last index to which every value is less than the one before: 0 if already the second is not.
-
-    ``values`` ``[count]``, e.g. g at the distances 0, 1, 2, ... -> 0 .. count - 1.
-
-    Example:
-        >>> falls_until([3, 2, 1, 2])
-        2
-    """
+    """The last index to which every value is less than the one before: 0 if already the second is not."""
     rises = np.flatnonzero(np.diff(_vector(values, "values")) >= 0)
     return int(rises[0]) if rises.size else len(values) - 1
 
 
 def octave_averages(values: np.ndarray) -> np.ndarray:
-    """Averages over the octaves 1, 2-3, 4-7, ..., 2^k .. 2^(k+1) - 1: the trend without the ripple of the fast pairs.
-
-    ``values`` ``[count]``, at the distances 0, 1, ..., count - 1 -> ``[octaves]``: of the octaves that are whole; the
-    value at distance 0 is in none.
-
-    Example:
-        >>> octave_averages([9, 1, 2, 4])
-        array([1., 3.])
+    """Averages of the values at distances 0, 1, 2, ... over the whole octaves 1, 2-3, 4-7, ...: the trend without the
+    ripple of the fast pairs.
     """
     values = _vector(values, "values")
     return np.array([values[1 << k : 2 << k].mean() for k in range(values.size.bit_length() - 1)])
+
+
+def smallest_base(head_dim: int, length: int) -> float:
+    r"""The smallest base with sum_i cos(x theta_i) >= 0 at every distance x < length (arXiv 2405.14591, section 4).
+
+    While the sum is not negative, a random key that resembles the query scores higher on average than one that does
+    not. The sum is no monotone function of the base: above the first base that fits, others may fit less well. Bases
+    are tried upward in steps of 1 %, and the first that fits is refined by bisection.
+
+    Args:
+        head_dim: number of features that turn, even, at least 4: one pair alone has a negative cosine.
+        length: of the texts, in positions, at least 2.
+
+    Raises:
+        ValueError: ``head_dim`` or ``length`` is not as above.
+
+    Example:
+        >>> round(smallest_base(64, 512))
+        5267
+    """
+    if head_dim < 4 or head_dim % 2 or length < 2:
+        raise ValueError(f"head_dim must be even and at least 4, length at least 2, got {head_dim} and {length}")
+    distances = np.arange(length)
+
+    def fits(base: float) -> bool:
+        return bool(ones_scores(frequencies(head_dim, base), distances).min() >= 0)
+
+    base = 1.0
+    while not fits(base):
+        base *= 1.01
+    below = base / 1.01
+    while base - below > 1e-6 * base:
+        middle = (below + base) / 2
+        below, base = (below, middle) if fits(middle) else (middle, base)
+    return base
 
 
 def _vector(x, name):

@@ -60,12 +60,7 @@ def import_paddle() -> None:
 
 
 def physical_cores() -> int:
-    """Number of physical cores this process may use; logical ones where the system does not say.
-
-    Example:
-        >>> physical_cores() >= 1
-        True
-    """
+    """Number of physical cores this process may use; logical ones where the system does not say."""
     logical = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cores = {(one["physical id"], one["core id"]) for one in processors() if {"physical id", "core id"} <= one.keys()}
     return min(logical, len(cores)) if cores else logical

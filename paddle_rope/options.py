@@ -1,14 +1,17 @@
-"""Options with their meaning and range: names that can be chosen, kinds of values, and fields of configurations.
+"""Options of configurations: their meaning, the range of their values, and the JSON files that hold them. No paddle.
 
-Values are checked before anything is computed with them, because files can hold anything. Without paddle.
+Values are checked before anything is computed with them, because files can hold anything.
 """
 
 import dataclasses
+import json
+import os
 import reprlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 ATTENTION_KINDS = ("softmax", "linear", "window")
@@ -33,10 +36,9 @@ shown = _short.repr  # of any value, so that it fits into a line
 class Kind:
     """A range of values: ``description`` continues "must be", ``fits`` says whether a value is in the range.
 
-    Example:
-        >>> Kind("an even number", lambda value: value % 2 == 0).check("rotary_dim", 7)
-        Traceback (most recent call last):
-        ValueError: rotary_dim must be an even number, got 7
+    >>> Kind("an even number", lambda value: value % 2 == 0).check("rotary_dim", 7)
+    Traceback (most recent call last):
+    ValueError: rotary_dim must be an even number, got 7
     """
 
     # no dataclass, which paddle.jit.to_static cannot trace
@@ -50,20 +52,12 @@ class Kind:
 
 
 def optional(kind: Kind) -> Kind:
-    """A value of a kind, or None.
-
-    >>> optional(TRUTH).description
-    'true or false or None'
-    """
+    """A value of a kind, or None."""
     return Kind(f"{kind.description} or None", lambda value: value is None or kind.fits(value))
 
 
 def integer(least: int, most: int) -> Kind:
-    """An integer within bounds, no boolean.
-
-    >>> integer(1, 1000).description
-    'an integer of 1 to 1,000'
-    """
+    """An integer within bounds, no boolean."""
 
     def fits(value):
         return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most
@@ -77,20 +71,12 @@ def _is_number(value: Any) -> bool:
 
 
 def number(least: float, most: float) -> Kind:
-    """A finite number within bounds, no boolean.
-
-    >>> number(0, 1).fits(float("nan"))
-    False
-    """
+    """A finite number within bounds, no boolean."""
     return Kind(f"a number of {least:g} to {most:g}", lambda value: _is_number(value) and least <= value <= most)
 
 
 def list_of(kind: Kind, most: int) -> Kind:
-    """A list of at most ``most`` values of a kind.
-
-    >>> list_of(NUMBER, 2).fits([0.5, 1])
-    True
-    """
+    """A list of at most ``most`` values of a kind."""
 
     def fits(value):
         return isinstance(value, (list, tuple)) and len(value) <= most and all(map(kind.fits, value))
@@ -99,12 +85,7 @@ def list_of(kind: Kind, most: int) -> Kind:
 
 
 def choice(*known: Any) -> Kind:
-    """One of some names or numbers.
-
-    >>> choice("unrotated", "none").check("normalizer", "sum")
-    Traceback (most recent call last):
-    ValueError: normalizer must be one of unrotated, none, got 'sum'
-    """
+    """One of some names or numbers."""
 
     def fits(value):
         return isinstance(value, str | int) and not isinstance(value, bool) and value in known
@@ -113,11 +94,7 @@ def choice(*known: Any) -> Kind:
 
 
 def either(first: Kind, second: Kind) -> Kind:
-    """A value of one of two kinds.
-
-    >>> either(choice("softmax"), list_of(choice("softmax"), 12)).fits(["softmax"])
-    True
-    """
+    """A value of one of two kinds."""
     return Kind(f"{first.description}, or {second.description}", lambda value: first.fits(value) or second.fits(value))
 
 
@@ -134,10 +111,8 @@ PART = Kind("greater than 0 and at most 1", lambda value: _is_number(value) and 
 
 
 def option(default: Any, help: str, kind: Kind) -> Any:
-    """A field of :class:`Options`: its default, its meaning as help and documents show it, and its range.
-
-    A default that is a list or dict is copied for each instance.
-    """
+    """A field of :class:`Options`: its default (copied for each instance), its meaning for help and documents, and its
+    range."""
     metadata = {"help": help, "kind": kind}
     if isinstance(default, (list, dict)):
         return field(default_factory=lambda: type(default)(default), metadata=metadata)
@@ -148,13 +123,12 @@ def option(default: Any, help: str, kind: Kind) -> Any:
 class Options:
     """Base of dataclasses whose fields are made by :func:`option`; checks the range of each.
 
-    Example:
-        >>> @dataclass
-        ... class Sizes(Options):
-        ...     layers: int = option(12, "number of layers", integer(1, 1000))
-        >>> Sizes(layers=0)
-        Traceback (most recent call last):
-        ValueError: layers must be an integer of 1 to 1,000, got 0
+    >>> @dataclass
+    ... class Sizes(Options):
+    ...     layers: int = option(12, "number of layers", integer(1, 1000))
+    >>> Sizes(layers=0)
+    Traceback (most recent call last):
+    ValueError: layers must be an integer of 1 to 1,000, got 0
     """
 
     def __post_init__(self) -> None:
@@ -174,3 +148,28 @@ class Options:
     def help(cls, name: str) -> str:
         """The meaning of an option."""
         return cls.__dataclass_fields__[name].metadata["help"]
+
+
+def read_json_object(path: str | os.PathLike) -> dict[str, Any]:
+    """The object in a JSON file.
+
+    Raises:
+        ValueError: the file cannot be read or holds no JSON object; the message names it.
+    """
+    try:
+        value = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+    except RecursionError:
+        raise ValueError(f"{path}: is nested too deep; copy or download it again") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: is not JSON ({error}); copy or download it again") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: is not a JSON object; copy or download it again")
+    return value
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write an object to a JSON file, its keys sorted; the folder is made if it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The position embeddings that RoPE is compared with: sinusoidal, learned, and ALiBi; and positions with gaps."""
+"""The position embeddings that RoPE is compared with: sinusoidal, learned, and ALiBi."""
 
 from collections.abc import Sequence
 
@@ -12,17 +12,11 @@ from paddle_rope.rotary_frequencies import rotary_frequencies
 def sinusoidal_embedding(positions: Tensor, size: int, base: float = 10000.0) -> Tensor:
     """p_{m, 2i} = sin(m theta_i), p_{m, 2i+1} = cos(m theta_i), theta_i = base^(-2i/size) (arXiv 1706.03762, 3.5).
 
-    Args:
-        positions: m, integer or real, any shape.
-        size: of the embedding, even.
-        base: of the frequencies.
+    ``positions`` m, integer or real, any shape -> float32 ``[*positions.shape, size]``, size even. Phases are computed
+    in float64.
 
-    Returns:
-        float32 ``[*positions.shape, size]``; phases are computed in float64.
-
-    Example:
-        >>> tuple(sinusoidal_embedding(paddle.arange(3), size=4).shape)
-        (3, 4)
+    >>> tuple(sinusoidal_embedding(paddle.arange(3), size=4).shape)
+    (3, 4)
     """
     phases = positions.astype("float64").unsqueeze(-1) * float64_tensor(rotary_frequencies(size, base))
     pairs = paddle.stack([paddle.sin(phases), paddle.cos(phases)], axis=-1)
@@ -30,16 +24,11 @@ def sinusoidal_embedding(positions: Tensor, size: int, base: float = 10000.0) ->
 
 
 class LearnedPositionEmbedding(nn.Embedding):
-    """A trained vector for each position below ``max_positions``, as in BERT (arXiv 1810.04805).
+    """A trained vector of ``size`` for each position below ``max_positions``, as in BERT (arXiv 1810.04805).
 
-    Args:
-        max_positions: number of positions.
-        size: of the embedding.
-
-    Example:
-        >>> embedding = LearnedPositionEmbedding(max_positions=512, size=8)
-        >>> tuple(embedding(paddle.arange(10)).shape)
-        (10, 8)
+    >>> embedding = LearnedPositionEmbedding(max_positions=512, size=8)
+    >>> tuple(embedding(paddle.arange(10)).shape)
+    (10, 8)
     """
 
     def __init__(self, max_positions: int, size: int) -> None:
@@ -68,12 +57,8 @@ def alibi_slopes(num_heads: int) -> list[float]:
     For another n: those of the largest power of two below it, then every other one of those of the next power of two,
     as the authors' program does.
 
-    Returns:
-        list of ``num_heads`` floats in (0, 1).
-
-    Example:
-        >>> alibi_slopes(4)
-        [0.25, 0.0625, 0.015625, 0.00390625]
+    >>> alibi_slopes(4)
+    [0.25, 0.0625, 0.015625, 0.00390625]
     """
     below = 1 << (num_heads.bit_length() - 1)
     slopes = [2.0 ** (-8 * (head + 1) / below) for head in range(below)]
@@ -87,8 +72,7 @@ def alibi_bias(slopes: Sequence[float], query_positions: Tensor, key_positions: 
 
     Args:
         slopes: as from :func:`alibi_slopes`.
-        query_positions: ``[batch, queries]``.
-        key_positions: ``[batch, seq]``.
+        query_positions, key_positions: ``[batch, queries]`` and ``[batch, seq]``.
 
     Returns:
         float32 ``[batch, heads, queries, seq]``.

@@ -11,36 +11,20 @@ _GUARDS_GRAPHS = not paddle.__version__.startswith("2.")
 
 
 def without_amp() -> contextlib.AbstractContextManager:
-    """A context in which AMP casts nothing.
-
-    Example:
-        >>> with paddle.amp.auto_cast(), without_amp():
-        ...     paddle.matmul(paddle.ones([2, 2]), paddle.ones([2, 2])).dtype == paddle.float32
-        True
-    """
+    """A context in which AMP casts nothing."""
     if _GUARDS_GRAPHS or paddle.in_dynamic_mode():
         return paddle.amp.auto_cast(enable=False)
     return contextlib.nullcontext()
 
 
 def at_least_float32(*tensors: Tensor) -> list[Tensor]:
-    """float16 and bfloat16 become float32.
-
-    Example:
-        >>> half, single = at_least_float32(paddle.ones([2], "float16"), paddle.ones([2]))
-        >>> half.dtype == paddle.float32
-        True
-    """
+    """float16 and bfloat16 become float32."""
     return [x.astype("float32") if x.dtype in (paddle.float16, paddle.bfloat16) else x for x in tensors]
 
 
 def float64_tensor(array: np.ndarray) -> Tensor:
-    """A constant float64 array as a tensor, in static graphs of paddle 2.6.2 too, which round constants to float32:
-    the sum of two of them holds 48 bits.
-
-    Example:
-        >>> float64_tensor(np.array([0.1])).item()
-        0.1
+    """A constant float64 array as a tensor, in static graphs of paddle 2.6.2 too, which round constants to float32: the
+    sum of two of them holds 48 bits.
     """
     if paddle.in_dynamic_mode():
         return paddle.to_tensor(array)

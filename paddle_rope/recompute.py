@@ -12,20 +12,8 @@ def recompute_layer(layer: nn.Layer, *inputs: Any) -> Tensor:
     """``layer(*inputs)`` by Paddle's ``recompute``, with the same dropout in both passes.
 
     Paddle sets its own random numbers back; on CPU our :class:`~paddle_rope.layers.Dropout` draws from numpy, whose
-    generator is set back here.
-
-    Args:
-        layer: a layer; called once now and once in backward.
-        inputs: its arguments, the first one a tensor, others also tuples of tensors; gradients reach the tensors that
-            need one.
-
-    Returns:
-        What the layer returns, a tensor.
-
-    Example:
-        >>> import paddle
-        >>> tuple(recompute_layer(nn.Linear(4, 2), paddle.ones([3, 4])).shape)
-        (3, 2)
+    generator is set back here. ``inputs`` are a tensor, then anything, also tuples of tensors; gradients reach the
+    tensors that need one.
     """
     before = np.random.get_state()
     flat = paddle.utils.flatten(inputs)  # Paddle finds the tensors that need gradients among arguments only

@@ -1,7 +1,7 @@
 """Slow, plain references: each function reads like its equation, with a loop for every index that is free or summed.
 
 For tests: made of elementary operations so that gradients follow, and meant for float64. Nothing is stabilized,
-batched or reordered here, so keep the inputs small in size and in value.
+batched or reordered here, so keep the inputs small in size and in value. Tensors are ``[batch, seq, heads, size]``.
 """
 
 import itertools
@@ -19,16 +19,8 @@ Mask = Sequence[Sequence[Any]] | None  # ``[batch][seq]`` truth values or number
 def rotate(x: Tensor, positions: Sequence[float], base: float = 10000.0) -> Tensor:
     r"""RoPE, pair by pair: kexue.fm 8265, eq. (11); arXiv 2104.09864, eq. (14)-(15).
 
-    (y_{2i}, y_{2i+1}) = [[cos a, -sin a], [sin a, cos a]] (x_{2i}, x_{2i+1}) with a = m * base^(-2i/head_dim), for the
-    vector x at position m.
-
-    Args:
-        x: ``[batch, seq, ..., head_dim]``.
-        positions: seq numbers, the position of each vector.
-        base: of the frequencies.
-
-    Returns:
-        ``[batch, seq, ..., head_dim]``.
+    (y_{2i}, y_{2i+1}) = [[cos a, -sin a], [sin a, cos a]] (x_{2i}, x_{2i+1}) with a = m * base^(-2i/head_dim), for each
+    vector x, ``[batch, seq, ..., head_dim]``, at its position m.
     """
     seq, head_dim = x.shape[1], x.shape[-1]
     vectors = []
@@ -60,8 +52,7 @@ def softmax_attention(
     and o in ``placement``, o_i = R_i^-1 sum_j exp(s_ij) R_j v_j / sum_j exp(s_ij) (kexue.fm 10862).
 
     Args:
-        q, k: ``[batch, seq, heads, head_dim]``.
-        v: ``[batch, seq, heads, value_dim]``.
+        q, k, v: ``[batch, seq, heads, head_dim]`` or, of v, ``value_dim``.
         positions: seq numbers for R; None for no rotation.
         key_mask: ``[batch][seq]`` truth values, False at padding; None for no padding.
         segment_ids: ``[batch][seq]`` numbers: i sees the j with the same number; None for one segment.
@@ -69,9 +60,6 @@ def softmax_attention(
         placement: the letters of what R turns.
         slopes: a number for each head (ALiBi, arXiv 2108.12409); None for 0.
         window: i sees the j with \|i - j\| <= window only; None for all.
-
-    Returns:
-        ``[batch, seq, heads, value_dim]``.
     """
     head_dim = q.shape[-1]
     q, k, v = _rotate_some(q, k, v, positions, placement)
@@ -109,14 +97,7 @@ def linear_attention(
     arXiv 2104.09864, eq. (19): R is in the numerator only (``normalizer="unrotated"``) or in both ("rotated"); "none":
     o_i is the numerator over its root mean square. All sums over j are taken anew for each i. Where R is in the
     numerator only, the denominator is at least 0.01 of what it is for features that are replaced by their mean.
-
-    Args:
-        phi_q, phi_k: functions of ``[batch, seq, heads, head_dim]`` that give the features.
-        decay: gamma, a number or tensor for each head; None for g_ij = 1.
-        q, k, v, positions, key_mask, segment_ids, causal, placement: as :func:`softmax_attention`.
-
-    Returns:
-        ``[batch, seq, heads, value_dim]``.
+    ``decay`` is gamma for each head; the other arguments are those of :func:`softmax_attention`.
     """
     plain_q, plain_k = phi_q(q), phi_k(k)
     rotated_q, rotated_k, v = _rotate_some(plain_q, plain_k, v, positions, placement)
@@ -143,11 +124,7 @@ def linear_attention(
 def cosine_attention(
     q: Tensor, k: Tensor, v: Tensor, positions: Positions = None, key_mask: Mask = None, causal: bool = False
 ) -> Tensor:
-    r"""o_i = sum_j w_ij v_j / sum_j w_ij, w_ij = 1 + (R_i q_i) . (R_j k_j) / (|q_i| |k_j|): kexue.fm 7546, eq. (7).
-
-    Args and returns:
-        As :func:`softmax_attention`.
-    """
+    r"""o_i = sum_j w_ij v_j / sum_j w_ij, w_ij = 1 + (R_i q_i) . (R_j k_j) / (|q_i| |k_j|): kexue.fm 7546, eq. (7)."""
     turned_q, turned_k, v = _rotate_some(q, k, v, positions, "qk")
 
     def weight(row, head, i, j):
@@ -208,15 +185,8 @@ def depthwise_convolution(
 ) -> Tensor:
     r"""y_i = sum_{|t| <= radius} w_t * x_{i + t} over the i + t that are real tokens of the segment of i.
 
-    MILA (arXiv 2405.16605), there in two dimensions.
-
-    Args:
-        x: ``[batch, seq, hidden]``.
-        weight: ``[2 radius + 1, hidden]``, row t + radius is w_t; if causal ``[size, hidden]``, the last row is w_0.
-        key_mask, segment_ids, causal: as :func:`softmax_attention`.
-
-    Returns:
-        ``[batch, seq, hidden]``.
+    MILA (arXiv 2405.16605), there in two dimensions. x is ``[batch, seq, hidden]``, the weight ``[2 radius + 1,
+    hidden]``, of which row t + radius is w_t; if causal ``[size, hidden]``, the last row is w_0.
     """
     batch, seq, _ = x.shape
     size = weight.shape[0]
@@ -237,16 +207,8 @@ def global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_
     r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), q_{t,i} = W_{q,t} h_i + b_{q,t}, k alike.
 
     kexue.fm 8373, eq. (1)-(2), with the factor 1 / sqrt(head_size) of its author's bert4keras. The columns of the
-    layer's weight are q_1 k_1 q_2 k_2 ..., each of head_size.
-
-    Args:
-        layer: a :class:`~paddle_rope.GlobalPointer`; its weights and sizes are read, its methods are not called.
-        hidden: ``[batch, seq, hidden]``.
-        token_mask: ``[batch][seq]`` truth values; None if spans may start and end everywhere.
-        no_span: score where j < i or where i or j is masked.
-
-    Returns:
-        ``[batch, types, seq, seq]``.
+    layer's weight are q_1 k_1 q_2 k_2 ..., each of head_size. Of the layer, a :class:`~paddle_rope.GlobalPointer`,
+    weights and sizes are read. ``[batch, types, seq, seq]``, ``no_span`` where j < i or where i or j is masked.
     """
     projections = [_project(layer, hidden, number, layer.rotary) for number in range(2 * layer.num_types)]
     queries, keys = projections[0::2], projections[1::2]
@@ -263,9 +225,6 @@ def efficient_global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask =
     kexue.fm 8877, eq. (3), with sqrt(head_size) and 2 as in its author's bert4keras: one q and k for all types; the
     type follows from q and k themselves, before rotation. The columns of ``type_scores.weight`` are
     w_1 .. w_T u_1 .. u_T, of its bias a_1 .. a_T b_1 .. b_T.
-
-    Args and returns:
-        As :func:`global_pointer`, for a :class:`~paddle_rope.EfficientGlobalPointer`.
     """
     types, type_weight, type_bias = layer.num_types, layer.type_scores.weight, layer.type_scores.bias
     plain = paddle.concat([_project(layer, hidden, number) for number in (0, 1)], axis=-1)  # [..., seq, :]: [q_i; k_i]
@@ -281,16 +240,7 @@ def efficient_global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask =
 
 
 def band_of_spans(logits: Tensor, max_span_length: int, no_span: float = -1e4) -> Tensor:
-    """b_t(i, d) = s_t(i, i + d), d = 0 .. max_span_length - 1.
-
-    Args:
-        logits: ``[batch, types, seq, seq]`` as from :func:`global_pointer`.
-        max_span_length: columns of the band.
-        no_span: score where i + d is past the end.
-
-    Returns:
-        ``[batch, types, seq, max_span_length]``.
-    """
+    """b_t(i, d) = s_t(i, i + d), d = 0 .. max_span_length - 1, ``no_span`` where i + d is past the end."""
     seq = logits.shape[-1]
     outside = paddle.full(logits.shape[:2], no_span, dtype=logits.dtype)
     spans = [logits[:, :, i, i + d] if i + d < seq else outside for i in range(seq) for d in range(max_span_length)]
@@ -318,14 +268,7 @@ def _for_each_span(score, hidden, types, token_mask, no_span):
 def multilabel_categorical_crossentropy(logits: Tensor, labels: Sequence[Sequence[Any]]) -> Tensor:
     r"""log(1 + sum_{n in negatives} exp(s_n)) + log(1 + sum_{p in positives} exp(-s_p)): kexue.fm 7359.
 
-    The exponentials are summed as they are, so scores must stay within a few hundred.
-
-    Args:
-        logits: float64 ``[rows, classes]``.
-        labels: ``[rows][classes]`` truth values.
-
-    Returns:
-        ``[rows]``.
+    The exponentials are summed as they are, so scores, float64 ``[rows, classes]``, must stay within a few hundred.
     """
     losses = []
     for scores, is_positive in zip(logits, labels):

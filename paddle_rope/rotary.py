@@ -28,12 +28,6 @@ def interleaved_to_half(head_dim: int) -> np.ndarray:
     of the query and key projections, head by head, it carries weights from one layout to the other with the same
     attention scores; ``np.argsort(p)`` leads back. If only the first ``rotary_dim`` features turn, reorder those only.
 
-    Args:
-        head_dim: number of features that turn, positive and even.
-
-    Returns:
-        int64 array ``[head_dim]``.
-
     Raises:
         ValueError: ``head_dim`` is odd or not positive.
 
@@ -204,8 +198,7 @@ class RotaryPositionEmbedding(Float32Layer):
             Tensor of the shape and dtype of ``x``.
 
         Raises:
-            ValueError: the shapes of ``x``, ``positions`` and ``head_dim`` do not fit. In static graphs only what is
-                known there is checked.
+            ValueError: the shapes do not fit. In static graphs only what is known there is checked.
         """
         if x.ndim < 3 or x.shape[-1] != self.head_dim:
             raise ValueError(f"x must be [batch, seq, ..., {self.head_dim}], got {list(x.shape)}")
@@ -228,9 +221,6 @@ class RotaryPositionEmbedding(Float32Layer):
 
         Returns:
             A :class:`Rope` of cos and sin ``[(batch,) seq, rotary_dim / 2]``, times the amplitude.
-
-        Raises:
-            ValueError: the positions have other axes.
         """
         with without_amp():
             if isinstance(positions, int) and not self.learned and paddle.in_dynamic_mode():

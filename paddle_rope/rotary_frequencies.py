@@ -14,17 +14,10 @@ from paddle_rope.options import NOT_NEGATIVE, OBJECT, ROTARY_LAYOUTS, TRUTH, cho
 
 
 def rotary_frequencies(rotary_dim: int, base: float = 10000.0) -> np.ndarray:
-    """theta_i = base^(-2i/rotary_dim), i = 0 .. rotary_dim/2 - 1 (arXiv 2104.09864, section 3.2.2).
-
-    Args:
-        rotary_dim: number of features that turn, positive and even.
-        base: positive and finite.
-
-    Returns:
-        float64 array ``[rotary_dim / 2]``.
+    """theta_i = base^(-2i/rotary_dim), i = 0 .. rotary_dim/2 - 1, float64 (arXiv 2104.09864, section 3.2.2).
 
     Raises:
-        ValueError: ``rotary_dim`` or ``base`` is not as above.
+        ValueError: ``rotary_dim`` is not positive and even, or ``base`` not positive and finite.
 
     Example:
         >>> rotary_frequencies(4)
@@ -49,14 +42,6 @@ class FrequencyScaling:
     Attributes:
         factor: s = (length wanted) / (length of training), at least 1.
         amplitude: rotated vectors are multiplied by it; 1 except for YaRN.
-
-    Raises:
-        ValueError: ``factor`` is below 1 or not finite.
-
-    Example:
-        >>> FrequencyScaling(0.5)
-        Traceback (most recent call last):
-        ValueError: factor must be a finite number of at least 1 (length wanted / length of training), got 0.5
     """
 
     factor: float
@@ -91,12 +76,9 @@ class LinearScaling(FrequencyScaling):
 
 @dataclass(frozen=True)
 class NTKScaling(FrequencyScaling):
-    """NTK-aware: base' = base * s^(d/(d-2)), d = rotary_dim (arXiv 2309.00071, eq. 16).
+    """NTK-aware: base' = base * s^(d/(d-2)), d = rotary_dim, at least 4 (arXiv 2309.00071, eq. 16).
 
     The highest frequency stays 1, the lowest becomes base^(-(d-2)/d) / s, as with :class:`LinearScaling`.
-
-    Raises:
-        ValueError: by :meth:`frequencies`, for d = 2, where there is one frequency and the exponent is infinite.
 
     Example:
         >>> NTKScaling(factor=4).frequencies(4, base=10000)
@@ -121,20 +103,17 @@ class YaRNScaling(FrequencyScaling):
     theta'_i = (1 - gamma_i) theta_i / s + gamma_i theta_i.
 
     The paper divides the scores by a temperature t with sqrt(1/t) = 0.1 ln s + 1, and does so by multiplying both
-    rotated vectors by that root. So here: ``amplitude`` = 0.1 ln s + 1 multiplies the features that turn, of queries
-    and of keys alike; a score of two rotated vectors grows by amplitude^2. Features beyond ``rotary_dim`` do not.
+    rotated vectors by that root. So here: ``amplitude`` multiplies the features that turn, of queries and of keys
+    alike.
 
     The ramp is linear in the turns r_i, as the paper defines it. The authors' program (jquesnelle/yarn) and those
     that follow it make it linear in i between two rounded bounds (its issue 60): the middle frequencies differ.
 
     Args:
         factor: s, at least 1.
-        original_length: the length of training, in positions.
-        beta_fast: from this many turns on a frequency stays; the paper's beta.
-        beta_slow: up to this many turns a frequency is interpolated; the paper's alpha.
-
-    Raises:
-        ValueError: ``factor`` is below 1, ``original_length`` is not positive, or not 0 <= beta_slow < beta_fast.
+        original_length: the length of training, in positions, positive.
+        beta_fast: from this many turns on a frequency stays; the paper's beta, more than ``beta_slow``.
+        beta_slow: up to this many turns a frequency is interpolated; the paper's alpha, at least 0.
 
     Example:
         >>> scaling = YaRNScaling(factor=4, original_length=512)
@@ -172,17 +151,10 @@ SCALINGS: dict[Any, type[FrequencyScaling]] = {"linear": LinearScaling, "ntk": N
 
 
 def frequency_scaling(settings: dict[str, Any] | None) -> FrequencyScaling | None:
-    """The scaling that a configuration names: ``{"type": "yarn", "factor": 4, "original_length": 512}``.
-
-    Args:
-        settings: dict with ``type``, a key of :data:`SCALINGS`, and the arguments of that class; None for no scaling.
+    """The scaling of a configuration such as ``{"type": "yarn", "factor": 4, "original_length": 512}``; None for None.
 
     Raises:
-        ValueError: the type or an argument is unknown, lacking or out of range.
-
-    Example:
-        >>> frequency_scaling({"type": "ntk", "factor": 4})
-        NTKScaling(factor=4)
+        ValueError: the type, one of :data:`SCALINGS`, or an argument is unknown, lacking or out of range.
     """
     if settings is None:
         return None
@@ -200,8 +172,7 @@ _ROTARY_ARGUMENTS = ("base", "layout", "rotary_dim", "scaling", "learned")
 
 
 def check_rotary(arguments: dict[str, Any]) -> FrequencyScaling | None:
-    """The scaling in ``arguments`` of a :class:`~paddle_rope.RotaryPositionEmbedding`, ``scaling`` being a dict as of
-    :func:`frequency_scaling`.
+    """The scaling in ``arguments`` of a :class:`~paddle_rope.RotaryPositionEmbedding` as a configuration has them.
 
     Raises:
         ValueError: an argument is unknown or out of its range, as far as that is known without ``head_dim``.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import os
 import pkgutil
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paddle_rope.json_files import read_json_object
+from paddle_rope.options import read_json_object
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.files import check_output_dir
 from tasks.common.model_folder import ENCODER, MODEL_TYPE, check_pretrained, refuse_incomplete, refuse_other_recipe
@@ -28,19 +27,24 @@ if TYPE_CHECKING:
 class Registered(NamedTuple):
     """Where the parts of a recipe are. Nothing is imported before it is used."""
 
-    package: str  # with the modules ``recipe`` and ``arguments``, and ``evaluation`` and ``export`` if it predicts
-    prefix: str  # of its classes, such as NerRecipe, NerArguments and NerExporter
+    package: str  # with the modules ``recipe`` and ``arguments``, and ``evaluation`` if it predicts
+    prefix: str  # of its classes, such as NerRecipe and NerArguments
     summary: str  # what it trains
-    predictor: str = ""  # "module:class"; "" if it does not predict
+    predictor: str = ""  # "module:class" in the package; "" if it does not predict
+    exporter: str = ""
 
 
 RECIPES = {
-    "ner": Registered("tasks.ner", "Ner", "entities of texts", "tasks.ner.prediction.predictor:NerPredictor"),
+    "ner": Registered(
+        "tasks.ner", "Ner", "entities of texts", "prediction.predictor:NerPredictor", "export:NerExporter"
+    ),
     "matching": Registered(
-        "tasks.matching", "Matching", "scores of pairs and triples", "tasks.matching.prediction:MatchingPredictor"
+        *("tasks.matching", "Matching", "scores of pairs and triples"),
+        *("prediction:MatchingPredictor", "recipe:MatchingExporter"),
     ),
     "classification": Registered(
-        "tasks.classification", "Classification", "classes of documents", "tasks.classification.prediction:Classifier"
+        *("tasks.classification", "Classification", "classes of documents"),
+        *("prediction:Classifier", "recipe:ClassificationExporter"),
     ),
     "pretraining": Registered("tasks.pretraining", "Pretraining", "a masked language model, to start other runs from"),
     "language_model": Registered("tasks.language_model", "LanguageModel", "a causal language model of characters"),
@@ -58,25 +62,35 @@ def get_recipe(name: str) -> Recipe:
     Raises:
         InputError: there is no such recipe.
     """
-    return _class(name, "recipe", "Recipe")()
+    return _resolve(name, lambda recipe: f"recipe:{recipe.prefix}Recipe")()
 
 
 def get_arguments(name: str) -> type[EncoderArguments]:
     """The dataclass of the configuration keys of a recipe. It imports no Paddle. Raises as :func:`get_recipe`."""
-    return _class(name, "arguments", "Arguments")
+    return _resolve(name, lambda recipe: f"arguments:{recipe.prefix}Arguments")
+
+
+def get_predictor(name: str) -> Callable[..., Any]:
+    """The class of the predictor of a recipe: ``ner``, ``matching`` or ``classification``. It imports no Paddle."""
+    return _resolve(name, lambda recipe: recipe.predictor)
 
 
 def get_exporter(name: str) -> Any:
     """The exporter of a recipe that predicts."""
-    return _class(name, "export", "Exporter")()
+    return _resolve(name, lambda recipe: recipe.exporter)()
 
 
-def _class(name, module, kind):
+def get_evaluation(name: str) -> Any:
+    """The module of a recipe that predicts, with ``read_labeled(path)`` and ``evaluate_predictor(predictor, examples,
+    title)``. It imports no Paddle."""
+    return _resolve(name, lambda recipe: "evaluation")
+
+
+def _resolve(name, place_of):
     if name not in RECIPES:
         hint = did_you_mean(str(name), RECIPES) or f"the recipes are {', '.join(RECIPES)}"
         raise InputError(f"no recipe {name!r}; {hint}")
-    recipe = RECIPES[name]
-    return pkgutil.resolve_name(f"{recipe.package}.{module}:{recipe.prefix}{kind}")
+    return pkgutil.resolve_name(f"{RECIPES[name].package}.{place_of(RECIPES[name])}")
 
 
 def recipe_of_config(config: dict[str, Any], where: str | os.PathLike = "configuration") -> str:
@@ -160,17 +174,6 @@ def _check_data(name, keys):
         for path in filter(None, (keys.train_file, keys.dev_file, keys.test_file)):
             if os.path.isfile(path) or os.path.isdir(path):  # a pipe can be read only once
                 get_evaluation(name).read_labeled(path)
-
-
-def get_predictor(name: str) -> Callable[..., Any]:
-    """The class of the predictor of a recipe: ``ner``, ``matching`` or ``classification``. It imports no paddle."""
-    return pkgutil.resolve_name(RECIPES[name].predictor)
-
-
-def get_evaluation(name: str) -> Any:
-    """The module of a recipe that has a predictor, with ``read_labeled(path)`` and ``evaluate_predictor(predictor,
-    examples, title)``. It imports no paddle."""
-    return importlib.import_module(f"{RECIPES[name].package}.evaluation")
 
 
 def open_predictor(

@@ -19,12 +19,10 @@ def check_placement(placement: str) -> None:
 def depends_on_relative_position_only(placement: str) -> bool:
     """Whether shifting all positions by the same number leaves the output unchanged.
 
-    The scores see the shift unless both q and k are rotated or neither; the values come back unchanged only if both v
-    and o are rotated or neither.
+    The scores see the shift unless both q and k are rotated or neither; the values unless both v and o are or neither.
 
-    Example:
-        >>> depends_on_relative_position_only("qk"), depends_on_relative_position_only("qkv")
-        (True, False)
+    >>> depends_on_relative_position_only("qk"), depends_on_relative_position_only("qkv")
+    (True, False)
     """
     check_placement(placement)
     return ("q" in placement) == ("k" in placement) and ("v" in placement) == ("o" in placement)
@@ -56,11 +54,8 @@ def by_head(x: Tensor) -> Tensor:
 
 
 def check_segments(segment_ids: Tensor | None, batch: int, seq: int, contiguous: bool = False) -> None:
-    """Raise ValueError unless ``segment_ids`` is None or integer ``[batch, seq]``.
-
-    Args:
-        contiguous: also that equal ids are side by side. In static graphs, where sizes are not known, only the dtype is
-            checked.
+    """Raise ValueError unless ``segment_ids`` is None or integer ``[batch, seq]``, and if ``contiguous`` equal ids are
+    side by side. In static graphs, where sizes are not known, only the dtype is checked.
     """
     if segment_ids is None:
         return

@@ -1,9 +1,7 @@
 """Feature maps phi that turn softmax attention into linear attention: sim(q, k) = phi(q) . phi(k).
 
-Where a map is asked for, a function of any shape, the same for queries and keys (:func:`elu_plus_one`, :func:`relu`,
-:func:`exp`), serves as well as a :class:`FeatureMap`.
-
-The rotation turns the features: it is made for their number, which is ``head_dim`` except where a map says otherwise.
+A function of any shape, the same for queries and keys, serves as well as a :class:`FeatureMap`. The rotation turns the
+features: it is made for their number, which is ``head_dim`` except where a map says otherwise.
 """
 
 from collections.abc import Callable
@@ -32,30 +30,19 @@ def elu_plus_one(x: Tensor) -> Tensor:
     Any shape and floating dtype -> the same, positive. Written as relu(x) + exp(min(x, 0)), which does not cancel:
     elu(x) + 1 is exactly 0 in bfloat16 for x = -8. The slope at 0 is 1.
 
-    Example:
-        >>> elu_plus_one(paddle.to_tensor([0.0, 2.0])).tolist()
-        [1.0, 3.0]
+    >>> elu_plus_one(paddle.to_tensor([0.0, 2.0])).tolist()
+    [1.0, 3.0]
     """
     return F.relu(x) + paddle.exp(paddle.clip(x, max=_JUST_ABOVE_ZERO))
 
 
 def relu(x: Tensor) -> Tensor:
-    """phi(x) = max(x, 0), not negative; a query or key without a positive feature gets the output or weight 0.
-
-    Example:
-        >>> relu(paddle.to_tensor([-1.0, 2.0])).tolist()
-        [0.0, 2.0]
-    """
+    """phi(x) = max(x, 0), not negative; a query or key without a positive feature gets the output or weight 0."""
     return F.relu(x)
 
 
 def exp(x: Tensor) -> Tensor:
-    """phi(x) = exp(x), positive. In float32 the products hold while a query and a key feature sum to less than 80.
-
-    Example:
-        >>> exp(paddle.to_tensor([0.0])).tolist()
-        [1.0]
-    """
+    """phi(x) = exp(x), positive. In float32 the products hold while a query and a key feature sum to less than 80."""
     return paddle.exp(x)
 
 
@@ -65,13 +52,6 @@ class FeatureMap:
     Attributes:
         over_sequence: each key sees the whole sequence: the map is neither causal nor for packed texts.
         rotates_denominator: the products may be negative unless numerator and denominator are rotated alike.
-
-    Example:
-        >>> class Square(FeatureMap):
-        ...     def query(self, x):
-        ...         return x.square()
-        >>> Square().key(paddle.to_tensor([[[[-2.0, 3.0]]]])).tolist()
-        [[[[4.0, 9.0]]]]
     """
 
     over_sequence = False
@@ -113,13 +93,7 @@ class SoftmaxExp(FeatureMap):
 
     Shen et al. 2018, arXiv 1812.01243; kexue.fm 7546. The weights phi(q_i) . phi(k_j) are not negative and sum to 1
     over j as they are: without rotation every normalizer but "none" divides by 1. Each key sees the whole sequence, so
-    the map is bidirectional only and does not know packed sequences. (Keys exp(k) alone under a normalizer are
-    :func:`exp`: a factor that a query's features share, such as the one of softmax, leaves the quotient unchanged.)
-
-    Example:
-        >>> keys = SoftmaxExp().key(paddle.ones([1, 4, 1, 2]))
-        >>> keys[0, :, 0, 0].tolist()  # over the sequence
-        [0.25, 0.25, 0.25, 0.25]
+    the map is bidirectional only and does not know packed sequences.
     """
 
     over_sequence = True
@@ -141,13 +115,7 @@ class OnePlusCosine(FeatureMap):
 
     phi(x) = x / |x|, of the same length after rotation; the 1 is one more feature, which is not rotated. With the
     rotation in numerator and denominator (``normalizer="rotated"``, or "none") attention stays a probability, as long
-    as the rotation keeps lengths, which YaRN's does not.
-    Lengths are sqrt(|x|^2 + 1e-12): the zero vector has cosine 0 with all.
-
-    Example:
-        >>> features = OnePlusCosine().query(paddle.to_tensor([[[[3.0, 4.0]]]]))
-        >>> tuple(OnePlusCosine().after_rotation(features).shape)
-        (1, 1, 1, 3)
+    as the rotation keeps lengths, which YaRN's does not. Lengths are sqrt(|x|^2 + 1e-12).
     """
 
     rotates_denominator = True
@@ -172,8 +140,7 @@ class OrthogonalRandomFeatures(Float32Layer, FeatureMap):
     1 / num_features is left out. Keys are not rescaled, since causal forms cannot know the largest to come: in float32
     they vanish where |k|^2 / sqrt(d) goes beyond 150.
 
-    The vectors are the buffer ``projection`` float32 ``[num_features, head_dim]``, also in models of half precision,
-    and go into the checkpoint.
+    The vectors are the buffer ``projection`` float32 ``[num_features, head_dim]``, which goes into the checkpoint.
 
     Args:
         head_dim: d.
@@ -182,11 +149,6 @@ class OrthogonalRandomFeatures(Float32Layer, FeatureMap):
 
     Raises:
         ValueError: a size is not positive.
-
-    Example:
-        >>> features = OrthogonalRandomFeatures(head_dim=4, num_features=6)
-        >>> tuple(features.query(paddle.ones([1, 5, 2, 4])).shape)
-        (1, 5, 2, 6)
     """
 
     def __init__(self, head_dim: int, num_features: int | None = None, seed: int = 0) -> None:
@@ -225,19 +187,11 @@ def _orthogonal_vectors(count, size, seed):
 
 
 def make_feature_map(name: str, head_dim: int, seed: int = 0) -> FeatureMapLike:
-    """The feature map that a configuration names.
-
-    Args:
-        name: one of :data:`~paddle_rope.options.FEATURE_MAPS`; ``"favor"`` is :class:`OrthogonalRandomFeatures`.
-        head_dim: size of queries and keys.
-        seed: of ``"favor"``.
+    """The feature map that a configuration names: one of :data:`~paddle_rope.options.FEATURE_MAPS`, of which
+    ``"favor"`` is :class:`OrthogonalRandomFeatures` for a ``head_dim`` and a ``seed``.
 
     Raises:
         ValueError: the name is unknown.
-
-    Example:
-        >>> make_feature_map("relu", head_dim=4)(paddle.to_tensor([-1.0])).tolist()
-        [0.0]
     """
     choice(*FEATURE_MAPS).check("feature_map", name)
     if name == "favor":

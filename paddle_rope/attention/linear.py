@@ -70,14 +70,13 @@ def linear_attention(
         decay: gamma, one for each head in (0, 1]: a list or a tensor ``[heads]``, which may be trained. The terms of
             both sums are multiplied by gamma^|i-j| (LION, arXiv 2502.16249; arXiv 2307.08621, eq. 5-7). Distance counts
             positions, padding included. None for 1.
-        chunk_size: of the sums that are taken by chunks, positive; None for one that is fast. The numbers do not depend
-            on it except for rounding.
+        chunk_size: of the sums that are taken by chunks, positive; None for one that is fast. It changes rounding only.
 
     Returns:
         ``[batch, seq, heads, value_dim]`` in the dtype of ``q``. The denominator is bounded from below by
-        ``MIN_DENOMINATOR``, 1e-30 unrotated and 1e-6 rotated: where every key is padding the output is 0. Unrotated
-        under a rotated numerator it is at least ``MIN_OVERLAP``, 0.01, times sum_j |phi(q_i)| |phi(k_j)| / features,
-        \|.| being the sum of the features: so no output exceeds 100 features times the largest value.
+        ``MIN_DENOMINATOR``, so where every key is padding the output is 0. Unrotated under a rotated numerator it is
+        at least ``MIN_OVERLAP``, 0.01, times sum_j |phi(q_i)| |phi(k_j)| / features, \|.| being the sum of the
+        features: so no output exceeds 100 features times the largest value.
 
     Raises:
         ValueError: an unknown normalizer or placement, options that contradict each other, segments with gaps; a static
@@ -107,14 +106,7 @@ def linear_attention(
 
 
 class LinearAttentionState(NamedTuple):
-    """What causal linear attention remembers of the tokens before: its size does not depend on their number.
-
-    Example:
-        >>> token = paddle.ones([1, 1, 2, 4])
-        >>> state, _ = linear_attention_step(None, token, token, token)
-        >>> tuple(state.key_values.shape)
-        (1, 2, 4, 4)
-    """
+    """What causal linear attention remembers of the tokens before: its size does not depend on their number."""
 
     key_values: Tensor  # sum_j gamma^(i-j) R_j phi(k_j) v_j^T, [batch, heads, features, value_dim]
     keys: Tensor | None  # sum_j gamma^(i-j) phi(k_j), [batch, heads, features, 1]; None without denominator
@@ -149,9 +141,6 @@ def linear_attention_step(
     Returns:
         The new state and y ``[batch, new, heads, value_dim]`` in the dtype of ``q``.
 
-    Raises:
-        ValueError: as :func:`linear_attention`.
-
     Example:
         >>> state, token = None, paddle.ones([1, 1, 2, 4])
         >>> for _ in range(3):
@@ -178,17 +167,9 @@ def linear_attention_step(
 
 
 def check_linear_options(
-    feature_map: FeatureMapLike,
-    normalizer: str,
-    placement: str,
-    whole_sequence: bool = False,
+    feature_map: FeatureMapLike, normalizer: str, placement: str, whole_sequence: bool = False
 ) -> None:
-    """Raise ValueError for options that contradict each other.
-
-    Args:
-        whole_sequence: a query sees all keys of its row.
-        feature_map, normalizer, placement: as of the attention.
-    """
+    """Raise ValueError for options that contradict each other; ``whole_sequence``: a query sees all keys of its row."""
     check_placement(placement)
     choice(*NORMALIZERS).check("normalizer", normalizer)
     phi = as_feature_map(feature_map)
@@ -200,11 +181,8 @@ def check_linear_options(
 
 
 def _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement):
-    """What the sums sum_j (q_i . k_j) v_j are taken of, ``[batch, heads, seq, size]``, 0 at masked keys.
-
-    Returns:
-        (q, k, v) of the numerator, which RoPE rotates; and a list with (q, k, v) of each denominator, of which the
-        largest divides, empty without denominator.
+    """What the sums sum_j (q_i . k_j) v_j are taken of, ``[batch, heads, seq, size]``, 0 at masked keys: (q, k, v) of
+    the numerator, which RoPE rotates; and a list with (q, k, v) of each denominator, of which the largest divides.
     """
     q, k, v = at_least_float32(q, k, v)
     phi = as_feature_map(feature_map)

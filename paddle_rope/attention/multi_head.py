@@ -18,12 +18,7 @@ from paddle_rope.rotary import Rope
 
 
 class AttentionCache(NamedTuple):
-    """What a causal :class:`MultiHeadAttention` remembers of the tokens before.
-
-    Example:
-        >>> AttentionCache._fields
-        ('state', 'of_values', 'of_output')
-    """
+    """What a causal :class:`MultiHeadAttention` remembers of the tokens before."""
 
     state: Any = None  # of linear_attention_step or softmax_attention_step
     of_values: Tensor | None = None  # what the convolutions remember

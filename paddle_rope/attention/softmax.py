@@ -87,18 +87,10 @@ def computable(*tensors: Tensor) -> Sequence[Tensor]:
 
 
 def visible_keys(
-    q: Tensor,
-    k: Tensor,
-    key_mask: Tensor | None,
-    segment_ids: Tensor | None,
-    causal: bool,
-    window: int | None = None,
+    q: Tensor, k: Tensor, key_mask: Tensor | None, segment_ids: Tensor | None, causal: bool, window: int | None = None
 ) -> Tensor | None:
-    """True where i sees j: bool that broadcasts to ``[batch, 1, queries, seq]``; None if every i sees every j.
-
-    Args:
-        window: largest \|i - j\|; None for no bound.
-        q, k, key_mask, segment_ids, causal: as :func:`softmax_attention`.
+    """True where i sees j, for softmax attention and for \|i - j\| <= ``window``: bool that broadcasts to
+    ``[batch, 1, queries, seq]``; None if every i sees every j.
     """
     conditions = []
     if key_mask is not None:
@@ -119,25 +111,12 @@ def visible_keys(
 
 
 def weighted_values(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    visible: Tensor | None,
-    dropout: float = 0.0,
-    score_bias: Tensor | None = None,
+    q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, dropout: float = 0.0, score_bias: Tensor | None = None
 ) -> Tensor:
     """sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the visible j, of what is rotated already.
 
-    Args:
-        q: ``[..., queries, head_dim]``.
-        k: ``[..., seq, head_dim]``.
-        v: ``[..., seq, value_dim]``.
-        visible: bool that broadcasts to ``[..., queries, seq]``, True where i sees j; None for all. Where i sees none
-            the weights are spread over all.
-        dropout, score_bias: as :func:`softmax_attention`.
-
-    Returns:
-        ``[..., queries, value_dim]``.
+    q is ``[..., queries, head_dim]``, k and v are ``[..., seq, size]``; ``visible`` is a bool that broadcasts to
+    ``[..., queries, seq]``, None for all. Where i sees no j the weights are spread over all.
     """
     scores = paddle.matmul(q * (1.0 / math.sqrt(q.shape[-1])), k, transpose_y=True)  # [..., queries, seq]
     if score_bias is not None:
@@ -157,15 +136,15 @@ def zero_where_none(attended: Tensor, visible: Tensor) -> Tensor:
 
 def _masked_score(dtype):
     """The score of masked keys: finite in ``dtype``, and below any real score, so that the softmax leaves it no weight.
-
-    The lowest number of float16; in wider types less than the lowest, since kernels multiply scores by log2(e).
+    In wider types than float16 it is not the lowest number, since kernels multiply scores by log2(e).
     """
     return -65504.0 if dtype == paddle.float16 else -1e30
 
 
 def _fits_fused_kernels(q, k, v):
     """Whether flash attention computes these: half precision of one head_dim, on a GPU of compute capability 8.0 or
-    newer (Ampere), and not in a static graph."""
+    newer (Ampere), and not in a static graph.
+    """
     # not q.place, which the tracing of to_static in paddle 3.x cannot read
     if not paddle.in_dynamic_mode() or not paddle.get_device().startswith("gpu") or not _fits_fused_shapes(q, k, v):
         return False

@@ -9,13 +9,7 @@ import paddle
 from paddle import Tensor
 
 from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
-from paddle_rope.attention.softmax import (
-    computable,
-    softmax_attention,
-    visible_keys,
-    weighted_values,
-    zero_where_none,
-)
+from paddle_rope.attention.softmax import computable, softmax_attention, visible_keys, weighted_values, zero_where_none
 from paddle_rope.layers import padded
 from paddle_rope.rotary import Rope
 
@@ -81,12 +75,6 @@ def window_attention(
 class KeyValueState(NamedTuple):
     """What causal softmax attention remembers of the tokens before, with a window of the last ones: their keys and
     values, rotated where RoPE is.
-
-    Example:
-        >>> token = paddle.ones([1, 1, 2, 4])
-        >>> state, _ = softmax_attention_step(None, token, token, token)
-        >>> tuple(state.keys.shape)
-        (1, 1, 2, 4)
     """
 
     keys: Tensor  # [batch, seq, heads, head_dim]
@@ -118,13 +106,6 @@ def softmax_attention_step(
 
     Returns:
         The new state and ``[batch, new, heads, head_dim]``.
-
-    Example:
-        >>> token = paddle.ones([1, 1, 2, 4])
-        >>> state, _ = softmax_attention_step(None, token, token, token)
-        >>> state, y = softmax_attention_step(state, token, token, token)
-        >>> tuple(state.keys.shape), tuple(y.shape)
-        ((1, 2, 2, 4), (1, 1, 2, 4))
     """
     one_tensor = v is k and ("k" in placement) == ("v" in placement)
     q, k, v = rotate_qkv(q, k, v, rope, placement)

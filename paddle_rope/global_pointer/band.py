@@ -15,30 +15,18 @@ def band_products(q: Tensor, k: Tensor, width: int) -> Tensor:
 
     A block of queries is multiplied with the keys of the block and the width - 1 keys behind it. In that product,
     ``[size, size + width - 1]``, the entry (r, r + d) is number r (size + width) + d: read with rows of size + width,
-    the band is its first ``width`` columns.
+    the band is its first ``width`` columns. ``[..., seq, size]`` -> ``[..., seq, width]``, 0 where i + d is past the
+    end.
 
-    Args:
-        q, k: ``[..., seq, size]``.
-        width: columns of the band, at least 1.
-
-    Returns:
-        ``[..., seq, width]``, 0 where i + d is past the end.
-
-    Example:
-        >>> q = paddle.to_tensor([[1.0], [2.0], [3.0]])
-        >>> band_products(q, q, width=2).tolist()
-        [[1.0, 2.0], [4.0, 6.0], [9.0, 0.0]]
+    >>> q = paddle.to_tensor([[1.0], [2.0], [3.0]])
+    >>> band_products(q, q, width=2).tolist()
+    [[1.0, 2.0], [4.0, 6.0], [9.0, 0.0]]
     """
     return _band(q, k, width)
 
 
 def band_ends(x: Tensor, width: int) -> Tensor:
-    """b(i, d) = x_{i+d}: ``[..., seq]`` -> ``[..., seq, width]``, 0 past the end.
-
-    Example:
-        >>> band_ends(paddle.to_tensor([1.0, 2.0, 3.0]), width=2).tolist()
-        [[1.0, 2.0], [2.0, 3.0], [3.0, 0.0]]
-    """
+    """b(i, d) = x_{i+d}: ``[..., seq]`` -> ``[..., seq, width]``, 0 past the end."""
     return _band(None, x.unsqueeze(-1), width)
 
 

@@ -12,13 +12,7 @@ if TYPE_CHECKING:
 
 
 class ScoredSpan(NamedTuple):
-    """A span of tokens ``start`` .. ``end`` (exclusive) of type number ``type``, with its logit ``score``.
-
-    Example:
-        >>> span = ScoredSpan(start=3, end=5, type=0, score=2.5)
-        >>> "去年在北京"[span.start : span.end]
-        '北京'
-    """
+    """A span of tokens ``start`` .. ``end`` (exclusive) of type number ``type``, with its logit ``score``."""
 
     start: int
     end: int

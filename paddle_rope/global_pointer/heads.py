@@ -22,16 +22,13 @@ MASKED_LOGIT = -1e4
 
 
 def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_length: int | None = None) -> Tensor:
-    """Set what is no span to ``MASKED_LOGIT``: end before start or past the text, or an end of the pair masked out.
+    """The logits, with what is no span set to ``MASKED_LOGIT``: end before start or past the text, or a masked token.
 
     Args:
         logits: ``[batch, types, seq, seq]``, rows are starts, columns are ends (inclusive); with ``max_span_length``
             the band ``[batch, types, seq, max_span_length]``, columns are end - start.
         token_mask: bool or 0/1 ``[batch, seq]``, 0 where no span may start or end (padding, special tokens).
         max_span_length: width of a band; None for all spans.
-
-    Returns:
-        Tensor of the same shape and dtype.
 
     Example:
         >>> mask_non_spans(paddle.ones([1, 1, 2, 2])).tolist()
@@ -114,15 +111,7 @@ class GlobalPointer(nn.Layer):
     def loss(
         self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
-        """:func:`~paddle_rope.span_crossentropy` of the logits of :meth:`forward`.
-
-        Args:
-            hidden, token_mask, positions: as of :meth:`forward`.
-            spans: integers ``[batch, count, 3]``: (type, first token, last token); a type of -1 is padding, and a span
-                given twice counts once.
-
-        Returns:
-            float32 (float64 for float64 logits) ``[batch, types]``; take the mean.
+        """:func:`~paddle_rope.span_crossentropy` of the logits of :meth:`forward`, ``[batch, types]``; take the mean.
 
         Raises:
             ValueError: on CPU, if a span is outside the logits.

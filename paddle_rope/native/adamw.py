@@ -15,13 +15,10 @@ class AdamW(paddle.optimizer.AdamW):
     """``paddle.optimizer.AdamW``: the same arguments, state and equations (Loshchilov and Hutter, arXiv 1711.05101).
 
     With native operators one call clips by the global norm and updates all weights; the gradients stay as they are.
-    Parameter groups, other ways of clipping, regularizers, ratios of learning rates, AMSGrad, gradients of chosen rows,
-    and tensors that the operators do not take (:func:`~paddle_rope.native.dispatch.is_enabled`), are left to Paddle.
+    What the operators do not take (parameter groups, other clipping, regularizers, AMSGrad, ...) is left to Paddle.
     """
 
     def _apply_optimize(self, loss, startup_program, params_grads, param_group_idx=0):
-        if paddle.in_dynamic_mode() and isinstance(params_grads, list):
-            _check_shapes(params_grads)
         if not self._is_native(params_grads):
             return super()._apply_optimize(loss, startup_program, params_grads, param_group_idx)
         weights, gradients = zip(*params_grads)
@@ -54,15 +51,9 @@ class AdamW(paddle.optimizer.AdamW):
             weight.regularizer is None
             and getattr(weight, "need_clip", True)
             and all(tensor.is_dense() and tensor.is_contiguous() for tensor in (weight, gradient))
+            and weight.shape == gradient.shape
             for weight, gradient in params_grads
         )
 
     def _spares(self, weight):
         return self._apply_decay_param_fun is not None and not self._apply_decay_param_fun(weight.name)
-
-
-def _check_shapes(params_grads):
-    """Paddle's step, too, would read beyond the end of a smaller gradient."""
-    for weight, gradient in params_grads:
-        if gradient.is_dense() and gradient.shape != weight.shape:
-            raise ValueError(f"{weight.name}: expected a gradient {weight.shape}, got {gradient.shape}")

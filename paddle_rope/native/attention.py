@@ -22,9 +22,8 @@ def native_softmax_attention(
     segment_ids: Tensor | None,
     causal: bool,
 ) -> Tensor | None:
-    """:func:`~paddle_rope.softmax_attention`; None where the shapes do not fit or not all features turn.
-
-    Where a text has nothing but padding the output is 0.
+    """:func:`~paddle_rope.softmax_attention`; None where the shapes do not fit or not all features turn. Where a text
+    has nothing but padding the output is 0.
     """
     sizes = sizes_of(
         (q, _QKV),

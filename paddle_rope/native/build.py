@@ -17,10 +17,9 @@ from paddle_rope.machine import processors
 SOURCES = Path(__file__).parent / "csrc"
 COMPILERS = ("g++", "clang++", "c++")
 # Without -ffast-math, which would make the whole process flush subnormal numbers; these two let loops become vectors.
-FLAGS = ("-std=c++17", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math")
+FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math")
 # Taken in turn until one compiles: a compiler may lack the flag for its own processor, or OpenMP.
 MORE_FLAGS = (("-march=native", "-fopenmp"), ("-mcpu=native", "-fopenmp"), ("-fopenmp",), ("-fopenmp-simd",))
-DIGEST = hashlib.sha256().digest_size  # bytes at the end of the library: the SHA-256 of all others
 
 
 class BuildError(Exception):
@@ -52,20 +51,7 @@ def library_path() -> Path:
     return folder / "paddle_rope" / f"native-{hashed.hexdigest()[:16]}.so"
 
 
-def problem_of(path: Path) -> str | None:
-    """Why the library at a path is not loaded, in words: another user may have written it, or it is damaged; None if it
-    can be loaded."""
-    try:
-        content = path.read_bytes()
-        problem = _foreign(path)
-    except OSError as error:
-        return f"{path} cannot be read ({error.strerror})"
-    if problem is None and hashlib.sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
-        return f"{path} is damaged"
-    return problem
-
-
-def _foreign(path):
+def foreign(path: Path) -> str | None:
     """Why others may decide what is at a path, in words; None if only this user and root can write there."""
     real = path.resolve()
     for part in (path, *path.absolute().parents, real, *real.parents):
@@ -79,7 +65,7 @@ def _foreign(path):
 
 
 def build() -> None:
-    """Make :func:`library_path` unless it is there and can be loaded; nothing without a compiler.
+    """Make :func:`library_path` unless it is there and this user's own; nothing without a compiler.
 
     Raises:
         BuildError: the compiler fails, or the cache folder cannot be written, or others may write to it.
@@ -88,21 +74,18 @@ def build() -> None:
         path, program = library_path(), compiler()
     except RuntimeError:  # nowhere to keep it
         return
-    if program is None or (path.is_file() and problem_of(path) is None):
+    if program is None or (path.is_file() and foreign(path) is None):
         return
     try:
         _make_private(path.parent)
-        if problem := _foreign(path.parent):
+        if problem := foreign(path.parent):
             raise BuildError(f"{problem}; take that permission away (chmod go-w), or set XDG_CACHE_HOME")
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             made = Path(folder) / path.name
             _compile(program, made)
-            content = made.read_bytes()
-            with open(made, "wb") as file:
-                file.write(content + hashlib.sha256(content).digest())
-                file.flush()
-                os.fsync(file.fileno())
             made.chmod(0o700)
+            with open(made, "rb") as file:
+                os.fsync(file.fileno())
             os.replace(made, path)
     except OSError as error:
         raise BuildError(f"{path}: cannot be written ({error})") from None
@@ -120,19 +103,19 @@ def _make_private(folder):
 
 
 def _compile(program, output):
-    failed = ""
+    sources, failed = _files("*.cc"), ""
+    objects = [f"{source.stem}.o" for source in sources]
     for more in MORE_FLAGS:
-        objects = [str(output.with_name(f"{source.stem}.o")) for source in _files("*.cc")]
-        steps = [
-            [program, *(flag for flag in FLAGS if flag != "-shared"), *more, "-c", str(source), "-o", made]
-            for source, made in zip(_files("*.cc"), objects)
-        ]
-        steps.append([program, "-shared", *objects, *_openmp(more), "-o", str(output)])
-        results = (subprocess.run(step, capture_output=True, text=True, errors="replace") for step in steps)
-        failed = next((done.stderr for done in results if done.returncode), "")
+        failed = ""
+        for step in ([*FLAGS, *more, "-c", *sources], ["-shared", *objects, *_openmp(more), "-o", output]):
+            command = [program, *map(str, step)]
+            done = subprocess.run(command, cwd=output.parent, capture_output=True, text=True, errors="replace")
+            if done.returncode:
+                failed = done.stderr or "no message"
+                break
         if not failed:
             return
-    lines = [line for line in failed.splitlines() if "error" in line] or failed.splitlines() or ["no message"]
+    lines = [line for line in failed.splitlines() if "error" in line] or failed.splitlines()
     raise BuildError(f"{program} cannot compile the native operators: {lines[0].strip()[:300]}")
 
 

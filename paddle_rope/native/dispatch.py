@@ -28,9 +28,9 @@ _plain_blocks = 0  # how many blocks of plain_forms are open
 def native_form(native: Callable[..., Any], **only: Any) -> Callable[[Function], Function]:
     """A decorator that gives a plain function a native form of the same arguments.
 
-    The native form computes where :func:`is_enabled` holds for all arguments and it returns something other than None.
-    The plain function is the definition: it computes everywhere else, and raises the errors. Static graphs are traced
-    through it as it stands, without rewriting.
+    The native form computes where :func:`is_enabled` holds for all arguments and it does not return None. The plain
+    function is the definition: it computes everywhere else, and raises the errors. Static graphs are traced through it
+    as it stands, without rewriting.
 
     Args:
         native: called with the arguments by name, without those of ``only``.
@@ -78,13 +78,7 @@ def is_enabled(*arguments: Any) -> bool:
 
 @contextlib.contextmanager
 def plain_forms() -> Iterator[None]:
-    """In this context the plain forms compute, to compare with.
-
-    Example:
-        >>> with plain_forms():
-        ...     is_enabled()
-        False
-    """
+    """In this context the plain forms compute, to compare with."""
     global _plain_blocks
     _plain_blocks += 1
     try:
@@ -96,13 +90,10 @@ def plain_forms() -> Iterator[None]:
 def sizes_of(*expected: tuple) -> dict[str, int] | None:
     """The size of each named axis; None if tensors contradict each other.
 
-    Args:
-        expected: (tensor or None, names of its axes, dtypes that it may have; none given for any).
+    ``expected`` are (tensor or None, names of its axes, dtypes that it may have; none given for any).
 
-    Example:
-        >>> sizes_of((paddle.ones([2, 3]), "rows width"), (None, "width"))
-        {'rows': 2, 'width': 3}
-        >>> sizes_of((paddle.ones([2, 3]), "rows width"), (paddle.ones([4]), "width"))
+    >>> sizes_of((paddle.ones([2, 3]), "rows width"), (None, "width"))
+    {'rows': 2, 'width': 3}
     """
     sizes: dict[str, int] = {}
     for tensor, axes, *dtypes in expected:

@@ -11,7 +11,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_rope.native.build import compiler, library_path, problem_of
+from paddle_rope.native.build import compiler, foreign, library_path
 
 VARIABLE = "PADDLE_ROPE_NATIVE"
 _TYPES = {
@@ -45,7 +45,7 @@ _LEVELS = 1 << 32  # of the random bits of dropout
 @functools.cache
 def library() -> Any:
     """The shared library, a ``ctypes.CDLL`` with its functions declared; None where it is turned off or not built, or
-    where it is damaged or others may have written it."""
+    where others may have written it."""
     if os.environ.get(VARIABLE) == "0":
         return None
     try:
@@ -54,7 +54,7 @@ def library() -> Any:
         return None
     libraries = Path(paddle.__file__).parent / "libs"
     products = libraries / "libmklml_intel.so"
-    if not path.is_file() or not products.is_file() or problem_of(path):
+    if not path.is_file() or not products.is_file() or foreign(path):
         return None
     try:
         loaded: Any = ctypes.CDLL(str(path))
@@ -89,9 +89,8 @@ def state_in_words() -> str:
     if library() is not None:
         return f"native operators: {path}"
     if path.is_file():
-        if problem := problem_of(path):
-            return f"native operators: none, {problem}; python -m paddle_rope.native builds them again"
-        return f"native operators: none, {path} cannot be loaded, or this Paddle has no libmklml_intel.so"
+        problem = foreign(path) or f"{path} cannot be loaded, or this Paddle has no libmklml_intel.so"
+        return f"native operators: none, {problem}; python -m paddle_rope.native builds them anew where that is deleted"
     if compiler() is None:
         return "native operators: none, no C++ compiler found; everything works without them, slower"
     return "native operators: not built; python -m paddle_rope.native builds them"
@@ -114,10 +113,7 @@ def dense(tensor: Tensor | None) -> Tensor | None:
 
 
 def dropout_arguments(p: float) -> tuple[int, float, int]:
-    """Threshold, scale and seed of a dropout with probability p < 1; (0, 1, 0) for 0.
-
-    The seed is drawn from numpy's global generator, as the mask of the plain :class:`~paddle_rope.layers.Dropout` is.
-    """
+    """Threshold, scale and seed of a dropout with probability p < 1, the seed from numpy's global generator."""
     threshold = min(round(p * _LEVELS), _LEVELS - 1)
     if not threshold:
         return 0, 1.0, 0

@@ -16,19 +16,15 @@ def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Ten
     """The output of a native operator, with gradients.
 
     Args:
-        compute: ``compute(needs, *inputs)``, with contiguous inputs and whether each needs a gradient, returns
-
-            - the output, a new tensor;
-            - ``differentiate(gradient of the output)``, which returns the gradient of each input, anything where it
-              needs none;
-            - the tensors and others that ``differentiate`` reads. An output among them is detached: it would hold the
-              graph that holds it.
+        compute: ``compute(needs, *inputs)``, with contiguous inputs and whether each needs a gradient, returns the
+            output, a new tensor; ``differentiate(gradient of the output)``, which returns the gradient of each input,
+            anything where it needs none; and the tensors and others that ``differentiate`` reads, an output among them
+            detached: it would hold the graph that holds it.
         inputs: tensors or None.
 
     Raises:
-        RuntimeError: in backward, if the graph has gone backward before (``PyLayer`` keeps nothing with
-            ``retain_graph``, and a second backward crashes), or if a tensor that is needed was changed in place since
-            the forward pass. Paddle turns this error into an OSError with the same message.
+        RuntimeError: in backward, if the graph has gone backward before (a second backward of a ``PyLayer`` crashes),
+            or if a tensor that is needed was changed in place since. Paddle makes an OSError of it.
 
     Example:
         >>> def double(needs, x):

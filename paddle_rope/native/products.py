@@ -13,7 +13,6 @@ from paddle import Tensor
 
 from paddle_rope.machine import processors
 from paddle_rope.native.library import call, library, state_in_words
-from paddle_rope.native.residual_norm import rows_and_width
 
 # What Linux calls instructions that multiply bfloat16, of x86. oneDNN takes longer than float32 without.
 _INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
@@ -29,9 +28,8 @@ _open = threading.local()  # .blocks: how many blocks of bfloat16_products are, 
 def bfloat16_products() -> Iterator[None]:
     """In this context the products of linear layers round their factors to bfloat16: 8 bits of mantissa for 24.
 
-    A factor is changed by at most 2^-8 = 0.4 % of itself. Sums, weights, gradients, norms, attention and the optimizer
-    stay in float32. The products of the backward pass are rounded, too, if the forward pass was. Other threads are not
-    in the context.
+    A factor is changed by at most 2^-8 = 0.4 % of itself. Everything else stays in float32. The products of the
+    backward pass are rounded if the forward pass was. Other threads are not in the context.
 
     Raises:
         RuntimeError: this machine cannot (:func:`why_no_bfloat16`).
@@ -62,7 +60,7 @@ def bfloat16_is_faster() -> bool:
     """Whether products in bfloat16 are faster than in float32 here; for where :func:`why_no_bfloat16` is None.
 
     Intel's processors with avx512_bf16 and without AMX take twice as long, AMD's Zen 4 half of the time. The first call
-    measures, some 10 ms, and decides for the process and for those that it starts (``PADDLE_ROPE_BFLOAT16``).
+    measures, some 10 ms, and decides for the process and for its children.
     """
     with _deciding:
         if DECISION not in os.environ:
@@ -100,12 +98,8 @@ def rounded(x: Tensor) -> Tensor:
 def product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
     """The float32 product of two contiguous tensors, both float32 or both bfloat16, as matrices of their rows.
 
-    Args:
-        a: ``[..., k]``, of m rows; to be transposed ``[..., m]``, of k rows.
-        b: ``[..., n]``, of k rows; to be transposed ``[..., k]``, of n rows.
-
-    Returns:
-        ``[..., n]`` with the axes of ``a``; of a transposed one ``[m, n]``.
+    ``a`` is ``[..., k]``, to be transposed ``[..., m]``; ``b`` is ``[..., n]``, to be transposed ``[..., k]``. The
+    product has the axes of ``a`` and n; of a transposed one it is ``[m, n]``.
     """
     m, k = reversed(rows_and_width(a)) if transpose_a else rows_and_width(a)
     n = rows_and_width(b)[0 if transpose_b else 1]
@@ -113,3 +107,8 @@ def product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool =
     name = "product_float32" if a.dtype == paddle.float32 else "product_bfloat16"
     call(name, m, n, k, int(transpose_a), int(transpose_b), a, b, c)
     return c
+
+
+def rows_and_width(x: Tensor) -> tuple[int, int]:
+    """How many rows the tensor has, and how many numbers a row; a scalar is a row of one."""
+    return math.prod(x.shape[:-1]), x.shape[-1] if x.ndim else 1

@@ -19,20 +19,16 @@ def native_span_loss(
     token_mask: Tensor | None = None,
     max_span_length: int | None = None,
 ) -> Tensor | None:
-    """:func:`~paddle_rope.span_crossentropy` of :class:`~paddle_rope.EfficientGlobalPointer` from its projections; None
-    where the shapes do not fit.
+    """:func:`~paddle_rope.span_crossentropy` of :class:`~paddle_rope.EfficientGlobalPointer` from its projections.
 
     Args:
         qk: ``[batch, seq, 2 * head_size]``, q and k side by side.
         type_scores: ``[batch, seq, 2 * types]``, of starts and of ends, not yet halved.
-        rows: int64 ``[count]``, text * types + type of each positive, ascending.
-        spans: int64 ``[count, 2]``, its first and last token, ascending within a row; each once.
-        rope: :class:`~paddle_rope.rotary.Rope` of q and k; None for no position.
-        token_mask: bool or 0/1 ``[batch, seq]``, 0 where no span may start or end.
-        max_span_length: longest span that is scored; None for any.
+        rows, spans: as from :func:`~paddle_rope.global_pointer.losses.sorted_spans`.
+        rope, token_mask, max_span_length: of the head.
 
     Returns:
-        float32 ``[batch, types]``; None also where a positive starts or ends at a masked token.
+        float32 ``[batch, types]``; None where the shapes do not fit or a positive starts or ends at a masked token.
     """
     sizes = sizes_of((qk, "batch seq qk"), (type_scores, "batch seq types"), (token_mask, "batch seq"))
     if sizes is None or sizes["qk"] % 2 or sizes["types"] % 2:

@@ -2,14 +2,12 @@
 
 import dataclasses
 import difflib
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from paddle_rope.json_files import read_json_object
 from paddle_rope.options import (
     ACTIVATIONS,
     ATTENTION_KINDS,
@@ -33,7 +31,9 @@ from paddle_rope.options import (
     number,
     option,
     optional,
+    read_json_object,
     shown,
+    write_json,
 )
 from paddle_rope.roformer.removed import without_removed
 from paddle_rope.rotary_frequencies import check_rotary
@@ -64,7 +64,7 @@ _ALMOST = 0.85  # similarity, by difflib, of a misspelled name
 class RoFormerConfig(Options):
     """Sizes and forms of a RoFormer (arXiv 2104.09864; version 2: kexue.fm 8998).
 
-    The table of docs/library.md lists the options; ``RoFormerConfig.help("decay")`` tells the meaning of one.
+    The table of docs/guides/library.md lists the options; ``RoFormerConfig.help("decay")`` tells the meaning of one.
 
     Raises:
         ValueError: an option is out of its range, heads do not divide ``hidden_size`` evenly, or options contradict
@@ -156,9 +156,8 @@ class RoFormerConfig(Options):
     def from_dict(cls, settings: dict[str, Any], **changes: Any) -> "RoFormerConfig":
         """A configuration from the settings of a ``config.json``, with ``changes`` to them.
 
-        Settings of another model of this library (``model_type``) include options that this class does not have; they
-        are ignored, so that a masked language model can start from the folder of an entity model. There, only a name
-        that is almost an option of the encoder is an error.
+        Options of another model of this library (``model_type``) are ignored, so that a masked language model can start
+        from the folder of an entity model; there, only a name that is almost an option of the encoder is an error.
 
         Raises:
             ValueError: an option is unknown (the nearest is named), was removed, or does not fit.
@@ -188,13 +187,11 @@ class RoFormerConfig(Options):
         written = {"model_type": self.model_type, **dataclasses.asdict(self)}
         if architecture is not None:
             written["architectures"] = [architecture]
-        text = json.dumps(written, ensure_ascii=False, indent=2, sort_keys=True)
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        (Path(folder) / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
+        write_json(Path(folder) / CONFIG_FILE, written)
 
     @classmethod
     def check_names(cls, names: Iterable[str]) -> None:
-        """Raise ValueError, with the nearest option, if one of ``names`` is none of the options."""
+        """Raise ValueError, with the nearest option, for a name that is no option."""
         known = cls.names()
         for name in names:
             if name not in known:
@@ -299,11 +296,7 @@ HEAD_OPTIONS = {*SequenceClassificationConfig.names() - RoFormerConfig.names(), 
 
 
 def _in_todays_terms(settings):
-    """Settings of any version without options that have no effect, and with ``rotary_base`` and the like in ``rotary``.
-
-    Raises:
-        RemovedOption: an option that was removed is used.
-    """
+    """Settings of any version, without options that have no effect, and ``rotary_base`` and the like in ``rotary``."""
     settings = without_removed({name: value for name, value in settings.items() if name not in _OF_LIBRARIES})
     rotary = {new: settings.pop(old) for old, new in _ROTARY.items() if old in settings}
     rotary = {name: value for name, value in rotary.items() if value != ROTARY_DEFAULTS[name]}

@@ -36,10 +36,8 @@ def generate(
 
     Example:
         >>> from paddle_rope import RoFormerConfig, RoFormerForCausalLM
-        >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
-        >>> model = RoFormerForCausalLM(config)
-        >>> tokens = generate(model, paddle.to_tensor([[2, 7]]), max_new_tokens=3, temperature=1, seed=1)
-        >>> tuple(tokens.shape)
+        >>> model = RoFormerForCausalLM(RoFormerConfig(20, 8, num_hidden_layers=1, num_attention_heads=2))
+        >>> tuple(generate(model, paddle.to_tensor([[2, 7]]), max_new_tokens=3, temperature=1, seed=1).shape)
         (1, 3)
     """
     if max_new_tokens < 1:

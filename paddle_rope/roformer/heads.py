@@ -188,16 +188,10 @@ class ClassificationHead(nn.Layer):
 
 
 def pool(hidden: Tensor, attention_mask: Tensor | None, pooling: str) -> Tensor:
-    """``[batch, seq, hidden]`` -> ``[batch, hidden]``: the first token that is not padding, or the mean over such.
+    """``[batch, seq, hidden]`` -> ``[batch, hidden]``: the ``"first"`` token that is not padding, or the ``"mean"``
+    over them.
 
-    Args:
-        attention_mask: ``[batch, seq]``, bool or 0/1, 0 at padding; None for no padding.
-        pooling: ``"first"`` or ``"mean"``.
-
-    Example:
-        >>> hidden = paddle.to_tensor([[[1.0, 2.0], [3.0, 4.0]]])
-        >>> pool(hidden, None, "mean").tolist()
-        [[2.0, 3.0]]
+    ``attention_mask`` is ``[batch, seq]``, bool or 0/1, 0 at padding; None for no padding.
     """
     if attention_mask is None:
         return hidden[:, 0] if pooling == "first" else hidden.mean(axis=1)

@@ -1,6 +1,11 @@
 """Base of the models: initial weights, loading from a folder and saving to one."""
 
+import logging
+import math
 import os
+import re
+import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -8,21 +13,25 @@ import paddle
 from paddle import nn
 from safetensors.numpy import save
 
-from paddle_rope.roformer.checkpoints.loading import build_model
-from paddle_rope.roformer.checkpoints.reading import read_checkpoint
+from paddle_rope.roformer.checkpoints.reading import Checkpoint, read_checkpoint
 from paddle_rope.roformer.config import RoFormerConfig
 
 WEIGHTS_FILE = "model.safetensors"
+PREFIX = "roformer."  # of the encoder in a model with a head
 # Standard deviation of initial weights of version 1; a linear layer's is the gain over sqrt(inputs)
 EMBEDDING_DEVIATION = 0.02
 LINEAR_GAIN = 0.5
+MOST_NEW_NUMBERS = 2**28  # of weights that a folder lacks: 1 GB
+_SMALL = 2**22  # numbers of a square matrix that fit anywhere
+_SHOWN = 10  # weights of another shape in a message
+_BUILDING = threading.Lock()  # LazyGuard is for all threads
 _Model = TypeVar("_Model", bound="RoFormerPretrainedModel")
+
+logger = logging.getLogger(__name__)
 
 
 class RoFormerPretrainedModel(nn.Layer):
-    """Base of all models: initial weights, loading and saving.
-
-    A subclass calls :meth:`init_weights` at the end of its ``__init__``.
+    """Base of all models. A subclass calls :meth:`init_weights` at the end of its ``__init__``.
 
     Example:
         >>> import tempfile
@@ -46,12 +55,12 @@ class RoFormerPretrainedModel(nn.Layer):
 
     @classmethod
     def from_pretrained(cls: type[_Model], folder: str | os.PathLike, **changes: Any) -> _Model:
-        """Build a model with the weights of a folder on this machine; nothing is downloaded.
+        """A model with the weights of a folder on this machine; nothing is downloaded.
 
         The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or
-        RoFormerV2. Weights that the folder lacks stay as they are initialized and are named in a warning of the logger
-        ``paddle_rope``, as are those in the folder that the model has no place for: so a softmax checkpoint becomes a
-        linear model, a masked language model a classifier.
+        RoFormerV2. A softmax checkpoint may become a linear model, a masked language model a classifier: weights that
+        the folder lacks stay as they are initialized, and a warning of the logger ``paddle_rope`` names them and those
+        that the model has no place for.
 
         Args:
             folder: with ``config.json`` and ``model.safetensors``, ``pytorch_model.bin`` or ``model_state.pdparams`` or
@@ -98,3 +107,60 @@ class RoFormerPretrainedModel(nn.Layer):
         if self.config.version == 2:
             deviation = (size * self.config.num_hidden_layers) ** -0.5
         layer.weight.set_value(paddle.normal(std=deviation, shape=layer.weight.shape).astype(layer.weight.dtype))
+
+
+def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object, **changes: Any) -> _Model:
+    """A model with the weights of a checkpoint, as :meth:`RoFormerPretrainedModel.from_pretrained`; ``where`` is its
+    folder, for the messages. Whether or not the encoder's weights have the prefix ``roformer.`` does not matter.
+
+    Raises:
+        ValueError: an option does not fit, shapes differ, no weight of the encoder is there, or too many are missing;
+            before memory is taken.
+    """
+    tensors, config = checkpoint.tensors, model_class.config_class.from_dict(checkpoint.config, **changes)
+    with _BUILDING:
+        placed = _places(model_class, config, checkpoint, where)
+        model = model_class(config)
+    state = model.state_dict()
+    for name, source in placed.items():
+        state[name].set_value(paddle.to_tensor(tensors[source], dtype=state[name].dtype))
+    new = [name for name in state if name not in placed]
+    unplaced = set(tensors) - set(placed.values())
+    unused = sorted([checkpoint.sources[name] for name in unplaced] + checkpoint.unused)
+    for what, names in (("new, as initialized", new), ("in the folder, but not used", unused)):
+        if names:
+            logger.warning("%s from %s: %s: %s", model_class.__name__, where, what, _summary(names))
+    return model
+
+
+def _places(model_class, config, checkpoint, where):
+    """``{name in the model: name in the checkpoint}``, without memory for a model; errors as :func:`build_model`."""
+    tensors = checkpoint.tensors
+    numbers = sum(array.size for array in tensors.values())
+    if config.hidden_size**2 > max(numbers, _SMALL):
+        raise ValueError(f"{where}: holds {numbers:,} numbers, too few for hidden_size {config.hidden_size}")
+    # parameters that have a shape, and no numbers yet; the names that Paddle counts are free again
+    with paddle.utils.unique_name.guard(), paddle.LazyGuard():
+        shapes = {name: list(weight.shape) for name, weight in model_class(config).state_dict().items()}
+    names = {name.removeprefix(PREFIX): name for name in shapes}
+    placed = {names[bare]: name for name in tensors if (bare := name.removeprefix(PREFIX)) in names}
+    wrong = [
+        f"{checkpoint.sources[source]} is {list(tensors[source].shape)} there and {shapes[name]} in the model"
+        for name, source in placed.items()
+        if list(tensors[source].shape) != shapes[name]
+    ]
+    if wrong:
+        more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        raise ValueError(f"{where}: its weights do not fit the model: {'; '.join(wrong[:_SHOWN])}{more}")
+    if names["token_embedding.weight"] not in placed:
+        raise ValueError(f"{where}: holds no weights of a RoFormer of this library")
+    new = sum(math.prod(shape) for name, shape in shapes.items() if name not in placed)
+    if new > MOST_NEW_NUMBERS:
+        raise ValueError(f"{where}: lacks weights of {new:,} numbers that its configuration needs")
+    return placed
+
+
+def _summary(names):
+    """Names in their order; names that differ only in the number of the layer are counted together."""
+    counts = Counter(re.sub(r"([._/])\d+(?=[./])", r"\1*", name) for name in names)
+    return ", ".join(f"{name} ({count})" if "*" in name else name for name, count in counts.items())

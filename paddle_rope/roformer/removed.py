@@ -1,7 +1,4 @@
-"""Options that our experiments found not to help, and that are gone; commit e394b37 is the last with them.
-
-This module imports neither paddle nor PaddleNLP.
-"""
+"""Options that our experiments found not to help, and that are gone; commit e394b37 is the last with them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,11 +31,6 @@ def without_removed(given: Mapping[str, Any], removed: Mapping[str, tuple] = OPT
 
     Raises:
         RemovedOption: an option of ``removed``, or one of :data:`VALUES`, is in use.
-
-    Example:
-        >>> without_removed({"feature_map": "hedgehog"})
-        Traceback (most recent call last):
-        paddle_rope.roformer.removed.RemovedOption: feature_map 'hedgehog' was removed, because it did not help; ...
     """
     options = dict(given)
     for name, unused in removed.items():
@@ -59,6 +51,5 @@ def without_removed(given: Mapping[str, Any], removed: Mapping[str, tuple] = OPT
 
 
 def _error(name, value):
-    return RemovedOption(
-        f"{name} {shown(value)} was removed, because it did not help; commit e394b37 is the last with it"
-    )
+    what = f"{name} {shown(value)}"
+    return RemovedOption(f"{what} was removed, because it did not help; commit e394b37 is the last with it")

@@ -1,12 +1,39 @@
-"""Configuration keys of the classification recipe: defaults, types and ranges."""
+"""The options of a classifier, and the keys of its recipe: each is declared once. Without Paddle."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
+from typing import ClassVar, Optional
 
-from tasks.classification.config import ClassificationConfig
+from paddle_rope.options import NAMES, POOLINGS, choice, integer
+from paddle_rope.options import option as model_field
+from paddle_rope.roformer.config import SequenceClassificationConfig
 from tasks.common.training.arguments import RecipeArguments, model_option, option
+
+
+@dataclass
+class ClassificationConfig(SequenceClassificationConfig):
+    """A :class:`SequenceClassificationConfig` with the classes."""
+
+    classes: list[str] = model_field([], "names of the classes, in the order of the logits", NAMES)
+    max_characters: int = model_field(512, "characters of a text that are read; the rest is cut", integer(1, 10**9))
+    pooling: str = model_field("mean", "`mean` of the tokens, or the `first` token", choice(*POOLINGS))
+
+    model_type: ClassVar[str] = "paddle_rope_classification"
+    RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_characters"}  # names of version 0.1
+
+    def __post_init__(self):
+        NAMES.check("classes", self.classes)
+        if len(self.classes) < 2:
+            raise ValueError(f"classes must name two classes or more, got {self.classes!r}")
+        self.classes = list(self.classes)
+        self.num_labels, self.id2label = None, dict(enumerate(self.classes))
+        super().__post_init__()
+
+    @property
+    def output_shape(self):
+        """Shape of the model's output for a text: its probabilities of the classes."""
+        return (len(self.classes),)
 
 
 @dataclass
@@ -17,7 +44,7 @@ class ClassificationArguments(RecipeArguments):
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "pooling")
     # documents are fewer than sentences
     DEFAULTS = {"num_train_epochs": 10, "per_device_train_batch_size": 16, "learning_rate": 5e-4}
-    RENAMED = {"max_length": "max_characters"}
+    RENAMED = ClassificationConfig.RENAMED
 
     recipe: str = option("classification", "what is trained")
     train_file: Optional[str] = option(None, "labeled texts, JSON Lines or tab-separated")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tasks.classification.batching import ClassificationDataset
 from tasks.classification.data import Example, read_labeled
-from tasks.classification.prediction import Classifier, predict_probabilities
+from tasks.classification.prediction import ClassificationDataset, Classifier, predict_probabilities
 from tasks.common.errors import visible
 from tasks.common.reports.tables import print_score_rows
 from tasks.common.scores import f1_row
@@ -59,7 +58,7 @@ def classification_scores(gold, predicted, classes):
 
 
 def print_data_report(datasets):
-    """Print the size of each :class:`~tasks.classification.batching.ClassificationDataset` in a dict, and what
+    """Print the size of each :class:`~tasks.classification.prediction.ClassificationDataset` in a dict, and what
     ``max_characters`` cuts."""
     for name, dataset in datasets.items():
         lengths = sorted(len(example.text) for example in dataset.examples)

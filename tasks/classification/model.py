@@ -3,7 +3,7 @@
 import paddle.nn.functional as F
 
 from paddle_rope.roformer import RoFormerForSequenceClassification
-from tasks.classification.config import ClassificationConfig
+from tasks.classification.arguments import ClassificationConfig
 from tasks.common.inference import evaluated
 
 
@@ -12,6 +12,11 @@ class ClassificationModel(RoFormerForSequenceClassification):
 
     config_class = ClassificationConfig
 
-    def find_probabilities(self, batch):
-        """Probabilities of the classes of a batch of arrays, in evaluation mode: a float32 array."""
-        return F.softmax(evaluated(self, batch).astype("float32"), axis=-1).numpy()
+    def forward(self, input_ids, attention_mask=None, labels=None):
+        """Probabilities of the classes, float32 ``[batch, classes]``; with ``labels`` the pair (loss, logits)."""
+        found = super().forward(input_ids, attention_mask, labels=labels)
+        return F.softmax(found.astype("float32"), axis=-1) if labels is None else found
+
+    def output(self, batch):
+        """The output for a batch of arrays, in evaluation mode: a float32 array."""
+        return evaluated(self, batch).numpy()

@@ -1,31 +1,81 @@
-"""From texts to labels with a trained or exported model."""
+"""From texts to labels, with a model in training, a trained one or an exported one."""
 
 from __future__ import annotations
 
 import functools
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tasks.classification.batching import TokenizedText, pad_texts, tokenize
-from tasks.classification.config import ClassificationConfig
+from tasks.classification.arguments import ClassificationConfig
 from tasks.common.errors import InputError
 from tasks.common.export.model import ExportedModel
-from tasks.common.inference import Batch, encoder_outputs
+from tasks.common.inference import encoder_outputs, pad_tokens
 from tasks.common.model_folder import check_least
 from tasks.common.predictor import Predictor
+
+
+class TokenizedText(NamedTuple):
+    """A text as tokens, and the number of its class."""
+
+    ids: list
+    label: int | None = None
+
+
+class ClassificationDataset(list):
+    """The :class:`TokenizedText` of each of ``examples``, :class:`tasks.classification.data.Example`.
+
+    Args:
+        classes: names of the classes, numbered in this order.
+        max_characters: characters of each text that are read, from its beginning.
+
+    Attributes:
+        cut, cut_characters: number of texts that are longer than this, and of their characters that are not read.
+        lengths: tokens of each text.
+
+    Raises:
+        InputError: an example has a class that is not in ``classes``.
+    """
+
+    def __init__(self, examples, tokenizer, classes, max_characters):
+        self.examples = examples
+        self.max_characters = max_characters
+        number = {name: index for index, name in enumerate(classes)}
+        for example in examples:
+            if example.label not in number:
+                raise InputError(
+                    f"{example.where}: label {example.label!r} is unknown to the model, which knows "
+                    f"{', '.join(classes)}; correct the label, or train a model on data that has it"
+                )
+            self.append(TokenizedText(tokenizer.encode(example.text[:max_characters]).ids, number[example.label]))
+        self.lengths = [len(text.ids) for text in self]
+        beyond = [len(example.text) - max_characters for example in examples if len(example.text) > max_characters]
+        self.cut, self.cut_characters = len(beyond), sum(beyond)
+
+
+def pad_texts(texts, pad_token_id):
+    """The batch of a list of :class:`TokenizedText`: dict of arrays ``input_ids`` int64 and ``attention_mask`` bool
+    ``[batch, seq]``, and ``labels`` int64 ``[batch]`` of texts that have them."""
+    batch = pad_tokens([text.ids for text in texts], pad_token_id)
+    if texts[0].label is not None:
+        batch["labels"] = np.array([text.label for text in texts], dtype=np.int64)
+    return batch
+
+
+def predict_probabilities(model, texts, batch_size, show_progress=False):
+    """Probabilities of a list of :class:`TokenizedText`, computed in batches of like length: float32 ``[texts,
+    classes]``."""
+    texts = [text._replace(label=None) for text in texts]
+    collate = functools.partial(pad_texts, pad_token_id=model.config.pad_token_id)
+    return encoder_outputs(model, texts, collate, batch_size, show_progress)
 
 
 class ExportedClassificationModel(ExportedModel):
     """The graph of an exported folder as a :class:`~tasks.classification.model.ClassificationModel`."""
 
     config_class = ClassificationConfig
-
-    def find_probabilities(self, batch: Batch) -> np.ndarray:
-        """As of the trained model."""
-        return self.run(batch, (len(batch["input_ids"]), len(self.config.classes)))[0]
 
 
 class Classifier(Predictor):
@@ -66,7 +116,7 @@ class Classifier(Predictor):
         """Probabilities of all classes: float32 array ``[texts, classes]``."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise InputError("texts must be a list of strings; write [text]")
-        tokenized = [TokenizedText(tokenize(text, self.tokenizer, self.max_characters)) for text in texts]
+        tokenized = [TokenizedText(self.tokenizer.encode(text[: self.max_characters]).ids) for text in texts]
         return predict_probabilities(self.model, tokenized, self.batch_size, self.show_progress)
 
 
@@ -74,12 +124,3 @@ def as_record(text, classes, probabilities):
     """The form in which predictions are written."""
     best = int(np.argmax(probabilities))
     return {"text": text, "label": classes[best], "probability": round(float(probabilities[best]), 4)}
-
-
-def predict_probabilities(model, texts, batch_size, show_progress=False):
-    """Probabilities of a list of :class:`tasks.classification.batching.TokenizedText`, computed in batches of like
-    length: float32 array ``[texts, classes]``."""
-    texts = [text._replace(label=None) for text in texts]
-    collate = functools.partial(pad_texts, pad_token_id=model.config.pad_token_id)
-    shape = [len(model.config.classes)]
-    return encoder_outputs(model.find_probabilities, texts, collate, batch_size, model.config, shape, show_progress)

@@ -1,19 +1,30 @@
-"""The recipe of document classification."""
+"""The recipe of document classification, and how its models are exported."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 from tasks.classification.arguments import ClassificationArguments
-from tasks.classification.batching import ClassificationDataset, pad_texts
 from tasks.classification.data import Example, class_names, labeled_record, read_labeled, read_lines, read_splits
 from tasks.classification.evaluation import evaluate_predictor, print_data_report, print_scores, score_probabilities
 from tasks.classification.model import ClassificationModel
-from tasks.classification.prediction import Classifier, as_record, predict_probabilities
+from tasks.classification.prediction import (
+    ClassificationDataset,
+    Classifier,
+    as_record,
+    pad_texts,
+    predict_probabilities,
+)
+from tasks.common.export.exporter import Exporter
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.training.memory import LabeledData
+
+CHECKED_TEXTS = ["球队昨晚客场以三比一取胜，主教练对后防线的表现十分满意。", "新手机今天发布。", "好"]
 
 
 class ClassificationRecipe(Recipe):
@@ -35,9 +46,8 @@ class ClassificationRecipe(Recipe):
         return {"classes": class_names(example for split in run.examples.values() for example in split)}
 
     def dataset(self, run: Run, split: str) -> ClassificationDataset:
-        dataset = ClassificationDataset(
-            run.examples[split], run.tokenizer, run.model.config.classes, run.keys.max_characters
-        )
+        classes = run.model.config.classes
+        dataset = ClassificationDataset(run.examples[split], run.tokenizer, classes, run.keys.max_characters)
         run.facts.setdefault("texts_cut", {})[split] = dataset.cut
         return dataset
 
@@ -56,3 +66,21 @@ class ClassificationRecipe(Recipe):
     def records(self, run, split, predictions):
         for example, found in zip(run.examples[split], predictions):
             yield {**as_record(example.text, run.model.config.classes, found), "gold": example.label}
+
+
+class ClassificationExporter(Exporter):
+    """Classifiers, with the probabilities of the classes as output."""
+
+    recipe = ClassificationRecipe
+    output = "probabilities"
+
+    def scores(self, predictor: Any) -> np.ndarray:
+        return predictor.probabilities(CHECKED_TEXTS)
+
+    def describe(self, config: Any) -> dict[str, str]:
+        return {
+            "finds": "the class of a text",
+            "classes": ", ".join(config.classes),
+            "language": "Chinese",
+            "characters read": f"the first {config.max_characters}",
+        }

@@ -17,7 +17,7 @@ Train the runs of a plan (case, variant, seed) and compare their scores.
     paddle-rope experiment PLAN.yaml [--only VARIANT ...] [--cases CASE ...] [--seeds 42,43] [--key value ...]
     paddle-rope experiment PLAN.yaml --table
 
-The plans are in configs/experiments/; docs/experiments/README.md describes their keys. Runs go to OUTPUT_DIR/runs.
+The plans are in configs/experiments/; docs/results/experiments.md describes their keys. Runs go to OUTPUT_DIR/runs.
 After each run the tables of all finished runs are written: runs.csv (each run), summary.md and summary.json (mean and
 standard deviation over the seeds, points against the reference), scores.png, and the files of the plan's report. Run
 the command again to resume: finished runs are skipped, an interrupted run continues from its last checkpoint, and
@@ -30,8 +30,8 @@ DECAY = """\
 Draw the long-range decay of RoPE: the bound of kexue.fm 8265 and the dot products of all-ones vectors.
 
 Writes decay_bound.png and .csv (mean |S_j| against the relative distance) and decay_ones.png and .csv (<R_m q, R_n k>
-with q = k = ones against the key position n) into a folder, each with the counter-examples where all pairs have the
-frequency 0 or 1, and prints a few lines on what the figures show."""
+with q = k = ones against the key position n), each with the counter-examples where all pairs have the frequency 0 or 1,
+and prints a few lines on what the figures show."""
 DECAY_FILES = ("decay_bound.png", "decay_bound.csv", "decay_ones.png", "decay_ones.csv")
 DECAY_LIMITS = {"head_dim": (2, 4096), "max_distance": (1, 1_000_000), "query_position": (0, 10**9)}
 
@@ -87,7 +87,7 @@ def decay(argv):
 
     files, lines = contents(options)
     options.output.mkdir(parents=True, exist_ok=True)
-    write_files(options.output, dict(zip(DECAY_FILES, files)))
+    write_files(options.output, files)
     print("\n".join(lines))
     print(f"written to {options.output}: {', '.join(DECAY_FILES)}")
     return 0

@@ -38,6 +38,7 @@ WITHOUT_RECIPE = ("train", "predict", "select", "evaluate", "export", "tune")
 def main(argv=None):
     """Run a command line, by default that of the process; returns the exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    os.environ["MPLBACKEND"] = "agg"  # the one of a notebook, which a command inherits, may be missing here
     if argv[:1] == ["--version"]:
         print(f"{COMMAND} {paddle_rope.__version__}")
         return 0

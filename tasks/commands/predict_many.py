@@ -14,7 +14,7 @@ Many documents: with a folder or several files as --input, or with one of the op
 Read are .txt, .jsonl, .json and .csv (each also with .gz) and .parquet. Results are JSON lines that keep the other keys
 of the input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped."""
 PART_RECORDS = 10_000
-NO_STREAM = (".parquet",)  # ends of the names of files that are read in parts only
+NAMES = ("processes", "threads", "ray", "part_records", "text_column")  # of the options
 
 
 def add_options(parser):
@@ -22,38 +22,25 @@ def add_options(parser):
     group = parser.add_argument_group("many documents")
     group.add_argument("--processes", type=int, metavar="N", help="processes, each with its own model (default: 1)")
     group.add_argument("--threads", type=int, metavar="N", help="of a process (default: cores / processes; on Ray 1)")
-    group.add_argument(
-        "--ray",
-        nargs="?",
-        const="local",
-        metavar="ADDRESS",
-        help="on Ray: the cluster of an address (auto, HOST:PORT, ray://HOST:PORT), or one of this machine",
-    )
-    group.add_argument(
-        "--part_records", type=int, metavar="N", help="records of a finished file at most (default: 10000)"
-    )
+    place = "on Ray: the cluster of an address (auto, HOST:PORT, ray://HOST:PORT), or one of this machine"
+    group.add_argument("--ray", nargs="?", const="local", metavar="ADDRESS", help=place)
+    size = f"records of a finished file at most (default: {PART_RECORDS})"
+    group.add_argument("--part_records", type=int, metavar="N", help=size)
     group.add_argument("--text_column", metavar="NAME", help="key of the text, not of matching (default: text)")
-
-
-NAMES = ("processes", "threads", "ray", "part_records", "text_column")
 
 
 def refuse_options(options, reason):
     """Raise InputError if one of the options for many documents is given; ``reason`` says why there is none."""
     for name in NAMES:
-        if getattr(options, name, None) is not None:
+        if getattr(options, name) is not None:
             raise InputError(f"--{name}: {reason}; leave it out")
 
 
 def is_asked_for(options):
     """Whether this is about many documents, not about a stream."""
     inputs = options.input or [STDIN]
-    return (
-        any(getattr(options, name, None) is not None for name in NAMES)
-        or len(inputs) > 1
-        or os.path.isdir(inputs[0])
-        or inputs[0].endswith(NO_STREAM)
-    )
+    is_given = any(getattr(options, name) is not None for name in NAMES)
+    return is_given or len(inputs) > 1 or os.path.isdir(inputs[0]) or inputs[0].endswith(".parquet")
 
 
 def predict_many(task, options, chunk_records):
@@ -88,15 +75,12 @@ def predict_many(task, options, chunk_records):
         options={**computing(options), **more},
     )
     part_records = PART_RECORDS if options.part_records is None else options.part_records
-    return run_documents(job, inputs, part_records, runner(processes, options.ray))
-
-
-def runner(processes, address=None):
-    """What does the parts: so many processes of this machine, or of Ray if there is an address."""
-    if address is not None:
+    if options.ray is not None:
         from tasks.scaling.on_ray import run_on_ray
 
-        return functools.partial(run_on_ray, count=processes, address=address)
-    from tasks.scaling.processes import run_in_processes
+        run_parts = functools.partial(run_on_ray, count=processes, address=options.ray)
+    else:
+        from tasks.scaling.processes import run_in_processes
 
-    return functools.partial(run_in_processes, count=processes)
+        run_parts = functools.partial(run_in_processes, count=processes)
+    return run_documents(job, inputs, part_records, run_parts)

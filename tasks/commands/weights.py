@@ -40,8 +40,13 @@ def read_model(source):
     """The model of a folder, of the class that fits what the folder holds."""
     import paddle_rope.roformer as roformer
     from paddle_rope.roformer.checkpoints.huggingface import KNOWN
-    from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_tensorflow
-    from paddle_rope.roformer.checkpoints.settings import TENSORFLOW_CONFIG, is_ours, read_settings
+    from paddle_rope.roformer.checkpoints.reading import (
+        TENSORFLOW_CONFIG,
+        is_ours,
+        read_checkpoint,
+        read_settings,
+        read_tensorflow,
+    )
 
     if (source / TENSORFLOW_CONFIG).is_file() and not (source / "config.json").is_file():
         return build(read_tensorflow(source, tensorflow_reader()), source)
@@ -55,7 +60,7 @@ def read_model(source):
 def build(checkpoint, source):
     """The model of a :class:`paddle_rope.roformer.checkpoints.reading.Checkpoint`."""
     import paddle_rope.roformer as roformer
-    from paddle_rope.roformer.checkpoints.loading import build_model
+    from paddle_rope.roformer.pretrained import build_model
 
     is_causal = checkpoint.config.get("causal", False)
     language_model = roformer.RoFormerForCausalLM if is_causal else roformer.RoFormerForMaskedLM
@@ -80,7 +85,7 @@ def write(model, folder, options):
     """Write the model, and the tokenizer where the source has one."""
     from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
     from paddle_rope.roformer.tokenization import load_tokenizer
-    from paddle_rope.roformer.tokenization.files import VOCAB_FILE, write_tokenizer
+    from paddle_rope.roformer.tokenization.tokenizer import VOCAB_FILE
 
     if options.to == "huggingface":
         write_huggingface(model, folder, longest_text(options.source))
@@ -88,16 +93,14 @@ def write(model, folder, options):
         model.save_pretrained(folder)
     if (options.source / VOCAB_FILE).is_file():
         tokenizer = load_tokenizer(options.source)
-        kind = type(tokenizer).__name__
-        if options.to == "huggingface":
-            kind = {"CharTokenizer": "BertTokenizer", "WordTokenizer": "RoFormerTokenizer"}[kind]
-        write_tokenizer(folder, kind, tokenizer.vocab, tokenizer.do_lower_case)
+        theirs = {"CharTokenizer": "BertTokenizer", "WordTokenizer": "RoFormerTokenizer"}[type(tokenizer).__name__]
+        tokenizer.save_pretrained(folder, theirs if options.to == "huggingface" else None)
 
 
 def longest_text(source):
     """The longest text in the source's configuration, or Hugging Face's usual one."""
-    from paddle_rope.json_files import read_json_object
-    from paddle_rope.roformer.checkpoints.settings import CONFIG_FILES, TENSORFLOW_CONFIG
+    from paddle_rope.options import read_json_object
+    from paddle_rope.roformer.checkpoints.reading import CONFIG_FILES, TENSORFLOW_CONFIG
 
     path = next(source / name for name in (*CONFIG_FILES, TENSORFLOW_CONFIG) if (source / name).is_file())
     longest = read_json_object(path).get("max_position_embeddings")

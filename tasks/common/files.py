@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from paddle_rope import json_files
+from paddle_rope import options
 from tasks.common.errors import InputError
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of an OSError
@@ -140,7 +140,7 @@ def check_output_dir(path):
 def read_json_object(path, remedy):
     """The JSON object in a file of ours; raises InputError, with the ``remedy``, if it is damaged."""
     try:
-        return json_files.read_json_object(path)
+        return options.read_json_object(path)
     except ValueError as error:
         raise InputError(f"{error}; {remedy}") from None
 

@@ -47,13 +47,13 @@ def evaluation_mode(model: paddle.nn.Layer) -> Iterator[None]:
             model.train()
 
 
-def evaluated(model: paddle.nn.Layer, batch: Batch, forward: Callable | None = None) -> paddle.Tensor:
-    """Output of a model, or of its method ``forward``, for a batch of arrays, in evaluation mode and in the context
+def evaluated(model: paddle.nn.Layer, batch: Batch) -> paddle.Tensor:
+    """Output of a model for a batch of arrays, in evaluation mode and in the context
     that its attribute ``precision`` makes, if it has one (:func:`~tasks.common.predictor.predict_in_bfloat16`)."""
     import paddle
 
     with evaluation_mode(model), getattr(model, "precision", contextlib.nullcontext)():
-        return (forward or model)(**{name: paddle.to_tensor(array) for name, array in batch.items()})
+        return model(**{name: paddle.to_tensor(array) for name, array in batch.items()})
 
 
 def batched_outputs(
@@ -86,22 +86,22 @@ def batched_outputs(
 
 
 def encoder_outputs(
-    forward: Callable[[Batch], np.ndarray],
+    model: Any,
     items: Sequence[Any],
     collate: Callable[[list], Batch],
     batch_size: int,
-    config: Any,
-    shape: Sequence[int] = (),
     show_progress: bool = False,
 ) -> np.ndarray:
-    """Outputs of an encoder for tokenized texts: float32 ``[items, *shape]``; ``config`` is the encoder's, the other
-    arguments are as of :func:`batched_outputs`."""
+    """What a trained or exported model computes for tokenized texts: float32 ``[items, *config.output_shape]``. Its
+    method ``output`` makes such an array of a batch; the other arguments are as of :func:`batched_outputs`."""
+    config = model.config
 
     def numbers_of(length):
         scores = config.num_attention_heads * length * length if "softmax" in config.attention else 0
         return max(scores, config.intermediate_size * length)
 
-    found = np.zeros([len(items), *shape], dtype=np.float32)
-    for rows, output in batched_outputs(forward, items, collate, batch_size, numbers_of, show_progress=show_progress):
+    found = np.zeros([len(items), *config.output_shape], dtype=np.float32)
+    batches = batched_outputs(model.output, items, collate, batch_size, numbers_of, show_progress=show_progress)
+    for rows, output in batches:
         found[rows] = output
     return found

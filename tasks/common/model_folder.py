@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from paddle_rope.json_files import read_json_object
+from paddle_rope.options import read_json_object
 from paddle_rope.roformer import load_tokenizer
 from paddle_rope.roformer.removed import RemovedOption
 from tasks.common.cli.own_command import own_command, quoted
@@ -57,7 +57,7 @@ def refuse_other_recipe(folder: str | os.PathLike, recipe: str) -> None:
 
 def check_pretrained(folder: str | os.PathLike) -> None:
     """Raise InputError unless a folder of weights has a configuration."""
-    from paddle_rope.roformer.checkpoints.settings import read_settings  # prediction needs no safetensors
+    from paddle_rope.roformer.checkpoints.reading import read_settings  # prediction needs no safetensors
 
     try:
         read_settings(folder)

@@ -39,21 +39,16 @@ def run_plan(
     device: str | None = None,
     tables_only: bool = False,
 ) -> dict[str, str]:
-    """Train what is not finished of a plan; write and print the tables of all that is.
+    """The reason, in words, for each run of a plan that could not be finished, by its name.
 
-    Several calls, in different processes, may work on one plan: each takes runs that no other has.
+    What is not finished is trained, and the tables of all that is are written and printed. Several calls, in different
+    processes, may work on one plan: each takes runs that no other has.
 
     Args:
-        path: YAML file of the plan.
-        output_dir: instead of the plan's.
+        path, output_dir, seeds, settings: as of :func:`tasks.experiments.plan.read_plan`.
         only, cases: names of the variants, and of the cases, to train; none for all.
-        seeds: instead of the plan's.
-        settings: configuration keys of all runs, instead of the plan's.
         device: of paddle; None takes a GPU if there is one.
         tables_only: train nothing.
-
-    Returns:
-        The reason, in words, for each run that could not be finished, by its name.
 
     Raises:
         InputError: the plan is wrong, or there are results of other keys than it now has.
@@ -77,40 +72,34 @@ def run_plan(
         if not is_finished(cell.folder):
             print(f"---- {cell.name}", flush=True)
             try:
-                failed[cell.name] = train_cell(cell, plan.apart)
+                reason = train_cell(cell, plan.apart)
             except Interrupted as error:
                 message = f"{cell.folder}: ended by a signal; the same command continues it"
                 raise Interrupted(error.number, message) from None
+            failed.update({cell.name: reason} if reason else {})
             write_tables(plan)
     print(write_tables(plan), end="")
-    return {name: reason for name, reason in failed.items() if reason}
+    return failed
 
 
 def train_cell(cell: Cell, apart: bool) -> str:
-    """Train a run and keep its scores and its model; its checkpoints, which are larger than all else, are removed.
-
-    Args:
-        cell: the run.
-        apart: in its own process, so that a run that takes too much memory ends itself alone.
-
-    Returns:
-        Why the run is not finished, in words; "" if it is.
-
-    Raises:
-        InputError: the recipe refuses the configuration.
-    """
+    """Why a run that was trained is not finished, in words; "" if it is. Its checkpoints, which are larger than all
+    else, are removed then. ``apart`` is in its own process, so that a run that takes too much memory ends itself alone.
+    Raises InputError if the recipe refuses the configuration."""
     if cell.starts_from is not None and not is_finished(cell.starts_from):
         return f"starts from {cell.starts_from}, which is not finished"
-    if apart:
-        status = train_apart(cell.recipe, cell.config)
-        if status == EXIT_BAD_INPUT:
-            raise InputError(f"{cell.name}: the recipe cannot run it, see above; correct the plan or the files")
-    else:
-        status = 0 if train_unless_finished(get_recipe(cell.recipe), cell.config) else BUSY
+    status = (train_apart if apart else train_here)(cell.recipe, cell.config)
+    if status == EXIT_BAD_INPUT:
+        raise InputError(f"{cell.name}: the recipe cannot run it, see above; correct the plan or the files")
     if status:
         return TAKEN if status == BUSY else f"failed with status {status}"
     shutil.rmtree(cell.folder / CHECKPOINTS_FOLDER, ignore_errors=True)
     return ""
+
+
+def train_here(recipe: str, config: dict[str, Any]) -> int:
+    """Train a run in this process; returns 0, or ``BUSY``."""
+    return 0 if train_unless_finished(get_recipe(recipe), config) else BUSY
 
 
 def train_apart(recipe: str, config: dict[str, Any]) -> int:
@@ -133,7 +122,7 @@ def _train_and_exit(recipe, config):
     @on_terminal
     def train(argv):
         prepare()
-        return 0 if train_unless_finished(get_recipe(recipe), config) else BUSY
+        return train_here(recipe, config)
 
     sys.exit(train())
 

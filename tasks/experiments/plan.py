@@ -1,4 +1,4 @@
-"""A plan: training runs that differ in case, variant and seed, from a YAML file (docs/experiments/README.md)."""
+"""A plan: training runs that differ in case, variant and seed, from a YAML file (docs/results/experiments.md)."""
 
 from __future__ import annotations
 
@@ -57,26 +57,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Plan:
-    """Training runs, and how they are shown.
+    """Training runs, and how they are shown."""
 
-    Attributes:
-        output_dir: folder of all runs and tables.
-        cells: the runs, in the order in which they are trained: all variants with the first seed come first.
-        scores: dotted place in ``metrics.json`` -> name in the tables; the first is the one that is drawn.
-        case_name: what the cases are called.
-        reference, margin: variant to compare with; how many points below it still count as near.
-        report: name of a further report (:data:`tasks.experiments.table.REPORTS`).
-        apart: whether each run has its own process.
-    """
-
-    output_dir: Path
-    cells: list[Cell]
-    scores: dict[str, str]
-    case_name: str = "case"
-    reference: str | None = None
-    margin: float | None = None
-    report: str | None = None
-    apart: bool = True
+    output_dir: Path  # folder of all runs and tables
+    cells: list[Cell]  # in the order in which they are trained: all variants with the first seed come first
+    scores: dict[str, str]  # dotted place in ``metrics.json`` -> name in the tables; the first is the one that is drawn
+    case_name: str = "case"  # what the cases are called
+    reference: str | None = None  # variant to compare with
+    margin: float | None = None  # how many points below the reference still count as near
+    report: str | None = None  # name of a further report, of :data:`tasks.experiments.table.REPORTS`
+    apart: bool = True  # whether each run has its own process
 
     @property
     def cases(self) -> list[str]:
@@ -178,8 +168,8 @@ def _cell(plan, labels, of_case, of_variant, settings):
         return Path(plan["output_dir"]) / "runs" / labels["case"] / variant / f"seed_{labels['seed']}"
 
     file = of_variant.get("config", plan.get("config"))
-    config = {**(read_run_config(file) if file else {}), **(plan.get("settings") or {}), **of_case, **of_variant}
-    config = {key: value for key, value in {**config, **settings}.items() if key not in OF_VARIANTS}
+    of_plan = (read_run_config(file) if file else {}, plan.get("settings") or {}, of_case, of_variant, settings)
+    config = {key: value for given in of_plan for key, value in given.items() if key not in OF_VARIANTS}
     starts_from = None
     if "start_from" in of_variant:
         starts_from = folder(of_variant["start_from"])

@@ -23,8 +23,8 @@ REPORTS = ("positions", "performer")  # modules of ``reports``
 
 
 def get_report(name: str) -> Callable[[list[dict]], dict[str, str | bytes]]:
-    """A further report: a function of what the finished runs left (labels, ``config`` and ``metrics.json`` of each in
-    one dict) that returns the content of its files, ``results.md`` among them; raises InputError if there is none."""
+    """A further report: from what each finished run left (labels, ``config`` and ``metrics.json`` in one dict) to the
+    content of its files, ``results.md`` among them; raises InputError if there is none."""
     if name not in REPORTS:
         raise InputError(f"report {name!r}: there is none; take one of {', '.join(REPORTS)}")
     return pkgutil.resolve_name(f"tasks.experiments.reports.{name}:report")
@@ -68,12 +68,12 @@ def variants_table(plan: Plan, summary: list[dict[str, Any]]) -> list[dict[str, 
         for place, title in plan.scores.items():
             row[title] = mean_and_deviation(entry["scores"][place]["values"])
         if plan.reference is not None:
-            reference = means.get((entry["case"], plan.reference))
-            points = None if reference is None else 100 * (means[entry["case"], entry["variant"]] - reference)
-            row[f"points against {plan.reference}"] = "" if points is None else f"{points:+.1f}"
+            reference = means.get((entry["case"], plan.reference), np.nan)
+            points = 100 * (means[entry["case"], entry["variant"]] - reference)
+            row[f"points against {plan.reference}"] = "" if np.isnan(points) else f"{points:+.1f}"
             if plan.margin is not None:
-                near = "" if points is None else "yes" if points >= -plan.margin else "no"
-                row[f"within {plan.margin:g} points"] = near
+                near = "yes" if points >= -plan.margin else "no"
+                row[f"within {plan.margin:g} points"] = "" if np.isnan(points) else near
         row["train minutes"] = f"{entry['train_seconds'] / 60:.1f}"
         rows.append(row)
     return rows
@@ -112,17 +112,13 @@ def _draw_lines(plan, summary):
 
 
 def _draw_points(plan, means):
-    values = np.array(list(means.values()))
+    values = list(means.values())
     figure, axes = new_figure(8, 1 + 0.28 * len(means), grid="y")
     colors = [COLORS[0] if variant == plan.reference else COLORS[1] for _, variant in means]
-    axes.scatter(values, range(len(means)), color=colors, s=30, zorder=2, clip_on=False)
-    for place, value in enumerate(values):
-        axes.text(1.01, place, f"{value:.3f}", transform=axes.get_yaxis_transform(), va="center", fontsize=8)
-    axes.set_yticks(range(len(means)), [f"{case} {variant}".strip() for case, variant in means], fontsize=8)
+    axes.scatter(values, range(len(means)), color=colors, s=30, zorder=2)
+    labels = [f"{case} {variant}  {value:.3f}".strip() for (case, variant), value in means.items()]
+    axes.set_yticks(range(len(means)), labels, fontsize=8)
     axes.invert_yaxis()
-    margin = 0.05 * max(values.max() - values.min(), 0.02)
-    highest = 1 if values.max() <= 1 else np.inf  # of a score
-    axes.set_xlim(values.min() - margin, min(values.max() + margin, highest))
     if len(plan.cases) == 1 and (plan.cases[0], plan.reference) in means and plan.margin is not None:
         axes.axvline(means[plan.cases[0], plan.reference] - plan.margin / 100, color=GRAY, ls="--", lw=1)
     axes.set_xlabel(next(iter(plan.scores.values())))

@@ -1,13 +1,23 @@
-"""Text files -> one stream of character ids -> random windows for training, fixed ones held out."""
+"""Text files -> one stream of character ids -> random windows for training, fixed ones held out -> batches."""
 
 import numpy as np
+from paddle.io import Dataset
 
 from paddle_rope.roformer.tokenization import CharTokenizer
 from tasks.common.errors import InputError
 from tasks.common.texts.documents import read_documents
-from tasks.language_model.demo_text import demo_documents
 
-DEMO = "demo"  # in place of files: generated text
+DEMO = "demo"  # in place of files: generated text, which is not language, but has order in it
+_PEOPLE = "张王李赵陈刘周吴"
+_PLACES = ("学校", "公园", "车站", "医院", "书店", "市场")
+_THINGS = ("苹果", "报纸", "电脑", "雨伞", "茶杯", "地图")
+_TIMES = ("早上", "中午", "下午", "晚上")
+_SENTENCES = (
+    "{time}，小{who}从{place}去{other}，路上买了{thing}。",
+    "小{who}{time}在{place}等小{friend}，手里拿着{thing}。",
+    "{thing}是小{who}的，小{friend}{time}把{thing}送到{place}。",
+    "小{friend}问小{who}：“{thing}在{place}还是在{other}？”小{who}说：“在{other}。”",
+)
 
 
 class Corpus:
@@ -66,6 +76,43 @@ class Corpus:
             "vocabulary": len(self.tokenizer),
             "unknown_share": float((self._ids == self.tokenizer.unk_token_id).mean()),
         }
+
+
+class TrainingBatches(Dataset):
+    """The batches of all steps, each known from the seed and its number: runs with the same seed see the same texts.
+
+    ``batch_size`` windows of a :class:`Corpus` make a batch; ``batches_per_step`` are
+    processes times accumulated gradients.
+    """
+
+    def __init__(self, corpus, batch_size, steps, seed, batches_per_step=1):
+        super().__init__()
+        self.corpus, self.batch_size, self.steps, self.seed = corpus, batch_size, steps, seed
+        self.batches_per_step = batches_per_step
+
+    def __len__(self):
+        return self.steps * self.batches_per_step
+
+    def __getitem__(self, index):
+        windows = self.corpus.training_windows(self.batch_size, self.seed, index + 1)
+        inputs = windows[:, :-1]
+        return {"input_ids": inputs, "labels": windows[:, 1:], "token_mask": np.ones(inputs.shape, dtype=bool)}
+
+
+def demo_documents(count=150, sentences=8, seed=0):
+    """``count`` short documents, each about two people who keep their names throughout."""
+    random = np.random.default_rng(seed)
+    documents = []
+    for _ in range(count):
+        who, friend = random.choice(list(_PEOPLE), 2, replace=False)
+        lines = []
+        for _ in range(sentences):
+            place, other = random.choice(_PLACES, 2, replace=False)
+            thing, time = random.choice(_THINGS), random.choice(_TIMES)
+            sentence = str(random.choice(_SENTENCES))
+            lines.append(sentence.format(who=who, friend=friend, place=place, other=other, thing=thing, time=time))
+        documents.append("".join(lines))
+    return documents
 
 
 def load_corpus(keys):

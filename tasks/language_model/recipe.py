@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import paddle
 from tqdm import tqdm
 
 from paddle_rope.machine import machine_in_words
@@ -15,10 +16,10 @@ from tasks.common.run import Run
 from tasks.common.runs import run_folder
 from tasks.common.training.settings import Settings
 from tasks.common.training.step_trainer import StepTrainer
+from tasks.common.training.trainer import new_optimizer
 from tasks.language_model.arguments import LanguageModelArguments
-from tasks.language_model.corpus import load_corpus
+from tasks.language_model.corpus import TrainingBatches, load_corpus
 from tasks.language_model.evaluation import held_out_losses, measure
-from tasks.language_model.training import TrainingBatches, make_optimizer
 
 
 class LanguageModelRecipe(Recipe):
@@ -100,3 +101,24 @@ class LanguageModelRecipe(Recipe):
             **curves,
             **measure(run.model, run.datasets["dev"], run.keys),
         }
+
+
+def learning_rate_share(step, warmup_steps, steps):
+    """Of the highest learning rate at a step from 1 to ``steps``: linear up to ``warmup_steps``, then linear to 0 after
+    the last."""
+    return min(1.0, step / (warmup_steps + 1), (steps + 1 - step) / max(1, steps - warmup_steps))
+
+
+def make_optimizer(model, training, theta_rate=1.0):
+    """(optimizer, schedule) as PaddleNLP's ``Trainer`` takes them: AdamW, where weights of one dimension (biases,
+    frequencies) do not decay, and trained frequencies have ``theta_rate`` times the learning rate of the others."""
+    named = dict(model.named_parameters())
+    decaying = {weight.name for weight in named.values() if weight.ndim > 1}
+    thetas = [weight for name, weight in named.items() if name.endswith("rotary.theta")]
+    parameters = [weight for name, weight in named.items() if not name.endswith("rotary.theta")]
+    if thetas:
+        parameters = [{"params": parameters}, {"params": thetas, "learning_rate": theta_rate}]
+    schedule = paddle.optimizer.lr.LambdaDecay(
+        training.learning_rate, lambda done: learning_rate_share(done + 1, training.warmup_steps, training.max_steps)
+    )
+    return new_optimizer(training, schedule, parameters, lambda name: name in decaying), schedule

@@ -1,17 +1,78 @@
-"""Configuration keys of the matching recipe: defaults, types and ranges."""
+"""The options of a matching model, and the keys of its recipe: each is declared once. Without Paddle."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
+from typing import ClassVar, Optional
 
-from paddle_rope.options import POSITIVE, Kind
+from paddle_rope.options import (
+    NUMBER,
+    POOLINGS,
+    POSITIVE,
+    TRUTH,
+    Kind,
+    choice,
+    integer,
+    list_of,
+    number,
+    optional,
+    shown,
+)
+from paddle_rope.options import option as model_field
+from paddle_rope.roformer.config import SequenceClassificationConfig
 from tasks.common.errors import InputError
 from tasks.common.training.arguments import RecipeArguments, model_option, option
-from tasks.matching.config import MatchingConfig
 
+# What is to be learned: whether two texts match, how much they do, which of two texts is closer to a third.
+PAIRS, GRADES, TRIPLES = TASKS = ("pairs", "grades", "triples")
+CROSS_ENCODER, BI_ENCODER = ARCHITECTURES = ("cross_encoder", "bi_encoder")
+SHORTEST = 5  # tokens of a pair: a token of each text, [CLS] and twice [SEP]
 MOST_FOLDS = 1000
 FOLDS = Kind(f"from 2 to {MOST_FOLDS}", lambda value: 2 <= value <= MOST_FOLDS)
+
+
+@dataclass
+class MatchingConfig(SequenceClassificationConfig):
+    """A :class:`SequenceClassificationConfig` with what is scored, and how."""
+
+    architecture: str = model_field(
+        CROSS_ENCODER,
+        "`cross_encoder` reads both texts as one sequence; `bi_encoder` encodes each, and their cosine is the score",
+        choice(*ARCHITECTURES),
+    )
+    task: str = model_field(PAIRS, "what the model was trained for: `pairs`, `grades` or `triples`", choice(*TASKS))
+    pooling: str = model_field("mean", "`mean` of the tokens, or the `first` token", choice(*POOLINGS))
+    max_tokens: int = model_field(512, "longest sequence in tokens; longer ones are cut", integer(SHORTEST, 10**9))
+    token_type_ids: bool = model_field(False, "token type 1 for the second text of a cross-encoder", TRUTH)
+    scale: float = model_field(20.0, "factor of the cosines in a bi-encoder's losses", number(1e-6, 1e6))
+    threshold: float | None = model_field(None, "score from which a pair matches; empty: none", optional(NUMBER))
+    grades: list[float] | None = model_field(
+        None, "lowest and highest label of the training data; empty: scores without bounds",
+        optional(list_of(NUMBER, 2)),
+    )  # fmt: skip
+
+    model_type: ClassVar[str] = "paddle_rope_matching"
+    RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_tokens", "segment_ids": "token_type_ids"}  # version 0.1
+
+    def __post_init__(self):
+        self.num_labels, self.id2label = 1, None
+        super().__post_init__()
+        if self.grades is not None and not (len(self.grades) == 2 and self.grades[0] < self.grades[1]):
+            raise ValueError(f"grades must be the lowest and the highest label, got {shown(self.grades)}")
+        if self.token_type_ids and self.architecture != CROSS_ENCODER:
+            raise ValueError("token_type_ids tell the two texts of a cross_encoder apart; a bi_encoder reads one text")
+        if self.token_type_ids and self.type_vocab_size < 2:
+            raise ValueError("token_type_ids need a model with token types (type_vocab_size 2); leave them out")
+
+    @property
+    def is_cross_encoder(self):
+        """Whether two texts are read as one sequence."""
+        return self.architecture == CROSS_ENCODER
+
+    @property
+    def output_shape(self):
+        """Shape of the model's output for a sequence: of a logit, or of a vector."""
+        return () if self.is_cross_encoder else (self.hidden_size,)
 
 
 @dataclass
@@ -21,7 +82,7 @@ class MatchingArguments(RecipeArguments):
     METRIC = "score"  # see tasks.matching.evaluation.choosing_score
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "architecture")
     DEFAULTS = {"num_train_epochs": 5}
-    RENAMED = {"max_length": "max_tokens", "segment_ids": "token_type_ids"}
+    RENAMED = MatchingConfig.RENAMED
 
     recipe: str = option("matching", "what is trained")
     train_file: Optional[str] = option(None, "labeled pairs or triples of texts")

@@ -1,4 +1,4 @@
-"""Reading of pairs and triples, with validation.
+"""Reading of pairs and triples, with validation, and the splits of a run.
 
 The formats are recognized by the content:
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -26,15 +27,12 @@ from tasks.common.texts.forms import Form, form_of, records
 from tasks.common.texts.json_records import check_encodable, json_text, parse_line
 from tasks.common.texts.streams import LineStream
 from tasks.common.texts.text_files import BLANKS, first_non_blank, place, read_text, shown, split_lines
-from tasks.matching.config import GRADES, PAIRS, TRIPLES
+from tasks.common.training.splits import hold_out_dev, note_repeated, read_files
+from tasks.matching.arguments import BI_ENCODER, GRADES, PAIRS, TRIPLES
 
-HEADERS = {
-    *("label", "labels", "score", "similarity", "grade", "is_duplicate"),
-    *("sentence2", "text2", "text_b", "query2", "question2", "q2"),
-}
-PAIR_KEYS = ("sentence1", "sentence2")
-TRIPLE_KEYS = ("A", "B", "C")
-LABEL_KEYS = ("label", "score", "similarity", "grade", "is_duplicate")  # all but the first: of grades
+PAIR_KEYS, TRIPLE_KEYS = ("sentence1", "sentence2"), ("A", "B", "C")
+LABEL_KEYS = ("label", "score", "similarity", "grade", "is_duplicate")
+HEADERS = {*LABEL_KEYS, "labels", "sentence2", "text2", "text_b", "query2", "question2", "q2"}  # of the last column
 EXCHANGE_SEED = 0
 FORMAT = 'give two texts and a label between tabs, or JSON lines with "sentence1" and "sentence2", or "A", "B" and "C"'
 
@@ -60,7 +58,7 @@ class Example(NamedTuple):
 
 
 def task_of(examples):
-    """One of :data:`tasks.matching.config.TASKS`: what labeled examples teach."""
+    """One of :data:`tasks.matching.arguments.TASKS`: what labeled examples teach."""
     if len(examples[0].texts) == 3:
         return TRIPLES
     return PAIRS if all(example.label in (0, 1) for example in examples) else GRADES
@@ -74,12 +72,12 @@ def read_labeled(path):
 
 def read_lines(lines, name):
     """As :func:`read_labeled`, from the lines of a file called ``name``, or of records in memory."""
-    parse = _LineParser(name)
+    parse = _Parser(name)
     if first_non_blank(lines) is not None and _form_of(lines) in LineStream.read_whole:
         examples = [parse.of_record(record, where) for where, record in records(lines, name)]
     else:
         numbered = enumerate(lines, 1)
-        examples = [example for number, line in numbered for example in parse(line, place(name, number))]
+        examples = [example for number, line in numbered for example in parse.of_line(line, place(name, number))]
     parse.check_found()
     if len(examples[0].texts) == 3:
         return _with_candidates_exchanged(examples)
@@ -102,15 +100,14 @@ class ExampleStream(LineStream):
     """:class:`Example` of pairs or triples to predict, in chunks, see :class:`LineStream`. Labels need not be there and
     are left out; candidates stay in their order."""
 
+    form_of = staticmethod(_form_of)
+
     def __init__(self, source, chunk_items=2048):
         super().__init__(source, chunk_items)
-        self._parse = _LineParser(self.name)
+        self._parse = _Parser(self.name)
 
     def items_of(self, line, where):
-        return [example._replace(label=None) for example in self._parse(line, where)]
-
-    def form_of(self, lines):
-        return _form_of(lines)
+        return [example._replace(label=None) for example in self._parse.of_line(line, where)]
 
     def items_of_record(self, record, where):
         return [self._parse.of_record(record, where)._replace(label=None)]
@@ -119,9 +116,9 @@ class ExampleStream(LineStream):
         self._parse.check_found()
 
 
-class _LineParser:
-    """From lines of a file called ``name``, in turn, to lists of at most one :class:`Example`. The first line that is
-    not blank tells the format."""
+class _Parser:
+    """From the lines or records of a file called ``name``, in turn, to examples. The first line that is not blank tells
+    the format, the first record whether they are pairs or triples."""
 
     def __init__(self, name):
         self.name = name
@@ -129,35 +126,48 @@ class _LineParser:
         self.is_json = None
         self.keys = None
 
-    def __call__(self, line, where):
+    def of_line(self, line, where):
+        """A list of at most one :class:`Example`."""
         if not line.strip(BLANKS):
             return []
         is_first = self.is_json is None
         if is_first:
             self.is_json = line.strip(BLANKS).startswith("{") and ("\t" not in line or _is_json(line))
         if self.is_json:
-            example = self.of_record(parse_line(line, where), where)
-        elif is_first and line.split("\t")[-1].strip().lower() in HEADERS:
+            return [self.of_record(parse_line(line, where), where)]
+        columns = line.split("\t")
+        if is_first and columns[-1].strip().lower() in HEADERS:
             return []
-        else:
-            example = _of_columns(line, where)
-        self.found = True
-        return [example]
+        if len(columns) not in (2, 3):
+            raise InputError(f"{where}: {len(columns)} columns, {shown(line)}; {FORMAT}")
+        label = _number(columns[2].strip(), where) if len(columns) == 3 else None
+        return [self._example(columns[:2], label, where)]
 
     def of_record(self, record, where):
         """The :class:`Example` of a record of JSON, or of a table."""
-        self.found = True
         if self.keys is None:
             self.keys = TRIPLE_KEYS if TRIPLE_KEYS[0] in record else PAIR_KEYS
         texts = [json_text(record, where, (key,)) for key in self.keys]
         given = {key.lower(): value for key, value in record.items()}
         label = next((given[key] for key in LABEL_KEYS if given.get(key) not in (None, "")), None)
-        if label is not None:
-            label = _number(label, where) if self.keys is PAIR_KEYS else _closer(label, where)
-        return _example(texts, label, where)
+        if label is not None and self.keys is PAIR_KEYS:
+            label = _number(label, where)
+        elif label is not None:
+            if label not in ("B", "C"):
+                raise InputError(f'{where}: label {shown(label)}; name the text that is closer to A, "B" or "C"')
+            label = float(label == "B")
+        return self._example(texts, label, where)
+
+    def _example(self, texts, label, where):
+        for number, text in enumerate(texts, 1):
+            if not text.strip():
+                raise InputError(f"{where}: text {number} of {len(texts)} is empty; remove the line or give it a text")
+            check_encodable(text, f"text {number}", where)
+        self.found = True
+        return Example(tuple(texts), label, where)
 
     def check_found(self):
-        """Raise InputError if no line had an example."""
+        """Raise InputError if there was no example."""
         if not self.found:
             what = "there is no text in it" if self.is_json is None else "there is only a header in it"
             raise InputError(f"{self.name}:1: {what}; {FORMAT}")
@@ -170,22 +180,6 @@ def _is_json(line):
         return False
 
 
-def _of_columns(line, where):
-    columns = line.split("\t")
-    if len(columns) not in (2, 3):
-        raise InputError(f"{where}: {len(columns)} columns, {shown(line)}; {FORMAT}")
-    label = _number(columns[2].strip(), where) if len(columns) == 3 else None
-    return _example(columns[:2], label, where)
-
-
-def _example(texts, label, where):
-    for number, text in enumerate(texts, 1):
-        if not text.strip():
-            raise InputError(f"{where}: text {number} of {len(texts)} is empty; remove the line or give it a text")
-        check_encodable(text, f"text {number}", where)
-    return Example(tuple(texts), label, where)
-
-
 def _number(value, where):
     try:
         number = math.nan if isinstance(value, bool) else float(value)
@@ -194,12 +188,6 @@ def _number(value, where):
     if not math.isfinite(number):
         raise InputError(f"{where}: label {shown(value)} is not a number; write 0, 1 or a grade such as 3.5")
     return number
-
-
-def _closer(value, where):
-    if value not in ("B", "C"):
-        raise InputError(f'{where}: label {shown(value)}; name the text that is closer to A, "B" or "C"')
-    return float(value == "B")
 
 
 def _with_candidates_exchanged(examples):
@@ -243,3 +231,57 @@ def prediction_records(tuples, scores, threshold=None):
         else:
             label = {} if threshold is None else {"label": int(row[0] >= threshold)}
             yield {**dict(zip(PAIR_KEYS, texts)), "score": row[0], **label}
+
+
+# ---- the splits of a run
+
+
+def read_splits(keys, seed, memory=None):
+    """The examples of a run by split: ``train`` and, if there are any, ``dev`` and ``test``.
+
+    ``keys`` are :class:`tasks.matching.arguments.MatchingArguments`, the seed draws the folds, ``memory`` is as of
+    :func:`tasks.common.training.splits.read_files`. Raises InputError if a file is wrong, the files do not go together,
+    or there is nothing to learn in one.
+    """
+    splits, names = read_files(keys, read_labeled, memory)
+    note_repeated(splits, names, lambda example: (example.texts, example.label))
+    if keys.fold is not None:
+        splits["train"], splits["test"] = cut_fold(splits["train"], keys.folds, keys.fold, seed)
+        names["test"] = f"fold {keys.fold} of {names['train']}"
+    hold_out_dev(keys, splits, names, lambda example: [example.label])
+    first, task = splits["train"][0], task_of(splits["train"])
+    if keys.architecture == BI_ENCODER and task == PAIRS and "dev" not in splits:
+        raise InputError("configuration: dev data choose the threshold of a bi_encoder of pairs; give a dev_fraction")
+    kinds = {2: "pairs", 3: "triples"}
+    for split, (other, *_) in splits.items():
+        if len(other.texts) != len(first.texts):
+            here, there = kinds[len(other.texts)], kinds[len(first.texts)]
+            raise InputError(f"{other.where}: {here}, but {first.where} has {there}; give one kind")
+        labels = {example.label: example.where for example in reversed(splits[split])}
+        for label in labels.keys() - {0, 1} if task == PAIRS else ():
+            raise InputError(f"{labels[label]}: label {label:g}, but the training data have only 0 and 1")
+        if task != TRIPLES and len(labels) == 1:
+            raise InputError(
+                f"{names[split]}: all labels are {other.label:g}; give data with different labels, which can be told "
+                "apart"
+            )
+    return splits
+
+
+def cut_fold(examples, folds, fold, seed):
+    """(rest, part) of labeled data, lists in their order: ``part`` is tested in fold number ``fold``, from 1, of
+    ``folds``, each example in exactly one; the seed draws them.
+
+    Examples with the same first text (of triples: A) are in the same part. The parts have about as many examples.
+    Raises InputError if there are fewer different first texts than folds.
+    """
+    counts = Counter(example.text for example in examples)
+    if len(counts) < folds:
+        raise InputError(f"{examples[0].where}: {len(counts)} different first texts do not make {folds} folds")
+    texts, sizes, chosen = list(counts), [0] * folds, set()
+    for index in np.random.RandomState(seed).permutation(len(texts)):
+        smallest = sizes.index(min(sizes))
+        sizes[smallest] += counts[texts[index]]
+        if smallest == fold - 1:
+            chosen.add(texts[index])
+    return [one for one in examples if one.text not in chosen], [one for one in examples if one.text in chosen]

@@ -9,10 +9,9 @@ import numpy as np
 
 from tasks.common.errors import visible
 from tasks.common.scores import f1_row, scores_line
-from tasks.matching.batching import MatchingDataset
-from tasks.matching.config import GRADES, PAIRS, TRIPLES
+from tasks.matching.arguments import GRADES, PAIRS, TRIPLES
 from tasks.matching.data import Example, read_labeled, task_of
-from tasks.matching.prediction import MatchingPredictor, score_dataset
+from tasks.matching.prediction import MatchingDataset, MatchingPredictor, score_dataset
 
 __all__ = ["evaluate_predictor", "read_labeled"]
 SCORES = ("accuracy", "f1", "spearman")
@@ -51,7 +50,6 @@ def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
 
 
 def data_report(name, dataset):
-    """One line about a :class:`~tasks.matching.batching.MatchingDataset`."""
     examples = dataset.examples
     task, labels = task_of(examples), [example.label for example in examples]
     if task == PAIRS:
@@ -76,7 +74,7 @@ def matching_scores(task, labels, scores, threshold=None):
     """Accuracy, F1 and correlation of scored examples.
 
     Args:
-        task: one of :data:`tasks.matching.config.TASKS`.
+        task: one of :data:`tasks.matching.arguments.TASKS`.
         labels: ``[examples]``, as of :class:`tasks.matching.data.Example`.
         scores: ``[examples, candidates]``.
         threshold: of pairs: the score from which the label is 1; None if there is none.

@@ -1,13 +1,15 @@
-"""The matching model: RoFormer that reads two texts as one sequence, or each text by itself."""
+"""The matching model: RoFormer that reads two texts as one sequence, or each text by itself; and its losses."""
 
+import paddle
 import paddle.nn.functional as F
 
 from paddle_rope.precision import without_amp
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.heads import ClassificationHead, pool
 from tasks.common.inference import evaluated
-from tasks.matching.config import TRIPLES, MatchingConfig
-from tasks.matching.losses import cosent_loss, grade_loss, ranking_loss
+from tasks.matching.arguments import TRIPLES, MatchingConfig
+
+EXCLUDED = -1e9  # a float32 exponent that counts for nothing in a sum
 
 
 class MatchingModel(RoFormerPretrainedModel):
@@ -22,51 +24,38 @@ class MatchingModel(RoFormerPretrainedModel):
             self.head = ClassificationHead(config)
         self.init_weights()
 
-    def represent(self, input_ids, attention_mask, token_type_ids=None):
-        """What is known of each sequence by itself.
+    def forward(self, input_ids, attention_mask, token_type_ids=None, labels=None):
+        """What is known of each sequence by itself; with labels, the loss of the examples that they make up.
 
         Args:
             input_ids: int64 ``[rows, seq]``.
             attention_mask: bool ``[rows, seq]``, False at padding.
             token_type_ids: int64 ``[rows, seq]``, for a model with ``token_type_ids``.
-
-        Returns:
-            Of a bi-encoder vectors of length 1, float32 ``[rows, hidden]``; of a cross-encoder logits ``[rows]``.
-        """
-        hidden = self.roformer(input_ids, attention_mask, token_type_ids)
-        pooled = pool(hidden, attention_mask, self.config.pooling)
-        if self.config.is_cross_encoder:
-            return self.head(pooled).squeeze(-1)
-        with without_amp():
-            return F.normalize(pooled.astype("float32"), axis=-1)
-
-    def find_representations(self, batch):
-        """:meth:`represent` of a batch of arrays, in evaluation mode: a float32 array."""
-        return evaluated(self, batch, self.represent).astype("float32").numpy()
-
-    def forward(self, input_ids, attention_mask, token_type_ids=None, labels=None):
-        """Score a batch of examples.
-
-        Args:
-            input_ids, attention_mask, token_type_ids: as of :meth:`represent`. Each example has several sequences, and
-                the rows are the first of all examples, then the second of all, and so on. A pair: (a, b) of a
+            labels: ``[batch]``, as of :class:`tasks.matching.data.Example`. Each example then has several sequences,
+                and the rows are the first of all examples, then the second of all, and so on. A pair: (a, b) of a
                 cross-encoder, a and b of a bi-encoder. A triple: (A, B), (A, C), and A, B, C.
-            labels: ``[batch]``, as of :class:`tasks.matching.data.Example`.
 
         Returns:
-            Logits or cosines ``[candidates, batch]``, one candidate of a pair and two of a triple; with ``labels`` the
-            pair (loss, these).
+            Of a bi-encoder vectors of length 1, float32 ``[rows, hidden]``; of a cross-encoder logits ``[rows]``. With
+            ``labels`` the pair (loss, logits or cosines ``[candidates, batch]``), one candidate of a pair and two of a
+            triple.
         """
         config = self.config
-        rows = self.represent(input_ids, attention_mask, token_type_ids)
+        hidden = self.roformer(input_ids, attention_mask, token_type_ids)
+        rows = pool(hidden, attention_mask, config.pooling)
+        if config.is_cross_encoder:
+            rows = self.head(rows).squeeze(-1)
+        else:
+            with without_amp():
+                rows = F.normalize(rows.astype("float32"), axis=-1)
+        if labels is None:
+            return rows.astype("float32")
         candidates = 2 if config.task == TRIPLES else 1
         if config.is_cross_encoder:
             scores = rows.reshape([candidates, -1])
         else:
             vectors = rows.reshape([1 + candidates, -1, rows.shape[-1]])
             scores = (vectors[:1] * vectors[1:]).sum(axis=-1)
-        if labels is None:
-            return scores
         if config.task == TRIPLES:
             scale = 1.0 if config.is_cross_encoder else config.scale
             return ranking_loss(scale * scores[0], scale * scores[1], labels), scores
@@ -74,3 +63,55 @@ class MatchingModel(RoFormerPretrainedModel):
             lowest, highest = config.grades
             return grade_loss(scores[0], (labels - lowest) / (highest - lowest)), scores
         return cosent_loss(scores[0], labels, config.scale), scores
+
+    def output(self, batch):
+        """The output for a batch of arrays, in evaluation mode: a float32 array."""
+        return evaluated(self, batch).numpy()
+
+
+def cosent_loss(cosines, labels, scale=20.0):
+    r"""log(1 + sum over pairs i, j with label_i > label_j of exp(scale (cos_j - cos_i))).
+
+    CoSENT (Su, https://kexue.fm/archives/8847): of any two examples of the batch the one with the higher label is to
+    have the higher cosine. Only the order of the labels counts, so that 0/1 and grades are the same to it.
+
+    Args:
+        cosines: float ``[batch]``.
+        labels: ``[batch]``, any numbers.
+        scale: how steeply a wrong order counts, the inverse of a temperature.
+
+    Returns:
+        float32 (float64 for float64 cosines) scalar; 0 where all labels are equal.
+    """
+    with without_amp():  # which would make EXCLUDED a float16
+        cosines = _at_least_float32(cosines)
+        differences = scale * (cosines.unsqueeze(0) - cosines.unsqueeze(1))  # [i, j]: scale (cos_j - cos_i)
+        is_ordered = labels.unsqueeze(1) > labels.unsqueeze(0)
+        exponents = paddle.where(is_ordered, differences, paddle.full_like(differences, EXCLUDED))
+        return F.softplus(paddle.logsumexp(exponents))  # softplus(logsumexp(x)) = log(1 + sum exp(x))
+
+
+def ranking_loss(first, second, first_is_closer):
+    """Mean of log(1 + exp(s_farther - s_closer)): the closer of two candidates is to have the higher score.
+
+    ``first`` and ``second`` are float ``[batch]``, the scores s of the two candidates; ``first_is_closer`` is 1 where
+    the first is the closer one, 0 where the second is. The scalar is float32, or float64 for float64 scores.
+    """
+    with without_amp():
+        difference = _at_least_float32(first) - _at_least_float32(second)
+        return F.softplus((1 - 2 * first_is_closer.astype(difference.dtype)) * difference).mean()
+
+
+def grade_loss(logits, shares):
+    """Mean of - y log p - (1 - y) log(1 - p), with p = 1 / (1 + exp(-logit)).
+
+    ``shares`` are y, ``[batch]``, from 0 to 1: the label itself, or a grade as its share of the way from the lowest to
+    the highest. The scalar is float32, or float64 for float64 logits.
+    """
+    with without_amp():
+        logits = _at_least_float32(logits)
+        return (F.softplus(logits) - shares.astype(logits.dtype) * logits).mean()
+
+
+def _at_least_float32(scores):
+    return scores if scores.dtype == paddle.float64 else scores.astype("float32")

@@ -1,21 +1,116 @@
-"""From texts to scores and embeddings with a trained or exported model."""
+"""From texts to scores and embeddings, with a model in training, a trained one or an exported one.
+
+A sequence longer than ``max_tokens`` tokens, special tokens counted, loses its end. Of two texts in one sequence tokens
+are dropped one by one from the longer: each text has half of the room, and what a shorter one leaves is the longer's.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.export.model import ExportedModel
-from tasks.common.inference import Batch, encoder_outputs
+from tasks.common.inference import encoder_outputs, pad, pad_tokens
 from tasks.common.model_folder import check_least
 from tasks.common.predictor import Predictor
-from tasks.matching.batching import MatchingDataset, pad_sequences
-from tasks.matching.config import SHORTEST, MatchingConfig
+from tasks.matching.arguments import SHORTEST, MatchingConfig
 from tasks.matching.data import Example
+
+
+class Tokens(NamedTuple):
+    """Tokens of ``[CLS] a [SEP]`` or ``[CLS] a [SEP] b [SEP]``; token types where the model tells texts apart."""
+
+    ids: np.ndarray
+    token_type_ids: np.ndarray | None = None
+
+
+class MatchingDataset:
+    """Tokenized examples, all pairs or all triples. A sequence that several of them share is kept, and scored, once.
+
+    Args:
+        examples: list of :class:`tasks.matching.data.Example`.
+        tokenizer, config: of the model.
+        max_tokens: longest sequence in tokens; None takes that of ``config``.
+
+    Attributes:
+        sequences: list of :class:`Tokens`.
+        rows: int64 ``[examples, parts]``, the numbers of each example's sequences. Parts are as
+            :meth:`tasks.matching.model.MatchingModel.forward` wants them.
+        lengths: tokens of the longest sequence of each example.
+        num_cut: how many of the sequences are cut to ``max_tokens``.
+    """
+
+    def __init__(self, examples, tokenizer, config, max_tokens=None):
+        def parts(example):
+            if config.is_cross_encoder:
+                return [(example.text, candidate) for candidate in example.texts[1:]]
+            return [(text, None) for text in example.texts]
+
+        self.examples = examples
+        self.max_tokens = max_tokens or config.max_tokens
+        self.sequences, self.num_cut = [], 0
+        numbers = {texts: number for number, texts in enumerate(dict.fromkeys(itertools.chain(*map(parts, examples))))}
+        for texts in numbers:
+            encoding = tokenizer.encode(*texts)
+            if len(encoding.ids) > self.max_tokens:
+                self.num_cut += 1
+                encoding = tokenizer.encode(*texts, self.max_tokens)
+            types = np.array(encoding.token_type_ids, dtype=np.int64) if config.token_type_ids else None
+            self.sequences.append(Tokens(np.array(encoding.ids, dtype=np.int64), types))
+        self.rows = np.array([[numbers[texts] for texts in parts(example)] for example in examples], dtype=np.int64)
+        self.lengths = [max(len(self.sequences[row].ids) for row in rows) for rows in self.rows]
+
+    def __len__(self):
+        return len(self.examples)
+
+    def __getitem__(self, index):
+        """(sequences, label) of an example."""
+        return [self.sequences[row] for row in self.rows[index]], self.examples[index].label
+
+
+def pad_items(items, pad_token_id):
+    """The inputs of :class:`tasks.matching.model.MatchingModel` for items of a :class:`MatchingDataset`: dict of arrays
+    as of :func:`pad_sequences`, the first sequences of all items first, and ``labels`` float32 ``[batch]``."""
+    sequences = [sequence for part in zip(*(of_item for of_item, _ in items)) for sequence in part]
+    labels = np.array([label for _, label in items], dtype=np.float32)
+    return {**pad_sequences(sequences, pad_token_id), "labels": labels}
+
+
+def pad_sequences(sequences, pad_token_id):
+    """dict of arrays ``[rows, seq]``: ``input_ids`` int64, ``attention_mask`` bool, and ``token_type_ids`` int64 of
+    sequences that have them."""
+    batch = pad_tokens([sequence.ids for sequence in sequences], pad_token_id)
+    if sequences[0].token_type_ids is not None:
+        batch["token_type_ids"] = pad([sequence.token_type_ids for sequence in sequences], np.int64)
+    return batch
+
+
+def represent_sequences(model, sequences, batch_size, show_progress=False):
+    """The model's output for many sequences: float32 ``[sequences, hidden]`` or ``[sequences]``."""
+    collate = functools.partial(pad_sequences, pad_token_id=model.config.pad_token_id)
+    return encoder_outputs(model, sequences, collate, batch_size, show_progress)
+
+
+def score_dataset(model, dataset, batch_size, show_progress=False):
+    """Scores of the candidates of each example of a :class:`MatchingDataset`.
+
+    float32 ``[examples, candidates]``, one candidate of a pair and two of a triple: cosines of a bi-encoder; of a
+    cross-encoder the probability that a pair matches, its grade, or of triples logits.
+    """
+    outputs = represent_sequences(model, dataset.sequences, batch_size, show_progress)
+    if not model.config.is_cross_encoder:
+        first, *others = dataset.rows.T
+        return np.stack([(outputs[first] * outputs[other]).sum(axis=1) for other in others], axis=1)
+    if model.config.grades is not None:
+        lowest, highest = model.config.grades
+        outputs = (lowest + (highest - lowest) / (1 + np.exp(-outputs.astype(np.float64)))).astype(np.float32)
+    return outputs[dataset.rows]
 
 
 class ExportedMatchingModel(ExportedModel):
@@ -23,18 +118,12 @@ class ExportedMatchingModel(ExportedModel):
 
     config_class = MatchingConfig
 
-    def find_representations(self, batch: Batch) -> np.ndarray:
-        """As of the trained model."""
-        width = () if self.config.is_cross_encoder else (self.config.hidden_size,)
-        return self.run(batch, (len(batch["input_ids"]), *width))[0]
-
 
 class MatchingPredictor(Predictor):
     """Scores pairs and triples of texts, and embeds texts. Threads may share it.
 
     Args:
-        max_tokens: longest sequence in tokens; None for that of training. Longer ones are cut, see
-            :mod:`tasks.matching.batching`.
+        max_tokens: longest sequence in tokens; None for that of training. Longer ones are cut.
         model_dir, device, batch_size, show_progress, bf16: as of :class:`~tasks.common.predictor.Predictor`.
 
     Attributes:
@@ -65,70 +154,38 @@ class MatchingPredictor(Predictor):
         Of a bi-encoder the cosine; of a cross-encoder the probability of label 1, or the grade; of one trained on
         triples a logit, which is only comparable with others of the same first text.
         """
-        return self._score(_checked(pairs, 2), 1)[:, 0]
+        return self._score(pairs, 2)[:, 0]
 
     def score_triples(self, triples: Sequence[Sequence[str]]) -> np.ndarray:
         """How close B and C are to A: as :meth:`score`, of triples (A, B, C) of strings; float32 ``[triples, 2]``."""
-        return self._score(_checked(triples, 3), 2)
+        return self._score(triples, 3)
 
-    def _score(self, tuples, candidates):
-        if not tuples:
-            return np.zeros([0, candidates], dtype=np.float32)
-        return score_dataset(self.model, self._dataset(tuples), self.batch_size, self.show_progress)
+    def _score(self, tuples, count):
+        dataset = self._dataset(tuples, count)
+        if not dataset:
+            return np.zeros([0, count - 1], dtype=np.float32)
+        return score_dataset(self.model, dataset, self.batch_size, self.show_progress)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of texts, for search: float32 ``[texts, hidden]``, each of length 1. The dot product of two is their
         cosine, the score of the pair. Raises InputError of a cross-encoder, which has no vector for one text."""
-        config = self.model.config
-        if config.is_cross_encoder:
+        if self.model.config.is_cross_encoder:
             raise InputError(
                 f"{self.model_dir}: is a cross_encoder, which reads two texts at once and has no vector for one; "
                 "train with architecture: bi_encoder"
             )
-        texts = _checked(texts, 1)
-        if not texts:
-            return np.zeros([0, config.hidden_size], dtype=np.float32)
-        dataset = self._dataset(texts)
+        dataset = self._dataset(texts, 1)
         outputs = represent_sequences(self.model, dataset.sequences, self.batch_size, self.show_progress)
-        return outputs[dataset.rows[:, 0]]
+        return outputs[dataset.rows[:, 0]] if dataset else outputs
 
-    def _dataset(self, tuples):
-        examples = [Example(texts, None, "") for texts in tuples]
+    def _dataset(self, items, count):
+        """The dataset of tuples of ``count`` strings, or of single strings; an empty list for none."""
+        what = {1: "strings", 2: "pairs of strings", 3: "triples of strings"}[count]
+        if isinstance(items, str):
+            raise InputError(f"give a list of {what}, got one string")
+        tuples = [(item,) if count == 1 else item for item in items]
+        for number, texts in enumerate(tuples, 1):
+            if isinstance(texts, str) or len(texts) != count or not all(isinstance(text, str) for text in texts):
+                raise InputError(f"give a list of {what}; number {number} is {texts!r:.60}")
+        examples = [Example(tuple(texts), None, "") for texts in tuples]
         return MatchingDataset(examples, self.tokenizer, self.model.config, self.max_tokens)
-
-
-def _checked(items, count):
-    """Tuples of ``count`` strings; single strings are given as they are."""
-    what = {1: "strings", 2: "pairs of strings", 3: "triples of strings"}[count]
-    if isinstance(items, str):
-        raise InputError(f"give a list of {what}, got one string")
-    tuples = [(item,) if count == 1 else item for item in items]
-    for number, texts in enumerate(tuples, 1):
-        if isinstance(texts, str) or len(texts) != count or not all(isinstance(text, str) for text in texts):
-            raise InputError(f"give a list of {what}; number {number} is {texts!r:.60}")
-    return [tuple(texts) for texts in tuples]
-
-
-def score_dataset(model, dataset, batch_size, show_progress=False):
-    """Scores of the candidates of each example of a :class:`~tasks.matching.batching.MatchingDataset`.
-
-    float32 ``[examples, candidates]``, one candidate of a pair and two of a triple: cosines of a bi-encoder; of a
-    cross-encoder the probability that a pair matches, its grade, or of triples logits.
-    """
-    outputs = represent_sequences(model, dataset.sequences, batch_size, show_progress)
-    if not model.config.is_cross_encoder:
-        first, *others = dataset.rows.T
-        return np.stack([(outputs[first] * outputs[other]).sum(axis=1) for other in others], axis=1)
-    if model.config.grades is not None:
-        lowest, highest = model.config.grades
-        outputs = (lowest + (highest - lowest) / (1 + np.exp(-outputs.astype(np.float64)))).astype(np.float32)
-    return outputs[dataset.rows]
-
-
-def represent_sequences(model, sequences, batch_size, show_progress=False):
-    """:meth:`tasks.matching.model.MatchingModel.represent` of many sequences: float32 ``[sequences, hidden]`` or
-    ``[sequences]``."""
-    config, forward = model.config, model.find_representations
-    collate = functools.partial(pad_sequences, pad_token_id=config.pad_token_id)
-    shape = [] if config.is_cross_encoder else [config.hidden_size]
-    return encoder_outputs(forward, sequences, collate, batch_size, config, shape, show_progress)

@@ -1,4 +1,4 @@
-"""The recipe of text matching."""
+"""The recipe of text matching, and how its models are exported."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+from paddle.static import InputSpec
+
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
+from tasks.common.export.exporter import Exporter
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.training.memory import LabeledData
-from tasks.matching.arguments import MatchingArguments
-from tasks.matching.batching import MatchingDataset, pad_items
-from tasks.matching.config import CROSS_ENCODER, PAIRS, TRIPLES
-from tasks.matching.data import Example, labeled_record, read_labeled, read_lines, task_of
+from tasks.matching.arguments import CROSS_ENCODER, PAIRS, TRIPLES, MatchingArguments
+from tasks.matching.data import Example, labeled_record, read_labeled, read_lines, read_splits, task_of
 from tasks.matching.evaluation import (
     SCORES,
     choosing_score,
@@ -24,8 +26,9 @@ from tasks.matching.evaluation import (
     scores_in_words,
 )
 from tasks.matching.model import MatchingModel
-from tasks.matching.prediction import MatchingPredictor
-from tasks.matching.splits import read_splits
+from tasks.matching.prediction import MatchingDataset, MatchingPredictor, pad_items
+
+CHECKED_PAIRS = [("花呗可以分期吗", "花呗如何分期还款"), ("我的银行卡丢了怎么办", "好")]
 
 
 class MatchingRecipe(Recipe):
@@ -94,3 +97,27 @@ class MatchingRecipe(Recipe):
 
     def _chosen_by(self, run: Run) -> str:
         return choosing_score(run.model.config.task, run.model.config.is_cross_encoder)
+
+
+class MatchingExporter(Exporter):
+    """Bi-encoders, with the vectors of texts as output, and cross-encoders, with the logits of pairs."""
+
+    recipe = MatchingRecipe
+    output = "representations"
+
+    def inputs(self, config: Any) -> list[InputSpec | None]:
+        types = InputSpec([None, None], "int64", "token_type_ids") if config.token_type_ids else None
+        return [*super().inputs(config), types]
+
+    def scores(self, predictor: Any) -> np.ndarray:
+        return predictor.score(CHECKED_PAIRS)
+
+    def describe(self, config: Any) -> dict[str, str]:
+        found = "how well two texts match" if config.is_cross_encoder else "vectors of texts; their products are scores"
+        return {
+            "finds": found,
+            "architecture": config.architecture,
+            "trained on": config.task,
+            "language": "Chinese",
+            "longest sequence": f"{config.max_tokens} tokens",
+        }

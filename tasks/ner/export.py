@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from paddle import nn
 from paddle.static import InputSpec
 
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
@@ -38,9 +37,6 @@ class NerExporter(Exporter):
     def save(self, predictor: Any, folder: Path) -> None:
         if predictor.features is not None:
             predictor.features.save_pretrained(folder, with_dictionary=True)
-
-    def layer(self, model: Any) -> nn.Layer:
-        return model
 
     def inputs(self, config: Any) -> list[InputSpec | None]:
         inputs = [*super().inputs(config), InputSpec([None, None], "bool", "token_mask")]

@@ -1,5 +1,5 @@
 """What a run with the key ``fit_to_data`` chooses by the size of its data. Few labels need many steps in small batches
-and a pretrained encoder; many labels need more layers and few epochs. docs/ner.md has the table and what it
+and a pretrained encoder; many labels need more layers and few epochs. docs/guides/training.md has the table and what it
 was measured on."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from paddle_rope.roformer.checkpoints.settings import read_settings
+from paddle_rope.roformer.checkpoints.reading import read_settings
 from tasks.common.errors import InputError
 from tasks.ner.examples import Example
 

@@ -1,15 +1,14 @@
-"""Configuration keys of pretraining beside those of every recipe."""
+"""Configuration keys of pretraining, and its stages."""
 
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from paddle_rope.options import choice
 from tasks.common.errors import InputError
 from tasks.common.training import arguments as common
 from tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, TrainingPlan
-from tasks.pretraining.stages import parse_stages
 
-TOKENIZERS = ("char", "word")
+SHORTEST = 8  # shorter rows have hardly a word between [CLS] and [SEP]
 
 # One pass through a list of batches, whose lengths and sizes the stages give.
 BY_STAGES = TrainingPlan(
@@ -18,6 +17,38 @@ BY_STAGES = TrainingPlan(
     closed=(*CLOSED_BY_STEPS, "eval_steps", "max_steps", "per_device_train_batch_size"),
     reason="the stages give lengths, batch sizes and steps, each is evaluated at its end, the last weights are kept",
 )
+
+
+class Stage(NamedTuple):
+    max_tokens: int  # a row
+    batch_size: int  # rows, a process
+    steps: int  # updates of the weights
+
+
+def parse_stages(value):
+    """The list of :class:`Stage` that a configuration gives: mappings with ``max_tokens``, ``batch_size`` and
+    ``steps``, or text such as ``512x8x1000,128x32x500``. Raises InputError for anything else."""
+    if not value:
+        raise InputError("no 'stages': give a list of max_tokens, batch_size and steps, such as --stages 512x8x1000")
+    stages = []
+    for number, given in enumerate(value if isinstance(value, list) else str(value).split(","), 1):
+        where = f"configuration: stage {number} of stages"
+        if isinstance(given, dict):
+            if set(given) != set(Stage._fields):
+                raise InputError(
+                    f"{where} has the keys {', '.join(map(str, given))}; it takes {', '.join(Stage._fields)}"
+                )
+            numbers = [given[key] for key in Stage._fields]
+        else:
+            numbers = str(given).strip().split("x")
+        words = [str(word).strip() for word in numbers]
+        if len(words) != len(Stage._fields) or not all(word.isascii() and word.isdigit() for word in words):
+            raise InputError(f"{where} is {given!r}; write {'x'.join(Stage._fields)} in numbers, such as 512x8x1000")
+        stage = Stage(*map(int, words))
+        if stage.max_tokens < SHORTEST or min(stage) < 1:
+            raise InputError(f"{where} is {given!r}; max_tokens must be {SHORTEST} or more, the others 1 or more")
+        stages.append(stage)
+    return stages
 
 
 @dataclass
@@ -31,7 +62,7 @@ class PretrainingArguments(common.EncoderArguments):
     text_files: Optional[list[str]] = common.option(None, "files of documents, separated by commas")
     dev_fraction: float = common.option(0.02, "share of the documents held out for evaluation", common.FRACTION)
     stages: Optional[list[Any]] = common.option(None, "tokens per row x rows per batch x steps of each")
-    tokenizer: str = common.option("char", "`char` or `word`", choice(*TOKENIZERS))
+    tokenizer: str = common.option("char", "`char` or `word`", choice("char", "word"))
     vocab_file: Optional[str] = common.option(None, "`vocab.txt`; empty: the characters of the texts")
     hidden_dropout_prob: float = common.of_encoder("hidden_dropout_prob")
 

@@ -1,4 +1,5 @@
-"""Batches of a run of several stages. Each follows from the seed and its number alone, so a run resumes exactly."""
+"""Whole-word masking, and the batches of a run of several stages, which follow from the seed and their numbers alone,
+so that a run resumes exactly."""
 
 import functools
 import itertools
@@ -11,7 +12,51 @@ from tasks.pretraining.packing import CLS, PADDING_SEGMENT, SEP, PackedRows
 
 # purposes of random numbers, which follow the seed
 PACKING, ORDER, HIDING = range(3)
+HIDDEN_SHARE = 0.15  # of the words
+MASK_SHARE = 0.8  # of the hidden tokens: become [MASK]
+RANDOM_SHARE = 0.1  # become another token; the rest stay as they are
 DEV_SEED = 0  # the same tokens of the dev documents are hidden in every stage and run
+
+
+class WholeWordMasking:
+    """Hides each word with 15 %; 80 % of its tokens become ``[MASK]``, 10 % a random token, 10 % stay.
+
+    The shares are BERT's (arXiv 1810.04805, appendix A.1). Words are hidden as a whole as in BERT-wwm (arXiv
+    1906.08101), which also draws the replacement for each token of a word.
+
+    Args:
+        tokenizer: with ``[MASK]``.
+    """
+
+    def __init__(self, tokenizer):
+        special = {getattr(tokenizer, f"{name}_token_id") for name in ("pad", "unk", "cls", "sep", "mask")}
+        self.mask_token_id = tokenizer.mask_token_id
+        self.random_ids = np.array([index for index in range(len(tokenizer)) if index not in special])
+
+    def hide(self, ids, word_starts, random):
+        """Hide words.
+
+        Args:
+            ids: integers ``[tokens]``, without special tokens.
+            word_starts: bool ``[tokens]``, True where a word begins, as at the first token.
+            random: numpy generator.
+
+        Returns:
+            (inputs, labels), int64 ``[tokens]``: the tokens with some hidden; the hidden tokens, -100 at the others.
+        """
+        words = np.cumsum(word_starts) - 1
+        is_hidden_word = random.random(words[-1] + 1) < HIDDEN_SHARE
+        if not is_hidden_word.any():  # without a hidden token there is no loss
+            is_hidden_word[random.integers(len(is_hidden_word))] = True
+        hidden = np.flatnonzero(is_hidden_word[words])
+        labels = np.full(len(ids), IGNORED_LABEL, dtype=np.int64)
+        labels[hidden] = ids[hidden]
+        inputs = ids.astype(np.int64)
+        draws = random.random(len(hidden))
+        inputs[hidden[draws < MASK_SHARE]] = self.mask_token_id
+        replaced = hidden[(draws >= MASK_SHARE) & (draws < MASK_SHARE + RANDOM_SHARE)]
+        inputs[replaced] = random.choice(self.random_ids, len(replaced))
+        return inputs, labels
 
 
 class StageBatches(Dataset):
@@ -20,9 +65,9 @@ class StageBatches(Dataset):
     Within a stage, each pass through the rows has another random order. Hidden words are drawn for each batch.
 
     Args:
-        stream: :class:`~tasks.pretraining.tokens.TokenStream` of the training documents.
-        stages: list of :class:`~tasks.pretraining.stages.Stage`.
-        tokenizer, masking: for special tokens; :class:`~tasks.pretraining.masking.WholeWordMasking`.
+        stream: :class:`~tasks.pretraining.packing.TokenStream` of the training documents.
+        stages: list of :class:`~tasks.pretraining.arguments.Stage`.
+        tokenizer, masking: for special tokens; :class:`WholeWordMasking`.
         seed: of all that is drawn.
         batches_per_step: processes times accumulated gradients.
     """

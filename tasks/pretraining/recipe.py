@@ -5,21 +5,27 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
+
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
+from tasks.common.files import write_files
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
+from tasks.common.reports.tables import as_csv, as_markdown
 from tasks.common.run import Run
 from tasks.common.runs import run_folder
 from tasks.common.texts.documents import hold_out, read_documents
-from tasks.pretraining.arguments import PretrainingArguments
-from tasks.pretraining.batches import DevBatches, StageBatches
-from tasks.pretraining.masking import WholeWordMasking
-from tasks.pretraining.report import stage_rows, write_report
-from tasks.pretraining.stages import parse_stages
-from tasks.pretraining.tokens import tokenize
+from tasks.pretraining.arguments import PretrainingArguments, parse_stages
+from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking
+from tasks.pretraining.packing import tokenize
 from tasks.pretraining.trainer import PretrainingMonitor, PretrainingTrainer
+
+COLUMNS = (
+    "stage", "max_tokens", "batch_size", "steps", "million_tokens", "seconds_per_step", "dev_loss", "dev_accuracy"
+)  # fmt: skip
+DIGITS = {"million_tokens": 2, "seconds_per_step": 3, "dev_loss": 4, "dev_accuracy": 4}
 
 
 class PretrainingRecipe(Recipe):
@@ -86,3 +92,53 @@ class PretrainingRecipe(Recipe):
         run_folder.save_model(run.output_dir, run.model, run.tokenizer)
         print(write_report(run.output_dir, rows, history), end="")
         return {"stages": rows, "dev": {name: rows[-1][f"dev_{name}"] for name in self.scores}}
+
+
+# ---- what a run leaves of its stages
+
+
+def stage_rows(stages, ends, history, batches_per_step):
+    """A dict with ``COLUMNS`` of each of ``stages``, whose last steps are ``ends``, from the ``log_history`` of the
+    trainer's state."""
+    rows = []
+    for number, (stage, end) in enumerate(zip(stages, ends), 1):
+        dev = next(entry for entry in reversed(history) if "eval_loss" in entry and entry["step"] == end)
+        tokens = stage.max_tokens * stage.batch_size * stage.steps * batches_per_step
+        values = (number, *stage, tokens / 1e6, dev["eval_seconds_per_step"], dev["eval_loss"], dev["eval_accuracy"])
+        rows.append(dict(zip(COLUMNS, values)))
+    return rows
+
+
+def write_report(folder, rows, history):
+    """Write the table and the plot into ``folder``; returns the table in Markdown."""
+    rounded = [{**row, **{name: round(row[name], digits) for name, digits in DIGITS.items()}} for row in rows]
+    table = as_markdown(rounded, COLUMNS)
+    write_files(folder, {"stages.csv": as_csv(rows, COLUMNS), "stages.md": table, "stages.png": draw(rows, history)})
+    return table
+
+
+def draw(rows, history):
+    """Loss above, accuracy below, against steps; each stage a strip. PNG, bytes."""
+    from tasks.common.reports.figures import new_figure, png
+
+    figure, panels = new_figure(10, 7, 2, 1, sharex=True)
+    ends = np.cumsum([row["steps"] for row in rows])
+    train = [entry for entry in history if "loss" in entry]
+    for axes, name in zip(panels, ("loss", "accuracy")):
+        axes.plot([e["step"] for e in train], [e[name] for e in train], lw=1, label="training")
+        dev = [row[f"dev_{name}"] for row in rows]
+        axes.plot(ends, dev, "o", clip_on=False, zorder=3, label="held-out documents, end of the stage")
+        for number, (row, end) in enumerate(zip(rows, ends)):
+            start = end - row["steps"]
+            if number % 2:
+                axes.axvspan(start, end, color="0.92", zorder=0)
+            if name == "loss":
+                text = f"{row['max_tokens']} x {row['batch_size']}"
+                height = 1.01 + 0.06 * (number % 2)  # the names of short stages would run into each other
+                axes.text((start + end) / 2, height, text, ha="center", transform=axes.get_xaxis_transform())
+        axes.set_ylabel(f"{name} of hidden tokens")
+        axes.set_xlim(0, ends[-1])
+        axes.legend()
+    panels[0].set_title("stages: length x batch size", pad=36)
+    panels[1].set_xlabel("step")
+    return png(figure)

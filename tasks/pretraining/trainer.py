@@ -1,6 +1,5 @@
 """The trainer of pretraining: batches in the order of the stages, held-out scores at the end of each."""
 
-import numpy as np
 import paddle
 from tqdm import tqdm
 
@@ -48,7 +47,7 @@ class PretrainingMonitor(VisualDLMonitor):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._right = self._hidden = 0
+        self._right = self._hidden = 0  # since the last log
 
     def count(self, right, hidden):
         """Add to the tokens predicted right, and to those that were hidden."""
@@ -74,11 +73,10 @@ class PretrainingMonitor(VisualDLMonitor):
 
 
 def count_right(logits, labels):
-    """How many hidden tokens get the highest score, on the device, and how many there are.
+    """(how many hidden tokens get the highest score, on the device; how many there are).
 
-    Args:
-        logits: ``[labeled, vocab]``, of the labeled tokens in their order.
-        labels: int64 ``[batch, seq]``, -100 where there is nothing to predict.
+    ``logits`` are ``[labeled, vocab]``, of the labeled tokens in their order; ``labels`` int64 ``[batch, seq]``, -100
+    where there is nothing to predict.
     """
     wanted = labels[labels != IGNORED_LABEL]
     return (logits.detach().argmax(axis=-1) == wanted).sum(), wanted.shape[0]
@@ -90,9 +88,9 @@ def evaluate_model(model, batches):
     total_loss = total_right = total = 0
     with evaluation_mode(model):
         for batch in batches:
-            inputs = {name: paddle.to_tensor(array) for name, array in batch.items() if name != "token_mask"}
-            if not np.any(batch["labels"] != IGNORED_LABEL):
+            if not (batch["labels"] != IGNORED_LABEL).any():
                 continue
+            inputs = {name: paddle.to_tensor(array) for name, array in batch.items() if name != "token_mask"}
             loss, logits = model(**inputs)
             right, hidden = count_right(logits, inputs["labels"])
             total_loss += float(loss) * hidden

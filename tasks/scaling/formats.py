@@ -34,38 +34,23 @@ Keys = tuple[tuple[str, ...], ...]
 
 
 class Part(NamedTuple):
-    """Successive records of one file, which become one file of results.
+    """Successive records of one file, which become one file of results."""
 
-    Attributes:
-        number: of the part, from 0.
-        path: the file.
-        first, last: its records, from 1, both inclusive; the header of CSV is none.
-        offset: byte of the unpacked file with which the first record begins; 0 in Parquet.
-        line: line of the file with which the first record begins, from 1; in Parquet the number of its row.
-    """
-
-    number: int
+    number: int  # from 0
     path: str
-    first: int
-    last: int
-    offset: int
-    line: int
+    first: int  # record, from 1; the header of CSV is none
+    last: int  # inclusive
+    offset: int  # byte of the unpacked file with which the first record begins; 0 in Parquet
+    line: int  # of the file with which the first record begins, from 1; in Parquet the number of its row
 
 
 class Found(NamedTuple):
-    """A record, or the error in its place.
+    """A record, or the error in its place."""
 
-    Attributes:
-        line: of the file, from 1; in Parquet the number of its row.
-        record: dict of its keys and values; None if there is none.
-        reason: why there is none; empty for a blank line, which is left out.
-        raw: the record as it is in the file, for reports; of Parquet the dict.
-    """
-
-    line: int
+    line: int  # of the file, from 1; in Parquet the number of its row
     record: dict | None
-    reason: str
-    raw: str | dict
+    reason: str  # why there is no record; empty for a blank line, which is left out
+    raw: str | dict  # as it is in the file, for reports; of Parquet the dict
 
 
 class PlainText:
@@ -89,10 +74,8 @@ class PlainText:
         head = split_lines(self.file.read(HEAD_BYTES).decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK))
         form = Form.PLAIN if first_non_blank(head) is None else form_of(head)
         if form not in (Form.PLAIN, Form.JSON_LINES):
-            raise InputError(
-                f"{self.path}: is {form.value}, and many documents are plain text, JSON lines, CSV or Parquet, each by "
-                "the end of its name; give it as the only --input, or name it so"
-            )
+            known = "many documents are plain text, JSON lines, CSV or Parquet, each by the end of its name"
+            raise InputError(f"{self.path}: is {form.value}, and {known}; give it as the only --input, or name it so")
         return 0, 1
 
     def close(self) -> None:
@@ -153,9 +136,8 @@ class Csv(PlainText):
         try:
             self.header = next(csv.reader([decode(raw, self.path)], strict=True), [])
         except csv.Error as error:
-            raise InputError(
-                f"{self.path}:1: broken CSV ({error}); give a file with a header of names between commas"
-            ) from None
+            remedy = "give a file with a header of names between commas"
+            raise InputError(f"{self.path}:1: broken CSV ({error}); {remedy}") from None
         if raw:
             _check_columns(self.header, self.keys, f"{self.path}:1")
         return len(raw), 1 + max(1, raw.count(b"\n"))

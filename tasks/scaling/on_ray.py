@@ -6,6 +6,7 @@ and its part is computed again.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import socket
@@ -65,15 +66,16 @@ class _Actor:
 
     def __init__(self, job):
         self._job = job
-        self._worker = None
+
+    @functools.cached_property
+    def worker(self):
+        return PartWorker(self._job)
 
     def open(self):
-        if self._worker is None:
-            self._worker = PartWorker(self._job)
+        assert self.worker
 
     def do(self, part) -> Done:
-        self.open()
-        return self._worker(part)
+        return self.worker(part)
 
 
 def _start(address, processors):
@@ -82,7 +84,12 @@ def _start(address, processors):
         import ray
     except ImportError as error:
         raise InputError(f"--ray: {error}; pip install 'paddle_rope[ray]'") from None
-    _check_reachable(address)
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():  # where nothing listens, Ray would wait five minutes
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise _no_cluster(address, error) from None
     cluster = {"address": address}
     if address == LOCAL:
         path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -95,16 +102,6 @@ def _start(address, processors):
     return ray
 
 
-def _check_reachable(address):
-    """Raise InputError if nothing listens at HOST:PORT, for which Ray would wait five minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():
-        try:
-            socket.create_connection((host, int(port)), timeout=10).close()
-        except (OSError, OverflowError) as error:
-            raise _no_cluster(address, error) from None
-
-
 def _no_cluster(address, error):
     reason = " ".join(str(error).split())
     remedy = "start one, or leave the address out for one on this machine"
@@ -112,7 +109,7 @@ def _no_cluster(address, error):
 
 
 def _result(ray, call, part):
-    """The result of a call of an actor; raises InputError where actors have died or the call raised one."""
+    """The result of a call of an actor; raises InputError if actors have died or the call raised one."""
     try:
         return ray.get(call)
     except ray.exceptions.RayTaskError as error:
@@ -122,7 +119,5 @@ def _result(ray, call, part):
     except ray.exceptions.RayActorError as error:
         where = f"over {part.path}, records {part.first} to {part.last}" if part else "before their first part"
         reason = " ".join(str(error).split())
-        raise InputError(
-            f"{MOST_DEATHS} actors have died {where} ({reason:.200}); give them more memory, then run the same "
-            "command again to go on"
-        ) from None
+        remedy = "give them more memory, then run the same command again to go on"
+        raise InputError(f"{MOST_DEATHS} actors have died {where} ({reason:.200}); {remedy}") from None

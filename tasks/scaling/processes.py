@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import queue
@@ -22,6 +21,9 @@ from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
 
 SPAWN = multiprocessing.get_context("spawn")  # a forked process with threads of paddle would hang
 CONSTS.channel_lock_timeout = 10  # seconds that a pool waits for the lock of a killed process; pebble's default is 60
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # variables that new processes read
+_REMEDY = "use fewer --processes or a smaller --batch_size if memory was short"
+_AGAIN = "and run the same command again to go on"
 _worker: PartWorker | InputError  # of this process, or why it has none
 
 
@@ -35,31 +37,28 @@ def run_in_processes(job: Job, parts: list[Part], count: int) -> Iterator[Done |
     """
     left, deaths = dict.fromkeys(parts), Counter()
     is_open = False
-    while left:
-        before = len(left)
-        try:
-            with _threads_of_children(job.threads), _new_pool(job, min(count, len(left))) as pool:
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, str(job.threads)))
+    try:
+        while left:
+            waiting = len(left)
+            pool = ProcessPool(min(count, waiting), initializer=_open_model, initargs=(job,), context=SPAWN)
+            try:
                 pool.schedule(_check_model).result()
                 if not is_open:
                     yield None
                     is_open = True
                 yield from _run_parts(pool, left, deaths)
-        except (BrokenProcessPool, ProcessExpired):  # a process has died while it was not at work on a part
-            if len(left) == before:
-                raise InputError(
-                    f"a process has died before its first part; {_REMEDY}, and run the same command again to go on"
-                ) from None
-            tqdm.write("a process has died between two parts; the processes are started again", file=sys.stderr)
-
-
-@contextlib.contextmanager
-def _new_pool(job, count):
-    pool = ProcessPool(count, initializer=_open_model, initargs=(job,), context=SPAWN)
-    try:
-        yield pool
+            except (BrokenProcessPool, ProcessExpired):  # a process has died while it was not at work on a part
+                if len(left) == waiting:
+                    raise InputError(f"a process has died before its first part; {_REMEDY}, {_AGAIN}") from None
+                tqdm.write("a process has died between two parts; the processes are started again", file=sys.stderr)
+            finally:
+                pool.stop()
+                pool.join()
     finally:
-        pool.stop()
-        pool.join()
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def _run_parts(pool, left, deaths):
@@ -87,16 +86,11 @@ def _run_parts(pool, left, deaths):
             yield done
 
 
-_REMEDY = "use fewer --processes or a smaller --batch_size if memory was short"
-
-
 def _report_death(part, code, deaths):
     cause = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit status {code}"
     where = f"in {part.path}, records {part.first} to {part.last}"
     if deaths == MOST_DEATHS:
-        raise InputError(
-            f"{MOST_DEATHS} processes have died {where} ({cause}); {_REMEDY}, and run the same command again to go on"
-        )
+        raise InputError(f"{MOST_DEATHS} processes have died {where} ({cause}); {_REMEDY}, {_AGAIN}")
     tqdm.write(f"a process has died {where} ({cause}); another one takes its place", file=sys.stderr)
 
 
@@ -125,19 +119,3 @@ def _check_model() -> None:
 def _write_part(part) -> Done:
     _check_model()
     return _worker(part)
-
-
-@contextlib.contextmanager
-def _threads_of_children(threads):
-    """Within this block, new processes compute with so many threads."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, str(threads)))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

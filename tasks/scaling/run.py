@@ -3,7 +3,8 @@
 The folder of a run holds
 
 - ``manifest.json``: the plan, with the input file, the first and the last record of each part;
-- ``part-00000.jsonl``, ...: results in the order of the records, renamed to this when they are complete;
+- ``part-00000.jsonl``, ...: results in the order of the records, which get this name when they are complete and on the
+  disk;
 - ``rejected.jsonl``, if anything was rejected: place, reason and the record itself;
 - ``summary.json``, written last: the numbers of records, and the speed and memory of the last call.
 """
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import os
 import shutil
 import sys
@@ -24,15 +24,14 @@ from tqdm import tqdm
 
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, write_json
-from tasks.common.runs.run_folder import locked
-from tasks.scaling.answers import keys_of
-from tasks.scaling.plan import MANIFEST_FILE, begun_options, is_begun, make_plan
-from tasks.scaling.sources import open_source
-from tasks.scaling.worker import Job, part_file, rejected_file
+from tasks.common.files import atomic_writer, check_makeable, read_json_object, write_json
+from tasks.common.runs.run_folder import digest_of, locked
+from tasks.scaling.formats import Part
+from tasks.scaling.sources import find_files, parts_of
+from tasks.scaling.worker import Job
 
-REJECTED_FILE = "rejected.jsonl"
-SUMMARY_FILE = "summary.json"
+MANIFEST_FILE, REJECTED_FILE, SUMMARY_FILE = "manifest.json", "rejected.jsonl", "summary.json"
+FREE_OPTIONS = {"device", "batch_size"}  # of predictors: a run may go on with others
 INTERRUPTED = 130  # exit status, as shells have it
 
 
@@ -46,13 +45,14 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
         run_parts: called with the job and the parts; yields as :func:`tasks.scaling.processes.run_in_processes`.
 
     Raises:
-        InputError: see :func:`tasks.scaling.plan.make_plan` and :func:`~tasks.scaling.plan.is_begun`; another process
-            works on the run, no record could be answered, or as ``run_parts``.
+        InputError: an input, the model or the output does not fit, before anything is written; the folder holds another
+            run, or another process works on this one; no record could be answered; or as ``run_parts``.
     """
-    job = _with_precision(job)
+    before = _manifest(job.output)
+    job = _with_precision(job, before)
     plan, parts = make_plan(job, inputs, part_records)
-    is_begun(job.output, plan)
-    left, finished, seconds = _unfinished(job, parts), [], 0.0
+    check_same(job.output, before, plan)
+    left, finished, seconds = [part for part in parts if not job.part_file(part.number).exists()], [], 0.0
     try:
         if left:
             with contextlib.closing(run_parts(job, left)) as results:
@@ -72,6 +72,62 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
     return _finish(job, parts, finished, seconds)
 
 
+def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, list[Part]]:
+    """The content of the manifest, and the parts; raises InputError if something does not fit. Nothing is written."""
+    if part_records < 1:
+        raise InputError(f"--part_records {part_records}: must be 1 or more")
+    paths = find_files(inputs)
+    for model in job.models:
+        if not os.path.isdir(model):
+            raise InputError(f"{model}: no such folder; give the folder OUTPUT_DIR/model of a training run")
+    check_makeable(job.output, "--output")
+    parts = parts_of(paths, job.keys, part_records)
+    options = {name: value for name, value in job.options.items() if name not in FREE_OPTIONS}
+    plan = {
+        "task": job.task,
+        "models": {os.path.abspath(path): digest_of(Path(path)) for path in job.models},
+        "inputs": {path: digest_of(Path(path)) for path in paths},
+        "options": _given({"text_column": job.text_column, "part_records": part_records, **options}),
+        "parts": [{"file": job.part_file(part.number).name, **part._asdict()} for part in parts],
+    }
+    return plan, parts
+
+
+def _manifest(output: str) -> dict | None:
+    """The manifest of a run that was begun in a folder, None if there is none; raises InputError if it is damaged, or
+    the folder holds something else."""
+    path = Path(output) / MANIFEST_FILE
+    if not path.is_file():
+        if Path(output).is_dir() and any(Path(output).iterdir()):
+            raise InputError(f"{output}: is not empty; give another folder as --output or remove it")
+        return None
+    remedy = "give another folder as --output or remove this one"
+    manifest = read_json_object(path, remedy)
+    if not isinstance(manifest.get("options"), dict):
+        raise InputError(f"{path}: is damaged; {remedy}")
+    return {**manifest, "options": _given(manifest["options"])}
+
+
+def _given(options):
+    """The options that are not None, because versions differ in their options."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def check_same(output: str, before: dict | None, plan: dict) -> None:
+    """Raise InputError if a run was begun by another plan than it has now."""
+    for key in plan if before is not None else ():
+        then, now = before.get(key), plan[key]
+        if then != now:
+            difference = ""
+            if isinstance(then, dict) and isinstance(now, dict):
+                name = next(name for name in [*then, *now] if then.get(name) != now.get(name))
+                difference = f" ({name}: {then.get(name)}, not {now.get(name)})"
+            raise InputError(
+                f"{output}: was begun with other {key}{difference}, so it cannot go on; give the run what it began "
+                "with, or another folder as --output"
+            )
+
+
 @contextlib.contextmanager
 def _begun_folder(job, plan):
     """The folder of the run, locked, with the manifest; without unfinished files of processes that were killed."""
@@ -80,7 +136,9 @@ def _begun_folder(job, plan):
     with locked(folder) as is_ours:
         if not is_ours:
             raise InputError(f"{folder}: another process works on this run; wait for its end")
-        if not is_begun(job.output, plan):
+        before = _manifest(job.output)  # another call may have begun it meanwhile
+        check_same(job.output, before, plan)
+        if before is None:
             write_json(folder / MANIFEST_FILE, plan)
         _remove_unfinished_files(job)
         try:
@@ -90,7 +148,7 @@ def _begun_folder(job, plan):
 
 
 def _remove_unfinished_files(job):
-    for folder in (Path(job.output), rejected_file(job, 0).parent):
+    for folder in (Path(job.output), job.rejected_file(0).parent):
         for path in folder.glob(".part-*.tmp"):
             path.unlink(missing_ok=True)
 
@@ -101,46 +159,22 @@ def _progress_bar(parts, left):
     return tqdm(total=total, initial=total - remaining, **options)
 
 
-def _with_precision(job):
-    """The job with ``--bf16`` decided: as the run was begun, or else as it is faster here. The manifest keeps the
-    decision, so that all processes and all calls of a run use the same precision."""
+def _with_precision(job, manifest):
+    """The job with ``--bf16`` decided, as the run was begun or else as it is faster here: all processes and all calls
+    of a run use the same precision."""
     if not job.options.get("bf16"):
         return job
     prepare_process()
     from paddle_rope.native.products import DECISION, bfloat16_is_faster, why_no_bfloat16
     from tasks.common.predictor import FLOAT32_NOTE
 
-    is_on = begun_options(job.output).get("bf16")
+    is_on = manifest["options"].get("bf16") if manifest else None
     if not isinstance(is_on, bool):
         is_on = why_no_bfloat16() is not None or bfloat16_is_faster()  # where it cannot be, predictors say so
         if not is_on:
             print(FLOAT32_NOTE, file=sys.stderr)
     os.environ[DECISION] = str(int(is_on))
     return dataclasses.replace(job, options={**job.options, "bf16": is_on})
-
-
-def _unfinished(job, parts):
-    """The parts whose results are missing or incomplete; a power cut may truncate a file under its final name."""
-    written = {part: _results(job, part) for part in parts if part_file(job, part.number).exists()}
-    fewer = [part for part, results in written.items() if results != _records([part])]
-    damaged = {}
-    for path, of_file in itertools.groupby(fewer, key=lambda part: part.path):
-        with contextlib.closing(open_source(path, keys_of(job.task, job.text_column))) as source:
-            for part in of_file:
-                blank_lines = sum(found.record is None and not found.reason for found in source.read(part))
-                if written[part] + blank_lines != _records([part]):
-                    damaged[part] = part_file(job, part.number).name
-    if damaged:
-        first = next(iter(damaged.values()))
-        note = f"computing {len(damaged)} of {len(parts)} parts again: {first} does not match the manifest"
-        print(f"{job.output}: {note}", file=sys.stderr)
-    return [part for part in parts if part not in written or part in damaged]
-
-
-def _results(job, part):
-    """Lines of results and of rejected records that a part has."""
-    rejected = rejected_file(job, part.number)
-    return _lines(part_file(job, part.number)) + (_lines(rejected) if rejected.exists() else 0)
 
 
 def _records(parts):
@@ -150,8 +184,8 @@ def _records(parts):
 def _finish(job, parts, finished, seconds):
     """Join the files of rejected records, write the summary and print it; returns the exit status."""
     folder = Path(job.output)
-    answered = sum(_lines(part_file(job, part.number)) for part in parts)
-    reports = [path for path in (rejected_file(job, part.number) for part in parts) if path.exists()]
+    answered = sum(_lines(job.part_file(part.number)) for part in parts)
+    reports = [path for path in (job.rejected_file(part.number) for part in parts) if path.exists()]
     rejected = sum(map(_lines, reports))
     if reports:
         with atomic_writer(folder / REJECTED_FILE, binary=True) as file:

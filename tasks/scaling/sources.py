@@ -14,11 +14,12 @@ GZIP = ".gz"
 # by the end of a file's name
 SOURCES = {".txt": PlainText, ".jsonl": JsonLines, ".json": JsonLines, ".csv": Csv, ".parquet": Parquet}
 ENDINGS = (*SOURCES, *(f"{ending}{GZIP}" for ending in SOURCES if ending != ".parquet"))
+_OR_ENDINGS = f"{', '.join(SOURCES)} or, but for Parquet, such an end and {GZIP}"
 
 
 def open_source(path: str, keys: Keys) -> PlainText | Parquet:
-    """The source of a file, by the end of its name. Raises InputError if it cannot be read or lacks the
-    ``keys`` of the texts, see :class:`~tasks.scaling.formats.PlainText`."""
+    """The source of a file, by the end of its name; raises InputError if it cannot be read or lacks the ``keys`` of the
+    texts, see :class:`~tasks.scaling.formats.PlainText`."""
     ending = next(ending for ending in ENDINGS if path.endswith(ending)).removesuffix(GZIP)
     if SOURCES[ending] is PlainText and len(keys[0]) > 1:
         names = " and ".join(keys[0])
@@ -28,7 +29,7 @@ def open_source(path: str, keys: Keys) -> PlainText | Parquet:
 
 def find_files(inputs: list[str]) -> list[str]:
     """The absolute paths of files given as they are or by their folder. Of a folder, files whose names begin with a dot
-    or an underscore are none, and folders in it are left out.
+    or an underscore, and folders in it, are left out.
 
     Raises:
         InputError: there is none, one is given twice, or the end of its name is unknown.
@@ -46,25 +47,19 @@ def find_files(inputs: list[str]) -> list[str]:
         open_bytes(path).close()
         if not path.endswith(ENDINGS):
             raise InputError(f"{path}: unknown kind of file; its name has to end with {_OR_ENDINGS}")
-    if len(set(map(os.path.realpath, found))) < len(found):
-        twice = next(path for path, count in Counter(map(os.path.realpath, found)).items() if count > 1)
-        raise InputError(f"{twice}: is given twice; give it once")
+    for path, count in Counter(map(os.path.realpath, found)).items():
+        if count > 1:
+            raise InputError(f"{path}: is given twice; give it once")
     return list(map(os.path.abspath, found))
 
 
-_OR_ENDINGS = f"{', '.join(SOURCES)} or, but for Parquet, such an end and {GZIP}"
-
-
 def parts_of(paths: list[str], keys: Keys, size: int) -> list[Part]:
-    """The parts of files, of ``size`` records at most, in order; reads each file once.
-
-    Raises:
-        InputError: a file cannot be read, or there is no record in any.
-    """
-    parts = []
+    """The parts of files, of ``size`` records at most, in order; reads each file once. Raises InputError if a file
+    cannot be read, or there is no record in any."""
+    spans = []
     for path in paths:
         with reading(path), contextlib.closing(open_source(path, keys)) as source:
-            parts += [Part(0, path, *span) for span in source.parts(size)]
-    if not parts:
+            spans += [(path, *span) for span in source.parts(size)]
+    if not spans:
         raise InputError(f"{paths[0]}: no records in it{' and the others' if len(paths) > 1 else ''}; give texts")
-    return [part._replace(number=number) for number, part in enumerate(parts)]
+    return [Part(number, *span) for number, span in enumerate(spans)]

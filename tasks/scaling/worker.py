@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError, missing_paddle_named
 from tasks.common.files import atomic_writer
-from tasks.scaling.answers import answers, keys_of, texts_of
-from tasks.scaling.formats import Part, as_json
+from tasks.common.texts.json_records import json_text
+from tasks.matching.data import PAIR_KEYS, TRIPLE_KEYS, prediction_records
+from tasks.scaling.formats import Keys, Part, as_json
 from tasks.scaling.sources import open_source
 
 REJECTED_FOLDER = ".rejected"  # in the output: a file for each part with rejected records
-DIGITS = 5
 MOST_DEATHS = 3  # of processes over the same part, before it is given up
 
 
@@ -42,6 +43,19 @@ class Job:
     threads: int = 1
     options: dict = field(default_factory=dict)
 
+    @property
+    def keys(self) -> Keys:
+        """The names of the texts in a record, as alternatives."""
+        return (PAIR_KEYS, TRIPLE_KEYS) if self.task == "matching" else ((self.text_column,),)
+
+    def part_file(self, number: int) -> Path:
+        """The file of results of a part."""
+        return Path(self.output) / f"part-{number:05}.jsonl"
+
+    def rejected_file(self, number: int) -> Path:
+        """The file of the rejected records of a part, if there are any; complete before the file of results."""
+        return Path(self.output) / REJECTED_FOLDER / f"part-{number:05}.jsonl"
+
 
 class Done(NamedTuple):
     """The outcome of a part: its number, the records answered and rejected, and the megabytes of memory that the
@@ -53,16 +67,6 @@ class Done(NamedTuple):
     megabytes: int
 
 
-def part_file(job: Job, number: int) -> Path:
-    """The file of results of a part."""
-    return Path(job.output) / f"part-{number:0{DIGITS}}.jsonl"
-
-
-def rejected_file(job: Job, number: int) -> Path:
-    """The file of the rejected records of a part, if there are any; it is complete before the file of results."""
-    return Path(job.output) / REJECTED_FOLDER / f"part-{number:0{DIGITS}}.jsonl"
-
-
 class PartWorker:
     """Turns parts into finished files, with its own predictor. Used by one thread.
 
@@ -72,7 +76,6 @@ class PartWorker:
 
     def __init__(self, job: Job):
         self.job = job
-        self._keys = keys_of(job.task, job.text_column)
         self._source = None  # stays open: the next part of a packed file begins where this one ends
         prepare_process()
         from tasks.recipes import get_predictor
@@ -82,7 +85,7 @@ class PartWorker:
             self._predictor = get_predictor(job.task)(models, show_progress=False, **job.options)
 
     def __call__(self, part: Part) -> Done:
-        """Write the files of a part, see :func:`part_file`."""
+        """Write the files of a part."""
         try:
             return self._write(part)
         except (OSError, EOFError) as error:
@@ -91,23 +94,23 @@ class PartWorker:
 
     def _write(self, part):
         answered, rejected = 0, []
-        with atomic_writer(part_file(self.job, part.number)) as file:
+        with atomic_writer(self.job.part_file(part.number)) as file:
             for chunk in self._chunks(part):
                 items = []
                 for found in chunk:
                     where = f"{part.path}:{found.line}"
                     try:
                         if found.record is not None:
-                            items.append((found.record, texts_of(found.record, where, self._keys)))
+                            items.append((found.record, texts_of(found.record, where, self.job.keys)))
                         elif found.reason:  # otherwise it is a blank line
                             raise InputError(found.reason)
                     except InputError as error:
                         reason = str(error).removeprefix(f"{where}: ")
                         rejected.append({"place": where, "reason": reason, "record": found.raw})
-                file.writelines(map(as_json, answers(self._predictor, self._keys, items)))
+                file.writelines(map(as_json, answers(self._predictor, self.job.keys, items)))
                 answered += len(items)
             if rejected:
-                path = rejected_file(self.job, part.number)
+                path = self.job.rejected_file(part.number)
                 path.parent.mkdir(exist_ok=True)
                 with atomic_writer(path) as reports:
                     reports.writelines(map(as_json, rejected))
@@ -117,13 +120,46 @@ class PartWorker:
         if self._source is None or self._source.path != part.path:
             if self._source is not None:
                 self._source.close()
-            self._source = open_source(part.path, self._keys)
+            self._source = open_source(part.path, self.job.keys)
         records, count = self._source.read(part), 0
         while chunk := list(itertools.islice(records, self.job.chunk_records)):
             count += len(chunk)
             yield chunk
         if count != part.last - part.first + 1:
             raise InputError(f"{part.path}: has changed while it was read; give it again as it was")
+
+
+def texts_of(record: dict, where: str, keys: Keys) -> tuple[str, ...]:
+    """The texts of a record; raises InputError if one is missing, or no model can read it."""
+    names = next((names for names in keys if set(names) <= record.keys()), keys[0])
+    texts = tuple(json_text(record, where, (name,)) for name in names)
+    for name, text in zip(names, texts):
+        if "\0" in text:
+            raise InputError(f'{where}: "{name}" holds a NUL at character {text.index(chr(0))}; remove it')
+        if len(names) > 1 and not text.strip():
+            raise InputError(f'{where}: "{name}" is empty; give it a text')
+    return texts
+
+
+def answers(predictor: Any, keys: Keys, items: list[tuple[dict, tuple[str, ...]]]) -> Iterator[dict]:
+    """Yields the prediction for each item, a pair of a record and its texts, with the other keys of the record. A key
+    that the prediction has, too, such as a gold ``label`` in classification, becomes ``input_label``."""
+    for count, group in itertools.groupby(items, lambda item: len(item[1])):
+        records, texts = zip(*group)
+        if count == 1:
+            results = predictor([text for (text,) in texts])
+        else:
+            scores = predictor.score_triples(texts) if count == 3 else predictor.score(texts)[:, None]
+            results = prediction_records(texts, scores, predictor.threshold)
+        names = next(names for names in keys if len(names) == count)
+        for record, result in zip(records, results):
+            others = {}
+            for key in (key for key in record if key not in names):
+                name = key
+                while name in result or (name != key and name in record):
+                    name = f"input_{name}"
+                others[name] = record[key]
+            yield {**others, **result}
 
 
 def _megabytes():

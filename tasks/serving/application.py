@@ -10,19 +10,18 @@ from typing import Annotated
 import fastapi
 from fastapi.exceptions import RequestValidationError
 from fastapi_offline import FastAPIOffline
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
+from pydantic import ConfigDict, Field, StringConstraints, create_model
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 import paddle_rope
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
 from tasks.serving import metrics
 from tasks.serving.batching import Batcher
-from tasks.serving.limits import CLIENT_LEFT, Limits
+from tasks.serving.limits import CLIENT_LEFT, BoundedRoute, Counted, LastProblem, Problem, Unread
 from tasks.serving.models import Work, characters_of, examples, open_works
-from tasks.serving.refusal import Refusal, error_body
 from tasks.serving.settings import Settings
 
 STUCK_SECONDS = 120  # of one batch, after which the service no longer calls itself healthy
@@ -32,49 +31,16 @@ Models of paddle_rope. Every error is JSON, `{"error": "what is wrong and what t
 choose *Execute*: its example is sent."""
 
 
-class Entity(BaseModel):
-    start: int = Field(description="first character, counted from 0")
-    end: int = Field(description="the character after the last one")
-    type: str
-    text: str
-    score: float = Field(description="logit")
-    probability: float | None = None
-
-
-class TextEntities(BaseModel):
-    text: str
-    entities: list[Entity]
-
-
-class TextClass(BaseModel):
-    text: str
-    label: str
-    probability: float
-
-
-class PairScore(BaseModel):
-    sentence1: str
-    sentence2: str
-    score: float
-    label: int | None = Field(None, description="only of models of labels 0 and 1")
-
-
-class TextVector(BaseModel):
-    text: str
-    vector: list[float] = Field(description="of length 1: the dot product of two vectors is the score of the pair")
-
-
-class Problem(BaseModel):
-    error: str
-
-
-SUMMARIES = {
-    TextEntities: "entities of texts",
-    TextClass: "classes of texts",
-    PairScore: "scores of pairs of texts",
-    TextVector: "vectors of texts",
-}
-RESULTS = {"ner": TextEntities, "classification": TextClass, "matching": PairScore, "embed": TextVector}
+RESULTS = {  # recipe, or "embed" -> what is answered, and an example
+    "ner": ("entities of texts", {
+        "text": "叶老桂博士", "entities": [
+            {"start": 0, "end": 3, "type": "name", "text": "叶老桂", "score": 1.78, "probability": 0.86}
+        ],
+    }),
+    "classification": ("classes of texts", {"text": "今天天气很好。", "label": "weather", "probability": 0.86}),
+    "matching": ("scores of pairs of texts", {"sentence1": "a", "sentence2": "b", "score": 0.93, "label": 1}),
+    "embed": ("vectors of texts, of length 1", {"text": "今天天气很好。", "vector": [0.6, -0.8]}),
+}  # fmt: skip
 PROBLEMS = {
     400: "malformed JSON",
     413: "the body is too large",
@@ -85,17 +51,18 @@ PROBLEMS = {
 
 
 class Service:
-    """The state of a worker: its models and its queue."""
+    """The state of a worker: its models and its queue.
+
+    Attributes:
+        arriving_bytes: of bodies that have not arrived whole.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.batcher = Batcher(settings)
         self.works: dict[tuple[str, str], Work] = {}
         self.computing: asyncio.Task[None] | None = None
-
-    def open(self) -> None:
-        """Open the models, in the thread that computes with them; raises InputError if one cannot be opened."""
-        self.works = self.batcher.thread.submit(open_works, self.settings).result()
+        self.arriving_bytes = 0
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: fastapi.FastAPI) -> AsyncIterator[None]:
@@ -115,12 +82,11 @@ class Service:
 
     async def answer(self, request: Request, model: str, verb: str, items: list) -> Response:
         """The answer to a request, whose items are computed together with other requests."""
-        most = self.settings.max_request_characters
+        most, seconds = self.settings.max_request_characters, self.settings.max_seconds
         if len(items) > 1 and (characters := characters_of(items)) > most:
             raise InputError(f"the request has {characters:,} characters, more than {most:,}; send fewer texts at once")
         job = self.batcher.submit(self.works[model, verb], items)
         left = asyncio.ensure_future(_has_left(request))
-        seconds = self.settings.max_seconds
         try:
             await asyncio.wait({job.done, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if job.done.done():
@@ -129,9 +95,9 @@ class Service:
                 return Response('{"results": [' + ", ".join(job.results) + "]}", media_type="application/json")
             if left.done():
                 return Response(status_code=CLIENT_LEFT)
-            raise Refusal(503, f"no answer within {seconds:g} s", {"retry-after": "1"})
+            raise HTTPException(503, f"no answer within {seconds:g} s", {"retry-after": "1"})
         except asyncio.CancelledError:  # the server stops, and has no more time for this request
-            raise Refusal(503, "the service has stopped", {"connection": "close"}) from None
+            raise HTTPException(503, "the service has stopped", {"connection": "close"}) from None
         finally:
             left.cancel()
             self.batcher.drop(job)
@@ -143,14 +109,11 @@ async def _has_left(request):
 
 
 def open_application(settings: Settings) -> fastapi.FastAPI:
-    """The ASGI application of a service whose models are open.
-
-    Raises:
-        InputError: a model cannot be opened.
-    """
+    """The ASGI application of a service, whose models are opened in the thread that computes with them; raises
+    InputError if one cannot be opened."""
     prepare_process()
     service = Service(settings)
-    service.open()
+    service.works = service.batcher.thread.submit(open_works, settings).result()
     return build_application(service)
 
 
@@ -164,45 +127,31 @@ def build_application(service: Service) -> fastapi.FastAPI:
         swagger_ui_parameters={"defaultModelsExpandDepth": 0, "tryItOutEnabled": True, "validatorUrl": None},
         lifespan=service.lifespan,
     )
-    _add_models(app, service)
+    app.state.service = service
+    app.router.route_class = BoundedRoute
+    models = service.settings.models
+    for verb, sources in (("predict", models), ("embed", [source for source in models if source.embeds])):
+        for number, source in enumerate(sources):
+            if number == 0:
+                _add_route(app, source, verb, f"/{verb}", "the default model")
+            _add_route(app, source, verb, f"/{verb}/{source.name}", "the model")
     _add_status(app, service)
     _add_errors(app)
-    paths = {route.path for route in app.routes if "{" not in route.path}
-    most = service.settings.max_body_bytes
-    app.add_middleware(Limits, max_body_bytes=most, check=service.batcher.check_space, paths=paths)
+    app.add_middleware(Counted, paths={route.path for route in app.routes})
     return app
 
 
-def _add_models(app, service):
-    models = service.settings.models
-    embedding = [source for source in models if source.embeds]
-    for verb, sources in (("predict", models), ("embed", embedding)):
-        for source in sources[:1]:
-            _add_route(app, service, source, verb, f"/{verb}", "the default model")
-        for source in sources:
-            _add_route(app, service, source, verb, f"/{verb}/{source.name}", "the model")
-        _add_unknown_names(app, verb, sources)
-
-
-def _add_unknown_names(app, verb, sources):
-    names = ", ".join(source.name for source in sources) or "none"
-
-    @app.post(f"/{verb}/{{name}}", include_in_schema=False)
-    async def no_such_model(name: str) -> Response:
-        raise Refusal(404, f"no model {name!r} for {verb}; there are: {names}")
-
-
-def _add_route(app, service, source, verb, path, whose):
-    settings = service.settings
+def _add_route(app, source, verb, path, whose):
+    service = app.state.service
     is_pairs = (source.recipe, verb) == ("matching", "predict")
-    text = Annotated[str, StringConstraints(strict=True, max_length=settings.max_characters)]
+    text = Annotated[str, StringConstraints(strict=True, max_length=service.settings.max_characters)]
     item, field = (Annotated[list[text], Field(min_length=2, max_length=2)], "pairs") if is_pairs else (text, "texts")
     sent = create_model(
         "Pairs" if is_pairs else "Texts",
         __config__=ConfigDict(extra="forbid"),
-        **{field: (Annotated[list[item], Field(max_length=settings.max_texts)], ...)},
+        **{field: (Annotated[list[item], Field(max_length=service.settings.max_texts)], ...)},
     )
-    result = RESULTS["embed" if verb == "embed" else source.recipe]
+    summary, result = RESULTS["embed" if verb == "embed" else source.recipe]
     shown = {"example": {"value": {field: examples(source, verb)}}}
 
     async def answer(request: Request, body: Annotated[sent, fastapi.Body(openapi_examples=shown)]) -> Response:
@@ -210,10 +159,12 @@ def _add_route(app, service, source, verb, path, whose):
 
     app.post(
         path,
-        summary=f"{SUMMARIES[result]}; {whose}, {source.name}",
+        summary=f"{summary}; {whose}, {source.name}",
         tags=["models"],
-        response_model=create_model(f"{result.__name__}Results", results=(list[result], ...)),
-        responses={status: {"model": Problem, "description": why} for status, why in PROBLEMS.items()},
+        responses={
+            200: {"content": {"application/json": {"example": {"results": [result]}}}},
+            **{status: {"description": why} for status, why in PROBLEMS.items()},
+        },
     )(answer)
 
 
@@ -229,14 +180,14 @@ def _add_status(app, service):
         return {"models": models}
 
     @app.get("/health", tags=["service"], summary="200 while the process works; restart it otherwise")
-    async def health() -> Response:
+    async def health() -> dict:
         if not service.is_healthy():
-            raise Refusal(503, f"a batch takes more than {STUCK_SECONDS} s")
-        return JSONResponse({"status": "healthy"})
+            raise HTTPException(503, f"a batch takes more than {STUCK_SECONDS} s")
+        return {"status": "healthy"}
 
     @app.get("/ready", tags=["service"], summary="200 while requests are answered")
-    async def ready() -> Response:
-        return JSONResponse({"status": "ready"})
+    async def ready() -> dict:
+        return {"status": "ready"}
 
     @app.get("/metrics", tags=["service"], summary="counts and times for Prometheus", response_class=PlainTextResponse)
     async def show_metrics() -> Response:
@@ -249,35 +200,28 @@ def _add_status(app, service):
 
 
 def _add_errors(app):
-    def answer(status, reason, headers=None):
-        return Response(error_body(reason), status, headers, media_type="application/json")
-
-    @app.exception_handler(Refusal)
+    @app.exception_handler(HTTPException)
     async def refused(request, error):
-        return answer(error.status, error.reason, error.headers)
+        reasons = {  # of FastAPI's own errors
+            "There was an error parsing the body": "the body cannot be read; send JSON in UTF-8",
+            "Not Found": f"no such path: {request.url.path}; see /docs for the paths, and /models for the models",
+            "Method Not Allowed": f"{request.method} is not possible here; see /docs",
+        }
+        answer = LastProblem if isinstance(error, Unread) else Problem
+        return answer(reasons.get(error.detail, error.detail), error.status_code, error.headers)
 
     @app.exception_handler(InputError)
     async def wrong_input(request, error):
-        return answer(422, str(error))
+        return Problem(str(error), 422)
 
     @app.exception_handler(RequestValidationError)
     async def wrong_body(request, error):
         first, *others = error.errors()
         if first["type"] == "json_invalid":
-            return answer(400, f"malformed JSON at character {first['loc'][-1]}: {first['ctx']['error']}")
+            return Problem(f"malformed JSON at character {first['loc'][-1]}: {first['ctx']['error']}", 400)
         place = re.sub(r"\.(\d+)", r"[\1]", ".".join(map(str, first["loc"][1:])) or "the body")
-        more = f" (and {len(others)} more)" if others else ""
-        return answer(422, f"{place}: {first['msg']}{more}")
-
-    @app.exception_handler(HTTPException)
-    async def wrong_request(request, error):
-        reason = {
-            400: "the body cannot be read; send JSON in UTF-8",
-            404: f"no such path: {request.url.path}; see /docs",
-            405: f"{request.method} is not possible here; see /docs",
-        }
-        return answer(error.status_code, reason.get(error.status_code, error.detail), error.headers)
+        return Problem(f"{place}: {first['msg']}{f' (and {len(others)} more)' if others else ''}", 422)
 
     @app.exception_handler(Exception)
     async def failed(request, error):  # the server writes the traceback into its log
-        return answer(500, "the service failed at this request; its log says why")
+        return Problem("the service failed at this request; its log says why", 500)

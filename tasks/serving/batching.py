@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -11,24 +10,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import anyio
+from starlette.exceptions import HTTPException
 
 from tasks.serving import metrics
 from tasks.serving.models import Work, characters_of
-from tasks.serving.refusal import Refusal
 from tasks.serving.settings import Settings
 
 BATCH_TOKENS = 1 << 11  # of a batch of several pieces, padding included: bounds how long short texts wait for long ones
-SMOOTHING = 0.9  # of the mean time that a character takes
 
 
 class Piece(NamedTuple):
-    """What a model computes at once: a text, a pair of texts, or a window of a long text.
-
-    Attributes:
-        content: for :attr:`~tasks.serving.models.Work.compute`.
-        size: tokens or characters.
-        results: of the pieces of its item, to which its own result is appended.
-    """
+    """What a model computes at once, a text, a pair of texts, or a window of a long text: its content, its size in
+    tokens or characters, and the results of the pieces of its item, to which its own result is appended."""
 
     content: Any
     size: int
@@ -75,12 +68,13 @@ class Job:
 
     def finish(self) -> bool:
         """Whether an error ended the job or all pieces are computed, of which the results are made then."""
-        if self.peek() is not None and self.error is None:
+        if self.error is None and self.peek() is not None:
             return False
-        try:
-            self.results = [] if self.error else list(map(self.work.join, self.items, self._begun))
-        except Exception as error:
-            self.error = error
+        if self.error is None:
+            try:
+                self.results = list(map(self.work.join, self.items, self._begun))
+            except Exception as error:
+                self.error = error
         return True
 
 
@@ -88,11 +82,10 @@ class Batcher:
     """Computes jobs in one thread, in batches of pieces of the same work.
 
     A batch starts when it is full, or when its oldest item has waited ``max_wait_ms``, and the thread is free. It
-    takes a piece (a short text, or a window of a long one) of each job in turn, and jobs that it leaves out come first
-    in the next one: a job of many or long texts, which is computed in several batches, does not hold up the others. An
-    HTTP connection sends its next request after the answer to the last one, so connections, too, are served in turn. An
-    error in a batch is given only to the job that causes it. A job that comes while the queue has space is taken whole.
-    Methods are called in the event loop.
+    takes a piece of each job in turn, and jobs that it leaves out come first in the next one, so that a job of many or
+    long texts, which is computed in several batches, does not hold up the others. An error in a batch is given only to
+    the job that causes it. A job that comes while the queue has space is taken whole. Methods are called in the event
+    loop.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -101,7 +94,6 @@ class Batcher:
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="compute")
         self._jobs: list[Job] = []  # that are not finished, in turn
         self._news = asyncio.Event()
-        self._seconds_per_character = 0.0
 
     @property
     def waiting(self) -> int:
@@ -109,20 +101,18 @@ class Batcher:
         return sum(job.waiting for job in self._jobs)
 
     def check_space(self) -> None:
-        """Raise Refusal if the queue is full; its ``Retry-After`` is the time that the waiting jobs will take."""
+        """Raise HTTPException if the queue is full; it may have space again after the batch that is computed now."""
         items = sum(min(job.waiting, self.settings.batch_size) for job in self._jobs)
         characters = sum(job.waiting_characters for job in self._jobs)
         if items >= self.settings.max_queue or characters >= self.settings.max_queue_characters:
-            seconds = max(1, math.ceil(characters * self._seconds_per_character))
-            raise Refusal(503, f"the queue is full; try again in {seconds} s", {"retry-after": str(seconds)})
+            raise HTTPException(503, "the queue is full; try again in a second", {"retry-after": "1"})
 
     def submit(self, work: Work, items: Sequence[Any]) -> Job:
-        """Put items into the queue; raises Refusal if it is full."""
+        """Put items into the queue; raises HTTPException if it is full."""
         self.check_space()
         job = Job(work, items)
         if items:
-            self._jobs.append(job)
-            metrics.WAITING.set(self.waiting)
+            self._set_jobs([*self._jobs, job])
             self._news.set()
         else:
             job.done.set_result(None)
@@ -132,21 +122,25 @@ class Batcher:
         """Cancel a job whose client no longer waits; results of its running batch are discarded."""
         if not job.done.done():
             job.done.cancel()
-            self._jobs = [other for other in self._jobs if other is not job]
-            metrics.WAITING.set(self.waiting)
+            self._set_jobs([other for other in self._jobs if other is not job])
+
+    def _set_jobs(self, jobs):
+        self._jobs = jobs
+        metrics.WAITING.set(self.waiting)
 
     async def run(self) -> None:
         """Compute what comes, until cancelled."""
         while True:
             await self._wait_for_batch()
-            if not self._jobs:
-                continue
-            work = self._jobs[0].work
-            jobs = [job for job in self._jobs if job.work is work]
+            jobs = [job for job in self._jobs if job.work is self._jobs[0].work]
             self.computing_since = time.monotonic()
             finished = await asyncio.get_running_loop().run_in_executor(self.thread, self._compute_batch, jobs)
             self.computing_since = None
-            self._settle(finished)
+            for job, is_finished in finished.items():
+                if is_finished and not job.done.done():  # otherwise dropped
+                    job.done.set_exception(job.error) if job.error else job.done.set_result(None)
+            unfinished = [job for job in finished if not job.done.done()]
+            self._set_jobs([job for job in self._jobs if job not in finished] + unfinished)
 
     async def _wait_for_batch(self):
         while True:
@@ -161,27 +155,16 @@ class Batcher:
             with anyio.move_on_after(timeout):
                 await self._news.wait()
 
-    def _settle(self, finished: dict[Job, bool]):
-        """Answer the jobs of a batch that are finished; the others come last."""
-        for job, is_finished in finished.items():
-            if is_finished and not job.done.done():  # otherwise dropped
-                job.done.set_exception(job.error) if job.error else job.done.set_result(None)
-        unfinished = [job for job in finished if not job.done.done()]
-        self._jobs = [job for job in self._jobs if job not in finished] + unfinished
-        metrics.WAITING.set(self.waiting)
-
     def _compute_batch(self, jobs: list[Job]) -> dict[Job, bool]:
         """Compute a batch, in the thread: for each job that has a part in it, whether it is finished."""
         batch = self._draw(jobs)
         metrics.WAITING.set(self.waiting)
         pieces = [piece for of_job in batch.values() for piece in of_job]
         if pieces:
-            begin = time.monotonic()
-            _compute(jobs[0].work, batch)
-            seconds = time.monotonic() - begin
-            per_character = seconds / max(1, sum(piece.size for piece in pieces))
-            self._seconds_per_character = SMOOTHING * self._seconds_per_character + (1 - SMOOTHING) * per_character
-            metrics.count_batch(jobs[0].work, len(pieces), seconds)
+            begin, work = time.monotonic(), jobs[0].work
+            _compute(work, batch)
+            metrics.BATCH_SECONDS.labels(work.model, work.verb).observe(time.monotonic() - begin)
+            metrics.BATCH_TEXTS.labels(work.model, work.verb).observe(len(pieces))
         return {job: job.finish() for job in batch}
 
     def _draw(self, jobs: list[Job]) -> dict[Job, list[Piece]]:

@@ -1,14 +1,18 @@
-"""Requests are read here, within bounds, before anything else sees them."""
+"""Bounds on requests before anything else sees them: their heads, their bodies, and how many of them are counted."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 
 import anyio
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
 from tasks.serving import metrics
-from tasks.serving.refusal import Refusal, error_body
 
 BODY_SECONDS = 20  # in which a body must have arrived
 BODIES_AT_ONCE = 100  # as many bodies of the largest size may be held while they arrive
@@ -17,25 +21,106 @@ DRAIN_BODIES = 8  # and how much of it, in bodies of the largest size
 CLIENT_LEFT = 499  # status that is counted for requests whose client has left; nobody sees it
 
 
-class Limits:
-    """ASGI middleware: gives an application requests with their whole body, and refuses others with JSON.
+class Unread(HTTPException):
+    """A request that is refused before its body has been read to the end."""
 
-    Args:
-        app: the application.
-        max_body_bytes: of a body.
-        check: called when the body of a POST has arrived; raises Refusal if it cannot be taken now.
-        paths: paths that are counted by their name; all others count as one.
-    """
 
-    def __init__(self, app: Callable, max_body_bytes: int, check: Callable[[], None], paths: set[str]) -> None:
-        self.app, self.max_body_bytes, self.check, self.paths = app, max_body_bytes, check, paths
-        self._held = 0  # bytes of bodies that are arriving
+class Problem(Response):
+    """An answer that is an error: ``{"error": reason}``."""
+
+    media_type = "application/json"
+
+    def render(self, content: str) -> bytes:
+        return json.dumps({"error": content}).encode()
+
+
+class LastProblem(Problem):
+    """The answer to an :class:`Unread` request: reads for a while what is left of it, and closes the connection."""
+
+    async def __call__(self, scope, receive, send) -> None:
+        rest = DRAIN_BODIES * scope["app"].state.service.settings.max_body_bytes
+        self.headers["connection"] = "close"
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        with anyio.move_on_after(DRAIN_SECONDS):
+            more = True
+            while more and rest > 0:
+                message = await receive()
+                more = message.get("more_body", False)  # not in http.disconnect
+                rest -= len(message.get("body", b""))
+        await send({"type": "http.response.body", "body": b""})
+
+
+class BoundedRequest(Request):
+    """A request from which FastAPI reads JSON: its body has to arrive in time, and the queue must have space for it."""
+
+    async def body(self) -> bytes:
+        """The body; raises HTTPException if it is refused."""
+        if not hasattr(self, "_body"):
+            service = self.app.state.service
+            self._check_head(service.settings.max_body_bytes)
+            self._body = await self._read(service)
+            service.batcher.check_space()
+        return self._body
+
+    def _check_head(self, most):
+        media = self.headers.get("content-type", "").split(";")[0].strip().lower()
+        if media != "application/json":
+            given = media or "missing"
+            raise Unread(415, f"the Content-Type is {given}; send JSON with Content-Type: application/json")
+        if int(self.headers.get("content-length", 0)) > most:  # digits only: h11 refuses others
+            raise _too_large(most)
+
+    async def _read(self, service):
+        body, most = bytearray(), service.settings.max_body_bytes
+        try:
+            with anyio.fail_after(BODY_SECONDS):
+                async for part in self.stream():
+                    body += part
+                    service.arriving_bytes += len(part)
+                    if len(body) > most:
+                        raise _too_large(most)
+                    if service.arriving_bytes > BODIES_AT_ONCE * most:
+                        raise Unread(503, "too many bodies arrive at once", {"retry-after": "1"})
+                return bytes(body)
+        except TimeoutError:
+            raise Unread(408, f"the body did not arrive within {BODY_SECONDS} s") from None
+        except ClientDisconnect:
+            raise HTTPException(CLIENT_LEFT, "the client has left") from None
+        finally:
+            service.arriving_bytes -= len(body)
+
+
+def _too_large(most):
+    return Unread(413, f"the body is larger than {most} bytes; send fewer texts at once")
+
+
+class BoundedRoute(APIRoute):
+    """A route whose requests are :class:`BoundedRequest`."""
+
+    def get_route_handler(self) -> Callable:
+        handle = super().get_route_handler()
+
+        async def handle_bounded(request):
+            return await handle(BoundedRequest(request.scope, request.receive))
+
+        return handle_bounded
+
+
+class Counted:
+    """ASGI middleware: counts requests and their seconds, by path; those of no path of ``paths`` count as one. It
+    refuses requests whose end is not certain."""
+
+    def __init__(self, app: Callable, paths: set[str]) -> None:
+        self.app, self.paths = app, paths
 
     async def __call__(self, scope, receive, send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begin, status = time.monotonic(), CLIENT_LEFT
+        begin, status, app = time.monotonic(), CLIENT_LEFT, self.app
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+            app = LastProblem("Content-Length and Transfer-Encoding exclude each other; send one of them", 400)
 
         async def note_status(message):
             nonlocal status
@@ -44,13 +129,7 @@ class Limits:
             await send(message)
 
         try:
-            if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
-                refusal = Refusal(400, "Content-Length and Transfer-Encoding exclude each other; send one of them")
-                await refuse(refusal, note_status, lambda: self._drain(receive))
-            elif scope["method"] == "POST":
-                await self._serve_post(scope, receive, note_status)
-            else:
-                await self.app(scope, receive, note_status)
+            await app(scope, receive, note_status)
         except Exception:  # answered by the application around this one
             status = 500
             raise
@@ -58,82 +137,3 @@ class Limits:
             path = scope["path"] if scope["path"] in self.paths else "other"
             metrics.REQUESTS.labels(path, status).inc()
             metrics.REQUEST_SECONDS.labels(path).observe(time.monotonic() - begin)
-
-    async def _serve_post(self, scope, receive, send):
-        try:
-            self._check_head(scope)
-            body = await self._read(receive)
-        except Refusal as refusal:
-            await refuse(refusal, send, lambda: self._drain(receive))
-            return
-        if body is None:  # the client has left
-            return
-        try:
-            self.check()
-        except Refusal as refusal:
-            await refuse(refusal, send)
-            return
-        messages = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def replay():
-            return messages.pop() if messages else await receive()
-
-        await self.app(scope, replay, send)
-
-    def _check_head(self, scope):
-        headers = dict(scope["headers"])
-        media = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-        if media != b"application/json":
-            given = media.decode("latin-1") or "missing"
-            raise Refusal(415, f"the Content-Type is {given}; send JSON with Content-Type: application/json")
-        length = headers.get(b"content-length", b"0")
-        if int(length) > self.max_body_bytes:  # digits only: h11 refuses others
-            raise self._too_large()
-
-    def _too_large(self):
-        return Refusal(413, f"the body is larger than {self.max_body_bytes} bytes; send fewer texts at once")
-
-    async def _read(self, receive):
-        body = bytearray()
-        try:
-            with anyio.fail_after(BODY_SECONDS):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return None
-                    part = message.get("body", b"")
-                    body += part
-                    self._held += len(part)
-                    if len(body) > self.max_body_bytes:
-                        raise self._too_large()
-                    if self._held > BODIES_AT_ONCE * self.max_body_bytes:
-                        raise Refusal(503, "too many bodies arrive at once", {"retry-after": "1"})
-                    if not message.get("more_body", False):
-                        return bytes(body)
-        except TimeoutError:
-            raise Refusal(408, f"the body did not arrive within {BODY_SECONDS} s") from None
-        finally:
-            self._held -= len(body)
-
-    async def _drain(self, receive):
-        rest = DRAIN_BODIES * self.max_body_bytes
-        with anyio.move_on_after(DRAIN_SECONDS):
-            while rest > 0:
-                message = await receive()
-                if message["type"] == "http.disconnect" or not message.get("more_body", False):
-                    return
-                rest -= len(message.get("body", b""))
-
-
-async def refuse(refusal: Refusal, send: Callable, drain: Callable | None = None) -> None:
-    """Answer a request by its refusal. ``drain`` reads what is left of the body, after which the connection closes."""
-    body = error_body(refusal.reason)
-    headers = {"content-type": "application/json", "content-length": str(len(body)), **refusal.headers}
-    if drain:
-        headers["connection"] = "close"
-    encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": refusal.status, "headers": encoded})
-    await send({"type": "http.response.body", "body": body, "more_body": drain is not None})
-    if drain:
-        await drain()
-        await send({"type": "http.response.body", "body": b""})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,6 @@ from tasks.serving.settings import ModelSource, Settings
 
 EXAMPLE_TEXTS = ["浙商银行企业信贷部叶老桂博士在杭州出席了会议。", "今天天气很好。"]
 EXAMPLE_PAIRS = [["花呗如何还款", "花呗怎么还钱"], ["花呗如何还款", "今天天气很好"]]
-
-
-def _whole(item):
-    """An item as its only piece."""
-    yield item, characters_of([item])
 
 
 def characters_of(items: Sequence[Any]) -> int:
@@ -42,7 +37,7 @@ class Work:
     model: str
     verb: str
     compute: Callable[[Sequence[Any]], Sequence[Any]]
-    pieces: Callable[[Any], Iterable[tuple[Any, int]]] = _whole
+    pieces: Callable[[Any], Iterable[tuple[Any, int]]] = lambda item: [(item, characters_of([item]))]
     join: Callable[[Any, list], str] = lambda item, results: results[0]
 
 
@@ -55,7 +50,7 @@ def open_works(settings: Settings) -> dict[tuple[str, str], Work]:
     """
     works = {}
     for source in settings.models:
-        for work in _open(source, settings):
+        for work in _works_of(source, settings):
             works[source.name, work.verb] = work
             for item in examples(source, work.verb):
                 work.join(item, list(work.compute([piece for piece, _ in work.pieces(item)])))
@@ -67,40 +62,31 @@ def examples(source: ModelSource, verb: str) -> list:
     return EXAMPLE_PAIRS if (source.recipe, verb) == ("matching", "predict") else EXAMPLE_TEXTS
 
 
-def _open(source, settings):
+def _works_of(source: ModelSource, settings: Settings) -> Iterator[Work]:
+    options = {"device": settings.device, "batch_size": settings.batch_size, "bf16": settings.bf16}
     with missing_paddle_named():
-        predictor = open_predictor(
-            source.folder, device=settings.device, batch_size=settings.batch_size, bf16=settings.bf16
-        )
-    if source.recipe == "ner":
-        yield _entities(source.name, predictor)
-    elif source.recipe == "classification":
-        yield Work(source.name, "predict", lambda texts: list(map(_json, predictor(texts))))
-    else:
-        yield Work(source.name, "predict", lambda pairs: _scores(predictor, list(map(tuple, pairs))))
-        if source.embeds:
-            yield Work(source.name, "embed", lambda texts: _vectors(predictor, texts))
-
-
-def _entities(name, predictor):
-    """The work of a NER model, window by window."""
+        predictor = open_predictor(source.folder, **options)
 
     def windows(text):
         return ((window, len(window.text.ids)) for window in predictor.windows(text))
 
-    def join(text, results):
-        return _json(predictor.join(text, results))
+    def scores(pairs):
+        pairs = list(map(tuple, pairs))
+        return list(map(_json, prediction_records(pairs, predictor.score(pairs)[:, None], predictor.threshold)))
 
-    return Work(name, "predict", predictor.find_in_windows, windows, join)
+    def vectors(texts):
+        found = np.round(predictor.encode(texts).astype(np.float64), 7).tolist()
+        return [_json({"text": text, "vector": vector}) for text, vector in zip(texts, found)]
 
-
-def _scores(predictor, pairs):
-    return list(map(_json, prediction_records(pairs, predictor.score(pairs)[:, None], predictor.threshold)))
-
-
-def _vectors(predictor, texts):
-    vectors = np.round(predictor.encode(texts).astype(np.float64), 7).tolist()
-    return [_json({"text": text, "vector": vector}) for text, vector in zip(texts, vectors)]
+    if source.recipe == "ner":
+        join = lambda text, results: _json(predictor.join(text, results))  # noqa: E731
+        yield Work(source.name, "predict", predictor.find_in_windows, windows, join)
+    elif source.recipe == "classification":
+        yield Work(source.name, "predict", lambda texts: list(map(_json, predictor(texts))))
+    else:
+        yield Work(source.name, "predict", scores)
+        if source.embeds:
+            yield Work(source.name, "embed", vectors)
 
 
 def _json(record):

@@ -6,7 +6,6 @@ serve run tasks.serving.ray_serve:build model=runs/mine/model replicas=2
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from pydantic import ConfigDict, Field, create_model
 from ray import serve
@@ -29,27 +28,22 @@ Arguments = create_model(
 
 def build(arguments: Arguments) -> serve.Application:
     """The application; raises InputError if a folder holds no model or an option is out of range."""
-    given: dict[str, Any] = arguments.model_dump()
-    replicas = given.pop("replicas")
-    settings = Settings(model_sources([_absolute(model) for model in given.pop("model").split(",")]), **given)
+    given = arguments.model_dump()
+    replicas, models = given.pop("replicas"), given.pop("model").split(",")
+    named = [model.rpartition("=") for model in models]
+    sources = model_sources([f"{name}{equals}{os.path.abspath(folder)}" for name, equals, folder in named])
+    settings = Settings(sources, **given)
 
     def open_in_replica():
         from tasks.serving.application import open_application
 
         return open_application(settings)
 
+    environment = {"env_vars": {"OMP_NUM_THREADS": str(settings.threads)}}
     deployment = serve.deployment(serve.ingress(open_in_replica)()).options(
         name="paddle_rope",
         num_replicas=replicas,
         max_ongoing_requests=MAX_ONGOING,
-        ray_actor_options={
-            "num_cpus": settings.threads,
-            "runtime_env": {"env_vars": {"OMP_NUM_THREADS": str(settings.threads)}},
-        },
+        ray_actor_options={"num_cpus": settings.threads, "runtime_env": environment},
     )
     return deployment.bind()
-
-
-def _absolute(model):
-    name, equals, folder = model.rpartition("=")
-    return f"{name}{equals}{os.path.abspath(folder)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import logging
 import multiprocessing
 import os
@@ -24,10 +25,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from tasks.common.errors import EXIT_BAD_INPUT, InputError
-from tasks.serving.refusal import error_body
-from tasks.serving.settings import Settings
+from tasks.serving.settings import METRICS_FOLDER, Settings
 
-METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client: where workers add up their numbers
 BACKLOG = 2048  # connections that the system holds until they are accepted
 ACCEPTED_AT_ONCE = 8  # connections, so that a worker leaves some to the others, and looks at those that are open
 HEAD_SECONDS = 20  # in which the head of a request must have arrived
@@ -48,30 +47,30 @@ def serve(settings: Settings) -> int:
     with _listener(settings) as listener, tempfile.TemporaryDirectory(prefix="paddle_rope_metrics_") as folder:
         os.environ[METRICS_FOLDER] = folder
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        _tell(f"http://{host}:{listener.getsockname()[1]} ({_summary(settings)}); its page is /docs; Ctrl-C stops it")
-        supervisor = Supervisor(_config(settings), listener)
+        models = ", ".join(source.name for source in settings.models)
+        workers = f"workers {settings.workers}, threads of each {settings.threads}"
+        place = f"http://{host}:{listener.getsockname()[1]}"
+        _tell(f"{place} ({models}; {workers}); its page is /docs; Ctrl-C stops it")
+        config = uvicorn.Config(
+            functools.partial(_open_worker, settings),
+            factory=True,
+            workers=settings.workers,
+            http=Protocol,
+            ws="none",
+            lifespan="on",
+            loop="asyncio",
+            backlog=ACCEPTED_AT_ONCE,
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=settings.stop_seconds,
+            timeout_worker_healthcheck=SILENT_SECONDS,
+        )
+        supervisor = Supervisor(config, listener)
         supervisor.run()
         return supervisor.status
-
-
-def _config(settings):
-    return uvicorn.Config(
-        functools.partial(_open_worker, settings),
-        factory=True,
-        workers=settings.workers,
-        http=Protocol,
-        ws="none",
-        lifespan="on",
-        loop="asyncio",
-        backlog=ACCEPTED_AT_ONCE,
-        log_config=None,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=settings.stop_seconds,
-        timeout_worker_healthcheck=SILENT_SECONDS,
-    )
 
 
 def _listener(settings):
@@ -84,12 +83,6 @@ def _listener(settings):
         raise InputError(f"{place}: cannot be served at ({reason}); give another --port or --host") from None
 
 
-def _summary(settings):
-    models = ", ".join(source.name for source in settings.models)
-    workers = f"{settings.workers} worker{'s' * (settings.workers > 1)}"
-    return f"{models}; {workers} of {settings.threads} thread{'s' * (settings.threads > 1)}"
-
-
 def _tell(line):
     with contextlib.suppress(BrokenPipeError):  # nobody reads; the service goes on
         print(line, flush=True)
@@ -97,11 +90,7 @@ def _tell(line):
 
 class Supervisor(Multiprocess):
     """uvicorn's supervisor, which replaces workers that die. This one also says when all workers are ready, has metrics
-    forget dead workers, ends when a worker cannot start, and bounds the stop.
-
-    Attributes:
-        status: exit status of the process.
-    """
+    forget dead workers, ends when a worker cannot start, and bounds the stop. ``status`` is for the process."""
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
         super().__init__(config, [listener])
@@ -205,7 +194,7 @@ class Protocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):  # no answer has begun
-            body = error_body(msg)
+            body = json.dumps({"error": msg}).encode()
             headers = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
             self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + headers.encode() + body)
         self.transport.close()

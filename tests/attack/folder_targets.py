@@ -7,18 +7,15 @@ from pathlib import Path
 import numpy as np
 
 from tasks.common.errors import InputError
-from tests.attack.mutators import OF_BYTES, OF_LINES, mutate
+from tests.attack.mutators import OF_BYTES, OF_LINES, change_json, mutate
 from tests.attack.targets import SilentLossError, Target, json_bytes, read_case, write_case
 from tests.attack.tensor_targets import change_safetensors
-from tests.attack.trees import change_json
 
 TEXTS = ["浙商银行企业信贷部叶老桂博士", ""]
 FOREIGN = Path(__file__).resolve().parents[1] / "paddle_rope" / "roformer" / "data"
+SETTINGS, WEIGHTS = ("config.json", "tokenizer_config.json", "vocab.txt"), "model.safetensors"
 CHECKSUMS = "SHA256SUMS"
-SIZES = {
-    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "head_size": 8,
-    "max_tokens": 64,
-}  # fmt: skip
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 BY_ENDING = {
     ".json": (*OF_BYTES[:3], *OF_LINES[:2], *[change_json] * 20),
     ".safetensors": (change_safetensors, change_safetensors, change_safetensors, *OF_BYTES),
@@ -26,18 +23,20 @@ BY_ENDING = {
 
 
 def _change(*names, weights=()):
-    """A mutator of the files ``names``; those in ``weights`` are large and changed less often."""
+    """A mutator of the files ``names``; those in ``weights`` are large and changed less often. Checksums of what it has
+    changed are written anew by the reader, as a forger does."""
 
     def change(case, rng):
         known = [name for name in names if name in case]
         name = rng.choice(known * 4 + [name for name in weights if name in case])
-        return {**case, name: mutate(case[name], rng, BY_ENDING.get(Path(name).suffix, (*OF_BYTES, *OF_LINES)))}
+        changed = {**case, name: mutate(case[name], rng, BY_ENDING.get(Path(name).suffix, (*OF_BYTES, *OF_LINES)))}
+        return {**changed, CHECKSUMS: b""} if CHECKSUMS in case and name != CHECKSUMS else changed
 
     return change
 
 
 @functools.cache
-def _model() -> dict[str, bytes]:
+def _model():
     """The files of a small NER model that has learned nothing."""
     import paddle
 
@@ -48,52 +47,38 @@ def _model() -> dict[str, bytes]:
     prepare()
     paddle.seed(0)
     tokenizer = CharTokenizer.from_corpus(TEXTS)
-    sizes = {**SIZES, "vocab_size": len(tokenizer)}
-    config = NerConfig(types=["name", "company"], **sizes, attention=["softmax", "linear"])
+    options = {"types": ["name", "company"], "head_size": 8, "max_tokens": 64, "attention": ["softmax", "linear"]}
     with tempfile.TemporaryDirectory() as folder:
-        NerModel(config).save_pretrained(folder)
+        NerModel(NerConfig(vocab_size=len(tokenizer), **SIZES, **options)).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return read_case(Path(folder))
 
 
-def _exported(format) -> list[dict[str, bytes]]:
-    from tests.helpers.verbs import verb
+@functools.cache
+def _exported(format):
+    from tests.helpers.exports import export
 
     with tempfile.TemporaryDirectory() as place:
-        trained, exported = Path(place) / "model", Path(place) / "exported"
+        trained = Path(place) / "model"
         trained.mkdir()
         write_case(trained, _model())
-        if verb("export").main([str(trained), "--output", str(exported), "--format", format]):
-            raise RuntimeError("the small model cannot be exported")
-        return [read_case(exported)]
+        return read_case(export(Path(place) / "exported", format, trained))
 
 
 def read_model(folder: Path) -> None:
     """Predict with a model folder."""
+    from tasks.common.export.folder import write_checksums
     from tasks.recipes import open_predictor
 
     if (folder / CHECKSUMS).is_file() and (folder / CHECKSUMS).read_bytes() == b"":
-        from tasks.common.export.folder import write_checksums
-
-        write_checksums(folder)  # what a forger does
+        write_checksums(folder)
     predictor = open_predictor(folder, device="cpu")
     found = predictor(TEXTS)
     if [one["text"] for one in found] != TEXTS:
         raise SilentLossError(f"predictions of other texts: {str(found)[:200]}")
-    config = predictor.model.config
-    for name, value in vars(config).items():
+    for name, value in vars(predictor.model.config).items():
         if name.endswith(("_prob", "_dropout")) and value is not None and not 0 <= value < 1:
             raise SilentLossError(f"{name} is {value!r}")
-
-
-def _forged(change):
-    """``change``, and checksums that fit what it has made."""
-
-    def mutated(case, rng):
-        changed = change(case, rng)
-        return {**changed, CHECKSUMS: b""} if changed[CHECKSUMS] == case[CHECKSUMS] else changed
-
-    return mutated
 
 
 def read_foreign(folder: Path) -> None:
@@ -103,16 +88,12 @@ def read_foreign(folder: Path) -> None:
     RoFormerModel.from_pretrained(str(folder))
 
 
-def _foreign_samples():
-    names = ("config.json", "model.safetensors")
-    return [
-        {name: (FOREIGN / folder / name).read_bytes() for name in names}
-        for folder in ("hf_tiny", "hf_tiny_rotary_value")
-    ]
+def _foreign(folder):
+    return {name: (FOREIGN / folder / name).read_bytes() for name in ("config.json", WEIGHTS)}
 
 
 @functools.cache
-def _bundle() -> dict[str, bytes]:
+def _bundle():
     """An original checkpoint of a small encoder, as ZhuiyiTechnology's: settings, index and data."""
     from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
     from paddle_rope.roformer.checkpoints.names import TENSORFLOW, weights_of
@@ -122,9 +103,8 @@ def _bundle() -> dict[str, bytes]:
     import tensorflow
 
     sizes = {"vocab_size": 11, "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 1}
-    settings = {**sizes, "num_attention_heads": 2, "type_vocab_size": 2, "max_position_embeddings": 512}
-    config = RoFormerConfig(**sizes, num_attention_heads=2, type_vocab_size=2)
-    rng = np.random.default_rng(0)
+    sizes |= {"num_attention_heads": 2, "type_vocab_size": 2}
+    config, rng = RoFormerConfig(**sizes), np.random.default_rng(0)
     state = RoFormerForMaskedLM(config).state_dict()
     shapes = {weight.source: state[weight.name].shape for weight in weights_of(config, TENSORFLOW)}
     with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +114,8 @@ def _bundle() -> dict[str, bytes]:
             shape_and_slices=[""] * len(shapes),
             tensors=[rng.standard_normal(shape).astype("float32") for shape in shapes.values()],
         )
-        return {**read_case(Path(folder)), "bert_config.json": json_bytes({**settings, "hidden_act": "gelu"})}
+        settings = {**sizes, "max_position_embeddings": 512, "hidden_act": "gelu"}
+        return {**read_case(Path(folder)), "bert_config.json": json_bytes(settings)}
 
 
 def read_bundle(folder: Path) -> None:
@@ -149,8 +130,9 @@ def read_bundle(folder: Path) -> None:
     build(checkpoint, folder)
 
 
+@functools.cache
 def _training():
-    """A layer with what trains it, after a step."""
+    """(optimizer, schedule) of a layer after a step."""
     import paddle
 
     layer = paddle.nn.Linear(3, 2)
@@ -161,55 +143,46 @@ def _training():
     return optimizer, schedule
 
 
-_KEPT = []
-
-
-def _checkpoint_samples():
+@functools.cache
+def _checkpoint():
     from tasks.common.training import checkpoints
 
-    _KEPT[:] = [_training()]
     with tempfile.TemporaryDirectory() as folder:
-        checkpoints.write_optimizer(Path(folder), *_KEPT[0])
+        checkpoints.write_optimizer(Path(folder), *_training())
         checkpoints.write_random_state(Path(folder), 0)
-        return [read_case(Path(folder))]
+        return read_case(Path(folder))
 
 
 def read_checkpoint(folder: Path) -> None:
     """The optimizer and the random numbers of a run that goes on."""
     from tasks.common.training import checkpoints
 
-    checkpoints.read_optimizer(folder, *_KEPT[0])
+    checkpoints.read_optimizer(folder, *_training())
     checkpoints.read_random_state(folder, 0)
     np.random.seed(0)
 
 
-def _target(name, samples, change, read, *refusals, **added):
-    """A target whose regressions hold the files that differ from the first sample."""
-    return Target(name, samples, change, read, refusals, lambda case: {**samples()[0], **added, **case})
+def _target(name, sample, change, read, *refusals, **added):
+    """A target whose regressions hold the files that differ from its sample."""
+    return Target(name, lambda: [sample()], change, read, refusals, lambda case: {**sample(), **added, **case})
 
 
 def _exported_target(format, *graphs):
-    samples = functools.cache(lambda: _exported(format))
-    change = _forged(_change(*_SETTINGS, CHECKSUMS, weights=graphs * 2))
-    return _target(f"exported_{format}", samples, change, read_model, InputError, **{CHECKSUMS: b""})
+    change = _change(*SETTINGS, CHECKSUMS, weights=graphs * 2)
+    sample = functools.partial(_exported, format)
+    return _target(f"exported_{format}", sample, change, read_model, InputError, **{CHECKSUMS: b""})
 
 
-_SETTINGS = ("config.json", "tokenizer_config.json", "vocab.txt")
-_WEIGHTS = ("model.safetensors",)
-_BUNDLE = ("bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001") * 2
+_IN_BUNDLE = ("bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001") * 2
 _IN_CHECKPOINT = ("optimizer.json", "optimizer.safetensors", "random_state_0.json")
+_OF_FOREIGN = _change("config.json", weights=(WEIGHTS,))
+_OF_BUNDLE = _change("bert_config.json", weights=_IN_BUNDLE)
 TARGETS = [
-    _target(
-        "tensorflow",
-        lambda: [_bundle()],
-        _change("bert_config.json", weights=_BUNDLE),
-        read_bundle,
-        ValueError,
-        InputError,
-    ),
-    _target("model", lambda: [_model()], _change(*_SETTINGS, "config.json", weights=_WEIGHTS), read_model, InputError),
-    _target("foreign", _foreign_samples, _change("config.json", weights=_WEIGHTS), read_foreign, ValueError),
+    _target("model", _model, _change(*SETTINGS, "config.json", weights=(WEIGHTS,)), read_model, InputError),
+    _target("foreign", lambda: _foreign("hf_tiny"), _OF_FOREIGN, read_foreign, ValueError),
+    _target("foreign_value", lambda: _foreign("hf_tiny_rotary_value"), _OF_FOREIGN, read_foreign, ValueError),
     _exported_target("onnx", "model.onnx"),
     _exported_target("paddle", "inference.json", "inference.pdmodel", "inference.pdiparams"),
-    Target("checkpoint", _checkpoint_samples, _change(*_IN_CHECKPOINT), read_checkpoint, (InputError,)),
+    _target("checkpoint", _checkpoint, _change(*_IN_CHECKPOINT), read_checkpoint, InputError),
+    _target("tensorflow", _bundle, _OF_BUNDLE, read_bundle, ValueError, InputError),
 ]

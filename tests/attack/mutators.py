@@ -1,198 +1,121 @@
-"""Mutants of files of text: bytes, lines, numbers, encodings, nesting. A mutator is a function (content, rng) -> bytes.
+"""Mutants of text: bytes, lines, numbers, encodings, nesting; trees of JSON; YAML.
 
-All randomness comes from the ``random.Random`` that is given: the same one gives the same mutant.
+A mutator is a function (content, rng) -> bytes. All randomness comes from the ``random.Random`` that is given, so the
+same one gives the same mutant.
 """
 
+import json
 import re
 
 LARGEST = 400_000  # bytes of a mutant: larger ones take time and show little
+words = str.split
 NUMBERS = (
-    *("0", "-0", "1", "-1", "00", "01", "+1", "1.0", "1.5", "-1.5", "1e3", "1e400", "-1e400", "1e-400", "0x10", "1_0"),
-    *("NaN", "Infinity", "-Infinity", "nan", "inf", "true", "false", "null", '""', "[]", "{}", "1.", ".5", "--1", ""),
-    *("２", "٣", "²", "௧", "2147483647", "-2147483649", "4294967296", "9223372036854775807", "-9223372036854775809"),
-    *("9" * 19, "9" * 400, "9" * 5000, "-" + "9" * 5000, "1" + "0" * 400, "0." + "0" * 5000 + "1"),
+    *words("0 -0 1 -1 00 01 +1 1.0 1.5 -1.5 1e3 1e400 -1e400 1e-400 0x10 1_0 NaN Infinity -Infinity nan inf true"),
+    *words("false null [] {} 1. .5 --1 ２ ٣ ² ௧ 2147483647 -2147483649 4294967296 9223372036854775807"),
+    *("", '""', "9" * 19, "9" * 400, "9" * 5000, "-" + "9" * 5000, "1" + "0" * 400, "0." + "0" * 5000 + "1"),
 )
 PIECES = (
     *(b"\x00", b"\x01", b"\x02", b"\x07", b"\x1b[31m", b"\x1b]0;x\x07", b"\x7f", b"\x80", b"\xff", b"\xfe\xff"),
     *(b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\xed\xb0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xe4\xb8", b"\xf0\x9f"),
-    *(b"\r", b"\n", b"\r\n", b"\n\n", b"\t", b" ", b"\x0b", b"\x0c", b"\x1c", b"\x1d", b"\x1e", b"\x85", b"\xc2\x85"),
-    *("\u2028".encode(), "\u2029".encode(), "\u3000".encode(), "\u00a0".encode(), "\u202e".encode(), "\u200d".encode()),
-    *("\u0301".encode(), "😀".encode(), "👨\u200d👩\u200d👧".encode(), "𠮷".encode(), "ß".encode(), "ﬁ".encode()),
-    *rb"""\ud800 \udc00\ud800 \u0000 \n \ " ' ` { } [ ] : , O B- I- B-X I-X E-X S-X M-X -""".split(),
-    *b"% %s {0} $(id) ../ / label labels text sentence entities data score A null NaN".split(),
-    *(b"# ", b"T1\t"),
+    *(b"\r", b"\n", b"\r\n", b"\n\n", b"\t", b" ", b"\x0b", b"\x0c", b"\x1c", b"\x1d", b"\x1e", b"\x85", b"# "),
+    *(piece.encode() for piece in "\u2028\u2029\u3000\u00a0\u0085\u202e\u200d\u0301😀𠮷ßﬁ"),
+    *rb"""\ud800 \udc00\ud800 \u0000 \n \ " ' ` { } [ ] : , O B- I- B-X I-X E-X S-X M-X - %s {0} $(id) ../ /""".split(),
+    *b"label labels text sentence entities data score A null NaN".split(),
+    b"T1\t",
 )
 ENCODINGS = ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "gb18030", "big5", "latin-1", "utf-7", "cp500")
 BRACKETS = ((b"[", b"]"), (b"{", b"}"), (b'{"a":', b"}"), (b"(", b")"), (b"- ", b""), (b"&a [", b"]"))
 DEPTHS = (2, 50, 900, 1100, 20_000, 150_000)
+SINGLE_BYTES = b'\x00\x01\t\n\r ",-09[\\{\x7f\xff'
 
 
-def _cut(content, rng, longest=None):
-    """A random part of ``content`` as (start, end), often a short one."""
-    start = rng.randrange(len(content) + 1)
-    longest = longest or rng.choice((1, 4, 16, 64, 1024))
-    return start, min(len(content), start + rng.randint(1, longest))
+def _nested(part, rng):
+    opening, closing = rng.choice(BRACKETS)
+    depth = rng.choice(DEPTHS)
+    return opening * depth + rng.choice((part, b"1")) + rng.choice((closing, closing, b"")) * depth
 
 
-# ---- bytes
+def _of_part(change):
+    """A mutator from a function of (what precedes a random part, the part, what follows it, rng)."""
 
-
-def flip_bit(content, rng):
-    changed = bytearray(content or b"\x00")
-    changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
-    return bytes(changed)
-
-
-def replace_byte(content, rng):
-    changed = bytearray(content or b"\xff")
-    changed[rng.randrange(len(changed))] = rng.choice((0, 1, 9, 10, 13, 32, 34, 44, 45, 48, 57, 91, 92, 123, 127, 255))
-    return bytes(changed)
-
-
-def insert_piece(content, rng):
-    start = rng.randrange(len(content) + 1)
-    return content[:start] + rng.choice(PIECES) * rng.choice((1, 1, 1, 2, 40)) + content[start:]
-
-
-def replace_by_piece(content, rng):
-    start, end = _cut(content, rng)
-    return content[:start] + rng.choice(PIECES) + content[end:]
-
-
-def delete_part(content, rng):
-    start, end = _cut(content, rng)
-    return content[:start] + content[end:]
-
-
-def repeat_part(content, rng):
-    start, end = _cut(content, rng)
-    return content[:end] + content[start:end] * rng.choice((1, 1, 2, 10, 300)) + content[end:]
-
-
-def move_part(content, rng):
-    start, end = _cut(content, rng)
-    rest = content[:start] + content[end:]
-    place = rng.randrange(len(rest) + 1)
-    return rest[:place] + content[start:end] + rest[place:]
-
-
-def truncate(content, rng):
-    return content[: rng.randrange(len(content) + 1)]
-
-
-def cut_head(content, rng):
-    return content[rng.randrange(len(content) + 1) :]
-
-
-# ---- lines
-
-
-def _of_lines(change):
     def mutate(content, rng):
-        lines = content.split(b"\n")
-        return b"\n".join(change(lines, rng))
+        start = rng.randrange(len(content) + 1)
+        end = start + rng.randint(1, rng.choice((1, 4, 16, 64, 1024)))
+        return change(content[:start], content[start:end], content[end:], rng)
 
-    mutate.__name__ = change.__name__
     return mutate
 
 
-@_of_lines
-def delete_line(lines, rng):
-    lines.pop(rng.randrange(len(lines)))
-    return lines or [b""]
+def _of_line(change):
+    """A mutator from a function of (a random line, rng) to the lines in its place."""
+
+    def mutate(content, rng):
+        lines = content.split(b"\n")
+        place = rng.randrange(len(lines))
+        return b"\n".join([*lines[:place], *change(lines[place], rng), *lines[place + 1 :]])
+
+    return mutate
 
 
-@_of_lines
-def repeat_line(lines, rng):
-    place = rng.randrange(len(lines))
-    return lines[:place] + [lines[place]] * rng.choice((2, 2, 3, 2000)) + lines[place + 1 :]
+def _of_match(pattern, change):
+    """A mutator that replaces one match of a pattern by ``change(match, rng)``."""
+
+    def mutate(content, rng):
+        found = list(re.finditer(pattern, content))
+        if not found:
+            return content
+        one = rng.choice(found)
+        return content[: one.start()] + change(one[0], rng) + content[one.end() :]
+
+    return mutate
 
 
-@_of_lines
-def swap_lines(lines, rng):
-    one, other = rng.randrange(len(lines)), rng.randrange(len(lines))
-    lines[one], lines[other] = lines[other], lines[one]
-    return lines
+def _columns(line, rng):
+    """A column of the line, or what parts two, dropped, doubled, exchanged or replaced."""
+    parts = re.split(rb"([ \t\x02])", line)
+    place = rng.randrange(len(parts))
+    parts[place] = rng.choice((b"", b" ", b"\t", b"\x02", parts[place] * 2, rng.choice(parts), rng.choice(PIECES)))
+    return [b"".join(parts)]
 
 
-@_of_lines
-def join_lines(lines, rng):
-    place = rng.randrange(len(lines))
-    lines[place : place + 2] = [rng.choice((b"", b" ", b"\t", b"\r", b"\x02")).join(lines[place : place + 2])]
-    return lines
-
-
-@_of_lines
-def insert_line(lines, rng):
-    lines.insert(rng.randrange(len(lines) + 1), rng.choice((b"", b" ", b"\t", b"\r", b"\xef\xbb\xbf", *PIECES)))
-    return lines
-
-
-@_of_lines
-def lengthen_line(lines, rng):
-    place = rng.randrange(len(lines))
-    line = lines[place]
-    start, end = _cut(line, rng, 8)
-    lines[place] = line[:start] + line[start:end] * rng.choice((100, 3000, 30_000)) + line[end:]
-    return lines
-
-
-@_of_lines
-def columns(lines, rng):
-    """Columns of a line exchanged, dropped, doubled, or parted by something else."""
-    place = rng.randrange(len(lines))
-    parts = re.split(rb"([ \t\x02])", lines[place])
-    chosen = rng.randrange(len(parts))
-    others = (b"", b" ", b"\t", b"\x02", b"  ", parts[chosen] * 2, rng.choice(parts), rng.choice(PIECES))
-    parts[chosen] = rng.choice(others)
-    lines[place] = b"".join(parts)
-    return lines
+def encode_otherwise(content, rng):
+    return content.decode("utf-8", errors="ignore").encode(rng.choice(ENCODINGS), errors="ignore")
 
 
 def line_ends(content, rng):
     return content.replace(b"\n", rng.choice((b"\r\n", b"\r", b"\n\n", b"\n\r", b"\xe2\x80\xa8", b"\x0b", b"")))
 
 
-# ---- numbers, encodings, nesting
-
-
-def _of_number(content, rng, pattern, other):
-    found = list(re.finditer(pattern, content))
-    if not found:
-        return insert_piece(content, rng)
-    one = rng.choice(found)
-    return content[: one.start()] + other(one[0]).encode() + content[one.end() :]
-
-
-def replace_number(content, rng):
-    return _of_number(content, rng, rb"-?\d+(\.\d+)?", lambda _: rng.choice(NUMBERS))
-
-
-def shift_number(content, rng):
-    return _of_number(content, rng, rb"\d{1,9}", lambda number: str(int(number) + rng.choice((-2, -1, 1, 2, 10, 100))))
-
-
-def encode_otherwise(content, rng):
-    text = content.decode("utf-8", errors="ignore")
-    return text.encode(rng.choice(ENCODINGS), errors="ignore")
-
-
-def nest(content, rng):
-    opening, closing = rng.choice(BRACKETS)
-    depth = rng.choice(DEPTHS)
-    start, end = _cut(content, rng)
-    inner = content[start:end] if rng.random() < 0.5 else b"1"
-    closed = closing * depth if rng.random() < 0.7 else b""
-    return content[:start] + opening * depth + inner + closed + content[end:]
-
-
 OF_BYTES = (
-    *(flip_bit, replace_byte, insert_piece, replace_by_piece, delete_part, repeat_part, move_part, truncate, cut_head),
+    _of_part(lambda a, b, c, rng: a + bytes([(b[0] if b else 0) ^ 1 << rng.randrange(8)]) + b[1:] + c),
+    _of_part(lambda a, b, c, rng: a + bytes([rng.choice(SINGLE_BYTES)]) + b[1:] + c),
+    _of_part(lambda a, b, c, rng: a + rng.choice(PIECES) * rng.choice((1, 1, 1, 2, 40)) + b + c),
+    _of_part(lambda a, b, c, rng: a + rng.choice(PIECES) + c),
+    _of_part(lambda a, b, c, rng: a + c),
+    _of_part(lambda a, b, c, rng: a + b * rng.choice((2, 2, 3, 11, 301)) + c),
+    _of_part(lambda a, b, c, rng: a + c + b),
+    _of_part(lambda a, b, c, rng: a),
+    _of_part(lambda a, b, c, rng: c),
 )
 OF_LINES = (
-    *(delete_line, repeat_line, swap_lines, join_lines, insert_line, lengthen_line, columns, line_ends),
-    *(replace_number, replace_number, shift_number, shift_number, encode_otherwise, nest),
+    _of_line(lambda line, rng: []),
+    _of_line(lambda line, rng: [line] * rng.choice((2, 2, 3, 2000))),
+    _of_line(lambda line, rng: [line, rng.choice((b"", b" ", b"\t", b"\r", b"\xef\xbb\xbf", *PIECES))]),
+    _of_line(lambda line, rng: [line[: (cut := rng.randrange(9))] + line[cut : cut + 8] * 10 ** rng.randint(2, 4)]),
+    _of_line(_columns),
+    *[_of_match(rb"-?\d+(\.\d+)?", lambda number, rng: rng.choice(NUMBERS).encode())] * 2,
+    *[_of_match(rb"\d{1,9}", lambda number, rng: b"%d" % (int(number) + rng.choice((-2, -1, 1, 2, 10, 100))))] * 2,
+    _of_match(rb"\n", lambda end, rng: rng.choice((b"", b" ", b"\t", b"\r", b"\x02"))),
+    *(line_ends, encode_otherwise),
+    _of_part(lambda a, b, c, rng: a + _nested(b, rng) + c),
 )
+
+
+def mutate(content, rng, mutators):
+    """``content`` after a few of the ``mutators``, mostly one."""
+    for _ in range(rng.choice((1, 1, 1, 2, 3, 5))):
+        content = rng.choice(mutators)(content, rng)[:LARGEST]
+    return content
 
 
 def mutator(*mutators):
@@ -205,8 +128,126 @@ def mutator(*mutators):
     return change
 
 
-def mutate(content, rng, mutators):
-    """``content`` after a few of the ``mutators``, mostly one."""
-    for _ in range(rng.choice((1, 1, 1, 2, 3, 5))):
-        content = rng.choice(mutators)(content, rng)[:LARGEST]
+# ---- trees of JSON, in which objects are lists of pairs, so that a key may stand twice
+
+STRINGS = (
+    *words(r'"" "\u0000" "\ud800" "\udc00\ud83d" "\u001b[31m" "\n" "\u2028" "\ufeff" "%" "😀" "a/b" "../../x" "B"'),
+    *words(r'"nan" "1e400" "<b>&" "\"" "\r" "\t" "__class__" "\u0002" "label" "0" "float32" "softmax" "D"'),
+    *('" "', '"' + "9" * 5000 + '"', '"' + "长" * 50_000 + '"'),
+)
+MANY = (10, 3000, 30_000)
+
+
+class Raw(str):
+    """JSON as it is written, whatever it is."""
+
+
+class Pairs(list):
+    """An object: [key, value] each."""
+
+
+def parse(text):
+    """The tree of JSON; raises ValueError or RecursionError."""
+    return json.loads(text, object_pairs_hook=lambda pairs: Pairs(map(list, pairs)))
+
+
+def dump(node):
+    if isinstance(node, Raw):
+        return str(node)
+    if isinstance(node, Pairs):
+        return "{" + ", ".join(f"{dump(key)}: {dump(value)}" for key, value in node) + "}"
+    if isinstance(node, list):
+        return "[" + ", ".join(map(dump, node)) + "]"
+    return json.dumps(node, ensure_ascii=False)
+
+
+def _places(node, found):
+    """All (container, index) below ``node``."""
+    for index, item in enumerate(node):
+        value = item[1] if isinstance(node, Pairs) else item
+        found.append((node, index))
+        if isinstance(value, list):
+            _places(value, found)
+    return found
+
+
+def _other_value(value, rng):
+    """JSON in the place of ``value``."""
+    text, depth, many = dump(value), rng.choice(DEPTHS), rng.choice(MANY)
+    opening, closing = rng.choice((("[", "]"), ('{"a":', "}")))
+    kinds = (
+        lambda: rng.choice(NUMBERS),
+        lambda: rng.choice(STRINGS),
+        lambda: opening + text + closing,
+        lambda: opening * depth + text + closing * depth,
+        lambda: f"[{', '.join([text[:200]] * many)}]",
+        lambda: "{" + ", ".join(f'"{index if rng.random() < 0.999 else 0}": {index}' for index in range(many)) + "}",
+        lambda: json.dumps(text),
+        lambda: rng.choice(("null", "true", "false", "[]", "{}", "[[]]", "[{}]", "[null]", "1.0", "[1, 2]")),
+    )
+    return Raw(rng.choice(kinds)())
+
+
+def _mutate_tree(root, rng):
+    """JSON of a tree after one change."""
+    places = _places(root, []) if isinstance(root, list) else []
+    if not places:
+        return dump(_other_value(root, rng))
+    node, index = rng.choice(places)
+    of_other, at = rng.choice(places)
+    key, value = node[index] if isinstance(node, Pairs) else (None, node[index])
+    other = of_other[at][1] if isinstance(of_other, Pairs) else of_other[at]
+    kind = rng.randrange(6)
+    if kind == 0:
+        node.pop(index)
+    elif kind == 1:
+        node.insert(index, node[index])
+    elif kind == 2 and isinstance(node, Pairs):  # the key once more, with another value; or another key
+        node.append(rng.choice(([key, _other_value(value, rng)], [Raw(rng.choice(STRINGS)), value])))
+    else:
+        value = other if kind == 3 and not isinstance(other, list) else _other_value(value, rng)
+        node[index] = [key, value] if isinstance(node, Pairs) else value
+    return dump(root)
+
+
+def change_json(content, rng):
+    """One change in the tree of the content, or in that of one of its lines; broken JSON stays as it is."""
+    text = content.decode("utf-8", errors="replace")
+    lines = text.split("\n")
+    place = rng.randrange(len(lines))
+    for whole, part in (((), text), (lines, lines[place])):
+        try:
+            changed = _mutate_tree(parse(part), rng)
+        except (ValueError, RecursionError):
+            continue
+        rest = [*whole[:place], changed, *whole[place + 1 :]]
+        return "\n".join(rest).encode("utf-8", errors="surrogatepass")
     return content
+
+
+# ---- YAML
+
+YAML_VALUES = (
+    *("!!int x", "!!float x", "!!timestamp 2020-02-31", "!!binary =", "!!set {a, a}", "!!omap [a]", "!!bool x", "!x y"),
+    *("!!python/object/apply:os.system [id]", "!!python/name:os.system", "&a [*a]", "&a 1", "? a", "{a: {b: c}}"),
+    *("{[1]: 2}", "{{a: 1}: 2}", "|\n    x", ">\n    x", "' '", "[1, a, null]", "- a", "a: b", "\t", "\x00", "\x85"),
+    *words("""2020-02-31 2020-01-01 *a [[[[[]]]]] ' " '' ~ yes 0o17 1:30 .nan .inf -.inf 1e400 -1 0 1.5 null [] {}"""),
+    *('"\\ud800"', "😀", "\x1b[31m", "../x", "/", "true", "%", "@", "`"),
+    *("9" * 5000, "2" * 30, "[" * 2000, "x" * 100_000),
+)
+
+
+def change_yaml(content, rng):
+    """A value, a key or a line of YAML replaced; or aliases of aliases put before it."""
+    lines = content.decode("utf-8", errors="replace").split("\n")
+    kind, place, value = rng.randrange(6), rng.randrange(len(lines)), rng.choice(YAML_VALUES)
+    key, colon, _ = lines[place].partition(":")
+    if kind == 0:
+        lines.insert(place, rng.choice((f"? {value}", f"<<: {value}", "---", "...", "%YAML 9.9")))
+    elif kind == 1:
+        for n in range(rng.choice((3, 8)), 0, -1):
+            lines.insert(0, f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]")
+        lines.insert(0, "a0: &a0 [x, x, x, x, x, x, x, x, x]")
+    elif colon:
+        lines[place] = f"{value}: 1" if kind == 2 else f"{key}: {value}"
+    return "\n".join(lines).encode("utf-8", errors="surrogatepass")

@@ -125,7 +125,7 @@ def tokens(text):
         tags = re.split(r"[\s,]+", tags.strip()) if isinstance(tags, str) else tags
         if isinstance(words, str):
             words = words.split() if len(words.split()) == len(tags) else list(words)
-        found.append(_tagged(words, tags))
+        found.append(tagged(words, tags))
     return found
 
 
@@ -138,7 +138,7 @@ def spacy(text):
             spans, end, raw = {tuple(entity) for entity in paragraph.get("entities", ())}, 0, paragraph.get("raw")
             if raw is None:
                 words = [token["orth"] for sentence in paragraph["sentences"] for token in sentence["tokens"]]
-                raw = text_of_tokens(words)
+                raw = tagged(words)[0]
             for sentence in paragraph.get("sentences", ()):
                 begun = []  # of each token
                 words = [token["orth"] for token in sentence["tokens"]]
@@ -169,7 +169,7 @@ def columns(text):
                 count, tag = (2, 1) if is_two else (len(cells), are_tags[0] if len(are_tags) == 1 else -1)
             rows.append((cells[0], cells[tag]) if count > 2 else (line[:cut], line[cut + 1 :]))
     found = [rows for rows in _tokens_of_table(text) or found if rows]
-    return [_tagged([token for token, _ in rows], [tag for _, tag in rows]) for rows in _without_places(found)]
+    return [tagged([token for token, _ in rows], [tag for _, tag in rows]) for rows in _without_places(found)]
 
 
 def _is_tag(cell):
@@ -220,12 +220,12 @@ def sentences(text):
         left, _, right = line.rpartition("\t")
         if not line.strip(BLANKS) or (not found and right.strip(BLANKS) in ("label", "labels")):
             continue
-        found.append(_tagged(left.split("\x02"), right.split("\x02")))
+        found.append(tagged(left.split("\x02"), right.split("\x02")))
     return found
 
 
-def _tagged(tokens, tags):
-    """The text of tokens, and their entities in characters; words of several ASCII letters or digits stay apart."""
+def tagged(tokens, tags=()):
+    """(text of tokens, their entities in characters); words of several ASCII letters or digits stay apart."""
     text, begun = "", []
     before = ""
     for token in tokens:
@@ -235,10 +235,6 @@ def _tagged(tokens, tags):
         text += " " * bool(apart) + token
         before = token
     return text, {(begun[a], begun[b - 1] + len(tokens[b - 1]), kind) for a, b, kind in _chunks(tags)}
-
-
-def text_of_tokens(tokens):
-    return _tagged(tokens, ["O"] * len(tokens))[0]
 
 
 def _chunks(tags):
@@ -257,7 +253,7 @@ def _chunks(tags):
 
 
 def brat(text, annotation):
-    """One document: its text and the lines T of its annotation."""
+    """One document: (its text, the entities of the lines T of its annotation)."""
     spans = set()
     for line in lines_of(annotation):
         if line.startswith("T"):
@@ -265,7 +261,7 @@ def brat(text, annotation):
             pieces = [tuple(map(int, piece.split(" "))) for piece in offsets.split(";")]
             if not any(text[end:start].strip() for (_, end), (start, _) in zip(pieces, pieces[1:])):
                 spans.add((pieces[0][0], pieces[-1][1], kind))
-    return [(text, spans)]
+    return text, spans
 
 
 OF_FORMAT = {

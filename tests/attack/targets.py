@@ -9,11 +9,9 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 Case = dict[str, bytes]
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
 class SilentLossError(AssertionError):
@@ -25,7 +23,7 @@ class Target:
     """Something that reads what a stranger may have written.
 
     Attributes:
-        name: also of its folder of regressions.
+        name: also of its regressions.
         samples: gives cases that can be read, from which mutants are made. Called once a process.
         mutate: from a case and a ``random.Random`` to a mutant, another dict.
         read: of the folder with the case. It returns, raises one of ``refusals``, or has failed.
@@ -58,17 +56,8 @@ def json_bytes(value) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8")
 
 
-def check_line(error: Exception) -> None:
-    """Raise SilentLossError unless a refusal is one line of a few hundred printable characters."""
-    message = str(error)
-    if not message or len(message) > 1500 or any(ord(one) < 32 or 127 <= ord(one) < 160 for one in message):
-        raise SilentLossError(f"the message is not one short line of printable characters: {message[:300]!r}")
-
-
-# ---- the target that tests the attack
-
-
 def _obey(folder):
+    """Do what a case orders: the target that tests the attack."""
     order = (folder / "order").read_bytes()
     if order == b"hang":
         while True:
@@ -82,41 +71,33 @@ def _obey(folder):
 
 
 MADE_UP = Target("made_up", lambda: [{"order": b"read"}], lambda case, rng: dict(case), _obey, (ValueError,))
-
-# ---- all targets, each made only where it is attacked: some import paddle, or make a model
-
-_TEXT = (
-    *("bio", "bioes", "bmes", "bio_sentences", "bmes_sentences", "brat", "cluener", "doccano", "doccano_entities"),
-    *("tokens", "lists", "tables", "columns", "spacy", "gzip", "cmeee", "jsonl", "labelstudio", "labelstudio_min"),
-    *("matching", "classification", "stream", "plain"),
-)
-_TENSORS = ("safetensors", "torch_zip", "torch_pickle", "paddle_pickle", "index")
-_SETTINGS = ("configuration", "plan")
-_FOLDERS = ("model", "foreign", "exported_onnx", "exported_paddle", "checkpoint", "tensorflow")
-QUICK = (*_TEXT, *_TENSORS, *_SETTINGS)  # need no model
-
-
-def _of(module, name) -> Target:
-    found = importlib.import_module(f"tests.attack.{module}").TARGETS
-    return next(target for target in found if target.name == name)
-
-
-TARGETS = {
-    name: partial(_of, module, name)
-    for module, names in (
-        ("text_targets", _TEXT),
-        ("tensor_targets", _TENSORS),
-        ("settings_targets", [*_SETTINGS, "run"]),
-        ("folder_targets", _FOLDERS),
-        ("server_target", ["request"]),
-    )
-    for name in names
-} | {"made_up": lambda: MADE_UP}
-_REQUIRED = {  # by some targets: modules, and what pip installs for them
-    "exported_onnx": (["onnxruntime"], "'paddle_rope[onnx]'"),
-    "request": (["fastapi", "uvicorn", "prometheus_client", "fastapi_offline"], "'paddle_rope[serve]'"),
-    "tensorflow": (["tensorflow"], "'tensorflow-cpu<2.20'"),
+# The targets of each module, which is imported only when one of them is attacked: some import paddle, or make a model.
+MODULES = {
+    "text_targets": (
+        *("bio", "bioes", "bmes", "bio_sentences", "bmes_sentences", "brat", "cluener", "doccano", "doccano_entities"),
+        *("tokens", "lists", "tables", "columns", "spacy", "gzip", "cmeee", "jsonl", "labelstudio", "labelstudio_min"),
+        *("matching", "classification", "stream", "plain"),
+    ),
+    "tensor_targets": ("safetensors", "torch_zip", "torch_pickle", "paddle_pickle", "index"),
+    "settings_targets": ("configuration", "plan", "run", "request"),
+    "folder_targets": (
+        *("model", "foreign", "foreign_value", "exported_onnx", "exported_paddle", "checkpoint", "tensorflow"),
+    ),
 }
+OF_FILES = (*MODULES["text_targets"], *MODULES["tensor_targets"])  # read quickly, and need no model
+NAMES = [name for names in MODULES.values() for name in names]
+REQUIRED = {  # by some targets: modules, and what pip installs for them
+    "exported_onnx": (("onnxruntime",), "'paddle_rope[onnx]'"),
+    "request": (("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"), "'paddle_rope[serve]'"),
+    "tensorflow": (("tensorflow",), "'tensorflow-cpu<2.20'"),
+}
+
+
+def get_target(name: str) -> Target:
+    if name == "made_up":
+        return MADE_UP
+    module = next(module for module, names in MODULES.items() if name in names)
+    return next(one for one in importlib.import_module(f"tests.attack.{module}").TARGETS if one.name == name)
 
 
 def missing(name: str) -> str | None:
@@ -126,6 +107,6 @@ def missing(name: str) -> str | None:
 
         if "onnx" not in FORMATS:
             return "models cannot be exported as ONNX with this Paddle; install Paddle 3"
-    modules, packages = _REQUIRED.get(name, ([], ""))
+    modules, packages = REQUIRED.get(name, ((), ""))
     lacking = [module for module in modules if importlib.util.find_spec(module) is None]
     return f"{', '.join(lacking)} not installed; pip install {packages}" if lacking else None

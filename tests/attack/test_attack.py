@@ -4,18 +4,18 @@ import random
 
 import pytest
 
-from tests.attack import attack, large_cases, watchdog
+from tests.attack import regressions, watchdog
+from tests.attack.__main__ import attack, minimize, signature
 from tests.attack.mutators import OF_BYTES, OF_LINES
-from tests.attack.targets import QUICK, TARGETS, SilentLossError, Target, missing, write_case
+from tests.attack.targets import NAMES, OF_FILES, SilentLossError, Target, get_target, missing, write_case
 from tests.attack.watchdog import READ, REFUSED, Watchdog, read_once
 
 MUTANTS = 40
-OF_FILES = [name for name in QUICK if name not in ("configuration", "plan")]  # read in this process, quickly
 
 
 @pytest.mark.parametrize("name", OF_FILES)
 def test_mutants_are_read_as_they_stand_or_refused_in_a_line(name, tmp_path):
-    target = TARGETS[name]()
+    target = get_target(name)
     samples = target.samples()
     for number in range(MUTANTS):
         rng = random.Random(f"{name}-slice-{number}")
@@ -25,13 +25,12 @@ def test_mutants_are_read_as_they_stand_or_refused_in_a_line(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in TARGETS if attack.regressions(name) or name in large_cases.CASES])
+@pytest.mark.parametrize("name", [name for name in NAMES if name in {**regressions.read(), **regressions.MADE}])
 def test_findings_of_before_stay_mended(name):
     if lacking := missing(name):
         pytest.skip(lacking)
-    cases = {**attack.regressions(name), **{key: make() for key, make in large_cases.CASES.get(name, {}).items()}}
     with Watchdog(name) as dog:
-        outcomes = {key: dog.read(case) for key, case in cases.items()}
+        outcomes = {key: dog.read(case) for key, case in regressions.of_target(name).items()}
     assert not {key: outcome for key, outcome in outcomes.items() if not outcome.passed}
 
 
@@ -44,45 +43,41 @@ def test_a_seed_gives_the_same_mutants():
         assert one == other
 
 
-def _target(read):
+def _target(error):
+    def read(folder):
+        if error:
+            raise error
+
     return Target("made up", list, None, read, (ValueError,))
 
 
-def _fail(error):
-    def read(folder):
-        raise error
-
-    return read
-
-
-def _memory(folder):
-    try:
-        raise MemoryError
-    except MemoryError:
-        raise ValueError("is damaged") from None
+def _caused(error, cause):
+    error.__cause__ = cause
+    return error
 
 
 @pytest.mark.parametrize(
-    "read, kind",
+    "error, kind",
     [
-        (lambda folder: None, READ),
-        (_fail(ValueError("one line")), REFUSED),
-        (_fail(ValueError("two\nlines")), "message"),
-        (_fail(ValueError("\x1b[31m")), "message"),
-        (_fail(ValueError("x" * 5000)), "message"),
-        (_fail(KeyError("x")), "traceback"),
-        (_fail(SystemExit(1)), "traceback"),
-        (_fail(SilentLossError("lost")), "loss"),
-        (_memory, "growth"),
+        (None, READ),
+        (ValueError("one line"), REFUSED),
+        (ValueError(""), "message"),
+        (ValueError("one\nother"), "message"),
+        (ValueError("a \x1b[31m"), "message"),
+        (ValueError("x" * 2000), "message"),
+        (KeyError("x"), "traceback"),
+        (SystemExit(1), "traceback"),
+        (SilentLossError("lost"), "loss"),
+        (_caused(ValueError("one line"), MemoryError()), "growth"),
     ],
 )
-def test_what_passes_and_what_fails(read, kind, tmp_path):
-    assert read_once(_target(read), tmp_path).kind == kind
+def test_what_passes_and_what_fails(error, kind, tmp_path):
+    assert read_once(_target(error), tmp_path).kind == kind
 
 
 def test_a_long_message_leaves_the_place_of_a_failure(tmp_path):
-    outcome = read_once(_target(_fail(KeyError("x" * 5000))), tmp_path)
-    assert attack.signature(outcome).startswith("traceback KeyError attack/test_attack.py:")
+    outcome = read_once(_target(KeyError("x" * 5000)), tmp_path)
+    assert signature(outcome).startswith("traceback KeyError attack/test_attack.py:")
 
 
 def test_hangs_growth_and_deaths_are_seen_and_the_attack_goes_on(monkeypatch):
@@ -95,16 +90,16 @@ def test_hangs_growth_and_deaths_are_seen_and_the_attack_goes_on(monkeypatch):
 
 def test_a_finding_is_made_smaller_and_kept(tmp_path):
     with Watchdog("made_up") as dog:
-        case = {"order": b"fail" + b"x" * 100, "other": b"y"}
-        wanted = attack.signature(dog.read(case))
-        small = attack.minimize(dog, case, wanted)
+        case = {"order": b"fail" + b"x" * 100, "other": b"\xff"}
+        small = minimize(dog, case, signature(dog.read(case)))
     assert small == {"order": b"fail"}
-    place = attack.keep("made_up", wanted, small, tmp_path)
-    assert attack.regressions("made_up", tmp_path) == {place.name: small}
-    assert attack.keep("made_up", wanted, {"order": bytes(attack.LARGEST_KEPT + 1)}, tmp_path) is None
+    file = tmp_path / "findings.yaml"
+    assert regressions.keep("made_up", "first", case, file) and regressions.keep("made_up", "second", small, file)
+    assert regressions.of_target("made_up", file) == {"first": case, "second": small}
+    assert not regressions.keep("made_up", "third", {"order": bytes(regressions.LARGEST_KEPT + 1)}, file)
 
 
 def test_the_attack_counts_what_it_finds():
-    result = attack.attack("made_up", 12, seed=0)
+    result = attack("made_up", 12, seed=0)
     assert result.counts.total() == 12 and result.counts["traceback"] == 0
     assert result.row().startswith("made_up") and "12 mutants" in result.row()

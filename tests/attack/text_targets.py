@@ -17,9 +17,8 @@ from tasks.ner.data.reading import EntityTextStream, read_labeled, write_example
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats import TEXT_FORMATS, brat
 from tests.attack import second_readings
-from tests.attack.mutators import OF_BYTES, OF_LINES, mutator
+from tests.attack.mutators import OF_BYTES, OF_LINES, change_json, mutator
 from tests.attack.targets import SilentLossError, Target, json_bytes
-from tests.attack.trees import change_json
 
 EXAMPLES = [
     ("浙商银行企业信贷部叶老桂博士在杭州。", (0, 4, "company"), (9, 12, "name"), (15, 17, "占比%")),
@@ -29,68 +28,67 @@ EXAMPLES = [
 ]
 EXAMPLES = [Example(text, tuple(Entity(*one) for one in entities), "") for text, *entities in EXAMPLES]
 FLAT = EXAMPLES[:3]
-BYTES = "mutant"
-
-
+NAME = "mutant"
 LARGEST_AGAIN = 10**7  # characters
 OF_TEXT = mutator(*OF_BYTES, *OF_LINES, *OF_LINES)
 OF_JSON = mutator(*OF_BYTES, *OF_LINES, *[change_json] * 24)
 
 
-def _text(path):
-    return path.read_bytes().decode("utf-8").removeprefix("\ufeff")
+def _text(path, unpack=bytes):
+    return unpack(path.read_bytes()).decode("utf-8").removeprefix("\ufeff")
 
 
-def _compare(examples, expected, how):
-    found = [(one.text, set(one.spans)) for one in examples]
+def _compare(found, expected, how):
+    """Raise SilentLossError unless two lists are equal; the message has the first difference."""
     for number, (one, other) in enumerate(zip(found, expected), 1):
         if one != other:
-            raise SilentLossError(f"{how}: example {number} is {str(one)[:200]}, not {str(other)[:200]}")
+            raise SilentLossError(f"{how}: number {number} is {str(one)[:200]}, not {str(other)[:200]}")
     if len(found) != len(expected):
-        raise SilentLossError(f"{how}: {len(found)} examples, not {len(expected)}")
+        raise SilentLossError(f"{how}: {len(found)}, not {len(expected)}")
 
 
-def read_entities(folder: Path, unpack=bytes) -> None:
+def _spans(examples):
+    return [(one.text, set(one.spans)) for one in examples]
+
+
+# ---- labeled text
+
+
+def read_entities(folder: Path) -> None:
     """A file of labeled text: read, read plainly, written in its own format and read again."""
-    path = folder / BYTES
+    path = folder / NAME
     examples, format = read_labeled(path)
-    second = second_readings.OF_FORMAT.get(format)
-    if second is not None:
+    unpack = gzip.decompress if path.read_bytes()[:2] == b"\x1f\x8b" else bytes
+    if second := second_readings.OF_FORMAT.get(format):
         try:
-            expected = second(unpack(path.read_bytes()).decode("utf-8").removeprefix("\ufeff"))
+            expected = second(_text(path, unpack))
         except Exception as error:  # what cannot be read plainly should have been refused
             raise SilentLossError(f"{format}: read, but {type(error).__name__}: {error}") from error
-        _compare(examples, expected, f"{format} read plainly")
-    _again(examples, folder / "again", format)
-
-
-def _again(examples, path, format):
+        _compare(_spans(examples), expected, f"{format} read plainly")
     repeated = sum((one.end - one.start) * len(one.type) for example in examples for one in example.entities)
     if repeated > LARGEST_AGAIN:  # tags repeat a type at each character
         return
     try:
-        write_examples(examples, path, format)
+        write_examples(examples, folder / "again", format)
     except InputError:  # a format cannot hold everything
         return
-    _compare(read_labeled(path, format)[0], [(one.text, set(one.spans)) for one in examples], f"{format} written")
-
-
-def read_packed(folder: Path) -> None:
-    """Labeled text, packed."""
-    read_entities(folder, gzip.decompress if (folder / BYTES).read_bytes()[:2] == b"\x1f\x8b" else bytes)
+    _compare(_spans(read_labeled(folder / "again", format)[0]), _spans(examples), f"{format} written")
 
 
 def read_brat(folder: Path) -> None:
     """A folder of brat's."""
-    examples = brat.read(folder)
     texts = sorted(folder.glob("*.txt"))
-    expected = [one for path in texts for one in second_readings.brat(_text(path), _text(path.with_suffix(".ann")))]
-    _compare(examples, expected, "brat read plainly")
+    found = _spans(brat.read(folder))
+    _compare(found, [second_readings.brat(_text(path), _text(path.with_suffix(".ann"))) for path in texts], "brat")
+
+
+def _written(format, examples=EXAMPLES):
+    return "".join(TEXT_FORMATS[format].write(examples))
 
 
 def _as_list(format, examples):
     """The records of a format of JSON lines as one list."""
-    return b"[" + b",\n".join("".join(TEXT_FORMATS[format].write(examples)).encode().splitlines()) + b"]\n"
+    return "[" + ",\n".join(_written(format, examples).splitlines()) + "]\n"
 
 
 def _table(separator, *rows):
@@ -106,7 +104,7 @@ def _tables():
     for number, one in enumerate(FLAT):
         spans = [[entity.start, entity.end, entity.type] for entity in one.entities]
         labels.append([number, one.text, json.dumps(spans, ensure_ascii=False)])
-        of_example = "".join(TEXT_FORMATS["bio"].write([one])).splitlines()[:-1]
+        of_example = _written("bio", [one]).splitlines()[:-1]
         tokens += [["" if place else f"S{number}", line[0], "n", line[2:]] for place, line in enumerate(of_example)]
     tags = [["tokens", "ner_tags"], ['["王", "明"]', '["B-P", "I-P"]'], ["在 京", "O B-LOC"]]
     return [_table(separator, *rows) for separator in ",\t" for rows in (labels, tokens, tags)]
@@ -126,24 +124,26 @@ def _brat_samples():
     return [one, {**one, "2.txt": "第一行\n第二行".encode(), "2.ann": pieces.encode()}]
 
 
-def _is_whole(lines):
-    """Whether lines that are not blank are a JSON list, or a table."""
+# ---- pairs, classes, streams, plain text
+
+
+def _plainly(path, is_table):
+    """(lines that are not blank, records): the records of a list, a table or JSON lines, None for lines of text.
+
+    ``is_table`` says whether a file with this header is a table.
+    """
+    text = _text(path)
+    lines = [line for line in second_readings.lines_of(text) if line.strip(" \t")]
     header = header_of(lines[0])
-    return re.match(r"\[\s*[{\[\"\]]", "\n".join(lines)[:1000].lstrip()) or (
-        header is not None and (header.separator != "\t" or len(header.names) > 3)
-    )
-
-
-def _records(text, lines, is_whole):
-    """The records of a list, a table or JSON lines; None for lines of text."""
+    is_list = re.match(r"\[\s*[{\[\"\]]", "\n".join(lines)[:1000].lstrip())
     try:
-        if is_whole:
-            return second_readings.records(text)
+        if is_list or (header is not None and is_table(header)):
+            return lines, second_readings.records(text)
         if lines[0].strip(" \t").startswith("{"):
-            return [second_readings.loads(line) for line in lines]
+            return lines, [second_readings.loads(line) for line in lines]
     except (ValueError, second_readings.RepeatedKey):  # brackets that are no JSON
         pass
-    return None
+    return lines, None
 
 
 def _texts_of_pair(record):
@@ -153,76 +153,67 @@ def _texts_of_pair(record):
 
 def read_matching(folder: Path) -> None:
     """Pairs or triples, with labels and to predict."""
-    path = folder / BYTES
+    path = folder / NAME
     streamed = [one.texts for chunk in matching.ExampleStream(path) for one in chunk]
-    lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
-    records = _records(_text(path), lines, _is_whole(lines))
+    lines, records = _plainly(path, lambda header: header.separator != "\t" or len(header.names) > 3)
     if records is None:
         has_header = lines[0].split("\t")[-1].strip().lower() in matching.HEADERS
         plain = [tuple(line.split("\t")[:2]) for line in lines[has_header:]]
     else:
         plain = list(map(_texts_of_pair, records))
-    if streamed != plain:
-        raise SilentLossError(f"{len(streamed)} texts, {len(plain)} read plainly: {str(streamed)[:100]}")
-    labeled = matching.read_labeled(path)
-    if [set(one.texts) for one in labeled] != [set(texts) for texts in streamed]:
-        raise SilentLossError("with labels there are other texts than without")
+    _compare(streamed, plain, "texts read plainly")
+    _compare(list(map(set, streamed)), [set(one.texts) for one in matching.read_labeled(path)], "texts without labels")
 
 
 def read_classes(folder: Path) -> None:
     """Labeled texts."""
-    path = folder / BYTES
+    path = folder / NAME
     examples = classification.read_labeled(path)
-    lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
-    records = _records(_text(path), lines, _is_whole(lines) or header_of(lines[0]))
+    lines, records = _plainly(path, lambda header: True)
     if records is None:
         plain = [line.split("\t")[0] for line in lines]
     else:
         plain = [one["text"] if "text" in one else one["sentence"] for one in records]
-    if [one.text for one in examples] != plain:
-        raise SilentLossError(f"{len(examples)} texts, {len(plain)} read plainly")
+    _compare([one.text for one in examples], plain, "texts read plainly")
     classification.class_names(examples)
 
 
 def _joined(text):
     """A text, also of a list of tokens."""
-    return second_readings.text_of_tokens(text) if type(text) is list else text
+    return second_readings.tagged(text)[0] if type(text) is list else text
 
 
 def read_stream(folder: Path) -> None:
     """Texts to predict, in chunks as they come, or in a list, a table or labeled data."""
-    path = folder / BYTES
+    path = folder / NAME
     stream = EntityTextStream(path)
-    texts = [text for chunk in stream for text, _ in chunk]
+    texts, content = [text for chunk in stream for text, _ in chunk], _text(path)
     if stream.form in (Form.JSON_LIST, Form.TABLE):
-        plain = [_joined(one["text"]) for one in second_readings.records(_text(path))]
+        plain = [_joined(one["text"]) for one in second_readings.records(content)]
     elif stream.form is Form.TAGGED:
-        plain = [text for text, _ in second_readings.columns(_text(path))]
-    if stream.form in stream.read_whole:
-        if texts != plain:
-            raise SilentLossError(f"{len(texts)} texts, {len(plain)} read plainly: {str(texts)[:100]}")
-        return
-    lines = second_readings.lines_of(_text(path))
-    lines = lines[:-1] if lines[-1] == "" and not _text(path).endswith("\r") else lines
-    try:
-        plain = [_joined(second_readings.loads(line)["text"]) for line in lines if line.strip(" \t")]
-    except (ValueError, LookupError, TypeError, RecursionError, second_readings.RepeatedKey):
-        plain = None
-    if texts not in (plain, lines):
-        raise SilentLossError(f"{len(texts)} texts of {len(lines)} lines: {str(texts)[:100]}")
+        plain = [text for text, _ in second_readings.columns(content)]
+    else:
+        plain = lines = second_readings.lines_of(content)
+        if lines[-1] == "" and not content.endswith("\r"):
+            del lines[-1]
+        try:
+            of_records = [_joined(second_readings.loads(line)["text"]) for line in lines if line.strip(" \t")]
+        except (ValueError, LookupError, TypeError, RecursionError, second_readings.RepeatedKey):
+            of_records = None
+        plain = of_records if texts == of_records else lines
+    _compare(texts, plain, "texts read plainly")
 
 
 def read_plain(folder: Path) -> None:
     """Texts to learn from: one a line, and documents parted by blank lines."""
-    path = folder / BYTES
-    texts, whole = read_plain_texts(path), read_documents([path])
-    content = _text(path).lstrip()
-    if content.startswith(("[", '{"')) or content.split("\n")[0].strip().lower() in ("text", "sentence"):
+    path = folder / NAME
+    texts, whole, content = read_plain_texts(path), read_documents([path]), _text(path)
+    begin = content.lstrip()
+    if begin.startswith(("[", '{"')) or begin.split("\n")[0].strip().lower() in ("text", "sentence"):
         return  # lists and tables are those of the other targets
-    expected = "".join(_text(path).split())
-    if "".join("".join(texts).split()) != expected:
+    if "".join("".join(texts).split()) != "".join(content.split()):
         raise SilentLossError("characters of lines are lost")
-    if not set("".join(whole)) >= set(expected):
+    if not set("".join(whole)) >= set("".join(content.split())):
         raise SilentLossError("characters of documents are lost")
 
 
@@ -231,64 +222,49 @@ def _lines(*records):
 
 
 def _target(name, mutate, read, *contents):
-    samples = [{BYTES: content if isinstance(content, bytes) else content.encode()} for content in contents]
+    samples = [{NAME: content if isinstance(content, bytes) else content.encode()} for content in contents]
     return Target(name, lambda: samples, mutate, read, (InputError,))
-
-
-def _written(format, examples=EXAMPLES):
-    return "".join(TEXT_FORMATS[format].write(examples))
 
 
 OF_TAGS = ("bio", "bioes", "bmes", "bio_sentences", "bmes_sentences")
 OF_RECORDS = ("cluener", "doccano", "doccano_entities", "jsonl")
 PAIRS = "句子一\t句子二\t1\n花呗如何还款\t花呗怎么还钱\t0\na\tb\t3.5\n"
-PAIR_RECORDS = [
-    {"sentence1": "甲", "sentence2": "乙", "label": "0"},
-    {"sentence1": "b", "sentence2": "c", "score": 4.5},
-]
+PAIR_RECORDS = _lines(
+    {"sentence1": "甲", "sentence2": "乙", "label": "0"}, {"sentence1": "b", "sentence2": "c", "score": 4}
+)
 PAIR_ROWS = [["id", "sentence1", "sentence2", "label"], [1, "甲,", "乙", 1], [2, "b", '"c"', 0]]
 TRIPLES = [{"A": "原告", "B": "被告", "C": "第三人"}, {"A": "甲", "B": "乙", "C": "丙"}]
 CLASSES = [{"text": "甲", "label": "10"}, {"sentence": "乙", "label": "9"}]
-TARGETS = [
-    *(_target(name, OF_TEXT, read_entities, _written(name, FLAT)) for name in OF_TAGS),
-    *(
-        _target(name, OF_JSON, read_entities, _written(name))
-        for name in (*OF_RECORDS, "cmeee", "labelstudio", "labelstudio_min")
-    ),
-    _target("tokens", OF_JSON, read_entities, _written("tokens", FLAT)),
-    _target(
-        *("lists", OF_JSON, read_entities),
-        *(_as_list(name, EXAMPLES) for name in OF_RECORDS),
-        _as_list("tokens", FLAT),
-    ),
-    _target("tables", OF_JSON, read_entities, *_tables()),
-    _target("columns", OF_TEXT, read_entities, CONLL, CONLL.replace(" ", "\t").replace("#\tid", "# id"), WEIBO),
-    _target("spacy", OF_JSON, read_entities, _written("spacy"), json_bytes(SPACY)),
-    _target("gzip", OF_TEXT, read_packed, gzip.compress(_written("jsonl", FLAT).encode(), mtime=0)),
-    Target("brat", _brat_samples, OF_TEXT, read_brat, (InputError,)),
-    _target(
-        *("matching", OF_JSON, read_matching, PAIRS, "sentence1\tsentence2\tlabel\n" + PAIRS, _lines(*PAIR_RECORDS)),
-        *(_lines(*TRIPLES), _lines(*({**one, "label": "C"} for one in TRIPLES)), json_bytes(TRIPLES)),
+NAMED = [{"sentence": "甲", "label": 1, "label_des": "体育"}, {"text": "乙", "label": 2, "label_des": "财经"}]
+ROWS = [["id", "text", "label"], [1, "甲,\n乙", "好"], [2, "[丙]", "坏"]]
+SAMPLES = {  # of targets of JSON
+    **{name: [_written(name)] for name in (*OF_RECORDS, "cmeee", "labelstudio", "labelstudio_min")},
+    "tokens": [_written("tokens", FLAT)],
+    "lists": [*(_as_list(name, EXAMPLES) for name in OF_RECORDS), _as_list("tokens", FLAT)],
+    "tables": _tables(),
+    "spacy": [_written("spacy"), json_bytes(SPACY)],
+    "matching": [
+        *(PAIRS, "sentence1\tsentence2\tlabel\n" + PAIRS, PAIR_RECORDS, _lines(*TRIPLES), json_bytes(TRIPLES)),
+        _lines(*({**one, "label": "C"} for one in TRIPLES)),
         *(_table(",", *(row[1:] for row in PAIR_ROWS)), _table("\t", *PAIR_ROWS)),
-    ),
-    _target(
-        *(
-            "classification",
-            OF_JSON,
-            read_classes,
-            "今天天气很好\t好\n下雨\t坏\n",
-            _lines(*CLASSES),
-            json_bytes(CLASSES),
-        ),
-        _lines({"sentence": "甲", "label": 1, "label_des": "体育"}, {"text": "乙", "label": 2, "label_des": "财经"}),
-        _table(",", ["id", "text", "label"], [1, "甲,\n乙", "好"], [2, "[丙]", "坏"]),
-        _table("\t", ["text", "label"], ["甲,", "好"], ["[丙]", "坏"]),
-    ),
-    _target(
-        *("stream", OF_JSON, read_stream, "第一行\n\n第三行\n", "甲 O\n乙 B-X\n\n丙 O\n"),
+    ],
+    "classification": [
+        *("今天天气很好\t好\n下雨\t坏\n", _lines(*CLASSES), json_bytes(CLASSES), _lines(*NAMED)),
+        *(_table(",", *ROWS), _table("\t", ["text", "label"], ["甲,", "好"], ["[丙]", "坏"])),
+    ],
+    "stream": [
+        *("第一行\n\n第三行\n", "甲 O\n乙 B-X\n\n丙 O\n"),
         _lines({"text": "甲", "id": 1}, {"text": ""}, {"text": "丙\n丁"}),
         json_bytes([{"text": "甲", "entities": []}, {"text": "乙"}, "丙"]),
-        _table(",", ["id", "text"], [1, "甲,\n乙"], [2, "[丙]"]),
-    ),
+        _table(",", *(row[:2] for row in ROWS)),
+    ],
+}
+READERS = {"matching": read_matching, "classification": read_classes, "stream": read_stream}
+TARGETS = [
+    *(_target(name, OF_TEXT, read_entities, _written(name, FLAT)) for name in OF_TAGS),
+    *(_target(name, OF_JSON, READERS.get(name, read_entities), *samples) for name, samples in SAMPLES.items()),
+    _target("columns", OF_TEXT, read_entities, CONLL, CONLL.replace(" ", "\t").replace("#\tid", "# id"), WEIBO),
+    _target("gzip", OF_TEXT, read_entities, gzip.compress(_written("jsonl", FLAT).encode(), mtime=0)),
+    Target("brat", _brat_samples, OF_TEXT, read_brat, (InputError,)),
     _target("plain", OF_TEXT, read_plain, "第一行\n第二行\n", "一篇\n文章\n\n另一篇\n \n第三篇"),
 ]

@@ -55,14 +55,11 @@ def test_dropout_is_independent_of_place_follows_numpys_seed_and_has_its_mask_as
     (gradient,) = paddle.grad(first.sum(), x)
     assert set(np.unique(gradient.numpy())) == {0.0, 2.0}
     np.testing.assert_array_equal((x * gradient).numpy(), first.numpy())
-
-
-def test_dropout_of_nothing_everything_and_in_evaluation():
-    x, evaluated = random_tensor(5, 3, dtype="float32"), Dropout(0.7)
+    evaluated = Dropout(0.7)
     evaluated.eval()
     np.testing.assert_array_equal(evaluated(x).numpy(), x.numpy())
     np.testing.assert_array_equal(Dropout(0.0)(x).numpy(), x.numpy())
-    assert not Dropout(1.0)(paddle.ones([300, 1000])).numpy().any()
+    assert not Dropout(1.0)(x).numpy().any()
 
 
 # norms
@@ -93,12 +90,9 @@ def test_rms_norm_is_the_quotient_by_the_root_mean_square(dtype, tolerance):
     exact = cast([x], "float64")
     expected = exact[0] / paddle.sqrt(exact[0].square().mean(axis=-1, keepdim=True))
     assert_same(RMSNorm()(x), expected, [x], exact, tolerance)
-
-
-def test_rms_norm_of_half_precision_does_not_overflow_and_zero_stays_zero():
-    output = RMSNorm()(paddle.to_tensor([[300.0, -400.0], [0.0, 0.0]]).astype("float16"))
-    assert output.dtype == paddle.float16
-    assert_close(output, [[0.8485, -1.1314], [0, 0]], 1e-3)
+    half = RMSNorm()(paddle.to_tensor([[300.0, -400.0], [0.0, 0.0]]).astype("float16"))  # squares beyond float16
+    assert half.dtype == paddle.float16
+    assert_close(half, [[0.8485, -1.1314], [0, 0]], 1e-3)
 
 
 @pytest.mark.parametrize("shape", [[3, 4], [1, 4], [4], [2, 1, 1], [1]])

@@ -5,7 +5,6 @@ import os
 import platform
 import subprocess
 import sys
-from pathlib import Path
 
 import paddle
 import pytest
@@ -14,17 +13,11 @@ from paddle_rope import prepare_process
 from paddle_rope.machine import physical_cores
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
 from tasks.common.process import choose_device
+from tests.conftest import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 SETTINGS = ("OMP_NUM_THREADS", "FLAGS_use_stride_kernel", "MKL_DEBUG_CPU_TYPE")
-pytestmark = pytest.mark.filterwarnings("ignore:paddle is imported already")
-
-
-def test_physical_cores_are_at_least_one_and_at_most_the_logical_ones_of_this_process():
-    assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))
-
-
 CORES = "\n".join(f"processor\t: {i}\nphysical id\t: 0\ncore id\t\t: {i // 2}\n" for i in range(8))
+pytestmark = pytest.mark.filterwarnings("ignore:paddle is imported already")
 
 
 def pretend(monkeypatch, content, cpus=(0, 1, 2)):
@@ -41,15 +34,10 @@ def pretend(monkeypatch, content, cpus=(0, 1, 2)):
 
 @pytest.mark.parametrize(
     "content, cpus, cores",
-    [
-        (CORES, range(8), 4),
-        (CORES, range(3), 3),
-        ("", range(3), 3),
-        ("processor: 0\n", range(3), 3),
-        (None, range(3), 3),
-    ],
+    [(CORES, range(8), 4), (CORES, range(3), 3), ("", range(3), 3), ("processor: 0\n", range(3), 3), (None, {1}, 1)],
 )
 def test_two_threads_of_a_core_count_once_where_the_system_tells(monkeypatch, content, cpus, cores):
+    assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))
     pretend(monkeypatch, content, cpus)
     assert physical_cores() == cores
 
@@ -69,37 +57,24 @@ def test_memory_that_was_freed_is_used_again_without_page_faults():
     assert third - second < 100
 
 
-def test_settings_of_the_user_are_kept(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    monkeypatch.setenv("FLAGS_use_stride_kernel", "1")
-    monkeypatch.setenv("MKL_DEBUG_CPU_TYPE", "4")
-    prepare_process()
-    assert os.environ["OMP_NUM_THREADS"] == "3"
-    assert os.environ["MKL_DEBUG_CPU_TYPE"] == "4"
-    assert os.environ["FLAGS_use_stride_kernel"] == "1"  # noqa: SIM112  paddle's name for it
-
-
-def test_paddle_gets_the_physical_cores_unless_set(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "")  # restored after the test
-    monkeypatch.delenv("OMP_NUM_THREADS")
-    prepare_process()
-    assert os.environ["OMP_NUM_THREADS"] == str(physical_cores())
-
-
 @pytest.mark.parametrize(
-    ("vendor", "flags", "expected"),
+    "vendor, flags, expected",
     [
         ("AuthenticAMD", "fpu avx avx2 bmi2", "5"),
         ("AuthenticAMD", "fpu avx", None),
         ("GenuineIntel", "fpu avx avx2 bmi2", None),
     ],
 )
-def test_amd_processors_with_avx2_are_told_to_use_it(monkeypatch, vendor, flags, expected):
-    pretend(monkeypatch, f"processor\t: 0\nvendor_id\t: {vendor}\nflags\t\t: {flags}\n")
-    monkeypatch.setenv("MKL_DEBUG_CPU_TYPE", "")  # restored after the test
-    monkeypatch.delenv("MKL_DEBUG_CPU_TYPE")
+def test_settings_follow_the_processor_unless_the_user_has_set_them(monkeypatch, vendor, flags, expected):
+    pretend(monkeypatch, f"processor\t: {0}\nvendor_id\t: {vendor}\nflags\t\t: {flags}\n")
+    for name in SETTINGS:
+        monkeypatch.setenv(name, "9")
     prepare_process()
-    assert os.environ.get("MKL_DEBUG_CPU_TYPE") == expected
+    assert [os.environ[name] for name in SETTINGS] == ["9", "9", "9"]
+    for name in SETTINGS:
+        monkeypatch.delenv(name)
+    prepare_process()
+    assert [os.environ.get(name) for name in SETTINGS] == [str(physical_cores()), "0", expected]
 
 
 @pytest.mark.parametrize(
@@ -112,22 +87,16 @@ def test_amd_processors_with_avx2_are_told_to_use_it(monkeypatch, vendor, flags,
 )
 def test_a_call_after_the_import_of_paddle_warns(calls, warned):
     kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    program = f"import paddle_rope; {calls}"
-    done = subprocess.run(
-        [sys.executable, "-W", "always::RuntimeWarning", "-c", program],
-        cwd=REPOSITORY, env={**kept, "MKL_DEBUG_CPU_TYPE": "5"}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    command = [sys.executable, "-W", "always::RuntimeWarning", "-c", f"import paddle_rope; {calls}"]
+    environment = {**kept, "MKL_DEBUG_CPU_TYPE": "5"}
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True)
     assert (warned in done.stderr) and ("paddle is imported already" in done.stderr) == bool(warned)
 
 
-def test_device_is_cpu_where_there_is_no_gpu(monkeypatch):
-    monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: False)
-    assert choose_device() == choose_device("cpu") == "cpu"
-    assert paddle.get_device() == "cpu"
-
-
-def test_gpu_is_taken_where_there_is_one(monkeypatch):
+def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
     chosen = []
+    monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: False)
+    assert choose_device() == choose_device("cpu") == paddle.get_device() == "cpu"
     monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: True)
     monkeypatch.setattr(paddle.device.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(paddle, "set_device", chosen.append)
@@ -140,8 +109,7 @@ def test_unusable_device_is_an_error_with_the_remedy(monkeypatch, name):
     monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: False)
     with pytest.raises(InputError, match=f"^--device {name}: .*use --device cpu") as caught:
         choose_device(name)
-    assert "\n" not in str(caught.value)
-    assert paddle.get_device() == "cpu"
+    assert "\n" not in str(caught.value) and paddle.get_device() == "cpu"
 
 
 def test_input_errors_become_one_line_with_status_2_and_others_keep_their_traceback(capsys):

@@ -123,17 +123,3 @@ def test_gradients_of_theta_equal_the_loops(name, dtype, atol):
         exact, pairs = inputs.astype("float64"), [theta[i] for i in range(len(theta))]
         expected = turn_by_loops(exact, range(-3, 147), pairs, rotary.layout, gain, inverse)
         assert_close(gradient, paddle.grad((expected * towards.astype("float64")).sum(), theta)[0], atol)
-
-
-@pytest.mark.equation("1.11")
-def test_training_moves_theta():
-    rotary, x = RotaryPositionEmbedding(6, learned=True), random_tensor(1, 5, 6, dtype="float32")
-    optimizer, losses = paddle.optimizer.SGD(0.001, parameters=rotary.parameters()), []
-    goal = RotaryPositionEmbedding(6, scaling=LinearScaling(1.2))(x).detach()
-    for _ in range(40):
-        loss = ((rotary(x) - goal) ** 2).sum()
-        losses.append(float(loss))
-        loss.backward()
-        optimizer.step()
-        optimizer.clear_grad()
-    assert losses[-1] < 0.5 * losses[0]

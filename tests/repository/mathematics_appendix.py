@@ -1,8 +1,8 @@
-"""The tests that prove each equation of docs/mathematics.md, and the page that lists them.
+"""The tests that prove each equation of docs/concepts/mathematics.md, and the page that lists them.
 
     python -m tests.repository.mathematics_appendix
 
-writes docs/mathematics-tests.md anew. A test names the equations that it proves, by the numbers of their rows:
+writes docs/concepts/mathematics-tests.md anew. A test names the equations that it proves, by the numbers of their rows:
 ``@pytest.mark.equation("1.1", "2.3")``.
 """
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TESTS = REPOSITORY / "tests"
-DOCUMENT = REPOSITORY / "docs" / "mathematics.md"
-APPENDIX = REPOSITORY / "docs" / "mathematics-tests.md"
+DOCUMENT = REPOSITORY / "docs" / "concepts" / "mathematics.md"
+APPENDIX = REPOSITORY / "docs" / "concepts" / "mathematics-tests.md"
 NUMBER = re.compile(r"\d+\.\d+")
 HEAD = """\
 # Tests of the equations
@@ -45,7 +45,7 @@ def proofs():
 
 
 def appendix():
-    """The text of docs/mathematics-tests.md: the sections and equations of docs/mathematics.md, with their tests."""
+    """The text of mathematics-tests.md: the sections and equations of mathematics.md, with their tests."""
     tests, lines, section = proofs(), [HEAD], None
     for line in DOCUMENT.read_text(encoding="utf-8").splitlines():
         if line.startswith(("## ", "### ")):

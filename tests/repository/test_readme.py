@@ -25,17 +25,16 @@ from tasks.experiments.plan import read_plan
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.recipes import get_recipe
 from tests.helpers.exports import FORMATS
-from tests.repository.document_keys import keys_of, with_tables
+from tests.repository.document_keys import CONFIGURATIONS, RECIPES, keys_of, with_tables
 from tests.tasks.ner.conftest import blank_pictures
 from tests.tasks.serving.conftest import running
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 READMES = ["README.md", "README.zh.md"]
-TRANSLATED = ("ner", "matching", "classification", "deployment", "pretraining")  # pages of docs/
-TWINS = [READMES, *([f"docs/{name}.md", f"docs/{name}.zh.md"] for name in TRANSLATED)]
 DOCS = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "docs").rglob("*.md"))
 PAGES = [*READMES, *DOCS]
-ONCE = [page for page in PAGES if page not in [chinese for _, chinese in TWINS]]  # pages with code of their own
+ONCE = [page for page in PAGES if not page.endswith(".zh.md")]  # a Chinese page has the code of its twin
+TWINS = [(page.replace(".zh.md", ".md"), page) for page in PAGES if page not in ONCE]
 SYSTEM_COMMANDS = {
     "cat",
     "curl",
@@ -177,12 +176,13 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
 
 
-def test_every_page_is_in_the_index():
-    index = text_of("docs/README.md")
-    assert [page for page in DOCS if page != "docs/README.md" and f"({page.removeprefix('docs/')}" not in index] == []
+def test_every_page_is_in_the_navigation_of_the_site():
+    navigation = text_of("mkdocs.yml").partition("\nnav:")[2]
+    pages = [page.removeprefix("docs/") for page in DOCS if page in ONCE]
+    assert [page for page in pages if not re.search(rf"[ \[]{page}\n", navigation)] == []
 
 
-@pytest.mark.parametrize("page", [*READMES, "docs/results.md"])
+@pytest.mark.parametrize("page", [*READMES, "docs/results/scores.md"])
 def test_pages_that_should_be_short_are(page):
     assert len(text_of(page).splitlines()) <= 120
 
@@ -211,7 +211,7 @@ def test_tables_of_keys_are_those_of_the_argument_definitions(page):
 
 def test_chinese_meanings_are_those_of_the_keys_that_are_shown():
     meanings = yaml.safe_load(text_of("docs/keys.zh.yaml"))
-    own = {name: set(meanings.pop(name)) for name in ("matching", "classification", "pretraining")}
+    own = {name: set(meanings.pop(name)) for name in [*RECIPES, *CONFIGURATIONS] if name != "ner"}
     assert set(meanings) == {key for name in ("ner", "shared") for key, _, _ in keys_of(name)}
     for name, given in own.items():
         keys = {key for key, _, _ in keys_of(name)}
@@ -258,21 +258,21 @@ def test_commands_on_own_data_leave_what_they_name(ner_folder):
 
 def write_what_python_needs(page, request):
     """The model folders that a page's Python names, in the present folder."""
-    if page == "docs/library.md":
+    if page == "docs/guides/library.md":
         trained = request.getfixturevalue("ner_folder") / "runs" / "mine" / "model"
         shutil.copytree(trained, "runs/quickstart/run/model")
-    elif page == "docs/matching.md":
+    elif page == "docs/guides/matching.md":
         assert main(["demo", "matching", "runs/demo_matching_data"]) == 0
         assert main(["train", "configs/matching/demo.yaml", *SMALL_WORDS, "--output_dir", "runs/mine"]) == 0
-    elif page in ("docs/python.md", "docs/deployment.md"):
+    elif page in ("docs/guides/python.md", "docs/guides/deployment.md"):
         if "onnx" not in FORMATS:
             pytest.skip("the page exports as ONNX, and paddle2onnx wants Paddle 3")
-        if page == "docs/deployment.md":
+        if page == "docs/guides/deployment.md":
             data = request.getfixturevalue("ner_folder") / "my" / "data.jsonl"
             words = [*SMALL_WORDS, f"--train_file={data}", "--features=", "--output_dir=run"]
             assert main(["train", "configs/ner/own_data.yaml", *words]) == 0
             assert main(["export", "run/model", "--output", "mine_exported"]) == 0
-    elif page == "docs/checkpoints.md":
+    elif page == "docs/guides/checkpoints.md":
         tokenizer = CharTokenizer.from_corpus(UNSEEN_SENTENCES)
         tokenizer.save_pretrained("roformer_chinese_base")
         RoFormerForMaskedLM(RoFormerConfig(len(tokenizer), **SIZES)).save_pretrained("roformer_chinese_base")
@@ -300,7 +300,7 @@ def test_python_runs(page, tmp_path, monkeypatch, request):
         exec(block, names)
     shapes = {"q": [1, 5000, 12, 64]} if page in READMES else {"logits": [1, 10, 40, 40]} if "logits" in names else {}
     assert {name: names[name].shape for name in shapes} == shapes
-    if page == "docs/library.md":  # the training loop has learned its spans, whose ends are exclusive
+    if page == "docs/guides/library.md":  # the training loop has learned its spans, whose ends are exclusive
         found = [[(one.type, one.start - 1, one.end - 2) for one in spans] for spans in names["found"]]
         assert [sorted(spans) for spans in found] == names["gold"]
 

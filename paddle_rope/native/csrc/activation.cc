@@ -3,7 +3,7 @@
 
 #include "kernels.h"
 
-enum Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };  // as in native/linear.py
+enum Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };  // as in native/layers.py
 
 namespace {
 

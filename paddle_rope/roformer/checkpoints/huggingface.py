@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save
 
+from paddle_rope.options import write_json
 from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, weights_of
-from paddle_rope.roformer.checkpoints.settings import SAME_KEYS
+from paddle_rope.roformer.checkpoints.reading import SAME_KEYS
 from paddle_rope.roformer.config import ROTARY_DEFAULTS, RoFormerConfig, SequenceClassificationConfig
 
 if TYPE_CHECKING:
@@ -38,12 +38,10 @@ def write_huggingface(
 ) -> None:
     """Write a model as a folder that Hugging Face's RoFormer reads: ``config.json`` and ``model.safetensors``, float32.
 
-    Without token types here, the table there is of zeros. There the longest text is ``max_position_embeddings``.
-
     Args:
-        model: :class:`RoFormerModel` or one of the RoFormers with a head.
+        model: :class:`RoFormerModel` or one of the RoFormers with a head. Without token types, their table is of zeros.
         folder: made if it is missing; files of the same names are replaced.
-        max_position_embeddings: rows of Hugging Face's table of positions.
+        max_position_embeddings: rows of Hugging Face's table of positions, its longest text.
 
     Raises:
         ValueError: Hugging Face's RoFormer cannot express the model; says what.
@@ -77,12 +75,9 @@ def write_huggingface(
     }
     if isinstance(config, SequenceClassificationConfig):
         settings.update(id2label=config.id2label, label2id=config.label2id)
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(settings, ensure_ascii=False, indent=2, sort_keys=True)
-    (folder / "config.json").write_text(text + "\n", encoding="utf-8")
+    write_json(Path(folder) / "config.json", settings)
     # not save_file, whose file only its owner can read
-    (folder / "model.safetensors").write_bytes(save(tensors, metadata={"format": "pt"}))
+    (Path(folder) / "model.safetensors").write_bytes(save(tensors, metadata={"format": "pt"}))
 
 
 def _check_expressible(config, kind):

@@ -15,8 +15,6 @@ class Layout(NamedTuple):
     column: int  # of the tables below that names the modules
     prefix: str  # of the encoder
     block: str  # of block {} in the encoder
-    separator: str
-    leaves: dict  # by the kind of module: {leaf here: leaf there}
     transposed: bool  # linear weights are [out, in]
     copies: dict  # copies that the file may hold: {name of the copy: name of the original}
     defaults: dict[str, Any]
@@ -30,14 +28,7 @@ class Weight(NamedTuple):
     transposed: bool
 
 
-_WEIGHT, _BIAS = {"weight": "weight"}, {"bias": "bias"}
-_PYTHON_LEAVES = {"embedding": _WEIGHT, "linear": _WEIGHT | _BIAS, "norm": _WEIGHT | _BIAS, "bare": {"": ""}}
-_TENSORFLOW_LEAVES = {
-    **_PYTHON_LEAVES,
-    "embedding": {"weight": ""},
-    "linear": {"weight": "kernel", "bias": "bias"},
-    "norm": {"weight": "gamma", "bias": "beta"},
-}
+LEAVES = {"embedding": ["weight"], "linear": ["weight", "bias"], "norm": ["weight", "bias"], "bare": [""]}
 DEFAULT_SIZES = {
     "vocab_size": 50000,
     "hidden_size": 768,
@@ -47,33 +38,28 @@ DEFAULT_SIZES = {
     "type_vocab_size": 2,
 }
 _DEFAULTS = {**DEFAULT_SIZES, "hidden_act": "gelu"}
-_TABLE = "embeddings.word_embeddings.weight"
+_TABLE = "roformer.embeddings.word_embeddings.weight"
 HUGGINGFACE = Layout(
     column=2,
     prefix="roformer.",
     block="encoder.layer.{}.",
-    separator=".",
-    leaves=_PYTHON_LEAVES,
     transposed=True,
-    copies={
-        "cls.predictions.decoder.weight": f"roformer.{_TABLE}",
-        "cls.predictions.decoder.bias": "cls.predictions.bias",
-    },
+    copies={"cls.predictions.decoder.weight": _TABLE, "cls.predictions.decoder.bias": "cls.predictions.bias"},
     defaults=_DEFAULTS,
 )
 PADDLENLP = HUGGINGFACE._replace(
     column=3,
     block="encoder.layers.{}.",
     transposed=False,
-    copies={"cls.predictions.decoder_weight": f"roformer.{_TABLE}"},
+    copies={"cls.predictions.decoder_weight": _TABLE},
     defaults={**_DEFAULTS, "vocab_size": 30522, "embedding_size": 768, "pool_act": "tanh"},
 )
 PADDLENLP_V2 = PADDLENLP._replace(
     prefix="roformerv2.",
-    copies={"cls.decoder_weight": f"roformerv2.{_TABLE}"},
+    copies={"cls.decoder_weight": _TABLE.replace("roformer", "roformerv2")},
     defaults={**_DEFAULTS, "vocab_size": 12000, "hidden_act": "relu"},
 )
-TENSORFLOW = Layout(2, "bert/", "encoder/layer_{}/", "/", _TENSORFLOW_LEAVES, False, {}, _DEFAULTS)
+TENSORFLOW = Layout(2, "bert/", "encoder/layer_{}/", False, {}, _DEFAULTS)
 
 # Name here, kind, Hugging Face's name, PaddleNLP's name.
 _EMBEDDING = (
@@ -101,32 +87,32 @@ _CLASSIFIER = (
     ("classifier.dense", "linear", "classifier.dense", "roformer.pooler.dense"),
     ("classifier.output", "linear", "classifier.out_proj", "classifier"),
 )
-# The original's names are Hugging Face's with slashes, but for two.
+# The original's names are Hugging Face's with slashes, but for these.
 _TENSORFLOW_NAMES = {
     "embeddings_project": "encoder/embedding_hidden_mapping_in",
     "cls.predictions.bias": "cls/predictions/output_bias",
 }
+_TENSORFLOW_LEAVES = {
+    ("embedding", "weight"): "",
+    ("linear", "weight"): "kernel",
+    ("norm", "weight"): "gamma",
+    ("norm", "bias"): "beta",
+}
 
 
 def weights_of(config: RoFormerConfig, layout: Layout, head: str | None = None) -> list[Weight]:
-    """The weights of an encoder, then of its head. Names here begin with ``roformer.``, names there with the
-    layout's prefix.
-
-    Args:
-        config: sizes and version.
-        layout: how they are called there.
-        head: ``"lm"`` (all but the tied embedding), ``"classifier"``, or None.
+    """The weights of an encoder of this configuration, then of its head: ``"lm"`` (all but the tied embedding),
+    ``"classifier"`` or None. Names here begin with ``roformer.``, names there with the layout's prefix.
 
     Example:
         >>> weights_of(RoFormerConfig(num_hidden_layers=1), HUGGINGFACE)[0]
         Weight(name='roformer.token_embedding.weight', source='roformer.embeddings.word_embeddings.weight', ...)
     """
-    is_there = {
-        "token_type_embedding": bool(config.type_vocab_size),
-        "embedding_projection": config.embedding_size != config.hidden_size,
-    }
-    modules = [module for module in _EMBEDDING if is_there.get(module[0], True)]
-    weights = _weights(modules, config, layout, "roformer.", layout.prefix)
+    absent = set() if config.type_vocab_size else {"token_type_embedding"}
+    if config.embedding_size == config.hidden_size:
+        absent.add("embedding_projection")
+    embedding = [module for module in _EMBEDDING if module[0] not in absent]
+    weights = _weights(embedding, config, layout, "roformer.", layout.prefix)
     for block in range(config.num_hidden_layers):
         source_prefix = layout.prefix + layout.block.format(block)
         weights += _weights(_BLOCK, config, layout, f"roformer.blocks.{block}.", source_prefix)
@@ -138,19 +124,20 @@ def weights_of(config: RoFormerConfig, layout: Layout, head: str | None = None) 
 
 
 def _weights(modules, config, layout, prefix="", source_prefix=""):
-    weights = []
+    separator, weights = "/" if layout is TENSORFLOW else ".", []
     for module in modules:
         name, kind, source = module[0], module[1], module[layout.column]
         if layout is TENSORFLOW:
             source = _TENSORFLOW_NAMES.get(source, source.replace(".", "/"))
-        for leaf, source_leaf in layout.leaves[kind].items():
+        for leaf in LEAVES[kind]:
             is_of_version_1 = kind == "norm" or leaf == "bias"  # a classifier has biases in both
             if config.version == 2 and is_of_version_1 and modules is not _CLASSIFIER:
                 continue
+            there = _TENSORFLOW_LEAVES.get((kind, leaf), leaf) if layout is TENSORFLOW else leaf
             weights.append(
                 Weight(
                     prefix + ".".join(filter(None, (name, leaf))),
-                    source_prefix + layout.separator.join(filter(None, (source, source_leaf))),
+                    source_prefix + separator.join(filter(None, (source, there))),
                     layout.transposed and kind == "linear" and leaf == "weight",
                 )
             )

@@ -1,11 +1,8 @@
 """Tensors from the pickled files of PyTorch and Paddle; nothing in a file is executed.
 
-A pickle is a program: it can name any function of any module and have it called. :class:`TensorUnpickler` knows only
-the few names that ``torch.save`` and ``paddle.save`` use for tensors, and gives a stand-in defined here for each. Any
-other name ends the reading before it could be called.
-
-Formats: numpy arrays as pickled by protocols 2 to 4, in the dictionaries of ``paddle.save``; the zip archive of
-``torch.save`` since torch 1.6, and its older sequence of pickles followed by the storages.
+A pickle is a program that can call any function of any module. :class:`TensorUnpickler` knows only the few names that
+``torch.save`` (the zip archive since torch 1.6, and the older sequence of pickles and storages) and ``paddle.save`` use
+for tensors, and has a stand-in for each. Any other name ends the reading.
 """
 
 import io
@@ -44,11 +41,7 @@ class NotTensors(ValueError):
 
 
 def bfloat16_to_float32(bits: np.ndarray) -> np.ndarray:
-    """uint16 array of bfloat16 bits -> the float32 array of the same values.
-
-    >>> bfloat16_to_float32(np.array([0x3F80, 0xC000], np.uint16))
-    array([ 1., -2.], dtype=float32)
-    """
+    """The float32 array of the values whose bfloat16 bits are in a uint16 array."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
@@ -62,7 +55,7 @@ class _Mapping(dict):
 class _Dtype:
     """Stands in for ``numpy.dtype``: plain numbers and booleans only."""
 
-    def __init__(self, code: Any, *_: Any) -> None:
+    def __init__(self, code, *_):
         if not isinstance(code, str) or not re.fullmatch(r"[biuf]\d", code):
             raise NotTensors(f"holds an array of type {shown(code)}, which is not a plain number")
         self.dtype = np.dtype(code)
@@ -76,6 +69,9 @@ class _Array:
 
     array: np.ndarray | None = None
 
+    def __init__(self, *_):
+        pass
+
     def set_state(self, state):
         _, shape, dtype, fortran_order, data = state
         if not isinstance(dtype, _Dtype) or not isinstance(data, bytes):
@@ -88,12 +84,11 @@ class _Storage:
 
     flat: Any = None
 
-    def __init__(self, dtype: str, numel: int) -> None:
+    def __init__(self, dtype, numel):
         self.dtype, self.numel = dtype, numel
         self.element = np.dtype("uint16" if dtype == BFLOAT16 else dtype)
 
     def fill(self, data, little_endian):
-        """Take the bytes ``data``; bfloat16 becomes float32."""
         if len(data) != self.numel * self.element.itemsize:
             raise NotTensors(f"is cut short: a storage of {shown(self.numel)} {self.dtype} has {len(data)} bytes")
         flat = np.frombuffer(data, self.element.newbyteorder("<" if little_endian else ">"))
@@ -104,7 +99,7 @@ class _Storage:
 class _TorchTensor:
     """Stands in for a torch tensor, a view of a storage: its first element, sizes and strides counted in elements."""
 
-    def __init__(self, storage: Any, offset: Any, size: Any, strides: Any, *_: Any) -> None:
+    def __init__(self, storage, offset, size, strides, *_):
         if not isinstance(storage, _Storage):
             raise NotTensors("holds a tensor without a storage")
         counts = (offset, *size, *strides)
@@ -114,7 +109,7 @@ class _TorchTensor:
 
     @property
     def array(self):
-        """The tensor as numpy array, once its storage has been read; all of it is inside the storage."""
+        """The numpy array, once the storage has been read."""
         flat = self.storage.flat
         if 0 in self.size:
             return np.empty(self.size, flat.dtype)
@@ -125,24 +120,13 @@ class _TorchTensor:
         return np.lib.stride_tricks.as_strided(flat[self.offset :], self.size, steps, writeable=False)
 
 
-def _bytes_of_text(text, encoding):
-    """``_codecs.encode``, which protocol 2 uses for bytes."""
-    if encoding != "latin1" or not isinstance(text, str):
-        raise NotTensors(f"encodes something as {shown(encoding)}")
-    return text.encode("latin1")
-
-
-def _new_array(*_):
-    return _Array()
-
-
 ADMITTED: dict[tuple[str, str], Any] = {
-    ("numpy.core.multiarray", "_reconstruct"): _new_array,  # numpy 1
-    ("numpy._core.multiarray", "_reconstruct"): _new_array,  # numpy 2
-    ("numpy", "ndarray"): _new_array,  # an argument of _reconstruct
+    ("numpy.core.multiarray", "_reconstruct"): _Array,  # numpy 1
+    ("numpy._core.multiarray", "_reconstruct"): _Array,  # numpy 2
+    ("numpy", "ndarray"): _Array,  # an argument of _reconstruct
     ("numpy", "dtype"): _Dtype,
     ("collections", "OrderedDict"): lambda: _Mapping(),
-    ("_codecs", "encode"): _bytes_of_text,
+    ("_codecs", "encode"): lambda text, encoding: text.encode("latin1"),  # bytes in protocol 2
     ("builtins", "tuple"): lambda items: items,  # paddle: (its own name, array)
     ("builtins", "bytes"): lambda: b"",
     ("torch._utils", "_rebuild_tensor_v2"): _TorchTensor,
@@ -153,11 +137,9 @@ ADMITTED: dict[tuple[str, str], Any] = {
 class TensorUnpickler(pickle._Unpickler):
     """An unpickler of tensors, in Python: the C one allocates a table of any size that a file claims to need.
 
-    Tuples become lists. These have no hash, which for tuples in tuples can take forever to compute.
-
-    Args:
-        file: bytes in memory, so that reading allocates no more than there is, whatever size a pickle claims.
-        storages: receives torch's storages by the keys that the pickle refers to; None if it must not refer to any.
+    Tuples become lists. These have no hash, which for tuples in tuples can take forever to compute. ``file`` is in
+    memory, so reading allocates no more than there is. ``storages`` receives torch's storages by the keys that the
+    pickle refers to; None if it must not refer to any.
     """
 
     def __init__(self, file: io.BytesIO, storages: dict | None = None) -> None:
@@ -196,31 +178,28 @@ def _load_bytearray(unpickler):
     raise NotTensors("holds a bytearray")
 
 
-def _as_list(load):
-    def run(unpickler):
-        load(unpickler)
+def _as_list(code):
+    def load(unpickler):
+        pickle._Unpickler.dispatch[code](unpickler)
         unpickler.stack[-1] = list(unpickler.stack[-1])
 
-    return run
+    return load
 
 
 _TUPLES = (pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3)
 TensorUnpickler.dispatch = {
     **pickle._Unpickler.dispatch,
-    **{code[0]: _as_list(pickle._Unpickler.dispatch[code[0]]) for code in _TUPLES},
+    **{code[0]: _as_list(code[0]) for code in _TUPLES},
     pickle.BUILD[0]: _load_build,
     pickle.BYTEARRAY8[0]: _load_bytearray,
 }
 
 
 def read_torch(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """The tensors of a file of ``torch.save`` that holds one dictionary of tensors.
-
-    Returns:
-        ``{name: numpy array}``; bfloat16 as float32.
+    """``{name: array}`` of a file of ``torch.save`` that holds one dictionary of tensors; bfloat16 as float32.
 
     Raises:
-        ValueError: the file is no such file; :class:`NotTensors` where the reason is known.
+        NotTensors: the file holds something else; damage can raise anything else.
     """
     return _tensors(_load_torch_zip(path) if zipfile.is_zipfile(path) else _load_torch_legacy(path))
 
@@ -263,11 +242,7 @@ def _load_torch_legacy(path):
 
 
 def read_paddle(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """The tensors of a file of ``paddle.save`` that holds one dictionary of tensors.
-
-    uint16 is what paddle writes for bfloat16 (it has no unsigned 16-bit numbers) and becomes float32.
-    Result and errors as for :func:`read_torch`.
-    """
+    """As :func:`read_torch`, of ``paddle.save``, which writes bfloat16 as uint16."""
     found = TensorUnpickler(io.BytesIO(Path(path).read_bytes())).load()
     if isinstance(found, dict):
         found.pop(PADDLE_NAMES, None)
@@ -278,17 +253,14 @@ def read_paddle(path: str | os.PathLike) -> dict[str, np.ndarray]:
 def _tensors(found):
     """``{name: array}`` of what a pickle held."""
     if not isinstance(found, dict):
-        raise NotTensors(f"holds a {_kind(found)} instead of a dictionary of tensors")
+        raise NotTensors(f"holds a {type(found).__name__} instead of a dictionary of tensors")
     arrays = {}
     for name, value in found.items():
         if isinstance(value, list) and len(value) == 2:  # paddle: its own name, array
             value = value[1]
         array = value.array if isinstance(value, _Array | _TorchTensor) else None
         if not isinstance(name, str) or array is None:
-            raise NotTensors(f"holds under {shown(name)} a {_kind(value)} instead of a tensor")
+            kind = type(value).__name__.lstrip("_")
+            raise NotTensors(f"holds under {shown(name)} a {kind} instead of a tensor")
         arrays[name] = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     return arrays
-
-
-def _kind(value):
-    return type(value).__name__.lstrip("_")

@@ -8,17 +8,33 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_rope.json_files import read_json_object
-from paddle_rope.options import shown
-from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, PADDLENLP, PADDLENLP_V2, TENSORFLOW, weights_of
-from paddle_rope.roformer.checkpoints.settings import TENSORFLOW_CONFIG, is_ours, options_of, read_settings
+from paddle_rope.options import read_json_object, shown
+from paddle_rope.roformer.checkpoints.names import (
+    DEFAULT_SIZES,
+    HUGGINGFACE,
+    PADDLENLP,
+    PADDLENLP_V2,
+    TENSORFLOW,
+    Layout,
+    weights_of,
+)
 from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES, find_weights, read_tensors
-from paddle_rope.roformer.config import RoFormerConfig
+from paddle_rope.roformer.config import NAMED, RoFormerConfig
 
+CONFIG_FILES = ("config.json", "model_config.json")  # the second: PaddleNLP before 2.5
+TENSORFLOW_CONFIG = "bert_config.json"
+ACTIVATION_NAMES = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), "gelu_tanh"),
+    "relu": "relu",
+    "tanh": "tanh",
+}
+SAME_KEYS = (*DEFAULT_SIZES, "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps", "pad_token_id")
 # Tables of positions and states of optimizers: neither used nor missed.
 REDUNDANT = re.compile(
     r"(.*\.)?(embed_positions\.weight|position_ids|self_attn\.rotary\.(sin|cos))$"
@@ -36,12 +52,11 @@ class Checkpoint(NamedTuple):
     tensors: dict  # float32 arrays by our names; the encoder's begin with ``roformer.``
     sources: dict  # what each of them is called in the file
     unused: list  # names in the file that no weight of ours has
-    head: Optional[str]  # "lm", "classifier" or None
+    head: str | None  # "lm", "classifier" or None
 
 
 def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
-    """Read a folder of this library, Hugging Face or PaddleNLP: ``config.json`` (before PaddleNLP 2.5
-    ``model_config.json``) and weights.
+    """The checkpoint in a folder of this library, Hugging Face or PaddleNLP.
 
     Raises:
         ValueError: the folder or a file cannot be read; an option is not supported; the decoder is not tied to the
@@ -68,14 +83,13 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
 
 
 def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], Any]) -> Checkpoint:
-    """Read an original checkpoint: ``bert_config.json``, and ``NAME.index`` with its ``NAME.data-...``.
+    """The original checkpoint in a folder: ``bert_config.json``, and ``NAME.index`` with its ``NAME.data-...``.
 
     A checkpoint without weights of normalization is of version 2. Errors as :func:`read_checkpoint`.
 
     Args:
         folder: of the checkpoint.
-        open_checkpoint: ``tensorflow.train.load_checkpoint``; called with the path of ``NAME``, it gives an object with
-            ``get_variable_to_shape_map()`` and ``get_tensor(name)``.
+        open_checkpoint: ``tensorflow.train.load_checkpoint``.
     """
     folder = Path(folder)
     settings = read_json_object(folder / TENSORFLOW_CONFIG)
@@ -92,8 +106,87 @@ def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], 
     return _convert(folder, tensors, settings, TENSORFLOW, "RoFormerForMaskedLM", version=version)
 
 
+def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
+    """The dictionary in the configuration file of a folder.
+
+    Raises:
+        ValueError: there is no such folder or file, or it is not JSON.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(
+            f"{folder}: no such folder. Models are read from folders on this machine, nothing is downloaded: get the "
+            f"files first ({CONFIG_FILES[0]}, one of {', '.join(WEIGHT_FILES)}, vocab.txt) and give their folder"
+        )
+    path = next((folder / name for name in CONFIG_FILES if (folder / name).is_file()), None)
+    if path is None:
+        hint = ""
+        if (folder / TENSORFLOW_CONFIG).is_file():
+            hint = "; this is a TensorFlow checkpoint: convert it with paddle-rope convert-weights"
+        elif (folder / "model" / CONFIG_FILES[0]).is_file():
+            hint = f"; give {folder / 'model'}"
+        raise ValueError(f"{folder}: no model here, {CONFIG_FILES[0]} is missing{hint}")
+    settings = read_json_object(path)
+    # PaddleNLP before 2.5: {"init_args": [{sizes}], "init_class": name of the class with the head}
+    given = settings.pop("init_args", None) or []
+    if not isinstance(given, list) or not all(isinstance(inner, dict) for inner in given):
+        raise ValueError(f"{path}: init_args is no list of objects; copy or download it again")
+    return {key: value for inner in [settings, *given][::-1] for key, value in inner.items()}
+
+
+def is_ours(settings: dict[str, Any]) -> bool:
+    """Whether ``settings`` belong to a model of this library."""
+    return str(settings.get("model_type", "")).startswith("paddle_rope")
+
+
+def options_of(settings: dict[str, Any], layout: Layout) -> dict[str, Any]:
+    """Options of a RoFormerConfig, and of a classifier, for the configuration of another library.
+
+    Raises:
+        ValueError: an option is not supported.
+
+    Example:
+        >>> options_of({"hidden_act": "gelu_new", "rotary_value": True}, HUGGINGFACE)["position_embedding"]
+        'qkv'
+    """
+    settings = {**layout.defaults, **settings}
+    options = {key: settings[key] for key in SAME_KEYS if key in DEFAULT_SIZES or settings.get(key) is not None}
+    options["embedding_size"] = settings.get("embedding_size") or settings["hidden_size"]
+    options["position_embedding"] = "qkv" if settings.get("rotary_value") else "qk"
+    options["hidden_act"] = _activation(settings, "hidden_act")
+    if layout is HUGGINGFACE:
+        _refuse(settings, add_cross_attention=False)
+        options["causal"] = bool(settings.get("is_decoder", False))
+        options["classifier_activation"] = options["hidden_act"]
+        if settings.get("norm_type", "layer_norm") != "layer_norm":  # JunnYu's RoFormerV2
+            _refuse(settings, norm_type="rms_norm", use_bias=False)
+            options["version"] = 2
+    elif layout is PADDLENLP:
+        options["classifier_activation"] = _activation(settings, "pool_act")
+    elif layout is PADDLENLP_V2:  # its epsilon is 1e-12 whatever is configured
+        _refuse(settings, use_bias=False)
+        options.update(version=2, layer_norm_eps=1e-12, embedding_size=settings["hidden_size"])
+    if settings.get("id2label"):
+        NAMED.check("id2label", settings["id2label"])
+        options["id2label"] = settings["id2label"]
+    return options
+
+
+def _activation(settings, key):
+    if not isinstance(settings[key], str) or settings[key] not in ACTIVATION_NAMES:
+        raise ValueError(f"{key} is {shown(settings[key])}; known are {', '.join(ACTIVATION_NAMES)}")
+    return ACTIVATION_NAMES[settings[key]]
+
+
+def _refuse(settings, **supported):
+    """Raise ValueError where an option of ``settings`` is there and is not the one that is supported."""
+    for key, value in supported.items():
+        if settings.get(key, value) != value:
+            raise ValueError(f"{key} is {shown(settings[key])} in its configuration; only {value!r} can be read")
+
+
 def _convert(folder, tensors, settings, layout, architecture, **known):
-    """A :class:`Checkpoint` of tensors by the names of ``layout``; ``architecture`` is the class that was saved."""
+    """The :class:`Checkpoint` of tensors by the names of ``layout``; ``architecture`` is the class that was saved."""
     try:
         options = {**options_of(settings, layout), **known}
         config = RoFormerConfig(**{name: options[name] for name in options if name in RoFormerConfig.names()})
@@ -113,28 +206,28 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
     elif config.version == 2 and re.search("MaskedLM|CausalLM", architecture):
         head = "lm"  # it has no weights but the embedding
     elif is_classifier and bias in tensors:
+        weights, head = weights_of(config, layout, "classifier"), "classifier"
         options["num_labels"] = tensors[bias].size
         if len(options.get("id2label", ())) != options["num_labels"]:
             options.pop("id2label", None)
-        head = "classifier"
-        weights = weights_of(config, layout, head)
     sources = {weight.name: weight.source for weight in weights}
     unused = sorted(set(tensors) - set(sources.values()))
     missing = [source for source in sources.values() if source not in tensors]
     # an encoder with a tensor that ours has no place for would compute something else; other heads do not matter
     left_over = [name for name in unused if name.startswith(layout.prefix) and not POOLER.match(name)]
-    for problem, names in (("missing", missing), ("left over", left_over)):
-        if names:
-            listed = ", ".join(name[:LONGEST_NAME] for name in names[:MOST_NAMES])
-            raise ValueError(
-                f"{folder}: the weights do not match its configuration; {problem}: {listed}"
-                f"{f' and {len(names) - MOST_NAMES} more' * (len(names) > MOST_NAMES)}"
-            )
+    if missing or left_over:
+        of_missing, of_left_over = _listed("; missing: ", missing), _listed("; left over: ", left_over)
+        raise ValueError(f"{folder}: the weights do not match its configuration{of_missing}{of_left_over}")
     arrays = {}
     for weight in weights:
         array = tensors[weight.source].T if weight.transposed else tensors[weight.source]
         arrays[weight.name] = np.ascontiguousarray(array, dtype=np.float32)
     return Checkpoint(options, arrays, sources, unused, head)
+
+
+def _listed(words, names):
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return words + ", ".join(name[:LONGEST_NAME] for name in names[:MOST_NAMES]) + more if names else ""
 
 
 def _drop_copies(folder, tensors, layout):

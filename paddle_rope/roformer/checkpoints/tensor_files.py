@@ -33,18 +33,14 @@ def find_weights(folder: str | os.PathLike) -> Path | None:
 
 
 def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """Read a file of named tensors. Nothing in the file is executed.
+    """``{name: array}`` of a file of tensors, in the file's types, but bfloat16 as float32. Nothing in it is executed.
 
     Args:
-        path: ``.safetensors``; ``.bin`` (``torch.save``, both of its formats); ``.pdparams`` (``paddle.save``); or
-            ``*.index.json``, which names such files in its folder.
-
-    Returns:
-        ``{name: numpy array}`` in the file's types; bfloat16, which numpy does not have, as float32 (exact).
+        path: ``.safetensors``, ``.bin`` (``torch.save``), ``.pdparams`` (``paddle.save``), or ``*.index.json``, which
+            names such files in its folder.
 
     Raises:
-        ValueError (TensorFileError): the file is damaged, of another kind, or a pickle that names other things
-            than tensors.
+        TensorFileError: the file is damaged, of another kind, or a pickle that names other things than tensors.
     """
     path = Path(path)
     readers = {".safetensors": _read_safetensors, ".bin": read_torch, ".pdparams": read_paddle, ".json": _read_index}

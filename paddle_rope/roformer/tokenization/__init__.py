@@ -3,8 +3,7 @@
 import os
 
 from paddle_rope.roformer.tokenization.char_tokenizer import CharTokenizer
-from paddle_rope.roformer.tokenization.files import read_settings
-from paddle_rope.roformer.tokenization.tokenizer import Encoding
+from paddle_rope.roformer.tokenization.tokenizer import Encoding, read_settings
 from paddle_rope.roformer.tokenization.word_tokenizer import WordTokenizer
 
 

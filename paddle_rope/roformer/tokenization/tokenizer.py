@@ -1,6 +1,9 @@
-"""What the tokenizers share: vocabulary, special tokens, pairs, truncation, padding, decoding, files."""
+"""What the tokenizers share: vocabulary, special tokens, pairs, truncation, padding, decoding, and the files
+``vocab.txt`` and ``tokenizer_config.json``, as our own tokenizers, PaddleNLP and Hugging Face write them."""
 
+import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,12 +11,22 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from paddle_rope.roformer.tokenization.files import VOCAB_FILE, read_settings, read_vocab, write_tokenizer
+from paddle_rope.options import read_json_object
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPACE = "[SPACE]"  # a run of white space; vocabularies that do not have it (BERT's) skip white space
-_Tokenizer = TypeVar("_Tokenizer", bound="Tokenizer")
 PIECE = "##"  # begins a token that continues a word
+VOCAB_FILE = "vocab.txt"
+CONFIG_FILE = "tokenizer_config.json"
+OWN_CLASSES = ("CharTokenizer", "WordTokenizer")
+# Classes of PaddleNLP and Hugging Face, and ours that reads their vocabulary
+KINDS = {
+    **{name: name for name in OWN_CLASSES},
+    **dict.fromkeys(("RoFormerTokenizer", "RoFormerTokenizerFast"), "WordTokenizer"),
+    **dict.fromkeys(("BertTokenizer", "BertTokenizerFast", "RoFormerv2Tokenizer"), "CharTokenizer"),
+}
+_CHINESE_WORD = re.compile("[\u4e00-\u9fff]{2,}")
+_Tokenizer = TypeVar("_Tokenizer", bound="Tokenizer")
 
 
 class Encoding(NamedTuple):
@@ -70,11 +83,7 @@ class Tokenizer:
 
     @classmethod
     def from_vocab_file(cls: type[_Tokenizer], path: str | os.PathLike, do_lower_case: bool = True) -> _Tokenizer:
-        """Read a ``vocab.txt``: one token a line, the line number (from 0) is the id.
-
-        Raises:
-            ValueError: the file is missing or not UTF-8, a token occurs twice, or a special token is missing.
-        """
+        """The tokenizer of a ``vocab.txt``; raises ValueError where it is missing, not UTF-8 or no vocabulary."""
         vocab = read_vocab(path)
         try:
             return cls(vocab, do_lower_case)
@@ -83,8 +92,7 @@ class Tokenizer:
 
     @classmethod
     def from_pretrained(cls: type[_Tokenizer], folder: str | os.PathLike) -> _Tokenizer:
-        """Read what :meth:`save_pretrained` wrote, or a folder of PaddleNLP or Hugging Face for a tokenizer of this
-        kind (see :func:`load_tokenizer`, which also finds out the kind).
+        """The tokenizer of this kind in a folder (see :func:`load_tokenizer`, which also finds out the kind).
 
         Raises:
             ValueError: a file is missing or damaged, or the folder is of another kind of tokenizer.
@@ -94,9 +102,16 @@ class Tokenizer:
             raise ValueError(f"{folder}: holds a {kind}, not a {cls.__name__}; read it with load_tokenizer")
         return cls.from_vocab_file(Path(folder) / VOCAB_FILE, do_lower_case)
 
-    def save_pretrained(self, folder: str | os.PathLike) -> None:
-        """Write ``vocab.txt`` and ``tokenizer_config.json`` into ``folder``."""
-        write_tokenizer(folder, type(self).__name__, self.vocab, self.do_lower_case)
+    def save_pretrained(self, folder: str | os.PathLike, written_class: str | None = None) -> None:
+        """Write the files into ``folder``, which is made if it is missing.
+
+        ``written_class`` is the ``tokenizer_class`` for a folder of another library; by default our own.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = {"tokenizer_class": written_class or type(self).__name__, "do_lower_case": self.do_lower_case}
+        (folder / VOCAB_FILE).write_bytes("".join(f"{token}\n" for token in self.vocab).encode("utf-8"))
+        (folder / CONFIG_FILE).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
     def __len__(self) -> int:
         return len(self.vocab)
@@ -104,17 +119,13 @@ class Tokenizer:
     def encode(
         self, text: str, pair: str | None = None, max_length: int | None = None, add_special_tokens: bool = True
     ) -> Encoding:
-        """Tokenize a text to ``[CLS] text [SEP]``, or two texts to ``[CLS] text [SEP] pair [SEP]``.
+        """The :class:`Encoding` of ``[CLS] text [SEP]``, or of ``[CLS] text [SEP] pair [SEP]``.
 
         Args:
-            text: a string.
-            pair: the second string of a pair.
+            text, pair: strings.
             max_length: longest result in tokens, special tokens counted. Tokens are dropped from the end; of a pair
                 one by one from the longer text, and from the second where both are as long.
             add_special_tokens: False leaves out ``[CLS]`` and ``[SEP]``.
-
-        Returns:
-            :class:`Encoding`.
 
         Raises:
             ValueError: ``text`` or ``pair`` is not a string, or ``max_length`` is less than the special tokens.
@@ -148,7 +159,7 @@ class Tokenizer:
         max_length: int | None = None,
         padding_side: str = "right",
     ) -> dict[str, Any]:
-        """Tokenize texts, or pairs of texts, and pad them to the longest.
+        """The encodings of texts, or pairs of texts, padded to the longest.
 
         Args:
             texts, pairs: lists of as many strings.
@@ -156,9 +167,8 @@ class Tokenizer:
             padding_side: ``"right"``, or ``"left"`` so that every text ends in the last column, for generation.
 
         Returns:
-            dict of numpy arrays ``[batch, seq]``: ``input_ids`` and ``token_type_ids`` int64, ``attention_mask`` bool,
-            False for padding; and ``offsets``, for each text the list of the offsets of its ``seq`` tokens, (0, 0) for
-            padding.
+            dict of arrays ``[batch, seq]``: ``input_ids`` and ``token_type_ids`` int64, ``attention_mask`` bool, False
+            for padding; and ``offsets``, a list of ``seq`` pairs for each text, (0, 0) for padding.
 
         Raises:
             ValueError: as :meth:`encode`; ``texts`` is one string, ``pairs`` are not as many, or ``padding_side`` is
@@ -173,33 +183,27 @@ class Tokenizer:
         if len(seconds) != len(texts):
             raise ValueError(f"{len(texts)} texts but {len(seconds)} pairs; give one second text for each")
         encodings = [self.encode(text, pair, max_length) for text, pair in zip(texts, seconds)]
-        shape = (len(texts), max((len(encoding.ids) for encoding in encodings), default=0))
-        batch: dict[str, Any] = {
-            "input_ids": np.full(shape, self.pad_token_id, dtype=np.int64),
-            "token_type_ids": np.zeros(shape, dtype=np.int64),
-            "attention_mask": np.zeros(shape, dtype=bool),
-            "offsets": [],
+        longest = max((len(encoding.ids) for encoding in encodings), default=0)
+
+        def padded(values, filling):
+            padding = [filling] * (longest - len(values))
+            return padding + values if padding_side == "left" else values + padding
+
+        def array(rows, dtype):
+            return np.array(rows, dtype=dtype).reshape(len(texts), longest)
+
+        return {
+            "input_ids": array([padded(one.ids, self.pad_token_id) for one in encodings], np.int64),
+            "token_type_ids": array([padded(one.token_type_ids, 0) for one in encodings], np.int64),
+            "attention_mask": array([padded([True] * len(one.ids), False) for one in encodings], bool),
+            "offsets": [padded(one.offsets, (0, 0)) for one in encodings],
         }
-        for row, (ids, offsets, token_type_ids) in enumerate(encodings):
-            padding = [(0, 0)] * (shape[1] - len(ids))
-            start = len(padding) if padding_side == "left" else 0
-            columns = slice(start, start + len(ids))
-            batch["input_ids"][row, columns] = ids
-            batch["token_type_ids"][row, columns] = token_type_ids
-            batch["attention_mask"][row, columns] = True
-            batch["offsets"].append(padding + offsets if padding_side == "left" else offsets + padding)
-        return batch
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = True) -> str:
-        """Text of tokens: tokens are joined, ``##`` pieces continue their word, ``[SPACE]`` is a space.
+        """The text of tokens: ``##`` pieces continue their word, ``[SPACE]`` is a space; ``[UNK]`` is never left out.
 
         A vocabulary with ``##`` pieces but without ``[SPACE]`` loses white space; there a space is put between words
         of ASCII letters and digits, which only white space can have kept apart.
-
-        Args:
-            ids: sequence of token ids.
-            skip_special_tokens: leave out ``[PAD]``, ``[CLS]``, ``[SEP]`` and ``[MASK]``. ``[UNK]`` is kept, because
-                it represents text.
         """
         space_words = self._has_pieces and SPACE not in self.token_to_id
         text = ""
@@ -221,8 +225,7 @@ class Tokenizer:
         raise NotImplementedError
 
     def _pieces_of_word(self, word):
-        """WordPiece: (id, start, end) of the longest tokens from left to right, with ``##`` within the word;
-        one ``[UNK]`` for a word that tokens do not cover."""
+        """WordPiece: (id, start, end) of the longest tokens from left to right; one ``[UNK]`` where none fits."""
         pieces, start = [], 0
         while start < len(word):
             prefix = PIECE if start else ""
@@ -235,6 +238,57 @@ class Tokenizer:
             else:
                 return [(self.unk_token_id, 0, len(word))]
         return pieces
+
+
+def read_vocab(path: str | os.PathLike) -> list[str]:
+    """The tokens of a ``vocab.txt``: one a line, the line number (from 0) is the id.
+
+    Raises:
+        ValueError: there is no such file, it cannot be read, or it is not UTF-8.
+    """
+    try:
+        text = Path(path).read_bytes().decode("utf-8")
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: is not UTF-8 ({error}); give a vocabulary in UTF-8, one token a line") from None
+    lines = text.split("\n")  # splitlines() would also split at U+2028, which BERT's vocabularies hold as a token
+    if lines[-1] == "":
+        lines.pop()
+    return [line.rstrip("\r") for line in lines]
+
+
+def read_settings(folder: str | os.PathLike) -> tuple[str, bool]:
+    """The name of our class for the tokenizer of a folder, and ``do_lower_case``.
+
+    PaddleNLP's ``RoFormerTokenizer`` cuts words if its ``use_jieba`` is true; Hugging Face's always does and has no
+    such key. Without a ``tokenizer_class`` (older folders, original checkpoints), a vocabulary with words of two or
+    more Chinese characters is for a :class:`WordTokenizer`, any other for a :class:`CharTokenizer`.
+
+    Raises:
+        ValueError: a file is missing, damaged, or names a tokenizer that is none of ours.
+    """
+    path, vocab = Path(folder) / CONFIG_FILE, Path(folder) / VOCAB_FILE
+    if not path.is_file() and not vocab.is_file():
+        raise ValueError(f"{folder}: has no {VOCAB_FILE}; give a folder with the files of a tokenizer")
+    settings = read_json_object(path) if path.is_file() else {}
+    name = settings.get("tokenizer_class")
+    if name is None:
+        has_words = any(_CHINESE_WORD.fullmatch(token) for token in read_vocab(vocab))
+        kind = "WordTokenizer" if has_words else "CharTokenizer"
+    elif isinstance(name, str) and name in KINDS:
+        kind = KINDS[name]
+    else:
+        raise ValueError(
+            f"{path}: tokenizer_class is {name!r}, not one of {', '.join(KINDS)}; correct it, or read {VOCAB_FILE} "
+            f"with from_vocab_file of {' or '.join(OWN_CLASSES)}"
+        )
+    if name not in OWN_CLASSES and not settings.get("use_jieba", True):
+        kind = "CharTokenizer"
+    do_lower_case = settings.get("do_lower_case", None if name in OWN_CLASSES else True)
+    if not isinstance(do_lower_case, bool):
+        raise ValueError(f"{path}: do_lower_case is {do_lower_case!r}; make it true or false")
+    return kind, do_lower_case
 
 
 def _is_piece(token):

@@ -136,8 +136,7 @@ _CLEAN = _CleanTable()
 def jieba_cutter() -> jieba.Tokenizer:
     """jieba with its own dictionary, imported and read at the first text, without its messages.
 
-    jieba would load ``jieba.cache`` from the temporary folder, where any user can write. Its dictionary is read from
-    the installed package instead.
+    The dictionary is that of the package: ``jieba.cache`` is in the temporary folder, where any user can write.
     """
     import jieba  # sets the level of its logger
 
@@ -148,12 +147,8 @@ def jieba_cutter() -> jieba.Tokenizer:
 
 
 def _normalize(chunk):
-    """Lower case without accents.
-
-    Returns:
-        (number of marks at the start of ``chunk``, normalized string, and for each of its characters the start and the
-        end of its source in ``chunk``).
-    """
+    """Lower case without accents: (number of marks at the start of ``chunk``, normalized string, and for each of its
+    characters the start and the end of its source in ``chunk``)."""
     lowered = chunk.lower()  # of the whole: a sigma at the end of a word has its own lower case
     if chunk.isascii():
         return _as_it_is(lowered)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from paddle import nn
 from paddle.static import InputSpec
 
 from tasks.common.errors import InputError
@@ -41,13 +40,9 @@ class Exporter:
     def save(self, predictor: Any, folder: Path) -> None:
         """Write further files that prediction needs, after configuration and tokenizer."""
 
-    def layer(self, model: Any) -> nn.Layer:
-        """The layer that becomes the graph; the arguments of its ``forward`` are :meth:`inputs`."""
-        raise NotImplementedError
-
     def inputs(self, config: Any) -> list[InputSpec | None]:
-        """The inputs of the layer, in their order, by default token ids and their mask; None for an argument that is
-        left out."""
+        """The inputs of the graph: the arguments of the model's ``forward`` in their order, None for those left out. By
+        default token ids and their mask."""
         return [InputSpec([None, None], "int64", "input_ids"), InputSpec([None, None], "bool", "attention_mask")]
 
     def finish(self, model: Any, config: Any) -> None:
@@ -71,7 +66,7 @@ class Exporter:
 
     def write_graph(self, model: Any, folder: Path, format: str, quantize: bool = False) -> None:
         """Write the graph of a model, which can be neither trained nor called afterwards."""
-        graph = self.layer(model), self.inputs(model.config), folder
+        graph = model, self.inputs(model.config), folder
         if format == ONNX:
             finish = functools.partial(self.finish, config=model.config)
             write_onnx_graph(*graph, self.output, finish, quantize, self.exact(model))

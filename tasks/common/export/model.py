@@ -41,6 +41,10 @@ class ExportedModel:
         self._folder = folder
         self.graph = (OnnxGraph if format_of(folder) == ONNX else PaddleGraph)(folder, device)
 
+    def output(self, batch: Batch) -> np.ndarray:
+        """The output of a graph that has one, for a batch."""
+        return self.run(batch, (len(batch["input_ids"]), *self.config.output_shape))[0]
+
     def run(
         self, batch: Batch, shape: tuple[int | None, ...], outputs: Sequence[str] | None = None
     ) -> list[np.ndarray]:

@@ -26,37 +26,30 @@ def attention_cases() -> dict[str, tuple[Form, Form]]:
     """By name: our form and the plain form, functions of q, k and v ``[batch, seq, heads, head_dim]``."""
     rotary, positions = paddle_rope.RotaryPositionEmbedding(HEAD_DIM), range(SEQ)
     key_mask = paddle.arange(SEQ) < paddle.to_tensor([[SEQ], [SEQ - 5]])
-    padded = {"key_mask": key_mask.numpy()}
 
-    def pair(ours, plain, options, plain_options):
+    def pair(kind, **options):
         def rotated(q, k, v):
-            dtype = "float64" if q.dtype == paddle.float64 else "float32"
-            return ours(q, k, v, rope=rotary.cos_sin(SEQ, dtype=dtype), **options)
+            rope = rotary.cos_sin(SEQ, dtype="float64" if q.dtype == paddle.float64 else "float32")
+            return getattr(paddle_rope, f"{kind}_attention")(q, k, v, rope=rope, **options)
 
-        return rotated, lambda *qkv: plain(*qkv, positions, **plain_options)
+        plain = getattr(reference, f"{'linear' if kind == 'linear' else 'softmax'}_attention")
+        masks = {"key_mask": key_mask.numpy()} if "key_mask" in options else {}
+        return rotated, lambda *qkv: plain(*qkv, positions, **{**options, **masks})
 
-    cases: dict[str, tuple[Form, Form]] = {
+    return {
         "RoPE": (lambda q, k, v: rotary(q), lambda q, k, v: reference.rotate(q, positions)),
         "RMS norm": (
             lambda q, k, v: RMSNorm()(q),
             lambda q, k, v: q / (q.square().mean(axis=-1, keepdim=True) + 1e-12).sqrt(),
         ),
-        "window attention": pair(
-            paddle_rope.window_attention,
-            reference.softmax_attention,
-            {"window": 4, "key_mask": key_mask},
-            {"window": 4, **padded},
-        ),
+        **{
+            f"{kind} attention{name}": pair(kind, **options)
+            for kind in ("softmax", "linear")
+            for name, options in (("", {"key_mask": key_mask}), (", no padding", {}), (", causal", {"causal": True}))
+        },
+        "window attention": pair("window", window=4, key_mask=key_mask),
+        "linear attention, output norm, decay": pair("linear", normalizer="none", decay=[0.5, 0.95]),
     }
-    kinds = {"softmax": (paddle_rope.softmax_attention, reference.softmax_attention)}
-    kinds["linear"] = (paddle_rope.linear_attention, reference.linear_attention)
-    for kind, forms in kinds.items():
-        cases[f"{kind} attention"] = pair(*forms, {"key_mask": key_mask}, padded)
-        cases[f"{kind} attention, no padding"] = pair(*forms, {}, {})
-        cases[f"{kind} attention, causal"] = pair(*forms, {"causal": True}, {"causal": True})
-    norm = {"normalizer": "none", "decay": [0.5, 0.95]}
-    cases["linear attention, output norm, decay"] = pair(*kinds["linear"], norm, norm)
-    return cases
 
 
 def _dense_span_loss(logits: Tensor, spans: Tensor) -> Tensor:

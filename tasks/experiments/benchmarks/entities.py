@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import itertools
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError, is_out_of_memory
+from tasks.common.files import check_makeable, write_files
 from tasks.common.reports.tables import as_markdown
 from tasks.common.scores import f1_row
 from tasks.ner.batching import check_types
@@ -16,95 +19,67 @@ from tasks.ner.examples import Example, make_example, spans_of
 from tasks.ner.metrics import score_predictions
 from tasks.ner.prediction.predictor import NerPredictor
 
-LENGTHS = (64, 256, 1024, 4096, 16384)
 TENTHS = 10
 FEWEST = 30  # entities; a tenth with fewer is not shown
 
 
-def measure_entities(
-    model_dirs: Sequence[str | os.PathLike],
-    data: str | os.PathLike,
-    names: Sequence[str] | None = None,
-    lengths: Sequence[int] = LENGTHS,
-    characters: int = 60_000,
-    max_tokens: int | None = None,
-    whole: bool = False,
-    batch_size: int = 32,
-    device: str | None = None,
-) -> dict[str, Any]:
-    """Score models on the first texts of a file, alone and joined to documents of several lengths.
+def run(options: Any) -> None:
+    """Score models on the first texts of a file, alone and joined to documents of several lengths; write and print the
+    tables. All lengths have the same texts, and the entities that are found in a tenth of the documents are compared
+    with those found in the same texts alone, so the choice of texts makes no difference."""
+    check_makeable(options.output, "--output")
+    measured = {"machine": machine_in_words(), **measure(options)}
+    report = as_report(measured)
+    options.output.mkdir(parents=True, exist_ok=True)
+    numbers = json.dumps(measured, ensure_ascii=False, indent=2) + "\n"
+    write_files(options.output, {"entities.json": numbers, "entities.md": report})
+    print(report, end="")
 
-    The texts are the same at all lengths, and the entities found in a tenth of the documents are compared with those
-    found in the same texts alone, so the choice of texts makes no difference.
 
-    Args:
-        model_dirs: folders of trained or exported models.
-        data: labeled file.
-        names: of the models, one each; None for the names of their runs.
-        lengths: of the documents, in characters.
-        characters: of all texts together.
-        max_tokens: of a window; None for each model's default.
-        whole: measure each model a second time, reading each document at once.
-        batch_size, device: as of :class:`~tasks.ner.prediction.predictor.NerPredictor`.
-
-    Returns:
-        dict with ``what``, a description of the data; ``notes`` (list of str: what was left out and why); and ``rows``,
-        as of :func:`score_documents`, with ``model`` and ``reading``: ``"default"``, ``"windows of N"`` or ``"whole"``.
-
-    Raises:
-        InputError: a model, a name or the file is wrong.
-    """
-    names = [_run_of(folder) for folder in model_dirs] if names is None else list(names)
-    if len(names) != len(model_dirs) or len(set(names)) < len(names):
-        raise InputError(f"--names {' '.join(names)}: expected {len(model_dirs)} different names, one for each model")
-    texts = first_texts(read_examples(data), characters)
+def measure(options: Any) -> dict[str, Any]:
+    """``what``, a description of the data; ``notes``, what was left out and why; and ``rows``: the keys of
+    :func:`score`, ``model``, ``length`` (None for the texts alone), ``reading`` (``"default"``, ``"windows of N"``, or
+    ``"whole"`` for documents that are read at once). Raises InputError if a model, a name or the file is wrong."""
+    names, folders = options.names or list(map(_run_of, options.model_dirs)), options.model_dirs
+    if len(names) != len(folders) or len(set(names)) < len(names):
+        raise InputError(f"--names {' '.join(names)}: expected {len(folders)} different names, one for each model")
+    texts = first_texts(read_examples(options.data), options.characters)
     if not texts:
-        raise InputError(f"{data}:1: all texts are empty; give data with entities")
-    groups = {length: group_neighbors(texts, length) for length in sorted(set(lengths))}
+        raise InputError(f"{options.data}:1: all texts are empty; give data with entities")
+    groups = {length: group_neighbors(texts, length) for length in sorted(set(options.lengths))}
     documents = {None: texts, **{length: join_groups(texts, groups[length]) for length in groups}}
-    longest = max(len(document.text) for of_length in documents.values() for document in of_length)
-    readings = {"default" if max_tokens is None else f"windows of {max_tokens}": max_tokens}
-    readings.update({"whole": longest} if whole else {})
-    predictors = {
-        (name, reading): NerPredictor(folder, max_tokens=tokens, device=device, batch_size=batch_size)
-        for name, folder in zip(names, model_dirs)
-        for reading, tokens in readings.items()
-    }
-    for predictor in predictors.values():
-        for example in texts:
-            check_types(example, predictor.types)
+    windows = options.max_tokens
+    readings = {"default" if windows is None else f"windows of {windows}": windows}
+    if options.whole:
+        readings["whole"] = max(len(document.text) for of_length in documents.values() for document in of_length)
     rows, notes = [], []
-    for (name, reading), predictor in predictors.items():
-        alone: list = []
-        for length, of_length in documents.items():
-            try:
-                found = predictor.find([document.text for document in of_length])
-            except (MemoryError, RuntimeError, SystemError) as error:
-                if length is None or not is_out_of_memory(error):
-                    raise
-                notes.append(f"{name}, {reading}: documents of {length:,} characters do not fit into memory")
-                continue
-            alone = alone or [make_example(text.text, of_text, text.where) for text, of_text in zip(texts, found)]
-            joined = None if length is None else join_groups(alone, groups[length])
-            rows.append({"model": name, "reading": reading, "length": length, **score(of_length, found, joined)})
-    what = (
-        f"{data}: the first {len(texts):,} texts, {sum(len(text.text) for text in texts):,} characters, "
-        f"{sum(len(text.entities) for text in texts):,} entities"
-    )
+    for name, folder in zip(names, folders):
+        for reading, tokens in readings.items():
+            predictor = NerPredictor(folder, options.device, options.batch_size, max_tokens=tokens)
+            for example in texts:
+                check_types(example, predictor.types)
+            alone: list = []
+            for length, of_length in documents.items():
+                try:
+                    found = predictor.find([document.text for document in of_length])
+                except (MemoryError, RuntimeError, SystemError) as error:
+                    if length is None or not is_out_of_memory(error):
+                        raise
+                    notes.append(f"{name}, {reading}: documents of {length:,} characters do not fit into memory")
+                    continue
+                alone = alone or [make_example(text.text, one, text.where) for text, one in zip(texts, found)]
+                joined = None if length is None else join_groups(alone, groups[length])
+                rows.append({"model": name, "reading": reading, "length": length, **score(of_length, found, joined)})
+    characters, entities = (sum(map(len, parts)) for parts in zip(*((text.text, text.entities) for text in texts)))
+    what = f"{options.data}: the first {len(texts):,} texts, {characters:,} characters, {entities:,} entities"
     return {"what": what, "notes": notes, "rows": rows}
 
 
 def first_texts(examples: Sequence[Example], characters: int) -> list[Example]:
     """The first texts of a file that have so many characters together, or all; empty ones are left out."""
-    chosen: list[Example] = []
-    count = 0
-    for example in examples:
-        if count >= characters:
-            break
-        if example.text:
-            chosen.append(example)
-            count += len(example.text)
-    return chosen
+    texts = [example for example in examples if example.text]
+    ends = itertools.accumulate(len(example.text) for example in texts)
+    return texts[: 1 + sum(end < characters for end in ends)]
 
 
 def group_neighbors(texts: Sequence[Example], length: int) -> list[list[int]]:
@@ -148,9 +123,8 @@ def score(documents: list[Example], found: list[list], alone: list[Example] | No
     """``count`` of the documents, ``precision``, ``recall``, ``f1``, ``support``, ``predicted``, ``correct``; and with
     ``alone``, the documents with the entities that were found in their texts alone, ``tenths``, by the part of the
     document in which entities begin: the same scores, and those of ``alone`` as ``alone``."""
-    scores = score_predictions(documents, found, [])
-    del scores["per_type"]
-    row = {"count": len(documents), **scores}
+    row = {"count": len(documents), **score_predictions(documents, found, [])}
+    del row["per_type"]
     if alone is not None:
         pairs = zip(by_tenth(documents, found), by_tenth(documents, [document.entities for document in alone]))
         row["tenths"] = [{**tenth, "alone": of_alone} for tenth, of_alone in pairs]
@@ -177,19 +151,20 @@ def _run_of(folder):
 def as_report(measured: dict[str, Any]) -> str:
     """Markdown: tables of F1 against length and position, and how it was measured."""
     table: dict = {}
-    alone: dict = {}
-    tenths = []
+    tenths, alone = [], 0.0
     for row in measured["rows"]:
         model = {"model": row["model"], "reads": row["reading"]}
         cells = table.setdefault((row["model"], row["reading"]), dict(model))
-        if row["length"] is None:
-            alone[row["model"], row["reading"]] = row["f1"]
-            cells["alone"] = f"{row['f1']:.4f}"
+        if row["length"] is None:  # the first row of a model
+            alone, cells["alone"] = row["f1"], f"{row['f1']:.4f}"
         else:
-            difference = row["f1"] - alone[row["model"], row["reading"]]
-            cells[f"{row['length']:,}"] = f"{row['f1']:.4f} ({100 * difference:+.1f})"
-            gaps = {f"{number}/{TENTHS}": _gap(tenth) for number, tenth in enumerate(row["tenths"], 1)}
-            tenths.append({**model, "length": f"{row['length']:,}", **gaps})
+            length = f"{row['length']:,}"
+            cells[length] = f"{row['f1']:.4f} ({100 * (row['f1'] - alone):+.1f})"
+            gaps = [  # points over the same texts alone; None where there are few entities
+                f"{100 * (one['f1'] - one['alone']['f1']):+.1f}" if one["support"] >= FEWEST else None
+                for one in row["tenths"]
+            ]
+            tenths.append({**model, "length": length, **{f"{n}/{TENTHS}": gap for n, gap in enumerate(gaps, 1)}})
     columns = list(dict.fromkeys(name for cells in table.values() for name in cells))
     parts = ["F1, and points against the texts alone, by the length of the documents in characters:\n"]
     parts.append(as_markdown(list(table.values()), columns))
@@ -198,8 +173,3 @@ def as_report(measured: dict[str, Any]) -> str:
         parts.append(as_markdown(tenths, list(tenths[0])))
     parts += [f"note: {note}\n" for note in measured["notes"]]
     return "\n".join([*parts, f"{measured['what']}. {measured['machine']}\n"])
-
-
-def _gap(tenth):
-    """Points of F1 of a tenth over that of the same texts alone; None where there are few entities."""
-    return f"{100 * (tenth['f1'] - tenth['alone']['f1']):+.1f}" if tenth["support"] >= FEWEST else None

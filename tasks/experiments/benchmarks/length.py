@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,49 +34,40 @@ KEYS = {  # of a plan -> types of their values
 FITTED = 4  # lengths, the last ones of a variant: there attention outweighs the rest
 
 
-def run_length_plan(path: str | Path, output_dir: str | Path | None = None, device: str | None = None) -> str:
-    """Measure the cells of a plan that have no measurement yet; write ``speed.json`` after each cell, and at the end
-    ``speed.md`` and ``speed.png``. Returns the slopes, in Markdown.
-
-    Args:
-        path: YAML file of the plan.
-        output_dir: instead of the plan's.
-        device: of Paddle; None takes a GPU if there is one.
-
-    Raises:
-        InputError: the plan is wrong, or its options differ from those of earlier measurements.
-    """
-    plan = read_length_plan(path, output_dir)
-    folder = Path(plan["output_dir"])
+def run(options: Any) -> None:
+    """Measure the cells (job, variant, length) of a plan that have no measurement yet; write ``speed.json`` after each,
+    and at the end ``speed.md`` and ``speed.png``; print the slopes. Raises InputError if the plan is wrong, or its
+    options differ from those of earlier measurements."""
+    plan = read_length_plan(options.plan, options.output_dir)
+    folder, variants = Path(plan["output_dir"]), plan["variants"]
     check_makeable(folder, "--output_dir")
-    device = choose_device(device)
-    given = {name: {"device": device, "task": plan["task"], **plan["variants"][name]} for name in plan["variants"]}
+    device = choose_device(options.device)
+    given = {name: {"device": device, "task": plan["task"], **variants[name]} for name in variants}
     store = folder / "speed.json"
     earlier = json.loads(store.read_text(encoding="utf-8")) if store.is_file() else []
     for row in earlier:
         check_unchanged(row["variant"], folder, row["options"], given.get(row["variant"], row["options"]))
     folder.mkdir(parents=True, exist_ok=True)
-    rows: dict[tuple, dict] = {_key(row): row for row in earlier}
-    planned = [(job, variant, length) for job in JOBS for variant in plan["variants"] for length in plan["lengths"]]
-    cells = measure_all(plan, rows, device)
-    for row in tqdm(cells, total=len(planned), unit="cell", disable=not sys.stderr.isatty()):
+    rows = {(row["job"], row["variant"], row["length"]): row for row in earlier}
+    planned = [(job, variant, length) for job in JOBS for variant in variants for length in plan["lengths"]]
+    for key in tqdm(planned, unit="cell", disable=not sys.stderr.isatty()):
+        if key not in rows or rows[key]["left_out"]:
+            shorter = [rows[key[:2] + (length,)] for length in plan["lengths"] if length < key[2]]
+            rows[key] = {**measure_cell(plan, *key, device, shorter), "options": given[key[1]]}
+            write_json(store, list(rows.values()))
+        row = rows[key]
         result = f"left out: {row['left_out']}" if row["left_out"] else f"{row['seconds']:9.3f} s {row['peak_mb']:7} MB"
         print(f"{row['job']:7} {row['variant']:24} {row['length']:7}  {result}", flush=True)
-        rows[_key(row)] = {**row, "options": given[row["variant"]]}
-        write_json(store, list(rows.values()))
     measured = [rows[key] for key in planned]
-    table = as_markdown(slope_rows(plan, measured), SLOPE_COLUMNS)
+    table = as_markdown(slope_rows(plan["reference"], measured), SLOPE_COLUMNS)
     slopes = f"{machine_in_words()}\n\nAgainst {plan['reference']}:\n\n{table}"
     write_files(folder, {"speed.md": f"{slopes}\n{as_markdown(measured, COLUMNS)}", "speed.png": draw(plan, measured)})
-    return slopes
+    print(slopes)
 
 
 def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> dict[str, Any]:
-    """The keys of the YAML file of a plan, each variant with the options of ``model``.
-
-    Raises:
-        InputError: the file or something in it is wrong.
-    """
+    """The keys of the YAML file of a plan, each variant with the options of ``model``; raises InputError if something
+    in it is wrong."""
     plan = read_keys(path, KEYS, [key for key in KEYS if key != "task"], output_dir)
     if plan["reference"] not in plan["variants"]:
         raise InputError(f"{path}: the reference {plan['reference']!r} is not one of the variants")
@@ -97,48 +87,31 @@ def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> 
     return plan
 
 
-def measure_all(plan: dict[str, Any], earlier: dict[tuple, dict], device: str) -> Iterator[dict[str, Any]]:
-    """The rows of all cells in the order of the plan: from ``earlier``, or measured now, each in its own process."""
-    done = {key: row for key, row in earlier.items() if not row["left_out"]}
-    for job in JOBS:
-        for variant, options in plan["variants"].items():
-            known, left_out = [], ""
-            for length in plan["lengths"]:
-                row = {**dict.fromkeys(COLUMNS, ""), "job": job, "variant": variant, "length": length}
-                if _key(row) in done:
-                    row = done[_key(row)]
-                else:
-                    left_out = "a shorter text is left out" if left_out else reason_to_leave_out(known, length, plan)
-                    if not left_out:
-                        try:
-                            row |= measure_cell(plan["task"], job, options, length, device)
-                        except InputError as error:  # such as a lack of memory
-                            left_out = str(error)
-                    row["left_out"] = left_out
-                if not row["left_out"]:
-                    known.append((length, row["seconds"], row["peak_mb"]))
-                yield row
+def measure_cell(
+    plan: dict[str, Any], job: str, variant: str, length: int, device: str, shorter: list[dict]
+) -> dict[str, Any]:
+    """The row of a cell, measured in a process of its own unless the rows of the ``shorter`` lengths say otherwise."""
+    row = {**dict.fromkeys(COLUMNS, ""), "job": job, "variant": variant, "length": length}
+    if any(other["left_out"] for other in shorter):
+        return {**row, "left_out": "a shorter text is left out"}
+    reason = reason_to_leave_out([(one["length"], one["seconds"], one["peak_mb"]) for one in shorter], length, plan)
+    if reason:
+        return {**row, "left_out": reason}
+    try:
+        return {**row, **measure_apart(plan["task"], job, plan["variants"][variant], length, device)}
+    except InputError as error:  # such as a lack of memory
+        return {**row, "left_out": str(error)}
 
 
-def measure_cell(task: str, job: str, options: dict, length: int, device: str) -> dict[str, float]:
+def measure_apart(task: str, job: str, options: dict, length: int, device: str) -> dict[str, float]:
     """:func:`tasks.experiments.benchmarks.models.measure` in a process of its own; InputError if that fails."""
     with Worker("models") as worker:
         return worker.ask(task=task, job=job, options=options, length=length, device=device)
 
 
-def _key(row):
-    return row["job"], row["variant"], row["length"]
-
-
 def reason_to_leave_out(known: list[tuple], length: int, plan: dict[str, Any]) -> str:
-    """Why a length would exceed a limit of the plan if time and memory follow the power law of the last two lengths, or
-    "".
-
-    Args:
-        known: (length, seconds, peak in MB) of each measurement, lengths rising.
-        length: the next one.
-        plan: with ``memory_limit`` in GB and ``time_limit`` in seconds.
-    """
+    """Why a length would exceed the ``memory_limit`` (GB) or the ``time_limit`` (seconds) of a plan if time and memory
+    follow the power law of the last two of ``known``, (length, seconds, peak in MB) of rising lengths; or ""."""
     if len(known) < 3:
         return ""
     idle = min(peak for _, _, peak in known) - 1
@@ -153,27 +126,25 @@ def reason_to_leave_out(known: list[tuple], length: int, plan: dict[str, Any]) -
     return f"{seconds:.0f} s foreseen" if seconds > plan["time_limit"] else ""
 
 
-def slope_rows(plan: dict[str, Any], rows: list[dict]) -> list[dict]:
+def slope_rows(reference: str, rows: list[dict]) -> list[dict]:
     """One row for each job and variant: the exponents of time and of memory beyond the idle process in the length,
     fitted in logarithms to the last ``FITTED`` lengths, and the ratios to the reference at the longest length that both
     have."""
     measured: dict = {}  # (job, variant) -> length -> (seconds, MB beyond the idle process)
-    for row in rows:
-        if not row["left_out"]:
-            of_variant = measured.setdefault((row["job"], row["variant"]), {})
-            of_variant[row["length"]] = row["seconds"], max(row["peak_mb"] - row["idle_mb"], 1)
+    for row in (row for row in rows if not row["left_out"]):
+        of_variant = measured.setdefault((row["job"], row["variant"]), {})
+        of_variant[row["length"]] = row["seconds"], max(row["peak_mb"] - row["idle_mb"], 1)
     result = []
     for (job, variant), mine in measured.items():
         row = {"job": job, "variant": variant, "longest": max(mine)}
-        fitted = sorted(mine)[-FITTED:]
-        if len(fitted) > 1:
-            for name, values in zip(("time", "memory"), zip(*(mine[length] for length in fitted))):
+        fitted, theirs = sorted(mine)[-FITTED:], measured.get((job, reference), {})
+        both = max(mine.keys() & theirs.keys(), default=None)
+        for place, name in enumerate(("time", "memory")):
+            if len(fitted) > 1:
+                values = [mine[length][place] for length in fitted]
                 row[f"{name} slope"] = f"{np.polyfit(np.log(fitted), np.log(values), 1)[0]:.2f}"
-        theirs = measured.get((job, plan["reference"]), {})
-        both = mine.keys() & theirs.keys()
-        if both and variant != plan["reference"]:
-            for name, own, other in zip(("time", "memory"), mine[max(both)], theirs[max(both)]):
-                row[f"{name} share"] = f"{own / other:.2f} at {max(both)}"
+            if both and variant != reference:
+                row[f"{name} share"] = f"{mine[both][place] / theirs[both][place]:.2f} at {both}"
         result.append(row)
     return result
 

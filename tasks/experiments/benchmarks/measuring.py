@@ -1,4 +1,4 @@
-"""Times, jobs and memory: what the benchmarks share. Imports no framework, so that PyTorch's process measures alike."""
+"""Times, jobs, memory and reports: what the benchmarks share, also in the process of PyTorch, which has no Paddle."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+Job = Callable[[], Any]
 
-def timed(run: Callable[[], Any]) -> dict[str, float]:
+
+def timed(run: Job) -> dict[str, float]:
     """``seconds`` and ``processor_seconds`` of one call of ``run()``, on a GPU with all the work that it started."""
     _wait_for_gpu()
     start, started = time.perf_counter(), time.process_time()
@@ -19,7 +22,7 @@ def timed(run: Callable[[], Any]) -> dict[str, float]:
     return {"seconds": time.perf_counter() - start, "processor_seconds": time.process_time() - started}
 
 
-def seconds_of(run: Callable[[], Any], least_runs: int, most_runs: int, enough_seconds: float) -> list[float]:
+def seconds_of(run: Job, least_runs: int, most_runs: int, enough_seconds: float) -> list[float]:
     """The seconds of each call of ``run()``: ``least_runs`` calls, and more up to ``most_runs`` while all of them
     together took less than ``enough_seconds``."""
     seconds: list[float] = []
@@ -29,23 +32,10 @@ def seconds_of(run: Callable[[], Any], least_runs: int, most_runs: int, enough_s
 
 
 def paddle_jobs(
-    model: Any,
-    optimizer: Any,
-    loss: Callable[[], Any],
-    predict: Callable[[], Any],
-    precision: Callable[[], Any] = contextlib.nullcontext,
-    scaler: Any = None,
-) -> dict[str, Callable[[], None]]:
-    """``train`` (forward, backward, optimizer) and ``predict`` of a model of Paddle, functions without arguments.
-
-    Args:
-        model: a layer, set to training or evaluation first.
-        optimizer: from ``paddle.optimizer``; it clips if it was told to.
-        loss: computes the loss, a scalar tensor.
-        predict: computes a prediction.
-        precision: makes the context of each job.
-        scaler: ``paddle.amp.GradScaler`` for float16.
-    """
+    model: Any, optimizer: Any, loss: Job, predict: Job, precision: Job = contextlib.nullcontext, scaler: Any = None
+) -> dict[str, Job]:
+    """``train`` (forward, backward, optimizer) and ``predict`` of a layer of Paddle. ``precision`` makes the context of
+    each; ``scaler`` is ``paddle.amp.GradScaler`` for float16."""
     import paddle
 
     def train():
@@ -95,3 +85,14 @@ def _gpu():
 def _wait_for_gpu():
     if _gpu() is not None:
         _gpu().synchronize()
+
+
+def report(measured: dict[str, Any], text: str, output: Path | None) -> None:
+    """Print a text about what was measured here and its ``notes``, and write all numbers to a JSON file, if any."""
+    from paddle_rope.machine import machine_in_words
+    from tasks.common.files import write_json
+
+    measured = {"machine": machine_in_words(), **measured}
+    if output is not None:
+        write_json(output, measured)
+    print("\n".join([measured["machine"], text, *(f"note: {note}" for note in measured.get("notes", ()))]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import paddle
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.roformer import RoFormerForSequenceClassification, SequenceClassificationConfig
 from tasks.common.errors import InputError
-from tasks.experiments.benchmarks.measuring import paddle_jobs, peak_megabytes, seconds_of
+from tasks.experiments.benchmarks.measuring import Job, paddle_jobs, peak_megabytes, seconds_of
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import SpanCollator
 from tasks.ner.examples import TokenizedText
@@ -27,19 +26,14 @@ class Classifier:
     """A classifier of documents; its jobs compute one batch of texts of equal length."""
 
     config_class, model_class = SequenceClassificationConfig, RoFormerForSequenceClassification
-    defaults = {"vocab_size": 4000, "pooling": "mean"}
+    defaults: dict[str, Any] = {"vocab_size": 4000, "pooling": "mean"}
 
     def __init__(self, recompute: bool = False, **options: Any):
-        self.model = self.model_class(self.config(**options))
+        self.model = self.model_class(self.config_class(**{**self.defaults, **options}))
         self.model.roformer.enable_recompute = recompute
         self.optimizer = AdamW(learning_rate=1e-4, parameters=self.model.parameters())
 
-    @classmethod
-    def config(cls, **options: Any) -> Any:
-        """The configuration, without ``recompute``."""
-        return cls.config_class(**cls.defaults, **options)
-
-    def jobs(self, length: int, texts: int = 1, **options: Any) -> dict[str, Callable[[], None]]:
+    def jobs(self, length: int, texts: int = 1, **options: Any) -> dict[str, Job]:
         """``train`` and ``predict`` on new random texts; ``options`` as of :func:`paddle_jobs`."""
         ids = paddle.randint(1, self.defaults["vocab_size"], [texts, length])
         labels = paddle.zeros([texts], dtype="int64")
@@ -52,20 +46,13 @@ class Ner(Classifier):
 
     config_class, model_class = NerConfig, NerModel
     # untrained scores are about 0: with this threshold nearly nothing is found, as in real texts
-    defaults = {"types": TYPES, "vocab_size": 3500, "thresholds": 10.0}
+    defaults = {**NerArguments().model_options(), "types": TYPES, "vocab_size": 3500, "thresholds": 10.0}
 
-    @classmethod
-    def config(cls, **options: Any) -> NerConfig:
-        return super().config(**{**NerArguments().model_options(), **options})
-
-    def jobs(self, length: int, texts: int = 1, **options: Any) -> dict[str, Callable[[], None]]:
-        text = _random_ner_text(length, self.defaults["vocab_size"])
-        batch = {name: paddle.to_tensor(array) for name, array in SpanCollator(0)([text] * texts).items()}
-
-        def predict():
-            predict_entities(self.model, [text] * texts, batch_size=texts)
-
-        return paddle_jobs(self.model, self.optimizer, lambda: self.model(**batch), predict, **options)
+    def jobs(self, length: int, texts: int = 1, **options: Any) -> dict[str, Job]:
+        of_batch = [_random_ner_text(length, self.defaults["vocab_size"])] * texts
+        batch = {name: paddle.to_tensor(array) for name, array in SpanCollator(0)(of_batch).items()}
+        loss, predict = (lambda: self.model(**batch)), (lambda: predict_entities(self.model, of_batch, texts))
+        return paddle_jobs(self.model, self.optimizer, loss, predict, **options)
 
 
 def _random_ner_text(length, vocab_size):
@@ -83,28 +70,17 @@ MODELS = {"classification": Classifier, "ner": Ner}
 
 def check_options(task: str, options: dict[str, Any]) -> None:
     """Raise InputError unless the model of a task takes the options: those of its configuration, and ``recompute``."""
-    config = {name: value for name, value in options.items() if name != "recompute"}
-    model = MODELS[task]
+    given, model = {name: value for name, value in options.items() if name != "recompute"}, MODELS[task]
     try:
-        model.config_class.check_names(config)
-        made = model.config(**config)
+        model.config_class.check_names(given)
+        model.config_class(**{**model.defaults, **given})
     except ValueError as error:
         raise InputError(str(error)) from None
-    if task == "ner" and (made.max_span_length or LONGEST_ENTITY) < LONGEST_ENTITY:
-        raise InputError(f"max_span_length must be {LONGEST_ENTITY} or more, the longest entity of its texts")
 
 
 def measure(task: str, job: str, options: dict[str, Any], length: int, device: str) -> dict[str, float]:
-    """``seconds`` of one job on one text, the fastest of two or three runs; ``peak_mb`` of this process; and
-    ``idle_mb``, its peak before: libraries, weights, a short text. Random numbers have seed 0.
-
-    Args:
-        task: one of :data:`MODELS`.
-        job: ``"train"`` or ``"predict"``.
-        options: of the model's configuration, and ``recompute``.
-        length: tokens.
-        device: of Paddle.
-    """
+    """``seconds`` of a ``job`` of the model of a ``task`` on one text, the fastest of two or three runs; ``peak_mb`` of
+    this process; and ``idle_mb``, its peak before: libraries, weights, a short text. Random numbers have seed 0."""
     paddle.set_device(device)
     paddle.seed(0)
     np.random.seed(0)
@@ -116,6 +92,6 @@ def measure(task: str, job: str, options: dict[str, Any], length: int, device: s
     return {"seconds": round(seconds, 4), "peak_mb": peak_megabytes(), "idle_mb": idle}
 
 
-def start() -> tuple[dict, Callable[..., dict[str, float]]]:
+def start() -> tuple[dict, Any]:
     """The worker's function; requests are the arguments of :func:`measure`."""
     return {}, measure

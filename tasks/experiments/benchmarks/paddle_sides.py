@@ -7,13 +7,13 @@ import contextlib
 import paddle
 from paddle import nn
 
-from paddle_rope import RoFormerConfig, RoFormerModel, RotaryPositionEmbedding, linear_attention
+from paddle_rope import RoFormerModel, RotaryPositionEmbedding, linear_attention
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.library import library, state_in_words
 from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
 from paddle_rope.roformer.checkpoints.names import PADDLENLP, weights_of
 from tasks.experiments.benchmarks.measuring import paddle_jobs
-from tasks.experiments.benchmarks.peers import HEAD_SIZE, encoder_settings
+from tasks.experiments.benchmarks.peers import COMPARED, HEAD_SIZE, encoder_settings, random_ids, random_qkv
 
 
 def open_side(name: str) -> OurSide:
@@ -40,45 +40,38 @@ class OurSide:
         if reason is not None:
             raise ImportError(reason)
 
-    def new_encoder(self, settings, length):
-        return RoFormerModel(RoFormerConfig(**settings))
+    def load(self, folder, length):
+        return RoFormerModel.from_pretrained(folder)
 
     def hidden(self, model, ids):
         return model(ids)
 
-    def encoder(self, layers, hidden, texts, length):
-        """``train`` (clipping to norm 1, AdamW) and ``predict`` on random tokens without padding, dropout 0.1."""
-        settings = encoder_settings(layers, hidden)
-        model = self.new_encoder(settings, length)
+    def encoder(self, folder, texts, length):
+        """Jobs ``train`` (clipping to norm 1, AdamW) and ``predict`` of the encoder in a folder."""
+        model, ids = self.load(folder, length), paddle.to_tensor(random_ids(texts, length))
         clip = nn.ClipGradByGlobalNorm(1.0)
         optimizer = self.optimizer(1e-4, parameters=model.parameters(), weight_decay=0.01, grad_clip=clip)
-        ids = paddle.randint(1, settings["vocab_size"], [texts, length])
-        towards = paddle.randn([texts, length, hidden])
+        model.eval()
+        with paddle.no_grad(), self.precision():
+            output = self.hidden(model, ids)
+        towards = paddle.randn(output.shape)
 
         def loss():
             return (self.hidden(model, ids) * towards).mean()
 
-        return paddle_jobs(model, optimizer, loss, lambda: self.hidden(model, ids), self.precision)
+        jobs = paddle_jobs(model, optimizer, loss, lambda: self.hidden(model, ids), self.precision)
+        return jobs, output[0, :COMPARED].tolist()
 
-    def linear(self, heads, length):
-        """``attend``: linear attention of one text, forward and backward."""
-        qkv = [paddle.randn([1, length, heads * HEAD_SIZE]) for _ in range(3)]
-        for tensor in qkv:
-            tensor.stop_gradient = False
-        rotary, towards = RotaryPositionEmbedding(HEAD_SIZE), paddle.randn(qkv[0].shape)
-        return {"attend": lambda: paddle.grad([_linear_attention(*qkv, rotary)], qkv, [towards])}
+    def linear(self, length):
+        """The job ``attend``: linear attention of one text, forward and backward."""
+        q, k, v = (paddle.to_tensor(x, stop_gradient=False) for x in random_qkv(length))
+        rotary, towards = RotaryPositionEmbedding(HEAD_SIZE), paddle.randn(q.shape)
 
-    def load_encoder(self, folder, length):
-        return RoFormerModel.from_pretrained(folder)
+        def attend():
+            heads = (x.reshape([0, 0, -1, HEAD_SIZE]) for x in (q, k, v))
+            return linear_attention(*heads, rotary.cos_sin(length)).reshape([0, 0, -1])
 
-    def outputs(self, folder, ids, linear):
-        """Numbers to compare with the other sides': an encoder with the weights of a folder, and linear attention."""
-        model = self.load_encoder(folder, len(ids[0]))
-        model.eval()
-        q, k, v = paddle.to_tensor(linear, dtype="float32")
-        with paddle.no_grad(), self.precision():
-            attended = _linear_attention(q, k, v, RotaryPositionEmbedding(HEAD_SIZE))
-            return {"encoder": self.hidden(model, paddle.to_tensor(ids)).tolist(), "linear": attended.tolist()}
+        return {"attend": lambda: paddle.grad([attend()], [q, k, v], [towards])}, attend()[0, :COMPARED].tolist()
 
 
 class PaddleNLPSide(OurSide):
@@ -91,27 +84,17 @@ class PaddleNLPSide(OurSide):
 
         self.version = paddlenlp.__version__
 
-    def new_encoder(self, settings, length):
-        from paddlenlp.transformers import RoFormerConfig as TheirConfig
-        from paddlenlp.transformers import RoFormerModel as TheirModel
+    def load(self, folder, length):
+        from paddlenlp.transformers import RoFormerConfig, RoFormerModel
 
-        return TheirModel(TheirConfig(**settings, max_position_embeddings=length))
-
-    def hidden(self, model, ids):
-        return model(ids)[0]
-
-    def load_encoder(self, folder, length):
-        ours = RoFormerModel.from_pretrained(folder)
+        ours = super().load(folder, length)
         settings = {key: getattr(ours.config, key) for key in encoder_settings(1, HEAD_SIZE)}
-        model = self.new_encoder(settings, length)
+        model = RoFormerModel(RoFormerConfig(**settings, max_position_embeddings=length))
         state, theirs = ours.state_dict(), model.state_dict()
         for weight in weights_of(ours.config, PADDLENLP):
             name = weight.source.removeprefix(PADDLENLP.prefix)
             theirs[name].set_value(state[weight.name.removeprefix("roformer.")])
         return model
 
-
-def _linear_attention(q, k, v, rotary):
-    """Of ``[batch, seq, hidden]``, the heads side by side."""
-    q, k, v = (x.reshape([0, 0, -1, HEAD_SIZE]) for x in (q, k, v))
-    return linear_attention(q, k, v, rotary.cos_sin(q.shape[1])).reshape([0, 0, -1])
+    def hidden(self, model, ids):
+        return model(ids)[0]

@@ -1,8 +1,8 @@
 """Our RoFormer next to PaddleNLP's and Hugging Face's, and our linear attention next to PyTorch's: ``benchmark peers``.
 
-Each side has a worker and is an object with ``version`` and three methods (:mod:`paddle_sides`, :mod:`torch_side`):
-``encoder`` and ``linear`` return jobs to be timed, by name; ``outputs`` returns numbers to compare with the other
-sides'. No framework is imported before its turn.
+Each side has a worker and is an object with ``version`` and two methods (:mod:`paddle_sides`, :mod:`torch_side`):
+``encoder`` and ``linear`` return jobs to be timed, by name, and the output of the same computation, of the first text
+and :data:`COMPARED` tokens, to compare with the other sides'. No framework is imported before its turn.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import re
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
-from tasks.experiments.benchmarks.measuring import forget_peak, peak_megabytes, timed
+from tasks.experiments.benchmarks.measuring import Job, forget_peak, peak_megabytes, report, timed
 from tasks.experiments.benchmarks.worker import Worker
 
 
@@ -48,25 +48,26 @@ OUR_SETTINGS = ("FLAGS_use_stride_kernel", "MKL_DEBUG_CPU_TYPE")
 JOBS = {"train": "training", "predict": "inference", "attend": "linear attention, forward and backward"}
 HEAD_SIZE, LINEAR_HEADS = 64, 4
 REST = 0.3  # seconds between turns with several threads: those of OpenMP spin for 200 ms after their work
+COMPARED = 9  # tokens
 TOLERANCE, ROUNDED_TOLERANCE = 1e-4, 0.1  # of outputs of about 1
 
 
 def encoder_settings(layers: int, hidden: int) -> dict[str, Any]:
     """Configuration of an encoder, by the names that Hugging Face, PaddleNLP and this library share."""
-    return {
-        "vocab_size": 3500,
-        "embedding_size": hidden,
-        "hidden_size": hidden,
-        "num_hidden_layers": layers,
-        "num_attention_heads": hidden // HEAD_SIZE,
-        "intermediate_size": 4 * hidden,
-        "type_vocab_size": 2,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.1,
-        "attention_probs_dropout_prob": 0.1,
-        "layer_norm_eps": 1e-12,
-        "pad_token_id": 0,
-    }
+    sizes = {"num_hidden_layers": layers, "num_attention_heads": hidden // HEAD_SIZE, "intermediate_size": 4 * hidden}
+    rest = {"vocab_size": 3500, "type_vocab_size": 2, "pad_token_id": 0, "hidden_act": "gelu", "layer_norm_eps": 1e-12}
+    dropout = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    return {"embedding_size": hidden, "hidden_size": hidden, **sizes, **rest, **dropout}
+
+
+def random_ids(texts: int, length: int) -> np.ndarray:
+    """The tokens of all sides, int64 ``[texts, length]``, without padding."""
+    return np.random.default_rng(0).integers(1, encoder_settings(1, HEAD_SIZE)["vocab_size"], (texts, length))
+
+
+def random_qkv(length: int) -> np.ndarray:
+    """The inputs of linear attention of all sides, float32 ``[3, 1, length, heads * HEAD_SIZE]``."""
+    return np.random.default_rng(0).standard_normal((3, 1, length, LINEAR_HEADS * HEAD_SIZE), dtype=np.float32)
 
 
 def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
@@ -80,117 +81,94 @@ def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
 
 
 def responder(side: Any) -> Callable[..., dict[str, Any]]:
-    """A function that answers requests: ``do`` is ``"outputs"``, ``"encoder"`` or ``"linear"`` for the method of the
-    side, or ``"run"`` for the times of one job, with ``megabytes``, its peak beyond the libraries (None where the
-    system cannot tell)."""
-    jobs: dict[str, Callable[[], Any]] = {}
-    before: list[int] = []
+    """A function that answers requests: ``do`` is ``"encoder"`` or ``"linear"``, the method of the side that makes the
+    jobs, for the ``output`` of the computation, or ``"run"`` for the times of one job, with ``megabytes``, its peak
+    beyond the libraries (None where the system cannot tell)."""
+    jobs: dict[str, Job] = {}
+    forget_peak()
+    before = peak_megabytes()
 
     def respond(do: str, **arguments: Any) -> dict[str, Any]:
-        if do == "outputs":
-            return side.outputs(**arguments)
         if do == "run":
             is_new_peak = forget_peak()
             times = timed(jobs[arguments["job"]])
-            return {**times, "megabytes": peak_megabytes() - before[0] if is_new_peak else None}
+            return {**times, "megabytes": peak_megabytes() - before if is_new_peak else None}
         jobs.clear()  # frees the model before the next one is made
-        if not before:
-            forget_peak()
-            before.append(peak_megabytes())
-        jobs.update(getattr(side, do)(**arguments))
-        return {}
+        made, output = getattr(side, do)(**arguments)
+        jobs.update(made)
+        return {"output": output}
 
     return respond
 
 
-def measure_peers(
-    sizes: Sequence[str],
-    linear: Sequence[int] = (),
-    threads: int = 1,
-    rounds: int = 5,
-    peer_python: str | None = None,
-    sides: Sequence[str] = tuple(SIDES),
-) -> dict[str, Any]:
-    """Measure the sides in turns: A B C D A B C D ...
-
-    Args:
-        sizes: of encoders, such as ``"4x256,32x40"``: layers x hidden size, texts x length.
-        linear: lengths of one text for linear attention by itself.
-        threads: of each side.
-        rounds: turns of each side, after one to warm up.
-        peer_python: Python of an environment with PyTorch and transformers; None leaves them out.
-        sides: names of :data:`SIDES`, ``native`` or ``plain`` among them; all are in memory together.
-
-    Returns:
-        dict with ``versions``, ``notes`` (list of str: what was left out and why), and ``rows``, dicts with ``size``,
-        ``job`` (a key of ``JOBS``) and ``turns``: side -> what it measured in each round.
-
-    Raises:
-        InputError: a size is wrong, a side fails, or its numbers differ from ours.
-    """
-    cases = [(size, {"do": "encoder", **read_size(size)}) for size in sizes]
-    cases += [(f"1x{length}", {"do": "linear", "heads": LINEAR_HEADS, "length": length}) for length in linear]
+def run(options: Any) -> None:
+    """Measure the sides in turns, A B C A B C ..., after one turn to warm up. Raises InputError if an option is wrong,
+    a side fails, or its numbers differ from ours."""
+    if not {"native", "plain"} & set(options.sides):
+        raise InputError(f"--sides {' '.join(options.sides)}: add native or plain")
+    sizes = {size: read_size(size) for size in options.sizes}
     notes, rows, workers = [], [], {}
+    rest = REST if options.threads > 1 else 0
+
+    def measure(size, case):
+        turns = measure_in_turns(workers, case, options.rounds, rest)
+        rows.extend({"size": size, "job": job, "turns": of_job} for job, of_job in turns.items())
+
     with contextlib.ExitStack() as stack:
-        for name in (name for name in SIDES if name in sides):
-            side = SIDES[name]
-            settings: dict = {"OMP_NUM_THREADS": str(threads)}
-            settings |= {"PADDLE_ROPE_NATIVE": "0"} if name == "plain" else {}
-            settings |= {} if side.is_prepared else dict.fromkeys(OUR_SETTINGS)
+        for name in (name for name in SIDES if name in options.sides):
             try:
-                if side.in_torch and not peer_python:
-                    raise InputError("it needs --peer_python")
-                python = peer_python if side.in_torch else None
-                worker = Worker("peers", name, python=python, is_prepared=side.is_prepared, **settings)
-                workers[name] = stack.enter_context(worker)
+                workers[name] = stack.enter_context(_open_worker(name, options.threads, options.peer_python))
             except InputError as error:
-                notes.append(f"{side.title} is left out: {error}")
-        check_outputs(workers)
-        for size, case in cases:
-            turns = measure_in_turns(workers, case, rounds, REST if threads > 1 else 0)
-            rows += [{"size": size, "job": job, "turns": of_job} for job, of_job in turns.items()]
+                notes.append(f"{SIDES[name].title} is left out: {error}")
+        for size, (layers, hidden, texts, length) in sizes.items():
+            with tempfile.TemporaryDirectory() as folder:
+                write_encoder(folder, encoder_settings(layers, hidden), length)
+                measure(size, {"do": "encoder", "folder": folder, "texts": texts, "length": length})
+        for length in options.linear:
+            measure(f"1x{length}", {"do": "linear", "length": length})
     versions = {name: worker.first["version"] for name, worker in workers.items()}
-    return {"versions": versions, "notes": notes, "rows": rows}
+    report({"versions": versions, "notes": notes, "rows": rows}, as_table(rows), options.output)
 
 
-def read_size(size: str) -> dict[str, int]:
-    """``"4x256,32x40"`` -> ``layers``, ``hidden``, ``texts``, ``length``; raises InputError for anything else."""
+def _open_worker(name, threads, peer_python):
+    side, settings = SIDES[name], {"OMP_NUM_THREADS": str(threads)}
+    if side.in_torch and not peer_python:
+        raise InputError("it needs --peer_python")
+    settings |= {"PADDLE_ROPE_NATIVE": "0"} if name == "plain" else {}
+    settings |= {} if side.is_prepared else dict.fromkeys(OUR_SETTINGS)
+    python = peer_python if side.in_torch else None
+    return Worker("peers", name, python=python, is_prepared=side.is_prepared, **settings)
+
+
+def read_size(size: str) -> tuple[int, ...]:
+    """``"4x256,32x40"`` -> (layers, hidden size, texts, length); raises InputError for anything else."""
     match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*),([1-9]\d*)x([1-9]\d*)", size)
     if not match or int(match[2]) % HEAD_SIZE:
         form = "layers x hidden size, texts x length such as 4x256,32x40"
         raise InputError(f"--sizes {size}: expected {form}, with a hidden size that is a multiple of {HEAD_SIZE}")
-    return dict(zip(("layers", "hidden", "texts", "length"), map(int, match.groups())))
+    return tuple(map(int, match.groups()))
 
 
-def check_outputs(workers: dict[str, Any]) -> None:
-    """Let all sides compute an encoder with the same weights, and linear attention, at a small size; raises InputError
-    if the numbers of one differ from ours."""
+def write_encoder(folder: str, settings: dict[str, Any], length: int) -> None:
+    """Write an encoder of random weights for all sides, in Hugging Face's format, for texts of so many tokens."""
     import paddle
 
     from paddle_rope import RoFormerConfig, RoFormerModel
     from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
 
-    random = np.random.default_rng(0)
-    settings = encoder_settings(layers=2, hidden=2 * HEAD_SIZE)
-    ids = random.integers(1, settings["vocab_size"], (2, 9)).tolist()
-    qkv = random.standard_normal((3, 1, 9, 2 * HEAD_SIZE)).round(3).tolist()
     paddle.seed(0)
-    with tempfile.TemporaryDirectory() as folder:
-        write_huggingface(RoFormerModel(RoFormerConfig(**settings)), folder)
-        request = {"do": "outputs", "folder": folder, "ids": ids, "linear": qkv}
-        outputs = {name: worker.ask(**request) for name, worker in workers.items()}
-    for name, found in outputs.items():
-        for kind, values in found.items():
-            difference = float(np.abs(np.array(values) - np.array(outputs[_ours(outputs)][kind])).max())
-            if not difference < (ROUNDED_TOLERANCE if SIDES[name].is_rounded else TOLERANCE):  # True for a NaN
-                raise InputError(f"{SIDES[name].title}: {kind} differs from ours by up to {difference:.2g}")
+    write_huggingface(RoFormerModel(RoFormerConfig(**settings)), folder, length)
 
 
 def measure_in_turns(workers: dict[str, Any], case: dict, rounds: int, rest: float = 0.0) -> dict[str, dict[str, list]]:
-    """job -> side -> what it measured in each round but the first, ``rest`` seconds before each turn."""
+    """job -> side -> what it measured in each round but the first, ``rest`` seconds before each turn. Raises InputError
+    if the outputs of a side differ from ours."""
     running = {name: it for name, it in workers.items() if case["do"] != "linear" or SIDES[name].has_linear}
-    for worker in running.values():
-        worker.ask(**case)
+    outputs = {name: np.array(worker.ask(**case)["output"]) for name, worker in running.items()}
+    for name, output in outputs.items():
+        difference = float(np.abs(output - outputs[_ours(outputs)]).max())
+        if not difference < (ROUNDED_TOLERANCE if SIDES[name].is_rounded else TOLERANCE):  # True for a NaN
+            raise InputError(f"{SIDES[name].title}: {case['do']} differs from ours by up to {difference:.2g}")
     jobs = ("attend",) if case["do"] == "linear" else ("train", "predict")
     turns: dict = {job: {name: [] for name in running} for job in jobs}
     for round_number in range(rounds + 1):
@@ -207,26 +185,23 @@ def _ours(by_side):
     return "native" if "native" in by_side else "plain"
 
 
-def ratio(theirs: list[dict], ours: list[dict], clock: str) -> float:
-    """Their seconds over ours in the same round, the median of all rounds."""
-    return statistics.median(their[clock] / our[clock] for their, our in zip(theirs, ours))
-
-
 def as_table(rows: list[dict[str, Any]]) -> str:
-    """The rows of :func:`measure_peers` as a Markdown table: milliseconds of ours (native where built, else plain), and
-    ratios, all of processor time, with ratios of the clock in brackets; the highest peaks in MB, except for inference,
-    whose turns use memory that training has left."""
+    """Markdown: milliseconds of ours (native where built, else plain), and the medians of their time / our time in the
+    same round, all of processor time, with ratios of the clock in brackets; the highest peaks in MB, except for
+    inference, whose turns use memory that training has left."""
+
+    def ratio(theirs, ours, clock):
+        return f"{statistics.median(their[clock] / our[clock] for their, our in zip(theirs, ours)):.2f}"
+
     cells = []
     for row in rows:
-        turns = row["turns"]
-        ours = turns[_ours(turns)]
-        cell = {"size": row["size"], "job": JOBS[row["job"]]}
-        for name, of_side in turns.items():
-            if of_side is ours:
+        ours, cell = row["turns"][_ours(row["turns"])], {"size": row["size"], "job": JOBS[row["job"]]}
+        for name, turns in row["turns"].items():
+            if turns is ours:
                 times = f"{1000 * statistics.median(turn['processor_seconds'] for turn in ours):,.1f} ms"
             else:
-                times = f"{ratio(of_side, ours, 'processor_seconds'):.2f} ({ratio(of_side, ours, 'seconds'):.2f})"
-            peaks = [turn["megabytes"] for turn in of_side]
+                times = f"{ratio(turns, ours, 'processor_seconds')} ({ratio(turns, ours, 'seconds')})"
+            peaks = [turn["megabytes"] for turn in turns]
             has_peak = None not in peaks and row["job"] != "predict"
             cell[SIDES[name].title] = f"{times}, {max(peaks):,.0f} MB" if has_peak else times
         cells.append(cell)

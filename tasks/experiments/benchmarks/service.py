@@ -12,15 +12,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import aiohttp  # comes with PaddleNLP
 import numpy as np
 
 from tasks.common.errors import InputError
+from tasks.common.reports.tables import as_markdown
 from tasks.common.texts.documents import read_plain_texts
+from tasks.experiments.benchmarks.measuring import report
 
 SERVE = (sys.executable, "-m", "paddle_rope", "serve")
 MOST_CONNECTIONS = 1000
@@ -33,41 +34,22 @@ sent, answered and refused (503): requests a second; lost: requests without an a
 sending a request to its whole answer, of those answered; refused_p99: of those refused; health_p99: of GET /health."""
 
 
-def measure_service(
-    folder: str | Path,
-    data: str | Path,
-    seconds: float = 10.0,
-    connections: int = 64,
-    texts: int = 1,
-    seed: int = 0,
-    options: Sequence[str] = (),
-) -> list[dict[str, Any]]:
-    """Start ``paddle-rope serve``, find its capacity, and load it with half of it and with ten times as much.
-
-    Args:
-        folder: of a model.
-        data: file of texts, one a line, which requests take in turn.
-        seconds: of each load.
-        connections: that send one request after the other, for the capacity.
-        texts: texts, or pairs of two texts, of a request.
-        seed: of the times at which requests are sent (a Poisson process).
-        options: further arguments of ``paddle-rope serve``.
-
-    Returns:
-        A dict with ``COLUMNS`` for each of the three loads.
-
-    Raises:
-        InputError: the file cannot be read, the service does not start, or it answers nothing.
-    """
-    lines = read_plain_texts(data)
-    with _service(folder, options) as port:
-        return asyncio.run(_measure(port, lines, texts, seconds, connections, random.Random(seed)))
+def run(options: Any) -> None:
+    """Start ``paddle-rope serve``, find its capacity, and load it with half of it and with ten times as much. Raises
+    InputError if the file cannot be read, the service does not start, or it answers nothing."""
+    if not options.seconds > 0:
+        raise InputError(f"--seconds {options.seconds}: must be more than 0")
+    lines = read_plain_texts(options.data)
+    with _service(options.folder, options.served) as port:
+        loads = asyncio.run(_measure(port, lines, options))
+    settings = {**vars(options), "output": str(options.output)}
+    report({"settings": settings, "loads": loads}, f"{as_markdown(loads, COLUMNS)}\n{LEGEND}", options.output)
 
 
 @contextlib.contextmanager
-def _service(folder, options) -> Iterator[int]:
+def _service(folder, served) -> Iterator[int]:
     """The port of a service that is ready; it is stopped at the end."""
-    command = [*SERVE, str(folder), "--port", "0", *options]
+    command = [*SERVE, str(folder), "--port", "0", *served]
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
@@ -87,22 +69,21 @@ def _service(folder, options) -> Iterator[int]:
             process.kill()
 
 
-async def _measure(port, lines, texts, seconds, connections, generator):
-    connector = aiohttp.TCPConnector(limit=MOST_CONNECTIONS)
-    timeout = aiohttp.ClientTimeout(LOST_SECONDS)
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", connector=connector, timeout=timeout) as session:
+async def _measure(port, lines, options):
+    bounds = {"connector": aiohttp.TCPConnector(limit=MOST_CONNECTIONS), "timeout": aiohttp.ClientTimeout(LOST_SECONDS)}
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", **bounds) as session:
         models = await (await session.get("/models")).json()
-        bodies = list(_bodies(lines, texts, models["models"][0]["recipe"] == "matching"))
-        await Load(session, bodies).run(_always(connections), WARM_SECONDS)
-        capacity = Load(session, bodies, f"capacity, {connections} connections")
-        rows = [await capacity.run(_always(connections), seconds)]
-        answered = len(capacity.milliseconds[200])
+        bodies = list(_bodies(lines, options.texts, models["models"][0]["recipe"] == "matching"))
+        load = Load(session, bodies, random.Random(options.seed))
+        await load.send_always(options.connections, WARM_SECONDS)
+        capacity = await load.measure(load.send_always, options.connections, options.seconds)
+        answered = capacity["answered"]
         if not answered:
             raise InputError("no request was answered; look at the texts of --input, and at the bounds of the service")
-        for times, name in ((0.5, "50 %"), (10, "10 times")):
-            at_random = _at_random(times * answered / capacity.seconds, generator)
-            rows.append(await Load(session, bodies, name).run(at_random, seconds))
-    return rows
+        half = await load.measure(load.send_at_random, 0.5 * answered, options.seconds)
+        ten_times = await load.measure(load.send_at_random, 10 * answered, options.seconds)
+    titles = (f"capacity, {options.connections} connections", "50 %", "10 times")
+    return [{"load": title, **row} for title, row in zip(titles, (capacity, half, ten_times))]
 
 
 def _bodies(lines, texts, is_matching):
@@ -114,38 +95,54 @@ def _bodies(lines, texts, is_matching):
 
 
 class Load:
-    """Requests sent to a service in one way, and their answers.
+    """Requests sent to a service in one way, and the milliseconds of each answer, by its status or ``"health"``."""
 
-    Attributes:
-        milliseconds: of each answer, by its status, or by ``"health"``.
-        lost: requests without an answer.
-        seconds: from the first request to the last.
-    """
+    def __init__(self, session: aiohttp.ClientSession, bodies: list[str], generator: random.Random):
+        self.session, self.bodies, self.generator = session, bodies, generator
+        self.milliseconds: dict = {}
+        self.sent = self.lost = 0
 
-    def __init__(self, session: aiohttp.ClientSession, bodies: list[str], name: str = ""):
-        self.session, self.bodies, self.name = session, bodies, name
-        self.milliseconds: dict = {200: [], 503: [], "health": []}
-        self.lost, self.seconds, self.sent = 0, 0.0, 0
-
-    async def run(self, send_all: Callable, seconds: float) -> dict[str, Any]:
-        """A row of the table, after so many seconds of requests and of GET /health all the while."""
-        start = time.perf_counter()
+    async def measure(self, send: Any, number: float, seconds: float) -> dict[str, Any]:
+        """A row of the table, after ``send(number, seconds)`` and GET /health all the while."""
+        self.milliseconds, self.lost = {200: [], 503: [], "health": []}, 0
         asking = asyncio.create_task(self._ask_for_health())
-        await send_all(self, start + seconds)
+        took = await send(number, seconds)
         asking.cancel()
         answered, refused = (len(self.milliseconds[status]) for status in (200, 503))
         counts = {"sent": answered + refused + self.lost, "answered": answered, "refused": refused}
         return {
-            "load": self.name,
-            **{name: round(count / self.seconds, 1) for name, count in counts.items()},
+            **{name: round(count / took, 1) for name, count in counts.items()},
             "lost": self.lost,
             **{f"p{share}": percentile(self.milliseconds[200], share) for share in (50, 95, 99)},
             "refused_p99": percentile(self.milliseconds[503], 99),
             "health_p99": percentile(self.milliseconds["health"], 99),
         }
 
-    async def send(self) -> None:
-        """The next request."""
+    async def send_always(self, connections: int, seconds: float) -> float:
+        """As many requests as the service answers: each connection sends its next one when it has its answer. Returns
+        the seconds that it took."""
+        start = time.perf_counter()
+
+        async def send_in_turn():
+            while time.perf_counter() < start + seconds:
+                await self._send()
+
+        await asyncio.gather(*(send_in_turn() for _ in range(connections)))
+        return time.perf_counter() - start
+
+    async def send_at_random(self, rate: float, seconds: float) -> float:
+        """``rate`` requests a second at random times, whether or not those before them have their answers. Returns the
+        seconds in which they were sent."""
+        start = due = time.perf_counter()
+        end, sent = start + seconds, []
+        while (due := due + self.generator.expovariate(rate)) < end and time.perf_counter() < end:
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            sent.append(asyncio.create_task(self._send()))
+        took = time.perf_counter() - start
+        await asyncio.gather(*sent)
+        return took
+
+    async def _send(self):
         self.sent += 1
         body, headers = self.bodies[self.sent % len(self.bodies)], {"Content-Type": "application/json"}
         await self._note(None, self.session.post("/predict", data=body, headers=headers))
@@ -160,40 +157,9 @@ class Load:
         try:
             async with request as response:
                 await response.read()
-            self.milliseconds[kind or response.status].append(1000 * (time.perf_counter() - start))
-        except (aiohttp.ClientError, asyncio.TimeoutError, KeyError):  # noqa: UP041  KeyError: another status
+            self.milliseconds.setdefault(kind or response.status, []).append(1000 * (time.perf_counter() - start))
+        except (aiohttp.ClientError, asyncio.TimeoutError):  # noqa: UP041
             self.lost += 1
-
-
-def _always(connections):
-    """As many requests as the service answers: each connection sends its next one when it has its answer."""
-
-    async def send_all(load, end):
-        start = time.perf_counter()
-
-        async def send_in_turn():
-            while time.perf_counter() < end:
-                await load.send()
-
-        await asyncio.gather(*(send_in_turn() for _ in range(connections)))
-        load.seconds = time.perf_counter() - start
-
-    return send_all
-
-
-def _at_random(rate, generator):
-    """``rate`` requests a second at random times, whether or not those before them have their answers."""
-
-    async def send_all(load, end):
-        start = due = time.perf_counter()
-        sent = []
-        while (due := due + generator.expovariate(rate)) < end and time.perf_counter() < end:
-            await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            sent.append(asyncio.create_task(load.send()))
-        load.seconds = time.perf_counter() - start
-        await asyncio.gather(*sent)
-
-    return send_all
 
 
 def percentile(values: list[float], share: float) -> float | None:

@@ -7,14 +7,14 @@ import os
 import torch
 import torch.nn.functional as F
 import transformers
-from transformers import RoFormerConfig, RoFormerModel
+from transformers import RoFormerModel
 
-from tasks.experiments.benchmarks.peers import HEAD_SIZE, encoder_settings
+from tasks.experiments.benchmarks.peers import COMPARED, HEAD_SIZE, random_ids, random_qkv
 
 
 class TorchSide:
-    """Training steps and inference in PyTorch on CPU, in float32 or (``"huggingface_bfloat16"``) under autocast, with
-    the methods of :class:`tasks.experiments.benchmarks.paddle_sides.OurSide`."""
+    """PyTorch on CPU, in float32 or (``"huggingface_bfloat16"``) under autocast; methods as of
+    :class:`tasks.experiments.benchmarks.paddle_sides.OurSide`."""
 
     version = f"{transformers.__version__}, PyTorch {torch.__version__.partition('+')[0]}"
 
@@ -25,12 +25,17 @@ class TorchSide:
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
         torch.manual_seed(0)
 
-    def encoder(self, layers, hidden, texts, length):
-        settings = encoder_settings(layers, hidden)
-        model = RoFormerModel(RoFormerConfig(**settings, max_position_embeddings=length))
+    def encoder(self, folder, texts, length):
+        model, ids = RoFormerModel.from_pretrained(folder), torch.from_numpy(random_ids(texts, length))
         optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01)
-        ids = torch.randint(1, settings["vocab_size"], (texts, length))
-        towards = torch.randn(texts, length, hidden)
+
+        def predict():
+            model.eval()
+            with torch.inference_mode(), self.precision():
+                return model(ids)[0]
+
+        output = predict()
+        towards = torch.randn(output.shape)
 
         def train():
             model.train()
@@ -41,30 +46,18 @@ class TorchSide:
             optimizer.step()
             optimizer.zero_grad()
 
-        def predict():
-            model.eval()
-            with torch.inference_mode(), self.precision():
-                model(ids)
+        return {"train": train, "predict": predict}, output[0, :COMPARED].tolist()
 
-        return {"train": train, "predict": predict}
-
-    def outputs(self, folder, ids, linear):
-        model = RoFormerModel.from_pretrained(folder).eval()
-        q, k, v = torch.tensor(linear)
-        with torch.inference_mode(), self.precision():
-            attended = _linear_attention(q, k, v, _rotation(q.shape[1]))
-            return {"encoder": model(torch.tensor(ids))[0].tolist(), "linear": attended.tolist()}
-
-    def linear(self, heads, length):
-        qkv = [torch.randn(1, length, heads * HEAD_SIZE, requires_grad=True) for _ in range(3)]
-        rotation, towards = _rotation(length), torch.randn(1, length, heads * HEAD_SIZE)
+    def linear(self, length):
+        qkv = [torch.from_numpy(x).requires_grad_() for x in random_qkv(length)]
+        rotation, towards = _rotation(length), torch.randn(qkv[0].shape)
 
         def attend():
             _linear_attention(*qkv, rotation).backward(towards)
             for tensor in qkv:
                 tensor.grad = None
 
-        return {"attend": attend}
+        return {"attend": attend}, _linear_attention(*qkv, rotation)[0, :COMPARED].tolist()
 
 
 def _linear_attention(q, k, v, rotation):

@@ -21,20 +21,11 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 class Worker:
-    """A running process.
+    """A running process of a ``module`` of this package; a context manager that ends it. ``first`` is its first answer.
 
-    Args:
-        module: name of a module of this package with ``start``.
-        arguments: for ``start``, strings.
-        python: the interpreter; None for this one.
-        is_prepared: whether Paddle is set up first, as our commands do (:mod:`paddle_rope.machine`).
-        settings: added to the environment; None removes a variable.
-
-    Raises:
-        InputError: it cannot be started, or ``start`` raised ImportError or InputError, whose message it gets.
-
-    Attributes:
-        first: the first answer.
+    ``python`` is the interpreter, None for this one; with ``is_prepared`` Paddle is set up first, as our commands do;
+    ``settings`` are added to the environment, and None removes a variable. Raises InputError if the process cannot be
+    started, or ``start`` raised ImportError or InputError, with that message.
     """
 
     def __init__(
@@ -87,9 +78,6 @@ def main(is_prepared: str, module: str, *arguments: str) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print is no answer
 
-    def answer(values: dict[str, Any]) -> None:
-        print(json.dumps(values), file=answers, flush=True)
-
     if is_prepared == "True":
         from tasks.common.process import prepare
 
@@ -97,11 +85,10 @@ def main(is_prepared: str, module: str, *arguments: str) -> None:
     try:
         first, respond = importlib.import_module(module).start(*arguments)
     except (ImportError, InputError) as error:
-        answer({"left_out": str(error)})
-        return
-    answer(first)
-    for line in sys.stdin:
-        answer(respond(**json.loads(line)))
+        first, respond = {"left_out": str(error)}, None
+    print(json.dumps(first), file=answers, flush=True)
+    for line in sys.stdin if respond else ():
+        print(json.dumps(respond(**json.loads(line))), file=answers, flush=True)
 
 
 if __name__ == "__main__":

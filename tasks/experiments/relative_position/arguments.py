@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from paddle_rope.options import POSITIVE, Kind
 from tasks.common.training.arguments import RecipeArguments, of_encoder, option
-from tasks.experiments.relative_position.data import SHORTEST
+
+STRETCHES = 16  # in a sequence
+SHORTEST = 2 * STRETCHES  # tokens of a sequence
 
 
 @dataclass

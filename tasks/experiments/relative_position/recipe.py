@@ -1,4 +1,11 @@
-"""The recipe of the controlled task: a small encoder that has to find a relative position."""
+"""The recipe of the controlled task: which of two far markers stands first, and nothing else, is the label.
+
+A sequence holds a stretch of the marker ``FIRST`` and one of ``SECOND``, each a sixteenth of the length, begun a
+quarter to three quarters of the length apart, among fillers drawn at random. The label is 1 if ``FIRST`` stands before
+``SECOND``, else 0. The tokens without their order have the same distribution for both labels, so a model without
+positions cannot do better than chance. The markers are a constant share of the sequence, so that the length makes the
+way between them longer, and not the markers harder to find.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +19,30 @@ from paddle_rope.roformer import RoFormerForSequenceClassification
 from tasks.common.inference import evaluation_mode
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
-from tasks.experiments.relative_position.arguments import RelativePositionArguments
-from tasks.experiments.relative_position.data import LABELS, VOCABULARY, make_sequences
+from tasks.experiments.relative_position.arguments import STRETCHES, RelativePositionArguments
 
+FIRST, SECOND = 1, 2  # 0 is padding, which does not occur
+FILLERS = 16
+VOCABULARY = 3 + FILLERS
+LABELS = 2
 # The sequences of each split are drawn with this seed plus three times that of the run.
 SPLIT_SEEDS = {"train": 0, "dev": 1, "test": 2}
+
+
+def make_sequences(length: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """(ids, labels), int64 ``[count, length]`` and ``[count]``, half of them 1; the same for the same seed."""
+    random = np.random.default_rng(seed)
+    ids = random.integers(VOCABULARY - FILLERS, VOCABULARY, [count, length])
+    labels = random.permutation(np.arange(count) % LABELS)
+    width = length // STRETCHES
+    gaps = random.integers(length // 4, 3 * length // 4, count)
+    left = random.integers(0, length - gaps - width + 1)
+    place = np.arange(length)
+    on_the_left = np.where(labels == 1, FIRST, SECOND)
+    for begin, marker in ((left, on_the_left), (left + gaps, FIRST + SECOND - on_the_left)):
+        inside = (place >= begin[:, None]) & (place < begin[:, None] + width)
+        ids = np.where(inside, marker[:, None], ids)
+    return ids.astype(np.int64), labels.astype(np.int64)
 
 
 def collate(pairs):
@@ -61,11 +87,9 @@ class RelativePositionRecipe(Recipe):
 
     def score(self, run: Run, split: str) -> tuple[dict[str, float], np.ndarray]:
         ids, labels = run.examples[split]
-        found = np.zeros(len(ids), dtype=np.int64)
         with evaluation_mode(run.model):
-            for start in range(0, len(ids), run.batch_size):
-                logits = run.model(paddle.to_tensor(ids[start : start + run.batch_size]))
-                found[start : start + run.batch_size] = logits.numpy().argmax(axis=1)
+            batches = (ids[start : start + run.batch_size] for start in range(0, len(ids), run.batch_size))
+            found = np.concatenate([run.model(paddle.to_tensor(batch)).numpy().argmax(axis=1) for batch in batches])
         return {"accuracy": float((found == labels).mean()), "chance": 1 / LABELS}, found
 
     def records(self, run: Run, split: str, predictions: np.ndarray) -> Iterator[dict[str, int]]:

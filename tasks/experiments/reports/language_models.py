@@ -18,19 +18,15 @@ def final_loss(result):
 def setting(results):
     """Lines of Markdown: what the numbers depend on, and what they cost. All other keys are in the runs' folders."""
     config, text = results[0]["config"], results[0]["text"]
-    steps, batch_size, length = config["max_steps"], config["per_device_train_batch_size"], config["length"]
-    seen = steps * batch_size * length
-    seeds, machines = ({result[key] for result in results} for key in ("seed", "machine"))
+    steps, batch_size, length = (config[key] for key in ("max_steps", "per_device_train_batch_size", "length"))
+    seeds, machines = (sorted({result[key] for result in results}) for key in ("seed", "machine"))
+    minutes = sum(result["train_seconds"] for result in results) / 60
     return [
         f"- Text: {', '.join(config['text_files'])}; {text['training_tokens']:,} characters to train on, "
-        f"{text['held_out_tokens']:,} held out in {config['held_out_windows']} stretches at even distances; "
-        f"vocabulary {text['vocabulary']:,}, {text['unknown_share']:.2%} of the characters unknown.",
+        f"{text['held_out_tokens']:,} held out; vocabulary {text['vocabulary']:,}.",
         f"- Model: {config['num_hidden_layers']} causal layers of {config['hidden_size']}, "
         f"{config['num_attention_heads']} heads, up to {max(result['parameters'] for result in results):,} parameters.",
-        f"- Training: {steps:,} steps of {batch_size} texts of {length} characters, {seen:,} characters or "
-        f"{seen / text['training_tokens']:.2f} times the text; learning rate {config['learning_rate']:g}.",
-        f"- Seeds {', '.join(map(str, sorted(seeds)))}, of weights and of the places of texts; all variants see the "
-        "same texts.",
-        f"- {'; '.join(sorted(machines))}. {len(results)} runs, "
-        f"{sum(result['train_seconds'] for result in results) / 60:.0f} minutes. Losses in nats a character.",
+        f"- Training: {steps:,} steps of {batch_size} texts of {length} characters; all variants see the same texts; "
+        f"learning rate {config['learning_rate']:g}; seeds {', '.join(map(str, seeds))}.",
+        f"- {'; '.join(machines)}. {len(results)} runs, {minutes:.0f} minutes. Losses in nats a character.",
     ]

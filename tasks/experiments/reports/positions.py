@@ -26,20 +26,16 @@ TITLES = {
     "theta": "QK, learned theta",
     "theta_slow": "QK, learned theta, 0.01 x rate",
 }
-LONGER_NOTE = """\
-The same characters at every length: longer texts give the later ones more before them. Empty: not defined, there is no
-vector for these positions."""
-THETA_NOTE = """\
-The change is |after - before| / before. A step of Adam is about the learning rate, whatever the gradient is:
-frequencies that are less than that can change by many times themselves."""
+LONGER_NOTE = "The same characters at every length. Empty: there is no vector for these positions."
+THETA_NOTE = "The change is |after - before| / before."
 
 Runs = dict[str, list[dict[str, Any]]]  # variant -> what its runs left, one for each seed
 
 
 def report(results: list[dict[str, Any]]) -> dict[str, str | bytes]:
-    """The files of the report, see :data:`tasks.experiments.table.REPORTS`."""
+    """The files of the report, see :func:`tasks.experiments.table.get_report`."""
     variants = by_variant(results)
-    figures = {"losses.png": draw_losses(variants), "lengths.png": draw_lengths(variants)}
+    figures = {"lengths.png": draw_lengths(variants)}
     if any("theta_end" in result for result in results):
         figures["theta.png"] = draw_theta(variants)
     ours = {name: statistics.fmean(map(final_loss, variants[name])) for name in PUBLISHED if name in variants}
@@ -132,19 +128,6 @@ def learned_theta(variants: Runs) -> str:
             shown = {title: mean_and_deviation(values.tolist(), 3) for title, values in columns.items()}
             rows.append({"": title_of(name), **shown})
     return f"{THETA_NOTE}\n\n{_table(rows)}" if rows else ""
-
-
-def draw_losses(variants: Runs) -> Any:
-    """Our losses, mean and range over seeds, against the published ones."""
-    figure, axes = new_figure(7, 5)
-    for name in (name for name in PUBLISHED if name in variants):
-        losses, published = [final_loss(run) for run in variants[name]], PUBLISHED[name]
-        axes.plot([published] * 2, [min(losses), max(losses)], color=BLUE, lw=1)
-        axes.plot(published, np.mean(losses), "o", color=BLUE)
-        axes.annotate(title_of(name), (published, np.mean(losses)), xytext=(6, 3), textcoords="offset points")
-    axes.set_xlabel("published loss (kexue.fm 10862)")
-    axes.set_ylabel("our held-out loss, mean and range")
-    return figure
 
 
 def draw_lengths(variants: Runs) -> Any:

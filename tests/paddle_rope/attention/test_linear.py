@@ -101,14 +101,6 @@ def test_one_plus_cosine_equals_the_double_sum_and_stays_a_probability(causal, d
         assert (weights >= 0).all()
 
 
-def test_elu_plus_one_with_rope_in_the_numerator_is_no_probability_and_softmax_exp_without_is_one_with_decay():
-    q, k, _ = random_qkv(1, 200, 1, 8)
-    assert linear_attention(q, k, unit_vectors(1, 200, 1), rope_of(q)).numpy().min() < 0
-    weights = linear_attention(q, k, unit_vectors(1, 200, 1), feature_map=SoftmaxExp(), decay=[0.9]).numpy()
-    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=0, atol=1e-12)
-    assert (weights >= 0).all()
-
-
 @pytest.mark.equation("3.4")
 def test_relative_positions_alone_count_with_more_features_than_head_dim():
     qkv, phi, rotary = random_qkv(1, 6), OrthogonalRandomFeatures(4, 10), RotaryPositionEmbedding(10)
@@ -132,10 +124,8 @@ def test_a_denominator_under_the_bound_is_cut_at_the_bound():
     q, k, v = random_qkv(1, 3, 1, 2, 2)
     rope = rope_of(q, positions=paddle.to_tensor([0.0, np.pi, np.pi]))
     attended = linear_attention(q, k, v, rope, None, one_feature, "rotated").numpy()[0, :, 0]
-    values = v.numpy()[0, :, 0]
-    numerator = values[0] - values[1] - values[2]
-    np.testing.assert_allclose(attended[0], numerator / MIN_DENOMINATOR["rotated"], rtol=1e-10)
-    np.testing.assert_allclose(attended[1], -numerator, rtol=1e-10)
+    numerator = v.numpy()[0, 0, 0] - v.numpy()[0, 1, 0] - v.numpy()[0, 2, 0]
+    np.testing.assert_allclose(attended[:2], [numerator / MIN_DENOMINATOR["rotated"], -numerator], rtol=1e-10)
 
 
 @pytest.mark.equation("3.7")
@@ -194,7 +184,7 @@ def test_a_query_or_all_keys_without_positive_feature_give_zero():
 
 
 @pytest.mark.equation("3.8")
-@pytest.mark.parametrize("seq", [1, 30, 3000])
+@pytest.mark.parametrize("seq", [1, 3000])
 def test_without_normalizer_outputs_have_root_mean_square_one_whatever_the_length(seq):
     q, k, v = random_qkv(2, seq, value_dim=5)
     attended = linear_attention(q, k, v, rope_of(q), normalizer="none")

@@ -111,48 +111,36 @@ def test_texts_without_spans_have_negatives_alone(name, count):
     assert bool((paddle.grad(loss.sum(), logits)[0] > 0).all())
 
 
+# scores of a text [types, seq, seq], spans, losses of each type, what the gradients are at some places
+BIG = np.full((4, 2, 2), -1.0)
+BIG[0, 0, 0] = BIG[1, 0, 1] = BIG[1, 1, 1] = BIG[2, 0, 0] = BIG[2, 1, 1] = 1
+OTHERS = np.exp([-2.0, 1.5, 0.25])
+
+
+def extreme_cases():
+    for size in (1e3, 1e4):  # negatives at +size or positives at -size cost size
+        yield BIG * size, [(1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 1)], [size, 0, 2 * size, 0], {
+            (0, 0, 0): 1, (2, 0, 0): 1, (2, 0, 1): -1, (1, 0, 1): 0, (3, 0, 0): 0}  # fmt: skip
+    for above in (10.0, 25.0, 100.0, 1000.0):  # log(sum over all - sum over positives) would be log of rounding errors
+        scores = np.array([[[above, above - 1, -2.0], [1.5, above / 2, 0.25], [-1e4, -1e4, -1e4]]])
+        loss = np.log1p(OTHERS.sum()) + np.log1p(np.exp(-np.array([above, above - 1, above / 2])).sum())
+        slopes = dict(zip([(0, 0, 2), (0, 1, 0), (0, 1, 2)], OTHERS / (1 + OTHERS.sum())))
+        yield scores, [(0, 0, 0), (0, 0, 1), (0, 1, 1)], [loss], slopes
+    for score in (20.0, 700.0):  # what is excluded counts for nothing beside the smallest terms
+        slopes = {(0, 0, 0): np.exp(-score), (0, 0, 1): -np.exp(-score)}
+        yield np.array([[[-score, score], [MASKED_LOGIT] * 2]]), [(0, 0, 1)], [2 * np.log1p(np.exp(-score))], slopes
+
+
 @pytest.mark.equation("6.8", "6.11")
-@each_loss
-@pytest.mark.parametrize("size", [1e3, 1e4])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_losses_of_huge_scores_are_finite_and_right(name, size, dtype):
-    # negatives at +size or positives at -size cost size; what is on its right side costs nothing
-    values = np.full((1, 4, 2, 2), -size)
-    values[0, 0, 0, 0] = values[0, 1, 0, 1] = values[0, 1, 1, 1] = values[0, 2, 0, 0] = size
-    spans = np.array([[(1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 1)]])
-    values[0, 2, 1, 1] = size
-    logits = paddle.to_tensor(values).astype(dtype)
-    logits.stop_gradient = False
-    loss = LOSSES[name](logits, spans)
-    np.testing.assert_allclose(loss.numpy(), [[size, 0, 2 * size, 0]], rtol=1e-5, atol=1e-6)
-    expected = np.zeros(values.shape)
-    expected[0, 0, 0, 0], expected[0, 2, 0] = 1, [1, -1]
-    np.testing.assert_allclose(paddle.grad(loss.sum(), logits)[0].astype("float32").numpy(), expected, atol=1e-3)
-
-
-@pytest.mark.equation("6.11")
-@each_loss
-@pytest.mark.parametrize("above", [10.0, 25.0, 100.0, 1000.0])
-@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-12)])
-def test_negatives_keep_value_and_gradient_beside_dominating_positives(name, above, dtype, tolerance):
-    # log(sum over all - sum over positives) would be log(0), or log of rounding errors
-    values = np.array([[[[above, above - 1, -2.0], [1.5, above / 2, 0.25], [-1e4, -1e4, -1e4]]]])
-    logits = paddle.to_tensor(values, dtype=dtype, stop_gradient=False)
-    loss = LOSSES[name](logits, np.array([[(0, 0, 0), (0, 0, 1), (0, 1, 1)]]))
-    negatives, positives = np.exp([-2.0, 1.5, 0.25]), np.exp(-np.array([above, above - 1, above / 2])).sum()
-    assert_close(loss, [[np.log1p(negatives.sum()) + np.log1p(positives)]], tolerance)
-    gradient = paddle.grad(loss.sum(), logits)[0].numpy()[0, 0, [0, 1, 1], [2, 0, 2]]
-    np.testing.assert_allclose(gradient, negatives / (1 + negatives.sum()), rtol=tolerance)
-
-
-@each_loss
-@pytest.mark.parametrize("score", [20.0, 700.0])
-def test_what_is_excluded_counts_for_nothing_beside_the_smallest_terms(name, score):
-    logits = paddle.to_tensor([[[[-score, score], [MASKED_LOGIT] * 2]]], dtype="float64", stop_gradient=False)
-    loss = LOSSES[name](logits, np.array([[(0, 0, 1)]]))
-    np.testing.assert_allclose(loss.item(), 2 * np.log1p(np.exp(-score)), rtol=0, atol=1e-15)
-    gradient = paddle.grad(loss, logits)[0].numpy()[0, 0, 0]
-    np.testing.assert_allclose(gradient, [np.exp(-score), -np.exp(-score)], rtol=1e-8)
+@pairwise({"name": list(LOSSES), "case": range(8), "dtype, tolerance": [("float32", 1e-5), ("float64", 1e-8)]})
+def test_losses_and_gradients_of_extreme_scores_are_right(name, case, dtype, tolerance):
+    scores, spans, losses_of_types, slopes = list(extreme_cases())[case]
+    logits = paddle.to_tensor(scores[np.newaxis], dtype=dtype, stop_gradient=False)
+    loss = LOSSES[name](logits, np.array([spans]))
+    np.testing.assert_allclose(loss.numpy()[0], losses_of_types, rtol=tolerance, atol=tolerance / 10)
+    gradient = paddle.grad(loss.sum(), logits)[0].numpy()[0]
+    for place, slope in slopes.items():
+        np.testing.assert_allclose(gradient[place], slope, rtol=tolerance, atol=1e-7 if dtype == "float32" else 1e-15)
 
 
 @pytest.mark.equation("6.7")

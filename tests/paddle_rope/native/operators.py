@@ -1,6 +1,7 @@
 """The table of native operators: the function whose form each is, and arguments; and what several tests need."""
 
 import contextlib
+import hashlib
 import os
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -114,6 +115,10 @@ def gradients_of(operator, arguments):
     output = operator(*arguments)
     towards = paddle.arange(output.size, dtype="float32").reshape(output.shape) % 7 - 3
     return [x.numpy() for x in (output, *paddle.grad((output * towards).sum(), inputs))]
+
+
+def bits_of(arrays):
+    return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()
 
 
 def kept_without_backward(function, count=8):

@@ -12,7 +12,6 @@ from paddle_rope.native import build as building
 from paddle_rope.native import library as loading
 from paddle_rope.native.build import BuildError, build, library_path
 from paddle_rope.native.dispatch import is_enabled, plain_forms
-from tasks.ner.features.jieba_dictionary import cache_file
 from tests.conftest import REPOSITORY
 
 
@@ -27,23 +26,16 @@ def empty_cache(tmp_path, monkeypatch):
         known.cache_clear()
 
 
-def test_without_a_compiler_nothing_is_built_and_plain_forms_compute(empty_cache, monkeypatch):
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    build()
-    assert list(empty_cache.iterdir()) == []
-    assert "no C++ compiler found" in loading.state_in_words()
-    assert not is_enabled(paddle.ones([1]))
-
-
-def test_where_nothing_is_built_the_command_is_named(empty_cache):
-    assert loading.state_in_words().endswith("python -m paddle_rope.native builds them")
-
-
-def test_a_compiler_that_fails_leaves_nothing(empty_cache, monkeypatch):
-    monkeypatch.setenv("CXX", sys.executable)  # which knows none of the flags
-    with pytest.raises(BuildError, match="cannot compile"):
+@pytest.mark.parametrize("compiler, words", [("no-such-compiler", "no C++ compiler found"), ("sh", "not built")])
+def test_nothing_is_left_without_a_compiler_or_by_one_that_fails(empty_cache, monkeypatch, compiler, words):
+    monkeypatch.setenv("CXX", compiler)
+    if compiler == "sh":  # which knows none of the flags
+        with pytest.raises(BuildError, match="cannot compile"):
+            build()
+    else:
         build()
-    assert [path.name for path in empty_cache.rglob("*") if path.is_file()] == []
+    assert [path for path in empty_cache.rglob("*") if path.is_file()] == []
+    assert words in loading.state_in_words() and not is_enabled(paddle.ones([1]))
 
 
 @pytest.fixture
@@ -59,56 +51,40 @@ def copied(empty_cache, monkeypatch):
     return library_path()
 
 
-DAMAGES = {
-    "no library": lambda content: b"no library",
-    "empty": lambda content: b"",
-    "cut": lambda content: content[:5000],
-    "one byte less": lambda content: content[:-1],
-    "one bit": lambda content: content[:9000] + bytes([content[9000] ^ 1]) + content[9001:],
-}
+@pytest.mark.parametrize("content", [b"", b"no library", None], ids=["empty", "text", "without a function"])
+def test_what_is_no_library_of_ours_is_a_line(copied, content, monkeypatch):
+    if content is None:
+        monkeypatch.setitem(loading._SIGNATURES, "no_such_function", "l")
+    else:
+        copied.write_bytes(content)
+    assert loading.library() is None and f"{copied} cannot be loaded" in loading.state_in_words()
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_library_is_named_not_used_and_built_again(copied, damage, monkeypatch):
-    whole = copied.read_bytes()
-    copied.write_bytes(DAMAGES[damage](whole))
-    assert loading.library() is None and "is damaged" in loading.state_in_words()
-    monkeypatch.setattr(building, "_compile", lambda program, output: output.write_bytes(whole[: -building.DIGEST]))
-    build()
-    assert copied.read_bytes() == whole
-    loading.library.cache_clear()
-    assert loading.library() is not None
-
-
-def test_a_library_without_our_functions_is_a_line(copied, monkeypatch):
-    monkeypatch.setitem(loading._SIGNATURES, "no_such_function", "l")
-    assert loading.library() is None and "cannot be loaded" in loading.state_in_words()
-
-
-FOREIGN = {  # what is changed, to which mode
-    "the file": ("file", 0o777),
-    "the file, by the group": ("file", 0o775),
-    "its folder": ("folder", 0o777),
-    "the cache folder": ("cache", 0o777),
+FOREIGN = {  # what is changed: how many folders above the file, mode; None: given to another user
+    "the file": (0, 0o777),
+    "the file, by the group": (0, 0o775),
+    "its folder": (1, 0o777),
+    "the cache folder": (2, 0o777),
+    "the file of another user": (0, None),
+    "the folder of another user": (1, None),
 }
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_a_library_that_others_may_write_is_not_loaded(copied, kind):
-    changed, mode = FOREIGN[kind]
-    {"file": copied, "folder": copied.parent, "cache": copied.parent.parent}[changed].chmod(mode)
-    assert loading.library() is None and "others may" in loading.state_in_words()
-    if changed == "cache":
+    above, mode = FOREIGN[kind]
+    changed = [copied, *copied.parents][above]
+    if mode is None:
+        if os.getuid():
+            pytest.skip("only root gives files away")
+        os.chown(changed, 65534, -1)
+    else:
+        changed.chmod(mode)
+    words = "another user" if mode is None else "others may"
+    assert loading.library() is None and words in loading.state_in_words()
+    if above == 2:
         with pytest.raises(BuildError, match="others may"):
             build()
-
-
-@pytest.mark.parametrize("changed", ["file", "folder"])
-def test_a_library_of_another_user_is_not_loaded(copied, changed, monkeypatch):
-    if os.getuid():
-        pytest.skip("only root gives files away")
-    os.chown(copied if changed == "file" else copied.parent, 65534, -1)
-    assert loading.library() is None and "another user" in loading.state_in_words()
 
 
 def test_folders_that_are_made_for_the_library_are_private(empty_cache, monkeypatch):
@@ -124,31 +100,17 @@ def test_folders_that_are_made_for_the_library_are_private(empty_cache, monkeypa
     assert [path.stat().st_mode & 0o077 for path in made] == [0, 0, 0, 0]
 
 
-def test_another_source_has_another_library(empty_cache, monkeypatch, tmp_path):
+def test_another_source_has_another_library_and_that_of_the_tests_is_not_the_users(tmp_path, monkeypatch):
     before = library_path()
+    assert before.is_file() and before.parent == REPOSITORY / ".pytest_cache" / "home" / "paddle_rope"
     (tmp_path / "operators.cc").write_text("int one() { return 1; }\n")
     monkeypatch.setattr(building, "SOURCES", tmp_path)
     library_path.cache_clear()
     assert library_path() != before
+    library_path.cache_clear()
 
 
-def test_what_tests_build_is_no_part_of_the_cache_folder_of_the_user():
-    assert library_path().is_file()
-    for kept in (library_path(), cache_file()):
-        assert kept.parent == REPOSITORY / ".pytest_cache" / "home" / "paddle_rope"
-
-
-def test_a_variable_turns_them_off(monkeypatch):
-    monkeypatch.setenv("PADDLE_ROPE_NATIVE", "0")
-    loading.library.cache_clear()
-    try:
-        assert loading.library() is None and loading.state_in_words() == "native operators: off, PADDLE_ROPE_NATIVE=0"
-    finally:
-        monkeypatch.undo()
-        loading.library.cache_clear()
-
-
-def test_the_command_prints_the_state():
+def test_a_variable_turns_them_off_and_the_command_prints_the_state():
     words = [sys.executable, "-W", "ignore", "-m", "paddle_rope.native"]
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PADDLE_ROPE_NATIVE": "0"})
     assert (done.returncode, done.stdout) == (0, "native operators: off, PADDLE_ROPE_NATIVE=0\n")

@@ -14,11 +14,10 @@ from tests.helpers.comparison import assert_same, random_tensor, randomize
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 def test_dropout_keeps_one_minus_p_and_the_mean(p):
     values = dropout(paddle.ones([300, 997]), p).numpy()
-    kept, deviation = values != 0, np.sqrt(p * (1 - p) / values.size)
-    assert abs(kept.mean() - (1 - p)) < 5 * deviation
+    kept, deviation = values != 0, np.sqrt(p * (1 - p))
     np.testing.assert_allclose(values[kept], 1 / (1 - p), rtol=1e-6)
-    for axis, count in ((0, 300), (1, 997)):
-        assert abs(kept.mean(axis=axis) - (1 - p)).max() < 5.5 * np.sqrt(p * (1 - p) / count)
+    for axis, count in ((None, values.size), (0, 300), (1, 997)):
+        assert np.abs(kept.mean(axis=axis) - (1 - p)).max() < 5.5 * deviation / np.sqrt(count)
 
 
 def test_places_and_seeds_are_independent():
@@ -32,19 +31,9 @@ def test_places_and_seeds_are_independent():
 
 @pytest.mark.parametrize("p, checksum", [(0.3, 3886426370), (2**-17, 2267181814)])  # high bits, low bits
 def test_a_seed_of_numpy_gives_the_same_mask_in_every_version(p, checksum):
-    masks = []
-    for seed in (7, 8):
-        np.random.seed(seed)
-        masks.append(dropout(paddle.ones([1000, 1000]), p).numpy() != 0)
-    assert zlib.crc32(np.packbits(masks[0]).tobytes()) == checksum
-    assert (masks[0] != masks[1]).any()
-
-
-def test_the_mask_is_the_same_in_backward():
-    x = random_tensor(6, 50, dtype="float32")
-    y = dropout(x, 0.5)
-    y.sum().backward()
-    np.testing.assert_array_equal(x.grad.numpy(), np.where(y.numpy() != 0, 2.0, 0.0))
+    np.random.seed(7)
+    mask = dropout(paddle.ones([1000, 1000]), p).numpy() != 0
+    assert zlib.crc32(np.packbits(mask).tobytes()) == checksum
 
 
 @pytest.mark.parametrize("norm", [LayerNorm(7, 1e-6), RMSNorm(1e-6)], ids=["layer norm", "RMS norm"])
@@ -52,7 +41,10 @@ def test_dropped_parts_of_a_sum_get_no_gradient_and_the_others_are_scaled(norm):
     randomize(norm)
     inputs = residual, x = [random_tensor(40, 7, dtype="float32") for _ in range(2)]
     np.random.seed(5)  # the seed of the mask is the next number of numpy
-    mask = dropout(paddle.ones([40, 7]), 0.4)
+    (alone := dropout(x, 0.4)).sum().backward()
+    mask = x.grad.clone()
+    np.testing.assert_array_equal(mask.numpy() != 0, alone.numpy() != 0)
+    x.clear_gradient(set_to_zero=False)
     np.random.seed(5)
     found = residual_norm(norm, residual, x, Dropout(0.4))
     with plain_forms():

@@ -9,16 +9,13 @@ import pytest
 
 from paddle_rope import CharTokenizer
 from paddle_rope.native import products
-from paddle_rope.native.products import bfloat16_products
+from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
 from tasks.classification.model import ClassificationConfig, ClassificationModel
 from tasks.common.errors import InputError
 from tasks.matching.model import MatchingConfig, MatchingModel
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction.predictor import NerPredictor
 from tasks.recipes import open_predictor
-from tasks.serving.models import open_works
-from tasks.serving.settings import Settings, model_sources
 from tests.helpers.exports import FORMATS, export
 from tests.helpers.verbs import verb
 from tests.paddle_rope.roformer.small_models import randomise
@@ -52,7 +49,7 @@ def folders(tmp_path_factory):
 
 
 @pytest.mark.parametrize("recipe", MODELS)
-def test_predictors_multiply_in_bfloat16_and_others_do_not(has_bfloat16, folders, recipe):
+def test_predictors_multiply_in_bfloat16_where_it_is_faster(has_bfloat16, folders, recipe, monkeypatch, capsys):
     work = WORK[recipe]
     plain = open_predictor(folders[recipe], device="cpu")
     rounded = open_predictor(folders[recipe], device="cpu", bf16=True)
@@ -63,15 +60,10 @@ def test_predictors_multiply_in_bfloat16_and_others_do_not(has_bfloat16, folders
     np.testing.assert_array_equal(found, expected)
     difference = np.abs(np.subtract(found, before)).max()
     assert 1e-5 < difference < 0.1 * max(1, np.abs(before).max())
-
-
-def test_where_bfloat16_loses_a_predictor_is_in_float32_and_says_so(has_bfloat16, folders, monkeypatch, capsys):
-    work, folder = WORK["classification"], folders["classification"]
     monkeypatch.setenv(products.DECISION, "0")
-    found = work(open_predictor(folder, device="cpu", bf16=True))
+    np.testing.assert_array_equal(work(open_predictor(folders[recipe], device="cpu", bf16=True)), before)
     captured = capsys.readouterr()
     assert captured.err.count("float32 is faster") == 1 and captured.out == ""
-    np.testing.assert_array_equal(found, work(open_predictor(folder, device="cpu")))
 
 
 @pytest.mark.parametrize("then, now", [("1", "0"), ("0", "1")])
@@ -91,34 +83,6 @@ def test_a_run_over_many_documents_multiplies_as_it_began(has_bfloat16, folders,
     assert json.loads((output / "manifest.json").read_text(encoding="utf-8"))["options"]["bf16"] is (then == "1")
 
 
-def test_several_models_of_entities_multiply_in_bfloat16(has_bfloat16, folders):
-    work, folder = WORK["ner"], str(folders["ner"])
-    one, several = NerPredictor(folder, "cpu", bf16=True), NerPredictor([folder, folder], "cpu", bf16=True)
-    np.testing.assert_allclose(work(one), work(several), rtol=1e-6)
-
-
-def test_commands_take_the_option(has_bfloat16, folders, tmp_path):
-    texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(UNSEEN_SENTENCES), encoding="utf-8")
-    results = []
-    for number, more in enumerate([[], ["--bf16"], ["--bf16", "--processes", "1"]]):
-        output = tmp_path / str(number)
-        words = [str(folders["classification"]), "--input", str(texts), "--output", str(output), *more]
-        assert verb("predict").main(words) == 0
-        file = output if output.is_file() else next(output.glob("part-*.jsonl"))
-        results.append([json.loads(line)["probability"] for line in file.read_text(encoding="utf-8").splitlines()])
-    assert results[0] != results[1] == results[2]
-
-
-def test_a_service_takes_the_option(has_bfloat16, folders):
-    sources = model_sources([f"pairs={folders['matching']}"])
-    answers = []
-    for bf16 in (None, True):
-        work = open_works(Settings(sources, device="cpu", bf16=bf16))["pairs", "predict"]
-        answers.append(work.compute([("你好", "再见"), ("花呗如何还款", "花呗怎么还钱")]))
-    assert len(answers[0]) == 2 and answers[0] != answers[1]
-
-
 def test_a_thread_does_not_round_for_another(has_bfloat16):
     seen = []
     with bfloat16_products():
@@ -129,23 +93,18 @@ def test_a_thread_does_not_round_for_another(has_bfloat16):
     assert seen == [False] and not products.are_rounded()
 
 
-def test_a_processor_without_it_is_an_error_of_one_line(monkeypatch, folders, tmp_path, fails):
-    monkeypatch.setattr(products, "processors", lambda: [{"flags": "sse2 avx2"}])
-    texts = tmp_path / "texts.txt"
-    texts.write_text("你好", encoding="utf-8")
-    output = tmp_path / "out.jsonl"
-    words = [folders["ner"], "--input", texts, "--output", output, "--bf16"]
-    assert "--bf16 cannot be used on this CPU: the processor" in fails(verb("predict"), *words)
-    assert not output.exists()
-
-
-def test_other_devices_are_refused(monkeypatch, folders):
-    monkeypatch.setattr(paddle, "get_device", lambda: "gpu:0")
-    with pytest.raises(InputError, match="--bf16 is for models on a CPU"):
-        open_predictor(folders["classification"], device="cpu", bf16=True)
-
-
-def test_exported_models_refuse_it(folders, tmp_path):
-    folder = export(tmp_path / "exported", FORMATS[0], folders["classification"])
+def test_what_cannot_multiply_in_bfloat16_refuses_it(monkeypatch, folders, tmp_path, fails):
+    exported = export(tmp_path / "exported", FORMATS[0], folders["classification"])
     with pytest.raises(InputError, match="computes as it was exported"):
-        open_predictor(folder, device="cpu", bf16=True)
+        open_predictor(exported, device="cpu", bf16=True)
+    with monkeypatch.context() as patch, pytest.raises(InputError, match="--bf16 is for models on a CPU"):
+        patch.setattr(paddle, "get_device", lambda: "gpu:0")
+        open_predictor(folders["classification"], device="cpu", bf16=True)
+    monkeypatch.setattr(products, "processors", lambda: [{"flags": "sse2 avx2"}])
+    assert "none of avx512_bf16, amx_bf16" in why_no_bfloat16()
+    with pytest.raises(RuntimeError, match="none of avx512_bf16"), bfloat16_products():
+        pass
+    (tmp_path / "texts.txt").write_text("你好", encoding="utf-8")
+    words = [folders["ner"], "--input", tmp_path / "texts.txt", "--output", tmp_path / "out.jsonl", "--bf16"]
+    assert "--bf16 cannot be used on this CPU: the processor" in fails(verb("predict"), *words)
+    assert not (tmp_path / "out.jsonl").exists()

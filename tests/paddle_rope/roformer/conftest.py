@@ -1,6 +1,5 @@
 """Sentences for the tokenizers: of our own, and real ones where the data are; what is reported of checkpoints."""
 
-import json
 import logging
 import os
 import random
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SENTENCES = [
     "",
     " \t \u3000\n",
@@ -42,25 +42,12 @@ def sentences():
 @pytest.fixture(scope="session")
 def real_sentences():
     """2,000 sentences of the real texts; none unless PADDLE_ROPE_DATA names their folder."""
-    folder = Path(os.environ.get("PADDLE_ROPE_DATA", "without data"))
-    readers = {
-        "text/CLUECorpusSmall_bert_sampled.txt": str.splitlines,
-        "text/chnsenticorp.txt": str.splitlines,
-        "text/cmrc2018_wiki_paragraphs.txt": str.splitlines,
-        "text/tech_weekly.txt": str.splitlines,
-        "ner/cluener/dev.json": lambda text: [json.loads(line)["text"] for line in text.splitlines()],
-        "ner/peoples_daily/example.dev": _first_columns,
-        "ner/resume/dev.char.bmes": _first_columns,
-        "matching/afqmc/dev.txt": lambda text: [part for line in text.splitlines() for part in line.split("\t")[:2]],
-        "matching/cail2019_scm/input.txt": lambda text: [json.loads(line)["A"] for line in text.splitlines()],
-    }
-    chosen = random.Random(2021)
-    found = []
-    for name, read in readers.items():
-        if (folder / name).is_file():
-            texts = read((folder / name).read_text(encoding="utf-8"))
-            found += chosen.sample([text for text in texts if text.strip()], 250)
-    return chosen.sample(found, min(2000, len(found)))
+    text, chosen, found = Path(os.environ.get("PADDLE_ROPE_DATA", "without data")), random.Random(2021), []
+    for name in ("CLUECorpusSmall_bert_sampled", "chnsenticorp", "cmrc2018_wiki_paragraphs", "tech_weekly"):
+        if (text / "text" / f"{name}.txt").is_file():
+            lines = (text / "text" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+            found += chosen.sample([line for line in lines if line.strip()], 500)
+    return found
 
 
 @pytest.fixture
@@ -70,6 +57,8 @@ def reported(caplog):
     return lambda: "\n".join(record.getMessage() for record in caplog.records)
 
 
-def _first_columns(text):
-    """Sentences of a file with a character and its tag a line and an empty line between sentences."""
-    return ["".join(line[0] for line in block.split("\n") if line) for block in text.split("\n\n")]
+def tokens_and_strings(tokenizer, text):
+    """Each token, and the characters that it stands for."""
+    encoding = tokenizer.encode(text, add_special_tokens=False)
+    strings = [text[start:end] for start, end in encoding.offsets]
+    return list(zip([tokenizer.vocab[index] for index in encoding.ids], strings))

@@ -5,19 +5,14 @@ import unicodedata
 import pytest
 
 from paddle_rope import CharTokenizer
-from paddle_rope.roformer.tokenization.tokenizer import CLS, MASK, PAD, SEP, SPACE, UNK
+from paddle_rope.roformer.tokenization.tokenizer import SPACE, UNK
+from tests.paddle_rope.roformer.conftest import SPECIAL, tokens_and_strings
 
-SPECIAL = [PAD, UNK, CLS, SEP, MASK]
-FAMILY = "👨\u200d👩\u200d👧"
-THUMB = "👍\U0001f3fd"
-HEART = "❤\ufe0f"
-KEYCAP = "1\ufe0f\u20e3"
+FAMILY, THUMB, HEART, KEYCAP = "👨\u200d👩\u200d👧", "👍\U0001f3fd", "❤\ufe0f", "1\ufe0f\u20e3"
 # text, what each token stands for where the vocabulary has no pieces
 CUT = [
     ("", []),
-    ("北京大学", list("北京大学")),
     ("在GPU上跑3.5小时", list("在GPU上跑3.5小时")),
-    ("iPhone13手机", list("iPhone13手机")),
     (" \t\n", [" \t\n"]),
     ("\u3000第一\u00a0\u2003章\r\n完 ", ["\u3000", "第", "一", "\u00a0\u2003", "章", "\r\n", "完", " "]),
     (f"一家{FAMILY}好", ["一", "家", FAMILY, "好"]),
@@ -32,22 +27,31 @@ CUT = [
     ("𠮷野家𝒳", list("𠮷野家𝒳")),
     ("葛\U000e0100城", ["葛\U000e0100", "城"]),
     ("[MASK]是[UNK]", list("[MASK]是[UNK]")),
-    ("a\x00b\ufeff中", ["a", "\x00", "b", "\ufeff", "中"]),
 ]
-
-
-def tokens_and_strings(tokenizer, text):
-    encoding = tokenizer.encode(text, add_special_tokens=False)
-    strings = [text[start:end] for start, end in encoding.offsets]
-    return list(zip([tokenizer.vocab[index] for index in encoding.ids], strings))
+PLAIN_SENTENCES = [
+    *("北京大学的学生在学习自然语言处理。", "我们训练了一个模型，数据是中国人的语言。", "2024年10月3日，上海。"),
+    *("机器学习（machine learning）是人工智能的一部分。", "Deep Learning with Python and GPU", "一二三四五六七八九十"),
+    *("the GPU is 3.5 times faster: 100%!", "用python3写NLP模型 GPU100和gpu200", "他说：“我是中国人。”《红楼梦》第3回"),
+    *(
+        "A股和B股都上涨了0.5%",
+        "邮箱 someone@example.com 网址 http://example.com/a/b",
+        "C++ 和 C# 语言",
+        "x=1,y=2;z=x+y",
+    ),
+    *(
+        "iPhone15ProMax",
+        "  前后有空格\t",
+        "N L P 1234567890 abcdefghijklmnopqrstuvwxyz",
+        "龘靐齉 北京-上海高铁G1次 T恤 5G+AI",
+    ),
+]
 
 
 @pytest.mark.parametrize("text, units", CUT, ids=ascii)
 def test_tokens_of_a_character_vocabulary_cover_the_text(text, units):
     tokenizer = CharTokenizer.from_corpus([text for text, _ in CUT])
     expected = [(SPACE if unit.isspace() else unit, unit) for unit in units]
-    assert tokens_and_strings(tokenizer, text) == expected
-    assert "".join(units) == text
+    assert tokens_and_strings(tokenizer, text) == expected and "".join(units) == text
 
 
 def test_every_token_is_the_normal_form_of_its_characters(bert_vocab_file, sentences, real_sentences):
@@ -72,69 +76,36 @@ def test_ascii_words_are_cut_into_the_longest_pieces():
     assert tokens == [expected[0], (UNK, "Unaffable"), *expected[4:]]
 
 
-PLAIN_SENTENCES = """\
-北京大学的学生在学习自然语言处理。
-我们训练了一个模型，数据是中国人的语言。
-2024年10月3日，上海。
-机器学习（machine learning）是人工智能的一部分。
-Deep Learning with Python and GPU
-the GPU is 3.5 times faster: 100%!
-RoFormer 和 GlobalPointer
-用python3写NLP模型 GPU100和gpu200
-他说：“我是中国人。”《红楼梦》第3回
-一二三四五六七八九十
-A股和B股都上涨了0.5%
-邮箱 someone@example.com 网址 http://example.com/a/b
-C++ 和 C# 语言
-iPhone15ProMax
-x=1,y=2;z=x+y
-  前后有空格\t
-N L P 1234567890 abcdefghijklmnopqrstuvwxyz
-龘靐齉 北京-上海高铁G1次 T恤 5G+AI
-"""
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_ids_of_plain_texts_are_those_of_paddlenlps_bert_tokenizer(bert_vocab_file):
     from paddlenlp.transformers import BertTokenizer
 
     theirs = BertTokenizer(vocab_file=str(bert_vocab_file), do_lower_case=True)
     ours = CharTokenizer.from_vocab_file(bert_vocab_file)
-    assert len(ours) == theirs.vocab_size
-    texts = PLAIN_SENTENCES.splitlines()
-    ids = {text: ours.encode(text).ids for text in texts}
-    assert ids == {text: theirs(text)["input_ids"] for text in texts}
-    known = [index for row in ids.values() for index in row if index != ours.unk_token_id]
-    assert len(set(known)) > 75
+    ids = {text: ours.encode(text).ids for text in PLAIN_SENTENCES}
+    assert ids == {text: theirs(text)["input_ids"] for text in PLAIN_SENTENCES}
+    assert len({index for row in ids.values() for index in row if index != ours.unk_token_id}) > 75
 
 
 @pytest.mark.parametrize("min_count, kept", [(1, "中ab国c"), (2, "中ab国"), (3, "中"), (4, "")])
 def test_a_vocabulary_of_a_corpus_is_ordered_by_count_then_character_without_rare_ones(min_count, kept):
     texts = ["国中中", "中b aab", "国 c"]
     tokenizer = CharTokenizer.from_corpus(texts, min_count=min_count)
-    assert tokenizer.vocab == [*SPECIAL, SPACE, *kept]
-    assert CharTokenizer.from_corpus(texts[::-1], min_count).vocab == tokenizer.vocab
-    tokens = [token for token, _ in tokens_and_strings(tokenizer, "中ab国c")]
-    assert tokens == [character if character in kept else UNK for character in "中ab国c"]
-
-
-@pytest.mark.parametrize(
-    "character, found", [("Ａ", "A"), ("１", "1"), ("，", ","), ("①", "1"), ("ﬀ", UNK), ("é", UNK), ("𠮷", UNK)]
-)
-def test_a_character_is_looked_up_as_it_is_then_in_its_nfkc_form(character, found):
-    vocab = [*SPECIAL, "A", "1", ",", "e", "f"]
-    assert tokens_and_strings(CharTokenizer(vocab), character) == [(found, character)]
-    assert tokens_and_strings(CharTokenizer([*vocab, character]), character) == [(character, character)]
+    assert tokenizer.vocab == [*SPECIAL, SPACE, *kept] == CharTokenizer.from_corpus(texts[::-1], min_count).vocab
 
 
 @pytest.mark.parametrize(
     "do_lower_case, text, tokens",
     [
+        (False, "Ａ１，①ﬀé𠮷", ["A", "1", ",", "1", UNK, UNK, UNK]),  # as it is, then in its NFKC form
+        (False, "é", [UNK]),
         (False, "aA", ["a", "A"]),
         (True, "aAＡ𝐀Ⓐᴬ", ["a"] * 6),  # every form of a letter
         (True, "aİ中", ["a", UNK, "中"]),  # the lower case of İ has two characters
     ],
 )
-def test_case_is_kept_unless_the_vocabulary_is_uncased(do_lower_case, text, tokens):
-    tokenizer = CharTokenizer([*SPECIAL, "a", "A", "中"], do_lower_case)
-    assert tokens_and_strings(tokenizer, text) == list(zip(tokens, text))
+def test_a_character_is_looked_up_as_it_is_and_in_other_forms(do_lower_case, text, tokens):
+    vocab = [*SPECIAL, *"aA1,ef中"]
+    assert tokens_and_strings(CharTokenizer(vocab, do_lower_case), text) == list(zip(tokens, text))
+    if not do_lower_case:
+        assert tokens_and_strings(CharTokenizer([*vocab, *set(text) - set(vocab)]), text) == list(zip(text, text))

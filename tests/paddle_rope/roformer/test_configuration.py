@@ -25,17 +25,12 @@ YARN = {"type": "yarn", "factor": 2, "original_length": 9}
         ({"vocab_size": 0}, "vocab_size"),
         ({"hidden_size": True}, "hidden_size must be an integer .* got True"),
         ({"hidden_size": "16"}, "hidden_size must be an integer .* got '16'"),
-        ({"num_hidden_layers": 0}, "num_hidden_layers"),
-        ({"intermediate_size": 0}, "intermediate_size"),
-        ({"embedding_size": 0}, "embedding_size"),
         ({"hidden_size": 10, "num_attention_heads": 4}, "hidden_size 10 .* 4 heads"),
         ({"hidden_size": 12, "num_attention_heads": 4}, "even size; take a multiple of 8"),
         ({"pad_token_id": 9, "vocab_size": 9}, "pad_token_id 9 has no row"),
         ({"attention": "quadratic"}, "attention must be one of softmax, linear, window, .* got 'quadratic'"),
-        ({"attention": None}, "attention"),
         ({"attention": ["softmax"] * 11}, "attention lists 11 layers, num_hidden_layers is 12"),
         ({"attention": ["softmax"] * 11 + ["lstm"]}, "attention must be one of"),
-        ({"attention": [["softmax"]]}, "attention must be one of"),
         ({"attention_window": 0}, "attention_window must be .* got 0"),
         ({"version": 3}, "version must be one of 1, 2, got 3"),
         ({"causal": "yes"}, "causal must be true or false"),
@@ -49,11 +44,9 @@ YARN = {"type": "yarn", "factor": 2, "original_length": 9}
         ({"normalizer": None}, "normalizer must be one of"),
         ({"decay": [0.5]}, "decay must be 12 numbers in"),
         ({"decay": [0.5] * 11 + [1.5]}, "decay must be a list of .* greater than 0 and at most 1"),
-        ({"decay": [None, 1]}, "decay must be a list"),
         ({"convolutions": ["value"]}, "convolutions must be true or false, got"),
         ({"hidden_dropout_prob": float("nan")}, "hidden_dropout_prob must be .* less than 1, got nan"),
         ({"attention_probs_dropout_prob": 1.0}, "attention_probs_dropout_prob must be .* less than 1, got 1.0"),
-        ({"embedding_dropout_prob": "0.1"}, "embedding_dropout_prob must be .* less than 1 or None"),
         ({"layer_norm_eps": float("inf")}, "layer_norm_eps must be a number"),
         ({"rotary": {"scaling": {"factor": 2}}}, "type of rotary scaling must be one of linear, ntk, yarn, got None"),
         ({"rotary": {"scaling": {"type": ["ntk"], "factor": 2}}}, "rotary scaling must be one of"),
@@ -64,7 +57,6 @@ YARN = {"type": "yarn", "factor": 2, "original_length": 9}
         ({"num_labels": 0}, "num_labels must be .* got 0"),
         ({"num_labels": 10**9}, "num_labels must be .* got 1000000000"),
         ({"id2label": {}}, "num_labels must be .* got 0"),
-        ({"id2label": ["a", "b"]}, "id2label must be an object"),
         ({"id2label": {"one": "a"}}, "id2label must be an object"),
         ({"id2label": {0: ["a"]}}, "id2label must be an object"),
         ({"id2label": {0: "a", 1: "b"}, "num_labels": 3}, "num_labels is 3, but id2label has 2 names"),
@@ -76,61 +68,37 @@ def test_a_wrong_value_is_an_error_that_names_it(wrong, message):
         SequenceClassificationConfig(**wrong)
 
 
-@pytest.mark.parametrize(
-    "options, words",
-    [
+def test_contradictions_of_linear_attention_are_an_error():
+    for options, words in (
         ({"feature_map": "softmax_exp", "causal": True}, "whole sequence"),
         ({"feature_map": "one_plus_cosine"}, "normalizer='rotated'"),
-    ],
-)
-def test_contradictions_of_linear_attention_are_an_error(options, words):
-    with pytest.raises(ValueError, match=words):
-        config = RoFormerConfig(attention="linear", num_hidden_layers=1, vocab_size=5, **options)
-        RoFormerModel(config)(paddle.to_tensor([[1, 2]]))
+    ):
+        with pytest.raises(ValueError, match=words):
+            RoFormerModel(RoFormerConfig(attention="linear", num_hidden_layers=1, vocab_size=5, **options))(
+                paddle.to_tensor([[1, 2]])
+            )
 
 
-def test_names_of_classes_and_their_number_follow_from_each_other(tmp_path):
-    assert SequenceClassificationConfig().id2label == {0: "LABEL_0", 1: "LABEL_1"}
-    named = SequenceClassificationConfig(id2label={"0": "a", "1": "b", "2": "c"})
-    assert (named.num_labels, named.label2id) == (3, {"a": 0, "b": 1, "c": 2})
+# of every option a value that is not its default
+CHANGED = {
+    **{"vocab_size": 31, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 17},
+    **{"attention": ["linear", "softmax"], "attention_window": 3, "embedding_size": 128, "type_vocab_size": 2},
+    **{"version": 2, "hidden_act": "relu", "causal": True, "position_embedding": "qkvo", "max_position_embeddings": 9},
+    "rotary": {"layout": "half", "rotary_dim": 4, "scaling": {"type": "ntk", "factor": 4.0}, "learned": True},
+    **{"share_kv": True, "feature_map": "favor", "normalizer": "none", "decay": (0.9, 0.5, 1.0, 1)},
+    **{"convolutions": True, "output_gate": True, "hidden_dropout_prob": 0.25, "embedding_dropout_prob": 0.75},
+    **{"attention_probs_dropout_prob": 0.5, "layer_norm_eps": 1e-6, "pad_token_id": 5, "pooling": "mean"},
+    **{"classifier_activation": "gelu", "id2label": {0: "bad", 1: "fair", 2: "好"}},
+}
 
 
-def test_every_value_is_saved_and_loaded(tmp_path):
-    config = SequenceClassificationConfig(
-        vocab_size=31,
-        hidden_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=17,
-        attention=["linear", "softmax"],
-        attention_window=3,
-        embedding_size=128,
-        type_vocab_size=2,
-        version=2,
-        hidden_act="relu",
-        causal=True,
-        position_embedding="qkvo",
-        max_position_embeddings=9,
-        rotary={"layout": "half", "rotary_dim": 4, "scaling": {"type": "ntk", "factor": 4.0}, "learned": True},
-        share_kv=True,
-        feature_map="favor",
-        normalizer="none",
-        decay=(0.9, 0.5, 1.0, 1),
-        convolutions=True,
-        output_gate=True,
-        hidden_dropout_prob=0.25,
-        embedding_dropout_prob=0.75,
-        attention_probs_dropout_prob=0.5,
-        layer_norm_eps=1e-6,
-        pad_token_id=5,
-        pooling="mean",
-        classifier_activation="gelu",
-        id2label={0: "bad", 1: "fair", 2: "好"},
-    )
-    default = asdict(SequenceClassificationConfig())
+def test_every_value_is_saved_and_loaded_and_classes_and_their_number_follow_from_each_other(tmp_path):
+    config, default = SequenceClassificationConfig(**CHANGED), asdict(SequenceClassificationConfig())
     assert not [name for name, value in asdict(config).items() if value == default[name]]
     config.save_pretrained(tmp_path / "new")
     assert SequenceClassificationConfig.from_pretrained(str(tmp_path / "new")) == config
+    assert default["id2label"] == {0: "LABEL_0", 1: "LABEL_1"}
+    assert (config.num_labels, config.label2id) == (3, {"bad": 0, "fair": 1, "好": 2})
 
 
 # ---- settings of files

@@ -1,55 +1,46 @@
-"""Heads of RoFormer: language models and classification."""
+"""Heads of RoFormer: language models, their generation of text token by token, classification."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import paddle
 import paddle.nn.functional as F
 import pytest
 
-from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification
+from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, RoFormerModel
+from paddle_rope.roformer.generation import generate
 from paddle_rope.roformer.heads import pool
-from tests.paddle_rope.roformer.small_models import make, random_ids
+from tests.helpers.comparison import assert_close
+from tests.paddle_rope.roformer.small_models import FORMS, make, random_ids
+
+CAUSAL = {name: {**options, "causal": True} for name, options in FORMS.items() if name != "softmax exp"}
 
 
 @pytest.mark.equation("5.3")
 @pytest.mark.parametrize("options", [{}, {"version": 2}, {"version": 2, "embedding_size": 8}, {"embedding_size": 8}])
-def test_logits_of_the_vocabulary_equal_their_equation(options):
+def test_logits_and_loss_of_a_language_model_equal_their_equations(options):
     model = make(RoFormerForMaskedLM, **options)
-    ids = random_ids(2, 6)
+    ids, labels = random_ids(2, 6), np.full((2, 6), -100)
     x, table, head = model.roformer(ids), model.roformer.token_embedding.weight, dict(model.lm_head.named_parameters())
     if options.get("version") == 2:
         assert list(head) == ["dense.weight"] * ("embedding_size" in options)
-        x = paddle.matmul(x, head["dense.weight"]) if head else x
-        expected = paddle.matmul(x, table.t())
+        expected = paddle.matmul(paddle.matmul(x, head["dense.weight"]) if head else x, table.t())
     else:
         x = F.gelu(paddle.matmul(x, head["dense.weight"]) + head["dense.bias"])
         expected = paddle.matmul(model.lm_head.norm(x), table.t()) + head["bias"]
-    np.testing.assert_allclose(model(ids).numpy(), expected.numpy(), rtol=0, atol=1e-4)
-
-
-@pytest.mark.parametrize("model_class", [RoFormerForMaskedLM, RoFormerForCausalLM])
-def test_the_loss_of_a_language_model_is_the_mean_over_labeled_tokens(model_class):
-    model = make(model_class)
-    ids, labels = random_ids(2, 6), np.full((2, 6), -100)
-    labels[0, 1], labels[1, 4], labels[1, 0] = 3, 0, 22
     logits = model(ids).numpy()
-    loss, chosen = model(ids, labels=paddle.to_tensor(labels))
+    assert_close(logits, expected, 1e-4)
     places = [(0, 1), (1, 0), (1, 4)]
-    np.testing.assert_allclose(chosen.numpy(), [logits[place] for place in places], rtol=0, atol=1e-5)
+    for place, label in zip(places, (3, 22, 0)):
+        labels[place] = label
+    loss, chosen = model(ids, labels=paddle.to_tensor(labels))
+    assert_close(chosen, [logits[place] for place in places], 1e-5)
     exact = [np.log(np.exp(logits[place]).sum()) - logits[place][labels[place]] for place in places]
     np.testing.assert_allclose(float(loss), np.mean(exact), rtol=1e-5)
     loss.backward()
-    assert float(model.roformer.token_embedding.weight.grad.abs().max()) > 0
+    assert float(table.grad.abs().max()) > 0
     with pytest.raises(ValueError, match="no token is labeled"):
         model(ids, labels=paddle.full([2, 6], -100))
-
-
-def test_a_causal_language_model_sees_no_later_token():
-    model = make(RoFormerForCausalLM, attention=["softmax", "linear"])
-    ids = random_ids(1, 8)
-    changed = ids.clone()
-    changed[:, 5:] = 1 + (changed[:, 5:] % 22)
-    np.testing.assert_array_equal(model(ids)[:, :5].numpy(), model(changed)[:, :5].numpy())
-    assert float((model(ids)[:, 5:] - model(changed)[:, 5:]).abs().max()) > 1e-2
 
 
 @pytest.mark.parametrize("pooling", ["first", "mean"])
@@ -65,14 +56,118 @@ def test_a_classifier_pools_real_tokens_and_drops_before_each_of_its_layers(pool
     weights = dict(model.classifier.named_parameters())
     inner = paddle.matmul(pooled.unsqueeze(0), weights["dense.weight"]) + weights["dense.bias"]
     inner = 2 * (paddle.tanh(inner) if activation == "tanh" else F.gelu(inner))
-    expected = paddle.matmul(inner, weights["output.weight"]) + weights["output.bias"]
-    np.testing.assert_allclose(logits[:1].numpy(), expected.numpy(), rtol=0, atol=2e-5)
+    assert_close(logits[:1], paddle.matmul(inner, weights["output.weight"]) + weights["output.bias"], 2e-5)
     np.testing.assert_allclose(float(loss), float(F.cross_entropy(logits, labels)), rtol=1e-6)
 
 
 def test_pooling_finds_the_first_token_under_left_padding():
     hidden = paddle.arange(12, dtype="float32").reshape([2, 3, 2])
     mask = paddle.to_tensor([[False, True, True], [True, True, False]])
-    np.testing.assert_array_equal(pool(hidden, mask, "first").numpy(), [[2, 3], [6, 7]])
-    np.testing.assert_array_equal(pool(hidden, mask, "mean").numpy(), [[3, 4], [7, 8]])
-    np.testing.assert_array_equal(pool(hidden, None, "first").numpy(), [[0, 1], [6, 7]])
+    assert pool(hidden, mask, "first").tolist() == [[2, 3], [6, 7]]
+    assert pool(hidden, mask, "mean").tolist() == [[3, 4], [7, 8]]
+    assert pool(hidden, None, "first").tolist() == [[0, 1], [6, 7]]
+
+
+# ---- generation
+
+
+@pytest.mark.equation("4.9")
+@pytest.mark.parametrize("form", CAUSAL)
+def test_a_cache_gives_the_hidden_states_and_tokens_of_the_whole_also_under_left_padding(form):
+    model = make(RoFormerForCausalLM, **CAUSAL[form])
+    ids = random_ids(2, 11)
+    outputs, cache, start = [], None, 0
+    for length in (1, 5, 1, 1, 3):
+        hidden, cache = model.roformer.forward_with_cache(ids[:, start : start + length], cache)
+        outputs.append(hidden)
+        start += length
+    assert_close(paddle.concat(outputs, axis=1), model.roformer(ids), 1e-4)
+    ids = ids[:, :6]
+    generated = model.generate(ids, max_new_tokens=10)
+    mask = paddle.to_tensor(np.arange(9) >= np.array([[3], [3]]))
+    padded = model.generate(paddle.concat([random_ids(2, 3), ids], axis=1), mask, max_new_tokens=10)
+    for _ in range(10):
+        ids = paddle.concat([ids, model(ids)[:, -1].argmax(axis=-1, keepdim=True)], axis=1)
+    assert generated.tolist() == padded.tolist() == ids[:, 6:].tolist()
+
+
+def test_the_state_of_linear_attention_does_not_grow():
+    def sizes(cache):
+        return [one.shape for one in paddle.utils.flatten(cache.layers) if isinstance(one, paddle.Tensor)]
+
+    model = make(RoFormerModel, attention="linear", convolutions=True, causal=True)
+    _, first = model.forward_with_cache(random_ids(1, 5))
+    cache = first
+    for _ in range(20):
+        _, cache = model.forward_with_cache(random_ids(1, 1), cache)
+    assert sizes(cache) == sizes(first)
+
+
+class Scripted:
+    """A model whose scores are given: ``[steps, batch, vocab]``, one step after the other."""
+
+    config = SimpleNamespace(pad_token_id=9)
+
+    def __init__(self, scores):
+        self.scores = np.asarray(scores, dtype="float32")
+
+    def forward_with_cache(self, input_ids, cache, attention_mask=None):
+        step = cache or 0
+        return paddle.to_tensor(self.scores[step]), step + 1
+
+
+def drawn(probabilities, count=2000, **options):
+    model = Scripted(np.log([[probabilities]]) * np.ones((1, count, 1)))
+    return generate(model, random_ids(count, 1), max_new_tokens=1, **options).numpy()[:, 0]
+
+
+def test_drawing_repeats_with_its_seed_and_follows_temperature():
+    exact = np.array([0.5, 0.3, 0.15, 0.05])
+    first = drawn(exact, temperature=1.0, seed=3)
+    assert (drawn(exact, temperature=1.0, seed=3) == first).all()
+    assert (drawn(exact, temperature=1.0, seed=4) != first).any()
+    for temperature in (1.0, 2.0):
+        expected = exact ** (1 / temperature)
+        share = np.bincount(drawn(exact, temperature=temperature, seed=5), minlength=4) / 2000
+        np.testing.assert_allclose(share, expected / expected.sum(), atol=0.04)
+    assert (drawn(exact, temperature=1e-4, seed=6) == 0).all() and (drawn(exact) == 0).all()
+
+
+@pytest.mark.parametrize(
+    "probabilities, top_p, kept",
+    [
+        ([0.25, 0.5, 0.125, 0.125], 0.45, {1}),
+        ([0.25, 0.5, 0.125, 0.125], 0.7, {0, 1}),
+        ([0.25, 0.5, 0.125, 0.125], 1.0, {0, 1, 2, 3}),
+        ([1, 1, 1, 1], 0.5, {0, 1}),  # two of four hold exactly one half
+        ([1, 1, 1, 1], 0.51, {0, 1, 2}),
+    ],
+)
+def test_top_p_keeps_the_fewest_tokens_that_hold_it(probabilities, top_p, kept):
+    assert set(drawn(probabilities, 500, temperature=1.0, top_p=top_p, seed=1)) == kept
+
+
+def test_a_text_ends_with_its_end_token_in_padding_and_the_others_go_on():
+    best = np.eye(10)[np.array([[1, 2], [3, 4], [5, 6], [7, 3], [8, 8]])]  # [steps, batch, vocab]
+    for steps, expected in ((5, [[1, 3, 9, 9], [2, 4, 6, 3]]), (3, [[1, 3, 9], [2, 4, 6]])):
+        tokens = generate(Scripted(best), random_ids(2, 2), max_new_tokens=steps, eos_token_id=3)
+        assert tokens.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ({"max_new_tokens": 0}, "max_new_tokens"),
+        ({"temperature": -1.0}, "temperature"),
+        ({"top_p": 0.0}, "top_p"),
+        ({"attention_mask": paddle.to_tensor([[1, 1, 0]])}, "pad on the left"),
+        ({"input_ids": paddle.zeros([1, 0], "int64")}, "at least one token"),
+        ({"max_new_tokens": 39}, "positions go from 0 to 39"),
+    ],
+    ids=str,
+)
+def test_impossible_arguments_are_an_error(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        make(RoFormerForCausalLM, **CAUSAL["learned"]).generate(**{"input_ids": random_ids(1, 3), **arguments})
+    with pytest.raises(ValueError, match="causal=True"):
+        make(RoFormerModel).forward_with_cache(random_ids(1, 3))

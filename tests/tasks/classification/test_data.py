@@ -3,11 +3,10 @@
 import pytest
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.classification.arguments import ClassificationArguments
-from tasks.classification.batching import ClassificationDataset, pad_texts
-from tasks.classification.config import ClassificationConfig
+from tasks.classification.arguments import ClassificationArguments, ClassificationConfig
 from tasks.classification.data import Example, class_names, read_splits
 from tasks.classification.evaluation import classification_scores, print_data_report
+from tasks.classification.prediction import ClassificationDataset, pad_texts
 from tasks.common.errors import InputError
 
 LONG = "9" * 5000  # digits that Python does not read as a number

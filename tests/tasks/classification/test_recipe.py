@@ -15,7 +15,7 @@ from tests.helpers.exports import FORMATS, export
 from tests.helpers.threads import assert_threads_get_what_one_caller_gets
 from tests.helpers.verbs import verb
 
-evaluate, predict, train_verb = verb("evaluate"), verb("predict"), verb("train")
+evaluate, predict = verb("evaluate"), verb("predict")
 CLASSES = ["交通", "体育", "天气", "美食"]
 
 
@@ -44,13 +44,6 @@ def test_without_dev_data_all_texts_are_learned_and_the_last_weights_kept(train,
     assert "dev" not in run.metrics and run.predictions is None
 
 
-def test_training_that_diverges_ends_with_what_to_do(config_file, tmp_path, capsys):
-    words = [str(config_file), "--learning_rate", "1e30", "--logging_steps", "1", "--output_dir", str(tmp_path / "run")]
-    assert train_verb.main(words) == 2
-    assert "lower learning_rate, which is 1e+30" in capsys.readouterr().err
-    assert not (tmp_path / "run/metrics.json").exists()
-
-
 def test_training_goes_on_from_a_trained_folder_with_another_attention(train, trained, demo, tmp_path):
     cold = train(tmp_path / "cold", num_train_epochs=1, attention="softmax")
     keys = {"pretrained": trained.model, "attention": "softmax", "train_file": demo, "dev_file": "", "test_file": ""}
@@ -71,15 +64,6 @@ def test_evaluation_gives_the_scores_of_training_and_refuses_an_unknown_class(tr
     assert f"{path}:2: label '戏剧' is unknown to the model" in fails(evaluate, trained.model, path, "--device", "cpu")
 
 
-def test_verb_writes_the_label_and_its_probability(trained, classifier, monkeypatch, capsys):
-    content = '{"sentence": "门将扑出点球，比分是二比一。", "label": 5}\n{"text": ""}\n'
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content.encode("utf-8")), encoding="ascii"))
-    assert predict.main([str(trained.model), "--device", "cpu"]) == 0
-    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert records == classifier(["门将扑出点球，比分是二比一。", ""])
-    assert all(record["label"] in CLASSES and 0.25 <= record["probability"] <= 1 for record in records)
-
-
 @pytest.mark.parametrize("longest, is_cut", [(12, False), (9, True)])
 def test_prediction_says_that_texts_are_cut(trained, longest, is_cut, monkeypatch, capsys):
     texts = "门将扑出点球，比分是。\n门将扑出点球，比分是二\n门将扑出点球，比分是三\n"
@@ -98,6 +82,7 @@ def test_batches_threads_and_what_lies_beyond_max_characters_change_nothing(trai
     assert_threads_get_what_one_caller_gets(classifier.probabilities, texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_exported_model_gives_what_the_trained_one_gives(trained, classifier, texts, tmp_path, format):
     exported = open_predictor(export(tmp_path / "exported", format, trained.model), batch_size=4)

@@ -7,7 +7,7 @@ import pytest
 
 from paddle_rope import RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
-from paddle_rope.roformer.tokenization.files import read_vocab
+from paddle_rope.roformer.tokenization.tokenizer import read_vocab
 from tasks.common.cli.run_config import shipped
 from tasks.common.errors import EXIT_BAD_INPUT, exit_on_input_error
 

@@ -6,16 +6,21 @@ import sys
 import pytest
 import yaml
 
-from tasks.commands.experiment import experiment
-from tasks.common.errors import InputError, exit_on_input_error
-from tasks.experiments.crf.recipe import WEIGHTS_FILE, CrfRecipe
-from tasks.experiments.crf.sequences import OUTSIDE, attributes, entities_of, longest_entities, tags_of
+from tasks.common.errors import InputError
+from tasks.experiments.crf.recipe import (
+    OUTSIDE,
+    WEIGHTS_FILE,
+    CrfRecipe,
+    attributes,
+    entities_of,
+    longest_entities,
+    tags_of,
+)
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.features import WordFeatures
 
 pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed: pip install 'paddle_rope[crf]'")
-run = exit_on_input_error(experiment)
 NESTED = make_example(
     "在北京大学读书", [Entity(1, 3, "place"), Entity(1, 5, "school"), Entity(4, 6, "other"), Entity(6, 7, "act")], "f:1"
 )
@@ -39,8 +44,7 @@ def test_a_character_has_its_neighbors_and_their_pairs():
         f"-2,-1={OUTSIDE}{OUTSIDE}", f"-1,0={OUTSIDE}甲", "0,1=甲乙", "1,2=乙丙", f"-1,1={OUTSIDE}乙",
     ]  # fmt: skip
     assert {"-1=甲", "0=乙", "1=丙", f"2={OUTSIDE}", "-1,1=甲丙"} < set(second)
-    assert {"-2=甲", "-1,0=乙丙", f"1,2={OUTSIDE}{OUTSIDE}"} < set(third)
-    assert attributes("") == []
+    assert {"-2=甲", "-1,0=乙丙", f"1,2={OUTSIDE}{OUTSIDE}"} < set(third) and attributes("") == []
 
 
 def test_word_features_are_those_of_the_neural_models_without_a_text_s_own_labels():
@@ -84,9 +88,6 @@ def test_a_run_leaves_what_others_leave(config, tmp_path, capsys):
     assert metrics["dev"]["support"] > 0 and metrics["test"]["f1"] > 0.5
     assert metrics["parameters"] > 0 and metrics["not_learned"] > 0  # the demo corpus has nested entities
     assert sorted(path.name for path in (folder / "model").iterdir()) == ["features.json", WEIGHTS_FILE]
-    plain = {**config, "features": None, "dev_fraction": 0, "max_iterations": 3, "output_dir": str(tmp_path / "plain")}
-    metrics = CrfRecipe().train(plain)
-    assert "dev" not in metrics and metrics["iterations"] == 3 and metrics["test"]["support"] > 0
 
 
 @pytest.mark.parametrize(
@@ -110,17 +111,3 @@ def test_a_missing_package_is_named(config, monkeypatch):
     monkeypatch.setitem(sys.modules, "pycrfsuite", None)
     with pytest.raises(InputError, match="python-crfsuite|pycrfsuite"):
         CrfRecipe().resolve(config)
-
-
-def test_a_plan_has_the_crf_and_each_case_its_texts(config, tmp_path):
-    shared = {key: config[key] for key in ("train_file", "test_file", "features")}
-    plan = {
-        "output_dir": str(tmp_path / "out"), "recipe": "crf", "settings": shared, "apart": False, "seeds": [1],
-        "scores": {"test.f1": "F1"}, "variants": {"crf": {}},
-        "cases": {20: {"train_texts": 20}, 60: {"train_texts": 60}},
-    }  # fmt: skip
-    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan), encoding="utf-8")
-    assert run([str(tmp_path / "plan.yaml")]) == 0
-    summary = json.loads((tmp_path / "out/summary.json").read_text(encoding="utf-8"))["variants"]
-    few, many = (row["scores"]["test.f1"]["mean"] for row in summary)
-    assert few < many

@@ -10,8 +10,7 @@ from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
 from tasks.common.training.series import claimed, train_unless_finished
 from tasks.experiments import engine
 from tasks.experiments.engine import train_cell
-from tasks.experiments.plan import Cell, Plan
-from tasks.experiments.table import draw
+from tasks.experiments.plan import Cell
 from tests.helpers.pretended import pretended_recipe
 
 SCORES = {"softmax": 0.80, "linear": 0.79, "poor": 0.70}
@@ -58,18 +57,6 @@ def cell(folder, **more):
 
 
 # ---- one run
-
-
-def test_interrupted_run_is_resumed_from_a_whole_checkpoint_and_begun_anew_without(recipe, tmp_path):
-    checkpoint = tmp_path / "run/checkpoints/checkpoint-4"
-    checkpoint.mkdir(parents=True)
-    recipe.resume = lambda folder: recipe.calls.append(("resume", {"output_dir": folder}))
-    (checkpoint / "complete").touch()
-    config = {"output_dir": str(tmp_path / "run")}
-    assert train_unless_finished(recipe, config)
-    (checkpoint / "complete").unlink()
-    assert train_unless_finished(recipe, config) and train_unless_finished(recipe, config)
-    assert [call for call, _ in recipe.calls] == ["resume", "train"] and not checkpoint.exists()
 
 
 @pytest.mark.parametrize("status, said", [(0, ""), (-9, "status -9"), (engine.BUSY, engine.TAKEN)])
@@ -202,12 +189,3 @@ def test_scores_that_the_runs_do_not_have_are_refused(recipe, plan_file, capsys)
     change(plan_file, scores={"test.f1": "F1"})
     assert run([str(plan_file)]) == 2
     assert "metrics.json: has no test.f1" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("values", [[1.0, 1.0], [0.98, 1.0], [0.1, 0.4]])
-def test_the_axis_of_the_picture_ends_where_scores_do(values, tmp_path):
-    runs = [Cell("ner", {"output_dir": str(tmp_path / name)}, {"case": "", "variant": name}) for name in "ab"]
-    scores = [{"f1": {"mean": value, "standard_deviation": None}} for value in values]
-    summary = [{"case": "", "variant": name, "scores": score} for name, score in zip("ab", scores)]
-    low, high = draw(Plan(tmp_path, runs, {"f1": "F1"}), summary).axes[0].get_xlim()
-    assert low < min(values) and max(values) <= high <= 1

@@ -1,18 +1,23 @@
 """The controlled task: what its sequences tell and do not tell, and its recipe."""
 
-import json
-
 import numpy as np
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.experiments.relative_position.data import FIRST, LABELS, SECOND, VOCABULARY, make_sequences
-from tasks.experiments.relative_position.recipe import SPLIT_SEEDS, RelativePositionRecipe
+from tasks.experiments.relative_position.recipe import (
+    FIRST,
+    LABELS,
+    SECOND,
+    SPLIT_SEEDS,
+    VOCABULARY,
+    RelativePositionRecipe,
+    make_sequences,
+)
 
 TINY = {"length": 32, "train_size": 64, "test_size": 32, "num_train_epochs": 1, "hidden_size": 16, "device": "cpu"}
 
 
-@pytest.mark.parametrize("length", [32, 64, 100, 257])
+@pytest.mark.parametrize("length", [32, 257])
 def test_label_is_the_order_of_two_far_stretches_of_markers(length):
     ids, labels = make_sequences(length, 200, seed=1)
     assert ids.shape == (200, length) and ids.min() >= 1 and ids.max() < VOCABULARY
@@ -41,13 +46,6 @@ def test_seed_decides_and_splits_of_all_seeds_differ():
         make_sequences(32, 10, 3 * seed + split)[0].tobytes() for seed in range(3) for split in SPLIT_SEEDS.values()
     }
     assert len(drawn) == 9
-
-
-def test_run_leaves_scores_and_a_model(tmp_path):
-    metrics = RelativePositionRecipe().train({**TINY, "attention": "linear", "output_dir": str(tmp_path / "run")})
-    assert metrics == json.loads((tmp_path / "run" / "metrics.json").read_text(encoding="utf-8"))
-    assert metrics["test"]["chance"] == 0.5 and 0 <= metrics["test"]["accuracy"] <= 1
-    assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,18 @@
-"""Pairs and triples: labels, triples without labels, predictions, splits and folds."""
+"""Pairs and triples: labels, triples without labels, predictions, splits, folds and scores."""
 
 import json
 from itertools import chain
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
 
 from tasks.common.errors import InputError
 from tasks.matching.arguments import MatchingArguments
-from tasks.matching.data import Example, ExampleStream, prediction_records, read_labeled, task_of
-from tasks.matching.splits import cut_fold, read_splits
+from tasks.matching.data import Example, ExampleStream, cut_fold, prediction_records, read_labeled, read_splits, task_of
+from tasks.matching.evaluation import best_threshold, choosing_score, matching_scores
 
 TRIPLE = '{{"A": "甲", "B": "乙{0}", "C": "丙{0}"{1}}}\n'
 
@@ -24,25 +27,19 @@ def streamed(path):
 
 @pytest.mark.parametrize("label, task", [("3.8", "grades"), ("2", "grades"), ("-1", "grades"), ("1.0", "pairs")])
 def test_labels_other_than_0_and_1_are_grades(write, label, task):
-    examples = read_labeled(write(f"{{x\ty\t{label}\nx\tz\t0\n"))
-    assert examples[0].texts == ("{x", "y") and examples[0].label == float(label) and task_of(examples) == task
+    path = write(f"q1\tq2\tlabel\n\n{{x\ty\t{label}\nx\tz\t0\n")
+    first, *_ = examples = read_labeled(path)
+    assert (first.texts, first.label, first.where) == (("{x", "y"), float(label), f"{path}:3")
+    assert task_of(examples) == task
 
 
-def test_place_of_an_example_counts_headers_and_blank_lines(write):
-    path = write("q1\tq2\tlabel\n\nx\ty\t1\n")
-    assert read_labeled(path)[0].where == f"{path}:3"
-
-
-def test_what_is_predicted_needs_no_labels_and_keeps_its_order(write):
-    assert parts(streamed(write("sentence1\tsentence2\nx\ty\nv\tw\t1\n"))) == [("x", "y", None), ("v", "w", None)]
-    for content in (
-        '[{"A": "甲", "B": "乙", "C": "丙"},\n {"A": "丁", "B": "戊", "C": "己"}]',
-        "A,B,C\n甲,乙,丙\n丁,戊,己\n",
-    ):
-        path = write(content)
-        found = [example.texts for example in streamed(path)]
-        assert found == [("甲", "乙", "丙"), ("丁", "戊", "己")]
-        assert {frozenset(example.texts) for example in read_labeled(path)} == set(map(frozenset, found))
+@pytest.mark.parametrize("content, texts", [
+    ("sentence1\tsentence2\nx\ty\nv\tw\t1\n", [("x", "y"), ("v", "w")]),
+    ('[{"A": "甲", "B": "乙", "C": "丙"},\n {"A": "a", "B": "b", "C": "c"}]', [("甲", "乙", "丙"), ("a", "b", "c")]),
+    ("A,B,C\n甲,乙,丙\n丁,戊,己\n", [("甲", "乙", "丙"), ("丁", "戊", "己")]),
+])  # fmt: skip
+def test_what_is_predicted_needs_no_labels_and_keeps_its_order(write, content, texts):
+    assert parts(streamed(write(content))) == [(*one, None) for one in texts]
 
 
 def test_candidates_of_unlabeled_triples_are_exchanged_at_random_always_in_the_same_way(write):
@@ -54,10 +51,6 @@ def test_candidates_of_unlabeled_triples_are_exchanged_at_random_always_in_the_s
     labels = [example.label for example in examples]
     assert 150 < sum(labels) < 250 and labels != sorted(labels) and task_of(examples) == "triples"
     assert read_labeled(path) == examples
-    assert [example.texts[1] for example in streamed(path)] == [f"乙{number}" for number in range(400)]
-
-
-def test_triples_with_labels_stay_as_they_are(write):
     lines = [TRIPLE.format(number, f', "label": "{"BC"[number % 3 == 0]}"') for number in range(60)]
     expected = [("甲", f"乙{number}", f"丙{number}", float(number % 3 != 0)) for number in range(60)]
     assert parts(read_labeled(write("".join(lines)))) == expected
@@ -84,23 +77,16 @@ def keys_of(train, dev=None, **options):
 
 def test_each_example_is_tested_in_one_fold_and_first_texts_stay_together():
     examples = [Example((f"A{n * n % 30}", f"B{n}", f"C{n}"), 1.0, str(n)) for n in range(100)]
-    tested = []
-    for fold in range(1, 6):
-        rest, part = cut_fold(examples, 5, fold, seed=3)
-        assert rest == [example for example in examples if example not in part]
-        assert part == [example for example in examples if example in part]
+    folds = [cut_fold(examples, 5, fold, seed=3) for fold in range(1, 6)]
+    for rest, part in folds:
+        assert [one for one in examples if one in part] == part and [one for one in examples if one in rest] == rest
+        assert len(rest) + len(part) == 100 and abs(len(part) - 20) < 10
         assert not {example.text for example in rest} & {example.text for example in part}
-        tested += part
-    assert sorted(tested, key=examples.index) == examples
-    parts = [cut_fold(examples, 5, 1, seed)[1] for seed in (0, 0, 1)]
-    assert parts[0] == parts[1] != parts[2]
+    assert sorted((one for _, part in folds for one in part), key=examples.index) == examples
+    drawn = [cut_fold(examples, 5, 1, seed)[1] for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2]
     with pytest.raises(InputError, match="40 folds"):
         cut_fold(examples, 40, 1, seed=0)
-
-
-def test_folds_have_about_as_many_examples():
-    examples = [Example((f"A{number // 2}", "B"), 1.0, "") for number in range(100)]
-    assert [len(cut_fold(examples, 5, fold, seed=0)[1]) for fold in range(1, 6)] == [20] * 5
 
 
 @pytest.mark.parametrize("folds", [{}, {"folds": 3, "fold": 2}], ids=str)
@@ -113,15 +99,12 @@ def test_first_texts_are_in_one_split_alone(data, folds):
     assert len(texts["dev"]) == round(0.2 * len(texts["train"] | texts["dev"]))
 
 
-@pytest.mark.parametrize(
-    "train, dev, said",
-    [
-        ("a\tb\t0\nc\td\t1\n", '{"A": "x", "B": "y", "C": "z"}', "dev:1: triples, but .*train:1 has pairs"),
-        ("a\tb\t0\nc\td\t1\n", "a\tb\t0\nc\td\t3\n", "dev:2: label 3"),
-        ("a\tb\t0\nc\td\t1\n", "a\tb\t1\nc\td\t1\n", "dev: all labels are 1"),
-        ("a\tb\t0\nc\td\t3\n", "a\tb\t0\nc\td\t1\n", None),  # 0 and 1 are grades too
-    ],
-)
+@pytest.mark.parametrize("train, dev, said", [
+    ("a\tb\t0\nc\td\t1\n", '{"A": "x", "B": "y", "C": "z"}', "dev:1: triples, but .*train:1 has pairs"),
+    ("a\tb\t0\nc\td\t1\n", "a\tb\t0\nc\td\t3\n", "dev:2: label 3"),
+    ("a\tb\t0\nc\td\t1\n", "a\tb\t1\nc\td\t1\n", "dev: all labels are 1"),
+    ("a\tb\t0\nc\td\t3\n", "a\tb\t0\nc\td\t1\n", None),  # 0 and 1 are grades too
+])  # fmt: skip
 def test_splits_have_one_task(write, train, dev, said):
     keys = keys_of(str(write(train, "train")), str(write(dev, "dev")))
     if said is None:
@@ -129,3 +112,46 @@ def test_splits_have_one_task(write, train, dev, said):
     else:
         with pytest.raises(InputError, match=said):
             read_splits(keys, seed=0)
+
+
+# ---- scores
+
+
+def test_scores_are_their_definitions():
+    labels, scores = [1, 1, 0, 0, 1, 0, 0], np.array([[0.9], [0.2], [0.6], [0.1], [0.5], [0.4], [0.3]])
+    correlation = {"spearman": pytest.approx(spearmanr(labels, scores[:, 0])[0])}
+    of_labels = {"accuracy": 5 / 7, "precision": 2 / 3, "recall": 2 / 3, "f1": 2 / 3}  # 0.9, 0.6 and 0.5 are 1
+    assert matching_scores("pairs", labels, scores, threshold=0.5) == {**of_labels, **correlation}
+    assert matching_scores("pairs", labels, scores) == correlation
+    result = matching_scores("pairs", [0, 1, 0], np.full([3, 1], 0.2), threshold=0.5)  # equal scores, no positive
+    assert result == {"accuracy": pytest.approx(2 / 3), "f1": 0, "precision": 0, "recall": 0, "spearman": 0}
+    grades = np.random.randint(0, 6, 30)
+    scores = np.round(np.random.rand(30) + grades / 5, 1)  # with equal ones
+    result = matching_scores("grades", grades, scores[:, None], threshold=0.5)
+    assert result == {"spearman": pytest.approx(spearmanr(grades, scores)[0], abs=1e-6)}
+    scores = np.array([[0.5, 0.4], [0.5, 0.4], [0.1, 0.9], [0.9, 0.1], [0.3, 0.3]])
+    assert matching_scores("triples", [1, 0, 0, 1, 1], scores) == {"accuracy": 3 / 5}
+
+
+@settings(max_examples=50, derandomize=True)
+@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from(np.linspace(0, 1, 6, dtype=np.float32))), min_size=1))
+def test_no_threshold_is_better_than_the_best(examples):
+    labels, scores = map(np.array, zip(*examples))
+
+    def accuracy(threshold):
+        return matching_scores("pairs", labels, scores[:, None], threshold)["accuracy"]
+
+    assert accuracy(best_threshold(labels, scores)) == max(map(accuracy, [*scores - 0.05, 2.0]))
+
+
+def test_threshold_is_halfway_between_the_scores():
+    assert best_threshold([1, 0, 1, 0], [0.75, 0.25, 0.5, 0.0]) == 0.375
+    assert best_threshold([0, 0], [0.5, 0.25]) > 0.5
+    assert best_threshold([1, 1], [0.5, 0.25]) == 0.25
+
+
+@pytest.mark.parametrize("task, of_cross_encoder, of_bi_encoder", [
+    ("pairs", "accuracy", "spearman"), ("grades", "spearman", "spearman"), ("triples", "accuracy", "accuracy"),
+])  # fmt: skip
+def test_score_that_chooses_the_epoch(task, of_cross_encoder, of_bi_encoder):
+    assert (choosing_score(task, True), choosing_score(task, False)) == (of_cross_encoder, of_bi_encoder)

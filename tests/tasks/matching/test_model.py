@@ -1,24 +1,71 @@
-"""The model's scores, losses and configuration."""
+"""Sequences and batches, the model's outputs, losses and configuration."""
+
+import math
 
 import numpy as np
 import paddle
 import pytest
 
-from tasks.matching.batching import Sequence, pad_sequences
-from tasks.matching.losses import cosent_loss, grade_loss, ranking_loss
-from tasks.matching.model import MatchingConfig, MatchingModel
+from paddle_rope.roformer import CharTokenizer
+from tasks.matching.data import Example
+from tasks.matching.model import MatchingConfig, MatchingModel, cosent_loss, grade_loss, ranking_loss
+from tasks.matching.prediction import MatchingDataset, Tokens, pad_items, pad_sequences
 from tests.paddle_rope.roformer.small_models import randomise
 
 SIZES = {
-    "vocab_size": 30,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
+    "vocab_size": 32, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16,
+    "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
+}  # fmt: skip
 GRADES = {"pairs": [0, 1], "grades": [0.0, 5.0], "triples": None}
+TOKENIZER = CharTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[SPACE]", *"abcdefghijklmnopqrstuvwxyz"])
+BI = {"architecture": "bi_encoder"}
+
+
+# ---- sequences and batches
+
+
+def dataset(tuples, max_tokens=None, **options):
+    examples = [Example(texts, 1.0, "") for texts in tuples]
+    return MatchingDataset(examples, TOKENIZER, MatchingConfig(**{**SIZES, **options}), max_tokens)
+
+
+def shown(ids):
+    """Tokens, special ones as their initials."""
+    return "".join(TOKENIZER.vocab[index].strip("[]")[0] for index in ids)
+
+
+@pytest.mark.parametrize("texts, options, expected, num_cut", [
+    (("ab", "xyz"), {}, ["CabSxyzS"], 0),
+    (("abcdefgh", "rstuvwxy"), {}, ["CabcdSrstS"], 1),  # each has half; the odd token is the first text's
+    (("abcdefgh", "rs"), {}, ["CabcdeSrsS"], 1),  # what a short one leaves is the other's
+    (("a", "rstuvwxy"), {}, ["CaSrstuvwS"], 1),
+    (("abcdefghij", "rs"), BI, ["CabcdefghS", "CrsS"], 1),  # each text has the whole length
+    (("ab", "c", "ab"), BI, ["CabS", "CcS"], 0),  # sequences in common are kept once
+], ids=str)  # fmt: skip
+def test_texts_become_sequences(texts, options, expected, num_cut):
+    data = dataset([texts], max_tokens=10, **options)
+    assert [shown(sequence.ids) for sequence in data.sequences] == expected
+    assert data.num_cut == num_cut and data.lengths == [max(map(len, expected))]
+
+
+@pytest.mark.parametrize("options, rows", [(BI, [[0, 1, 2], [0, 2, 1], [1, 0, 0]]), ({}, [[0, 1], [1, 0], [2, 2]])])
+def test_examples_name_their_sequences(options, rows):
+    tuples = [("ab", "c", "d"), ("ab", "d", "c"), ("c", "ab", "ab")]
+    assert dataset(tuples, task="triples", **options).rows.tolist() == rows
+
+
+def test_batches_have_the_first_sequences_of_all_items_first_and_are_padded():
+    data = dataset([("a", "bcd"), ("ef", "g")], **BI)
+    batch = pad_items([data[0], data[1]], TOKENIZER.pad_token_id)
+    rows = list(map(shown, batch["input_ids"]))
+    assert rows == ["CaSPP", "CefSP", "CbcdS", "CgSPP"] and "token_type_ids" not in batch
+    assert batch["attention_mask"].tolist() == [[token != "P" for token in row] for row in rows]
+    assert batch["labels"].dtype == np.float32 and batch["labels"].tolist() == [1, 1]
+    data = dataset([("ab", "xyz")], token_type_ids=True, type_vocab_size=2)
+    assert pad_items([data[0]], 0)["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1, 1]]
+
+
+# ---- the model
 
 
 def build(architecture, task, **options):
@@ -28,7 +75,7 @@ def build(architecture, task, **options):
 
 
 def sequences(count):
-    return [Sequence(np.random.randint(5, 30, np.random.randint(3, 9)), None) for _ in range(count)]
+    return [Tokens(np.random.randint(5, 30, np.random.randint(3, 9))) for _ in range(count)]
 
 
 def tensors(rows):
@@ -43,7 +90,7 @@ def test_loss_is_that_of_the_scores_of_each_example_alone_and_reaches_every_weig
     rows = sequences(parts * batch)
     labels = paddle.to_tensor([4.0, 0.0, 2.5, 5.0] if task == "grades" else [1.0, 0.0, 0.0, 1.0])
     loss, scores = model(**tensors(rows), labels=labels)
-    alone = [model.represent(**tensors([row]))[0] for row in rows]  # without padding
+    alone = [model(**tensors([row]))[0] for row in rows]  # without padding
     columns = [paddle.stack(alone[part * batch : (part + 1) * batch]) for part in range(parts)]
     if architecture == "bi_encoder":
         assert all(float(vector.norm()) == pytest.approx(1, abs=1e-5) for vector in alone)
@@ -67,42 +114,87 @@ def test_loss_is_that_of_the_scores_of_each_example_alone_and_reaches_every_weig
 @pytest.mark.parametrize("pooling", ["mean", "first"])
 def test_padding_does_not_count(pooling):
     model = build("bi_encoder", "pairs", pooling=pooling)
-    short, long = sequences(1)[0], Sequence(np.arange(5, 25), None)
-    alone = model.represent(**tensors([short])).numpy()
-    np.testing.assert_allclose(model.represent(**tensors([short, long])).numpy()[:1], alone, atol=1e-5)
+    short, long = sequences(1)[0], Tokens(np.arange(5, 25))
+    alone = model(**tensors([short])).numpy()
+    np.testing.assert_allclose(model(**tensors([short, long])).numpy()[:1], alone, atol=1e-5)
 
 
 def test_token_types_tell_the_texts_of_a_cross_encoder_apart():
     model = build("cross_encoder", "pairs", token_type_ids=True, type_vocab_size=2)
     ids = np.array([5, 10, 6, 10, 6])
-    logits = [model.represent(**tensors([Sequence(ids, np.array(types))])) for types in ([0, 0, 0, 1, 1], [0] * 5)]
+    logits = [model(**tensors([Tokens(ids, np.array(types))])) for types in ([0, 0, 0, 1, 1], [0] * 5)]
     assert abs((logits[0] - logits[1]).item()) > 1e-4
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"architecture": "siamese"},
-        {"architecture": ["cross_encoder"]},
-        {"task": "quadruples"},
-        {"pooling": "max"},
-        {"max_tokens": 4},
-        {"max_tokens": 5.5},
-        {"scale": 0},
-        {"scale": float("nan")},
-        {"threshold": "0.5"},
-        {"threshold": float("inf")},
-        {"grades": 3},
-        {"grades": [0, float("nan")]},
-        {"grades": [1, 1]},
-        {"grades": [0]},
-        {"grades": [0, 1, 2]},
-        {"token_type_ids": "no"},
-        {"token_type_ids": True},  # without token types
-        {"token_type_ids": True, "type_vocab_size": 2, "architecture": "bi_encoder"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", [
+    {"architecture": "siamese"}, {"architecture": ["cross_encoder"]}, {"task": "quadruples"}, {"pooling": "max"},
+    {"max_tokens": 4}, {"max_tokens": 5.5}, {"scale": 0}, {"scale": float("nan")}, {"threshold": "0.5"},
+    {"threshold": float("inf")}, {"grades": 3}, {"grades": [0, float("nan")]}, {"grades": [1, 1]}, {"grades": [0]},
+    {"grades": [0, 1, 2]}, {"token_type_ids": "no"},
+    {"token_type_ids": True},  # without token types
+    {"token_type_ids": True, "type_vocab_size": 2, "architecture": "bi_encoder"},
+], ids=str)  # fmt: skip
 def test_configuration_that_cannot_be_is_refused(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         MatchingConfig(**{**SIZES, **options})
+
+
+# ---- losses, by their definitions
+
+
+def slow_cosent(cosines, labels, scale):
+    pairs = [(i, j) for i in range(len(labels)) for j in range(len(labels)) if labels[i] > labels[j]]
+    return math.log(1 + sum(math.exp(scale * (cosines[j] - cosines[i])) for i, j in pairs))
+
+
+def slow_ranking(first, second, first_is_closer):
+    pairs = [(a, b) if closer else (b, a) for a, b, closer in zip(first, second, first_is_closer)]
+    return sum(math.log(1 + math.exp(farther - closer)) for closer, farther in pairs) / len(pairs)
+
+
+def slow_grade(logits, shares):
+    probabilities = [1 / (1 + math.exp(-logit)) for logit in logits]
+    return -sum(y * math.log(p) + (1 - y) * math.log(1 - p) for p, y in zip(probabilities, shares)) / len(shares)
+
+
+SECOND = [0.4, -2.0, 1.5, 0.1, -0.6, 3.0]
+
+
+@pytest.mark.parametrize("loss, slow, arguments", [
+    *((cosent_loss, slow_cosent, (labels, scale)) for scale in (20.0, 3.0)
+      for labels in ([1, 0, 1, 0, 0, 1], [5, 0, 3, 3, 1.5, 2], [0, 0, 0, 1, 0, 0])),
+    (ranking_loss, slow_ranking, (SECOND, [1, 0, 0, 1, 1, 0])),
+    (lambda x, a, y: ranking_loss(a, x, y), lambda x, a, y: slow_ranking(a, x, y), (SECOND, [0, 1, 1, 0, 0, 1])),
+    (grade_loss, slow_grade, ([0.0, 1.0, 1.0, 0.0, 1.0, 1.0],)),
+    (grade_loss, slow_grade, ([0.2, 0.75, 1, 0, 0.5, 0.1],)),
+])  # fmt: skip
+def test_loss_and_gradient_are_those_of_the_definition(loss, slow, arguments):
+    scores = np.random.uniform(-1, 1, 6)
+    tensor = paddle.to_tensor(scores, dtype="float64", stop_gradient=False)
+    given = [paddle.to_tensor(np.array(one)) if isinstance(one, list) else one for one in arguments]
+    value = loss(tensor, *given)
+    value.backward()
+    assert value.dtype == paddle.float64 and value.item() == pytest.approx(slow(scores, *arguments), rel=1e-12)
+    moves = 1e-6 * np.eye(6)
+    differences = [(slow(scores + move, *arguments) - slow(scores - move, *arguments)) / 2e-6 for move in moves]
+    np.testing.assert_allclose(tensor.grad.numpy(), differences, atol=1e-6)
+    assert np.abs(tensor.grad.numpy()).max() > 1e-2
+
+
+def test_cosent_depends_on_the_order_of_labels_alone_and_is_zero_where_there_is_none():
+    cosines = paddle.to_tensor([0.3, -0.2, 0.8, 0.1], stop_gradient=False)
+    losses = [float(cosent_loss(cosines, paddle.to_tensor(labels))) for labels in ([0, 1, 2, 1], [-7.0, 0.5, 99, 0.5])]
+    assert losses[0] == losses[1] > 0
+    loss = cosent_loss(cosines, paddle.ones([4]))
+    loss.backward()
+    assert loss.item() == 0 and (cosines.grad.numpy() == 0).all()
+
+
+def test_losses_of_extreme_scores_are_finite_and_small_terms_are_not_lost():
+    labels, wrong = paddle.to_tensor([1.0, 0.0]), paddle.to_tensor([-1.0, 1.0])
+    assert float(cosent_loss(wrong, labels, scale=1e4)) == pytest.approx(2e4)
+    assert float(cosent_loss(-wrong.astype("float64"), labels, scale=10.0)) == pytest.approx(math.exp(-20), rel=1e-6)
+    half = cosent_loss(wrong.astype("float16"), labels)
+    assert half.dtype == paddle.float32 and float(half) == pytest.approx(40)
+    assert float(ranking_loss(1e4 * wrong, -1e4 * wrong, labels)) == pytest.approx(2e4)
+    assert float(grade_loss(1e4 * wrong, labels)) == pytest.approx(1e4)

@@ -42,7 +42,7 @@ def test_every_size_has_keys_that_train(number):
     assert (fitted.steps < FEWEST_STEPS) == any(line.startswith("note:") for line in fitted.lines)
 
 
-@pytest.mark.parametrize("page", ["docs/ner.md", "docs/ner.zh.md"])
+@pytest.mark.parametrize("page", ["docs/guides/training.md", "docs/guides/training.zh.md"])
 def test_documents_have_the_table(page):
     lines = (REPOSITORY / page).read_text(encoding="utf-8").splitlines()
     for row in TABLE:

@@ -11,8 +11,14 @@ import train_ner
 from paddlenlp.transformers.roformer.configuration import RoFormerConfig as PaddlenlpConfig
 from safetensors.numpy import load
 
-from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM, RoFormerModel, load_tokenizer
-from paddle_rope.roformer.tokenization.files import write_tokenizer
+from paddle_rope.roformer import (
+    CharTokenizer,
+    RoFormerConfig,
+    RoFormerForMaskedLM,
+    RoFormerModel,
+    WordTokenizer,
+    load_tokenizer,
+)
 from tasks.common.training.trainer import RecipeTrainer
 from tests.helpers.verbs import verb
 
@@ -37,7 +43,7 @@ def write_pretrained(folder, kind, vocab):
     if form == "paddlenlp":
         config = PaddlenlpConfig(**SIZES, vocab_size=len(vocab), embedding_size=32, max_position_embeddings=128)
         paddlenlp.RoFormerForMaskedLM(config).save_pretrained(str(folder))
-        write_tokenizer(folder, "RoFormerTokenizer", vocab, True)
+        WordTokenizer(vocab).save_pretrained(folder, "RoFormerTokenizer")
         if not words:
             path = folder / "tokenizer_config.json"
             path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "use_jieba": False}), "utf-8")
@@ -45,7 +51,7 @@ def write_pretrained(folder, kind, vocab):
     ours = folder if form == "ours" else folder.with_name("ours_before")
     config = RoFormerConfig(**SIZES, vocab_size=len(vocab), type_vocab_size=2)
     RoFormerForMaskedLM(config).save_pretrained(str(ours))
-    write_tokenizer(ours, "WordTokenizer" if words else "CharTokenizer", vocab, True)
+    (WordTokenizer if words else CharTokenizer)(vocab, do_lower_case=True).save_pretrained(ours)
     if form == "huggingface":
         assert convert_weights.main([str(ours), str(folder), "--to", "huggingface"]) == 0
 

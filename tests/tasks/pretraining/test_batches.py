@@ -1,15 +1,39 @@
+"""Stages, and the batches of their rows."""
+
 import numpy as np
 import paddle
 import pytest
 
 from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.roformer.heads import IGNORED_LABEL
+from tasks.common.errors import InputError
 from tasks.common.training.step_trainer import InOrder
+from tasks.pretraining.arguments import Stage, parse_stages
 from tasks.pretraining.batches import DevBatches, StageBatches
 from tasks.pretraining.packing import PADDING_SEGMENT
-from tasks.pretraining.stages import Stage, parse_stages
 
+TWO = [Stage(512, 8, 100), Stage(128, 32, 50)]
 STAGES = parse_stages("40x3x5,16x7x30,40x3x4")
+
+
+@pytest.mark.parametrize("value", [
+    " 512x8x100 , 128x32x50", ["512x8x100", "128x32x50"],
+    [{"steps": 100, "max_tokens": 512, "batch_size": 8}, "128x32x50"],
+    [{"max_tokens": "512", "batch_size": "8", "steps": "100"}, {"max_tokens": 128, "batch_size": 32, "steps": 50}],
+], ids=str)  # fmt: skip
+def test_stages_are_given_as_text_or_list(value):
+    assert parse_stages(value) == TWO
+
+
+@pytest.mark.parametrize("value, said", [
+    (None, "stages"), ([], "stages"), ("512x8", "stage 1"), ("512x8x1,512x8x1x1", "stage 2"), ("512x8x1,", "stage 2"),
+    ("512x8x-1", "stage 1"), ("512x8x1.5", "stage 1"), ("4x8x1", "8 or more"), ("512x0x1", "1 or more"),
+    ("512x8x0", "1 or more"), ([{"max_tokens": 512, "batch_size": 8}], "stage 1"),
+    ([{"max_tokens": 512, "batch_size": 8, "step": 1}], "stage 1"), ([[512, 8, 100]], "stage 1"),
+])  # fmt: skip
+def test_bad_stage_is_named(value, said):
+    with pytest.raises(InputError, match=said):
+        parse_stages(value)
 
 
 def make(sample, seed=1, batches_per_step=1, stages=STAGES):
@@ -54,19 +78,16 @@ def test_batch_holds_pieces_of_documents_and_what_is_hidden_in_them(sample):
     assert 0.03 < (batch["labels"] != IGNORED_LABEL).sum() / (~special).sum() < 0.4
 
 
-def test_all_rows_come_before_any_comes_again_in_another_order(sample):
+def test_all_rows_come_before_any_comes_again_in_another_order_and_with_another_mask(sample):
     batches = make(sample, stages=[Stage(16, 7, 100)])
     rows = len(batches.rows[16])
     seen = np.concatenate([true_tokens(batches[index]) for index in range(len(batches))]).tolist()
     first, second = seen[:rows], seen[rows : 2 * rows]
     assert sorted(first) == sorted(second) and first != second
-
-
-def test_mask_is_drawn_anew_when_a_row_comes_again_also_in_one_batch(sample):
     batches = make(sample, stages=[Stage(5000, 2, 3)])
     assert len(batches.rows[5000]) == 1
     labels = np.concatenate([batches[index]["labels"] for index in range(3)])
-    assert labels.shape == (6, 5000) and len({row.tobytes() for row in labels}) == 6
+    assert labels.shape == (6, 5000) and len({row.tobytes() for row in labels}) == 6  # also in one batch
     assert len({row.tobytes() for index in range(3) for row in true_tokens(batches[index])}) == 1
 
 
@@ -94,8 +115,7 @@ def test_processes_share_the_batches_of_each_step():
     assert len(InOrder(24, first=8, num_replicas=2)) == 12
 
 
-@pytest.mark.parametrize("attention", ["softmax", "linear"])
-@pytest.mark.parametrize("position_embedding", ["qk", "sinusoidal"])
+@pytest.mark.parametrize("attention, position_embedding", [("softmax", "qk"), ("linear", "sinusoidal")])
 def test_documents_of_a_row_do_not_see_each_other(sample, attention, position_embedding):
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
     options = {"attention": attention, "position_embedding": position_embedding}

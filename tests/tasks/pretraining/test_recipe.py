@@ -14,10 +14,9 @@ from safetensors.numpy import load_file
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer, load_tokenizer
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.training.checkpoints import last_checkpoint
-from tasks.pretraining.batches import DevBatches
-from tasks.pretraining.masking import WholeWordMasking
-from tasks.pretraining.stages import parse_stages
-from tasks.pretraining.tokens import tokenize
+from tasks.pretraining.arguments import parse_stages
+from tasks.pretraining.batches import DevBatches, WholeWordMasking
+from tasks.pretraining.packing import tokenize
 from tasks.pretraining.trainer import evaluate_model
 from tests.helpers import runs
 from tests.helpers.verbs import verb
@@ -167,11 +166,8 @@ def test_softmax_weights_start_a_linear_model(whole, tmp_path, caplog, without_s
 
 
 def test_ner_starts_from_the_result(whole, corpus_file, tmp_path):
-    options = {
-        "recipe": "ner", "train_file": str(corpus_file), "num_train_epochs": 1, "max_characters": 64, "device": "cpu",
-        "learning_rate": 1e-9, "weight_decay": 0, "warmup_ratio": 0,
-    }  # fmt: skip
-    (tmp_path / "ner.yaml").write_text(yaml.safe_dump(options), encoding="utf-8")
+    config = {"recipe": "ner", "train_file": str(corpus_file), "num_train_epochs": 1, "device": "cpu"}
+    (tmp_path / "ner.yaml").write_text(yaml.safe_dump({**config, "learning_rate": 1e-9}), encoding="utf-8")
     run = runs.train(tmp_path / "ner.yaml", tmp_path / "ner", pretrained=whole.model)
     assert_encoders_are_equal(whole.model, run.model)
 
@@ -185,23 +181,15 @@ def test_words_are_tokens_with_a_word_vocabulary(train, tmp_path, word_vocab_fil
     assert left.model_config["attention"] == ["linear", "softmax"]
 
 
-@pytest.mark.parametrize(
-    "words, said",
-    [
-        ("--stages 512x8", "stage 1 of stages"),
-        ("--max_steps 3", "'max_steps' cannot be set"),
-        ("--num_train_epochs 3", "'num_train_epochs' cannot be set"),
-        ("--text_files missing.txt", "missing.txt: no such file"),
-        ("--tokenizer bpe", "tokenizer must be one of"),
-        ("--tokenizer word", "without vocab_file"),
-        ("--vocab_file missing.txt", "missing.txt: no such file"),
-        ("--vocab_file missing.txt --vocab_min_count 2", "'vocab_min_count'"),
-        ("--vocab_file special.txt", "special.txt: holds special tokens only"),
-        ("--vocab_file unmasked.txt", "unmasked.txt: lacks [MASK]"),
-        ("--pretrained missing", "'hidden_size'"),
-        ("--dev_fraction 0", "dev_fraction must be greater than 0"),
-    ],
-)
+@pytest.mark.parametrize("words, said", [
+    ("--stages 512x8", "stage 1 of stages"), ("--max_steps 3", "'max_steps' cannot be set"),
+    ("--tokenizer bpe", "tokenizer must be one of"), ("--tokenizer word", "without vocab_file"),
+    ("--vocab_file missing.txt", "missing.txt: no such file"),
+    ("--vocab_file missing.txt --vocab_min_count 2", "'vocab_min_count'"),
+    ("--vocab_file special.txt", "special.txt: holds special tokens only"),
+    ("--vocab_file unmasked.txt", "unmasked.txt: lacks [MASK]"), ("--pretrained missing", "'hidden_size'"),
+    ("--dev_fraction 0", "dev_fraction must be greater than 0"),
+])  # fmt: skip
 def test_mistake_is_one_line(fails, config_file, tmp_path, words, said):
     (tmp_path / "special.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", encoding="utf-8")
     (tmp_path / "unmasked.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n一\n", encoding="utf-8")

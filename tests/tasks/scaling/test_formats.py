@@ -1,11 +1,17 @@
-"""Files of many records: every record is found once, whatever the size of the parts; what is wrong is said of it."""
+"""Files of many records: every record is found once, whatever the size of the parts; what is wrong is said of it; and
+no key of a record is lost."""
 
 import gzip
+import json
+import math
 
+import numpy as np
 import pytest
 
 from tasks.common.errors import InputError
+from tasks.scaling.formats import as_json
 from tasks.scaling.sources import find_files, open_source, parts_of
+from tasks.scaling.worker import Job, answers, texts_of
 from tests.tasks.scaling.conftest import WRITERS, write_csv, write_parquet
 
 KEYS = (("text",),)
@@ -48,7 +54,7 @@ CSV_BYTES = [b"\xef\xbb\xbfid,text", b'1,"a\nb"', b"2", b"", b'3,"x"y', b"4,\xff
 GOOD = "good"  # in place of the reason why there is no record
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 100])
+@pytest.mark.parametrize("size", [1, 3, 100])
 @pytest.mark.parametrize(
     "name, content, expected",
     [
@@ -114,9 +120,7 @@ def test_wrong_inputs_are_told(tmp_path, monkeypatch, given, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"", "no records"),
-        ("a.csv", b"", "no records"),
-        ("a.csv", b"id,text\n", "no records"),
+        *((name, content, "no records") for name, content in (("a.txt", b""), ("a.csv", b""), ("a.csv", b"id,text\n"))),
         ("a.csv", b"id,title\n1,2\n", r"a.csv:1: no column 'text' .*--text_column"),
         ("a.csv", b"text,text\n1,2\n", "a.csv:1: column 'text'"),
         ("a.csv", "编号,text\n".encode("gb18030"), "a.csv:1: not UTF-8"),
@@ -136,7 +140,7 @@ def test_files_that_cannot_be_read_are_told(tmp_path, name, content, message):
 
 
 def test_files_of_matching_have_the_texts_of_a_pair_or_of_a_triple(tmp_path):
-    keys = (("sentence1", "sentence2"), ("A", "B", "C"))
+    keys = Job("matching", (), "").keys
     write_csv(tmp_path / "pairs.csv", [{"sentence1": "a", "sentence2": "b"}])
     write_parquet(tmp_path / "triples.parquet", [{"A": "a", "B": "b", "C": "c"}])
     assert len(parts_of([str(tmp_path / "pairs.csv"), str(tmp_path / "triples.parquet")], keys, 10)) == 2
@@ -145,3 +149,68 @@ def test_files_of_matching_have_the_texts_of_a_pair_or_of_a_triple(tmp_path):
     for name in ("wrong.csv", "wrong.txt"):
         with pytest.raises(InputError, match=f"{name}.*sentence1.* and .*sentence2"):
             parts_of([str(tmp_path / name)], keys, 10)
+
+
+class Predictor:
+    """Finds the length of a text; equal texts match."""
+
+    threshold = 0.5
+
+    def __call__(self, texts):
+        return [{"text": text, "entities": [len(text)]} for text in texts]
+
+    def score(self, pairs):
+        return np.array([float(a == b) for a, b in pairs], dtype=np.float32)
+
+    def score_triples(self, triples):
+        return np.array([[float(a == b), float(a == c)] for a, b, c in triples], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    "task, column, record, answer",
+    [
+        ("ner", "text", {"id": 7, "text": "好", "url": None}, {"id": 7, "url": None, "text": "好", "entities": [1]}),
+        (
+            *("ner", "content", {"content": "好", "text": "old", "entities": 1, "input_entities": 2}),
+            {"text": "好", "entities": [1], "input_text": "old", "input_input_entities": 1, "input_entities": 2},
+        ),
+        (
+            *("matching", "text", {"sentence1": "a", "sentence2": "a", "label": "0"}),
+            {"sentence1": "a", "sentence2": "a", "score": 1.0, "label": 1, "input_label": "0"},
+        ),
+        (
+            *("matching", "text", {"A": "x", "B": "y", "C": "x", "id": 1}),
+            {"A": "x", "B": "y", "C": "x", "scores": [0.0, 1.0], "label": "C", "id": 1},
+        ),
+    ],
+)
+def test_no_key_of_a_record_is_lost(task, column, record, answer):
+    keys = Job(task, (), "", column).keys
+    assert list(answers(Predictor(), keys, [(record, texts_of(record, "f:1", keys))])) == [answer]
+
+
+def test_pairs_and_triples_are_answered_in_order():
+    items = [({}, texts) for texts in (("a", "a"), ("x", "y", "x"), ("b", "b", "a"), ("a", "b"))]
+    found = answers(Predictor(), Job("matching", (), "").keys, items)
+    assert [answer["label"] for answer in found] == [1, "C", "B", 0]
+
+
+@pytest.mark.parametrize(
+    "task, record, message",
+    [
+        ("ner", {}, 'no "text"'),
+        ("ner", {"text": math.nan}, '"text" is nan'),
+        ("ner", {"text": "a\0b"}, '"text" .*NUL at character 1'),
+        ("ner", {"text": "\ud800"}, '"text" .*surrogate'),
+        ("matching", {"sentence1": "a", "sentence2": " "}, '"sentence2" is empty'),
+    ],
+)
+def test_texts_that_no_model_reads_are_refused(task, record, message):
+    with pytest.raises(InputError, match=f"^f:1: .*{message}"):
+        texts_of(record, "f:1", Job(task, (), "").keys)
+
+
+def test_every_record_can_be_written():
+    assert as_json({"a": "好"}) == '{"a": "好"}\n'
+    assert json.loads(as_json({"a": "\ud800好"}).encode("utf-8")) == {"a": "\ud800好"}
+    assert json.loads(as_json({"a": b"x\xff", "b": {1}})) == {"a": "x\\xff", "b": "{1}"}

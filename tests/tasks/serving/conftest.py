@@ -65,11 +65,8 @@ class Client:
             response = connection.getresponse()
             content = response.read()
             is_json = response.headers["Content-Type"] == "application/json"
-            return (
-                response.status,
-                response.headers,
-                json.loads(content) if is_json else content.decode(errors="replace"),
-            )
+            answer = json.loads(content) if is_json else content.decode(errors="replace")
+            return response.status, response.headers, answer
 
     def predict(self, *texts, path="/predict"):
         """(status, body)"""
@@ -91,20 +88,11 @@ class Client:
 def running(*words):
     """A :class:`Client` of a Python program that serves; the process is killed at the end."""
     skip_without_extra()
-    environment = {
-        "PYTHONWARNINGS": "ignore",
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]),
-        "OMP_NUM_THREADS": "1",
-    }
-    process = subprocess.Popen(
-        [sys.executable, *map(str, words), "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=environment,
-        cwd=REPOSITORY,
-    )
+    path = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
+    environment = {"PYTHONWARNINGS": "ignore", **os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    argv = [sys.executable, *map(str, words), "--port", "0"]
+    process = subprocess.Popen(argv, text=True, env=environment, cwd=REPOSITORY, **pipes)
     client = Client(process)
     try:
         yield client

@@ -6,8 +6,6 @@ fail      an error that nobody expected
 refuse    what the user sent is wrong
 die       the process ends
 
-A text of more than 1,000 characters takes a second for each CHARACTERS_A_SECOND of them, others no time.
-
 Where the variable STUB_OPENS is set, a model opens when the file of that name exists.
 """
 
@@ -25,7 +23,6 @@ from tasks.serving.models import Work
 
 NAME_OF_BROKEN = "broken"
 GATE_SECONDS = 60
-CHARACTERS_A_SECOND = 60_000  # of a real model on a core
 
 
 def wait_for(file):
@@ -46,8 +43,6 @@ def compute(texts):
             raise InputError("this text cannot be computed")
         elif kind == "die":
             os._exit(1)
-        elif len(text) > 1000:
-            time.sleep(len(text) / CHARACTERS_A_SECOND)
     return [json.dumps({"text": text, "entities": [], "process": os.getpid()}, ensure_ascii=False) for text in texts]
 
 

@@ -2,12 +2,10 @@
 
 import json
 import random
-import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
 
@@ -85,21 +83,13 @@ def items_of(path):
     return ("pairs", PAIRS) if path in ("/predict/pairs", "/predict/cross") else ("texts", TEXTS)
 
 
-def assert_like(found, wanted):
-    """Equal, but for the last digits of numbers: batches of other sizes add up in another order."""
-    assert type(found) is type(wanted)
-    if isinstance(wanted, dict):
-        assert found.keys() == wanted.keys()
-        for name, value in wanted.items():
-            assert_like(found[name], value)
-    elif isinstance(wanted, list):
-        assert len(found) == len(wanted)
-        for one, other in zip(found, wanted):
-            assert_like(one, other)
-    elif isinstance(wanted, float):
-        np.testing.assert_allclose(found, wanted, atol=2e-4)
-    else:
-        assert found == wanted
+def like(value):
+    """A value equal to others that differ in the last digits of numbers: batches of other sizes add up otherwise."""
+    if isinstance(value, dict):
+        return {name: like(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return list(map(like, value))
+    return pytest.approx(value, abs=2e-4) if isinstance(value, float) else value
 
 
 def test_answers_to_several_threads_are_those_of_the_predictors(client, expected):
@@ -111,7 +101,7 @@ def test_answers_to_several_threads_are_those_of_the_predictors(client, expected
             places = [draw.randrange(len(items)) for _ in range(draw.choice([1, 1, 2, 20]))]
             status, _, answer = client.ask("POST", path, json.dumps({field: [items[place] for place in places]}))
             assert status == 200, answer
-            assert_like(answer["results"], [expected[path][place] for place in places])
+            assert answer["results"] == like([expected[path][place] for place in places])
 
     with ThreadPoolExecutor(6) as threads:
         assert list(threads.map(ask, range(6))) == [None] * 6
@@ -123,13 +113,10 @@ def test_only_bi_encoders_embed(client):
     assert [model["embeds"] for model in client.get("/models")[1]["models"]] == [False, False, True, False]
 
 
-@pytest.mark.parametrize("pairs", ['[["a"]]', '[["a", "b", "c"]]', '["ab"]', '[["a", null]]', '[{"a": "b"}]'])
-def test_what_is_no_pair_is_refused(client, pairs):
-    status, _, answer = client.ask("POST", "/predict/pairs", f'{{"pairs": {pairs}}}')
-    assert status == 422 and re.match(r"pairs\[0\]", answer["error"])
-
-
-def test_the_examples_of_the_page_work(client):
+def test_what_is_no_pair_is_refused_and_the_examples_of_the_page_work(client):
+    for pairs in ('[["a"]]', '[["a", "b", "c"]]', '["ab"]', '[["a", null]]', '[{"a": "b"}]'):
+        status, _, answer = client.ask("POST", "/predict/pairs", f'{{"pairs": {pairs}}}')
+        assert status == 422 and answer["error"].startswith("pairs[0]")
     for path, methods in client.get("/openapi.json")[1]["paths"].items():
         if "post" in methods:
             shown = methods["post"]["requestBody"]["content"]["application/json"]["examples"]["example"]["value"]

@@ -1,11 +1,8 @@
 """What a service answers to right and wrong requests, to many at once, and to clients that are slow or leave."""
 
-import contextlib
-import http.client
 import json
 import re
 import socket
-import threading
 
 import pytest
 
@@ -31,9 +28,6 @@ def test_results_come_in_the_order_of_the_texts(client):
     assert texts_of(client.predict(*texts)) == texts
     assert texts_of(client.predict("a", path="/predict/echo")) == ["a"]
     assert texts_of(client.predict()) == []
-
-
-def test_status_pages(client):
     assert client.get("/health") == (200, {"status": "healthy"})
     assert client.get("/ready") == (200, {"status": "ready"})
     assert client.get("/models")[1] == {"models": [{"name": "echo", "recipe": "ner", "embeds": False, "default": True}]}
@@ -67,7 +61,7 @@ WRONG = {  # body of a POST to /predict, status, words of the error, headers
     "a defect": ('{"texts": ["fail"]}', 500, "log"),
 }
 WRONG_PATHS = {  # method, path, body, status
-    "no such model": ("POST", "/predict/other", "{}", 404, "there are: echo"),
+    "no such model": ("POST", "/predict/other", "{}", 404, "/predict/other.*/models"),
     "nothing to embed": ("POST", "/embed", '{"texts": []}', 404, "/embed"),
     "no such path": ("GET", "/nothing", None, 404, "/nothing"),
     "a wrong method": ("GET", "/predict", None, 405, "GET"),
@@ -123,24 +117,11 @@ def test_requests_of_several_connections_are_computed_together(client, gate):
     assert client.metric("paddle_rope_batch_texts_count") == before + 2  # that of the gate, and one of four texts
 
 
-def test_an_error_is_only_that_of_its_request(client, gate):
-    held = gate(client)
-    held.send("good")
-    held.send("fail")
-    held.send("refuse")
-    assert sorted(status for status, _ in held.open()) == [200, 200, 422, 500]
-
-
-def test_status_pages_answer_while_a_batch_is_computed(client, gate):
-    held = gate(client)
-    assert client.get("/health")[0] == client.get("/ready")[0] == 200
-    assert held.threads[0].is_alive()
-
-
 def test_while_the_queue_is_full_requests_are_refused_and_the_others_answered(client, gate):
     held = gate(client)
     held.send(*"abcd")
     held.send(*"efgh")
+    assert client.get("/health")[0] == client.get("/ready")[0] == 200
     for _ in range(20):
         status, headers, answer = client.ask("POST", "/predict", '{"texts": ["one more"]}')
         assert status == 503 and int(headers["Retry-After"]) >= 1 and "queue is full" in answer["error"]
@@ -163,32 +144,6 @@ def test_texts_whose_client_has_left_are_not_computed(client, gate):
         pass
     held.open()
     assert client.metric("paddle_rope_texts_total") == computed + 1  # that of the gate
-
-
-def test_one_client_with_long_texts_does_not_hold_up_the_others(start):
-    stop, others = threading.Event(), []
-    with start() as client:
-        client.wait_until_ready()
-
-        def send_long_texts(count):
-            with contextlib.suppress(OSError, http.client.HTTPException):  # the service has ended
-                while not stop.wait(0.1):
-                    client.predict(*["a" * 7000] * count)
-
-        large = [threading.Thread(target=send_long_texts, args=[count]) for count in (256, 14, 14)]
-        small = [threading.Thread(target=lambda: others.append(client.predict("short")[0])) for _ in range(63)]
-        for thread in large:
-            thread.start()
-        while client.metric("paddle_rope_waiting_texts") < 14:
-            assert all(thread.is_alive() for thread in large)
-        for thread in small:
-            thread.start()
-        for thread in small:
-            thread.join()
-        assert others == [200] * 63
-        stop.set()
-    for thread in large:
-        thread.join()
 
 
 def test_slow_clients_do_not_hold_up_others(client):

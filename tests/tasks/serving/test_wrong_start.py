@@ -13,23 +13,17 @@ OUT_OF_RANGE = [("port", 70000), ("port", -1), ("workers", 0), ("max_seconds", "
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["nowhere"], "nowhere: no such folder"),
-        (["."], "config.json missing"),
-        (["run"], "give run/model"),
-        (["run/model"], "config.json"),
         (["STUB", "STUB"], "'ner' is taken"),
         (["a b=STUB"], "'a b'"),
-        *((["STUB", f"--{option}", value], f"--{option} {value}: ") for option, value in OUT_OF_RANGE),
+        *((["STUB", f"--{option}", value], f"--{option} must be ") for option, value in OUT_OF_RANGE),
         (["STUB", "--port", "http"], "--port"),
         (["STUB", "--host", "203.0.113.7", "--port", 0], "203.0.113.7:0: "),
         (["STUB", "--port", "TAKEN"], "already in use"),
     ],
 )
-def test_a_wrong_start_is_told_in_a_line(fails, monkeypatch, stub_folder, tmp_path, words, message):
+def test_a_wrong_start_is_told_in_a_line(fails, monkeypatch, stub_folder, words, message):
     skip_without_extra()
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    (tmp_path / "run" / "model").mkdir(parents=True)
-    (tmp_path / "run" / "model" / "config.json").write_text("{", encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         given = {"STUB": str(stub_folder), "TAKEN": str(taken.getsockname()[1])}
         for name, value in given.items():

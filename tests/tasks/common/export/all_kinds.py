@@ -1,9 +1,9 @@
 """Small models of every recipe and every option that changes a graph."""
 
-from tasks.classification.export import ClassificationExporter
 from tasks.classification.model import ClassificationConfig, ClassificationModel
-from tasks.matching.export import MatchingExporter
+from tasks.classification.recipe import ClassificationExporter
 from tasks.matching.model import MatchingConfig, MatchingModel
+from tasks.matching.recipe import MatchingExporter
 from tasks.ner.export import NerExporter
 from tasks.ner.model import NerConfig, NerModel
 

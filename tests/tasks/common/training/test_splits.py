@@ -9,7 +9,7 @@ from tasks.classification.data import read_splits as classification
 from tasks.common.errors import InputError
 from tasks.common.training.splits import hold_out
 from tasks.matching.arguments import MatchingArguments
-from tasks.matching.splits import read_splits as matching
+from tasks.matching.data import read_splits as matching
 from tasks.ner.arguments import NerArguments
 from tasks.ner.data.splits import read_splits as ner
 

@@ -6,15 +6,7 @@ import pytest
 
 from paddle_rope.__main__ import main
 from tasks.experiments.benchmarks import entities
-from tasks.experiments.benchmarks.entities import (
-    as_report,
-    by_tenth,
-    first_texts,
-    group_neighbors,
-    join,
-    join_groups,
-    measure_entities,
-)
+from tasks.experiments.benchmarks.entities import by_tenth, first_texts, group_neighbors, join, join_groups
 from tasks.ner.data.reading import read_examples
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, Example
@@ -30,32 +22,40 @@ def demo(tmp_path_factory):
 
 
 @pytest.fixture
-def knowing(demo, monkeypatch):
-    """In place of predictors: one that knows the labels of the texts before character ``limit`` of a document, and
-    that has memory for ``memory`` characters."""
-    examples = [example for example in read_examples(demo[1]) if example.text]
+def measure(demo, tmp_path):
+    """``measure(*words)``: (what is written as numbers, the report)."""
 
-    class Knowing:
-        limit = memory = 10**9
-        types = sorted({entity.type for example in examples for entity in example.entities})
+    def measure(*words):
+        model, data, output = *demo, tmp_path / "out"
+        words = ["entities", model, "--input", data, "--output", output, "--device", "cpu", *words]
+        assert main(["benchmark", *map(str, words)]) == 0
+        numbers = json.loads((output / "entities.json").read_text(encoding="utf-8"))
+        return numbers, (output / "entities.md").read_text(encoding="utf-8")
 
-        def __init__(self, *_, **__):
-            """It reads no model."""
+    return measure
 
-        def find(self, texts):
-            if max(map(len, texts)) > Knowing.memory:
-                raise MemoryError
-            left = iter(examples)
-            return [[entity for entity in self.labels(text, left) if entity.end <= Knowing.limit] for text in texts]
 
-        def labels(self, text, left):
-            document = next(left)
-            while document.text != text:
-                document = join([document, next(left)])
-            return document.entities
+class Knowing:
+    """In place of a predictor: it knows the labels of the texts before character ``limit`` of a document, and has room
+    for ``memory`` characters."""
 
-    monkeypatch.setattr(entities, "NerPredictor", Knowing)
-    return Knowing
+    limit, memory = 100, 500
+
+    def __init__(self, examples):
+        self.examples = [example for example in examples if example.text]
+        self.types = sorted({entity.type for example in examples for entity in example.entities})
+
+    def find(self, texts):
+        if max(map(len, texts)) > self.memory:
+            raise MemoryError
+        left = iter(self.examples)
+        return [[entity for entity in self.labels(text, left) if entity.end <= self.limit] for text in texts]
+
+    def labels(self, text, left):
+        document = next(left)
+        while document.text != text:
+            document = join([document, next(left)])
+        return document.entities
 
 
 def test_documents_hold_all_texts_with_their_entities(demo):
@@ -67,6 +67,9 @@ def test_documents_hold_all_texts_with_their_entities(demo):
     assert max(len(document.text) for document in documents) <= 100
     surfaces = [[one.surface(entity) for one in group for entity in one.entities] for group in (documents, texts)]
     assert surfaces[0] == surfaces[1]
+    examples = [Example(text, (), "x:1") for text in ("一二三", "a", "b", "四五六七八九", "十", "")]
+    assert group_neighbors(examples, 5) == [[0, 1], [2], [3], [4, 5]]  # only a text alone is longer
+    assert group_neighbors([Example(text, (), "x:1") for text in "abc"], 4) == [[0, 1], [2]]  # "a b", "c"
 
 
 def test_entities_count_in_the_tenth_in_which_they_begin():
@@ -93,49 +96,28 @@ def test_joined_entities_keep_their_texts_and_only_ascii_words_are_kept_apart(te
     assert (document.text, document.where, document.entities[0][:2]) == (joined, "x:0", last)
 
 
-def test_groups_are_all_texts_in_order_and_only_one_text_alone_is_longer():
-    examples = [Example(text, (), "x:1") for text in ("一二三", "a", "b", "四五六七八九", "十", "")]
-    assert group_neighbors(examples, 5) == [[0, 1], [2], [3], [4, 5]]
-    assert group_neighbors([Example(text, (), "x:1") for text in "abc"], 4) == [[0, 1], [2]]  # "a b", "c"
-    assert [len(one.text) for one in join_groups(examples, group_neighbors(examples, 6))] == [6, 6, 1]
-
-
-def test_verb_writes_report_and_numbers(demo, tmp_path, capsys):
-    model, data = demo
-    words = ["--lengths", "50", "200", "--characters", "400", "--whole", "--device", "cpu"]
-    output = tmp_path / "out"
-    assert main(["benchmark", "entities", str(model), "--input", str(data), "--output", str(output), *words]) == 0
-    assert (output / "entities.md").read_text(encoding="utf-8") == capsys.readouterr().out
-    rows = json.loads((output / "entities.json").read_text(encoding="utf-8"))["rows"]
-    cases = [(row["model"], row["reading"], row["length"]) for row in rows]
+def test_report_and_numbers_of_a_model(measure, capsys):
+    numbers, report = measure("--lengths", 50, 200, "--characters", 400, "--whole")
+    assert report == capsys.readouterr().out
+    cases = [(row["model"], row["reading"], row["length"]) for row in numbers["rows"]]
     assert cases == [("run", reading, length) for reading in ("default", "whole") for length in (None, 50, 200)]
-    assert len({row["support"] for row in rows}) == 1
-    alone, whole = rows[0], rows[3]  # texts that fit into the window are read whole in either way
+    assert len({row["support"] for row in numbers["rows"]}) == 1
+    alone, whole = numbers["rows"][0], numbers["rows"][3]  # texts that fit into the window are read whole in either way
     assert alone["correct"] == whole["correct"] and alone["predicted"] == whole["predicted"] > 0
-    for row in (row for row in rows if "tenths" in row):
+    for row in (row for row in numbers["rows"] if "tenths" in row):
         assert sum(tenth["correct"] for tenth in row["tenths"]) == row["correct"]
         assert sum(tenth["alone"]["correct"] for tenth in row["tenths"]) == alone["correct"]
 
 
-def test_losses_with_length_are_found_and_lengths_without_memory_left_out(demo, knowing, monkeypatch):
-    knowing.limit, knowing.memory = 100, 500
-    measured = {"machine": "", **measure_entities([demo[0]], demo[1], lengths=[80, 400, 900], characters=10_000)}
+def test_losses_with_length_are_found_and_lengths_without_memory_left_out(demo, measure, monkeypatch):
+    monkeypatch.setattr(entities, "NerPredictor", lambda *_, **__: Knowing(read_examples(demo[1])))
+    monkeypatch.setattr(entities, "FEWEST", 1)
+    measured, report = measure("--lengths", 80, 400, 900, "--characters", 10_000)
     alone, short, long = measured["rows"]
     assert alone["f1"] == short["f1"] == 1 and long["f1"] < 0.7
     tenths = long["tenths"]
     assert tenths[0]["f1"] == 1 and tenths[-1]["correct"] < tenths[-1]["support"]
     assert all(tenth["alone"]["f1"] == 1 for tenth in tenths)
     assert len(measured["notes"]) == 1 and "900" in measured["notes"][0]
-    monkeypatch.setattr(entities, "FEWEST", 1)
-    report = as_report(measured)
     assert f"{long['f1']:.4f} ({100 * (long['f1'] - 1):+.1f})" in report
     assert f" {100 * (tenths[-1]['f1'] - 1):+.1f} |\n" in report
-
-
-@pytest.mark.parametrize("words", [["--names", "a", "b"], ["--lengths", "0"], ["--characters", "0"]])
-def test_wrong_words_are_named_and_nothing_is_written(demo, tmp_path, capsys, words):
-    model, data = demo
-    given = [str(model), "--input", str(data), "--output", str(tmp_path / "out"), *words]
-    assert main(["benchmark", "entities", *given]) == 2
-    assert words[0] in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()

@@ -1,0 +1,160 @@
+"""Findings of before: those of ``regressions.yaml``, and those that are too large for a file, as what a few lines make.
+
+The YAML has target -> name -> file -> its content, or a list of pieces [text, times].
+"""
+
+import bz2
+import io
+import json
+import pickle
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import yaml
+
+from tests.attack.targets import Case
+
+FILE = Path(__file__).with_name("regressions.yaml")
+LARGEST_KEPT = 100_000  # bytes of a finding
+
+
+class _Dumper(yaml.SafeDumper):
+    ignore_aliases = staticmethod(lambda value: True)
+
+
+def _text(content):
+    return {"mutant": content.encode("utf-8")}
+
+
+def _repeated_keys():
+    """An object with 30,000 keys of which two are equal: once looked for in quadratic time."""
+    keys = [*range(30_000), 29_999]
+    return _text('{"text": "ab", "label": {' + ", ".join(f'"{key}": {{}}' for key in keys) + "}}\n")
+
+
+def _long_surface():
+    """One long surface with many spans: each was once written out for a message that nobody sees."""
+    surface = "长" * 20_000
+    return _text(json.dumps({"text": surface, "label": {"x": {surface: [[0, 19_999]] * 20_000}}}) + "\n")
+
+
+def _many_records():
+    return _text("[" + '{"text": "a", "entities": []},\n' * 30_000 + '{"text": "a", "entities": []}]')
+
+
+def _bomb():
+    """An archive of torch.save whose data.pkl is 1.5 GB of zeros."""
+    compress, zeros, size, checksum = bz2.BZ2Compressor(), bytes(1 << 20), 1500, 0
+    for _ in range(size):
+        checksum = zlib.crc32(zeros, checksum)
+    data = b"".join([*(compress.compress(zeros) for _ in range(size)), compress.flush()])
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        info = zipfile.ZipInfo("archive/data.pkl")
+        archive.writestr(info, data)
+        info.compress_type, info.file_size, info.CRC = zipfile.ZIP_BZIP2, size << 20, checksum
+    content = bytearray(written.getvalue())
+    struct.pack_into("<HxxxxIII", content, 8, zipfile.ZIP_BZIP2, checksum, len(data), size << 20)
+    return {"m.bin": bytes(content)}
+
+
+def _of_one_element():
+    """A tensor of stride 0: 4 GB from one number."""
+    operations = (
+        b"\x80\x02}X\x01\x00\x00\x00actorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n"
+        b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQK\x00J\x00\x00\x00\x40\x85K\x00\x85\x89ccollections\nOrderedDict\n)RtRs."
+    )
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        archive.writestr("archive/data.pkl", operations)
+        archive.writestr("archive/data/0", struct.pack("<f", 1.0))
+    return {"m.bin": written.getvalue()}
+
+
+def _graph_that_cannot_be_computed():
+    """A graph that multiplies texts of any length with seven numbers."""
+    from onnx import TensorProto, helper
+
+    names = ("input_ids", "attention_mask", "token_mask")
+    kinds = (TensorProto.INT64, TensorProto.BOOL, TensorProto.BOOL)
+    inputs = [helper.make_tensor_value_info(name, kind, ["n", "seq"]) for name, kind in zip(names, kinds)]
+    seven = helper.make_tensor("seven", TensorProto.FLOAT, [7], [1.0] * 7)
+    cast = helper.make_node("Cast", ["input_ids"], ["numbers"], to=TensorProto.FLOAT)
+    multiply = helper.make_node("Mul", ["numbers", "seven"], ["logits"])
+    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, None)
+    graph = helper.make_graph([cast, multiply], "graph", inputs, [output], [seven])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8)
+    return {"model.onnx": model.SerializeToString()}
+
+
+def _pickled(*operations):
+    return lambda: {"m.pdparams": b"\x80\x02" + b"".join(operations) + b"."}
+
+
+def _configuration(**keys):
+    config = {
+        "model_type": "paddle_rope_ner", "types": ["name", "company"], "vocab_size": 20, "hidden_size": 16,
+        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "head_size": 8, "max_tokens": 64,
+    }  # fmt: skip
+    return lambda: {"config.json": json.dumps({**config, **keys}).encode()}
+
+
+MADE = {
+    "cluener": {"repeated keys": _repeated_keys, "a long surface": _long_surface},
+    "jsonl": {"repeated keys": _repeated_keys},
+    "stream": {"repeated keys": _repeated_keys},
+    "cmeee": {"many records": _many_records},
+    "torch_zip": {"a compressed bomb": _bomb, "a tensor of stride 0": _of_one_element},
+    "exported_onnx": {"a graph that cannot be computed": _graph_that_cannot_be_computed},
+    "paddle_pickle": {
+        "a far place of the memo": _pickled(b"}r", struct.pack("<I", 200_000_000)),
+        "an announced size": _pickled(b"\x96", struct.pack("<Q", 4 << 30)),
+        "nested tuples": _pickled(pickle.dumps({"a": 1}, 2)[2:-1], b"\x85" * 100_000),
+    },
+    "model": {
+        "many layers": _configuration(num_hidden_layers=10**8),
+        "many types": _configuration(types=["x"] * 100_000),
+        "a wide layer": _configuration(intermediate_size=10**9),
+        "dropout is not a number": _configuration(hidden_dropout_prob=float("nan")),
+    },
+}
+
+
+def read(file: Path = FILE) -> dict:
+    """What the file has: target -> name -> file -> content."""
+    return (yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else None) or {}
+
+
+def of_target(name: str, file: Path = FILE) -> dict[str, Case]:
+    """The cases of a target by their names."""
+    kept = {
+        key: {path: _content(content) for path, content in case.items()}
+        for key, case in read(file).get(name, {}).items()
+    }
+    return {**kept, **{key: make() for key, make in MADE.get(name, {}).items()}}
+
+
+def _content(content):
+    if isinstance(content, list):
+        content = "".join(text * times for text, times in content)
+    return content if isinstance(content, bytes) else content.encode("utf-8")
+
+
+def _shown(content):
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content
+
+
+def keep(name: str, key: str, case: Case, file: Path = FILE) -> bool:
+    """Add a case to the file as ``key`` of the target ``name``; False if it is too large for that."""
+    if sum(map(len, case.values())) > LARGEST_KEPT:
+        return False
+    kept = read(file)
+    kept.setdefault(name, {})[key] = {path: _shown(content) for path, content in case.items()}
+    written = yaml.dump(kept, Dumper=_Dumper, allow_unicode=True, width=118, default_flow_style=None)
+    file.write_text(written, encoding="utf-8")
+    return True

@@ -1,0 +1,130 @@
+"""Benchmarks of commands and their processes: workers that answer requests, many documents, a service under load, and
+what every benchmark refuses."""
+
+import json
+import sys
+
+import pytest
+
+from tasks.commands.main import main
+from tasks.common.errors import InputError
+from tasks.experiments.benchmarks import documents, service
+from tasks.experiments.benchmarks import worker as worker_module
+from tasks.experiments.benchmarks.worker import Worker
+from tests.helpers.verbs import verb
+from tests.tasks.serving.conftest import REPOSITORY, STUB, skip_without_extra
+
+WORKER = """
+import os, sys
+from tasks.common.errors import InputError
+
+def start(how):
+    print("noise of a library")
+    if how == "left out":
+        raise InputError("there is no such library")
+    if how == "fails":
+        print("it is tired", file=sys.stderr)
+        sys.exit(3)
+    def respond(number):
+        print("more noise")
+        return {"twice": 2 * number, "added": os.environ.get("ADDED"), "removed": os.environ.get("REMOVED")}
+    return {"how": how}, respond
+"""
+PREDICT = """
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[sys.argv.index("--output") + 1])
+folder.mkdir(parents=True)
+(folder / "part-0.jsonl").write_text("other" if "--ray" in sys.argv else "same")
+call = {"answered": 40, "seconds": 1, "documents_per_second": 40, "megabytes_first": 100, "megabytes_last": 103}
+(folder / "summary.json").write_text(json.dumps({"last_call": call}))
+sys.exit("fails" in sys.argv)
+"""
+
+
+@pytest.fixture
+def new_worker(tmp_path, monkeypatch):
+    (tmp_path / "a_package").mkdir()
+    (tmp_path / "a_package" / "side.py").write_text(WORKER)
+    monkeypatch.setattr(worker_module, "__package__", "a_package")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return lambda *arguments, **options: Worker("side", *arguments, is_prepared=False, **options)
+
+
+def test_a_worker_answers_each_request_in_its_own_environment(new_worker, monkeypatch):
+    monkeypatch.setenv("REMOVED", "1")
+    with new_worker("well", ADDED="2", REMOVED=None) as worker:
+        assert worker.first == {"how": "well"}
+        assert worker.ask(number=3) == {"twice": 6, "added": "2", "removed": None}
+        for request in ({"nothing": 1}, {"number": 1}):  # it ends with the first of them
+            with pytest.raises(InputError, match="status 1: TypeError"):
+                worker.ask(**request)
+
+
+def test_a_worker_that_cannot_work_says_why(new_worker):
+    for how, message in (("left out", "there is no such library"), ("fails", "status 3: it is tired")):
+        with pytest.raises(InputError, match=message):
+            new_worker(how)
+    with pytest.raises(InputError, match="/nowhere/python cannot be started .*--peer_python"):
+        new_worker("well", python="/nowhere/python")
+
+
+def test_each_way_over_documents_has_a_row_and_other_results_are_named(tmp_path, monkeypatch, capsys):
+    def run(*words):
+        return main(["benchmark", "documents", *words, "--input", "x", "--output", str(tmp_path / "out")])
+
+    monkeypatch.setattr(documents, "PREDICT", (sys.executable, "-c", PREDICT))
+    assert run("model", "--processes", "1", "2", "--ray", "2") == 0
+    printed = capsys.readouterr().out
+    rows = [line.split(" | ") for line in printed.splitlines()[2:5]]
+    assert [row[0] for row in rows] == ["| processes_1", "| processes_2", "| ray_2"]
+    assert "results of ray_2 differ" in printed
+    assert run("model", "--processes") == 2
+    with pytest.raises(SystemExit, match="1"):
+        run("fails", "--processes", "3")
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    """A folder with what looks like a model, and texts."""
+    skip_without_extra()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "paddle_rope_ner"}', encoding="utf-8")
+    (tmp_path / "texts.txt").write_text("一\n二\n三\n", encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_every_request_to_a_service_is_answered_or_refused(served, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(service, "SERVE", [sys.executable, str(STUB)])
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    words = "service . --input texts.txt --output load.json --seconds 0.5 --connections 4 -- --max_queue 1"
+    assert main(["benchmark", *words.split()]) == 0
+    loads = json.loads((tmp_path / "load.json").read_text(encoding="utf-8"))["loads"]
+    assert len(loads) == 3
+    for load in loads:
+        assert load["lost"] == 0 and load["sent"] == pytest.approx(load["answered"] + load["refused"], abs=0.2)
+        assert 0 < load["p50"] <= load["p95"] <= load["p99"] and load["health_p99"] > 0
+    assert loads[2]["refused"] > 0 and loads[2]["refused_p99"] > 0
+    assert "stopped with status 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ("service nowhere --input texts.txt", "nowhere: no such folder"),
+        ("service nowhere --input missing.txt", "missing.txt"),
+        ("service nowhere --input texts.txt --texts 0", "--texts"),
+        ("service nowhere --input texts.txt --seconds 0", "--seconds 0.0"),
+        ("service nowhere --input texts.txt --output texts.txt", "texts.txt: is an input"),
+        ("service . --input texts.txt -- --max_queue 0", "--max_queue must be"),
+        *((f"peers {words}", words.split()[0]) for words in ("--sizes 4x256", "--sizes 4x250,1x1", "--rounds 0")),
+        *((f"peers {words}", words.split()[0]) for words in ("--threads 0", "--linear -3", "--sides huggingface")),
+        ("prediction nowhere --input texts.txt --rounds 0", "--rounds"),
+        ("prediction nowhere --input texts.txt", "texts.txt"),
+        ("entities . --input texts.txt --output out --lengths 0", "--lengths"),
+        ("entities . --input texts.txt --output out --names a b", "--names"),
+        ("length missing.yaml", "missing.yaml"),
+        ("device --device abacus", "--device abacus"),
+    ],
+)
+def test_wrong_words_are_refused_in_one_line(fails, served, words, said):
+    assert said in fails(verb("benchmark"), *words.split())

@@ -1,0 +1,163 @@
+"""Draws figures of the documents from measured numbers: python tools/dev/draw_figures.py [FOLDER]
+
+docs/figures/length.csv is what ``paddle-rope benchmark length configs/experiments/ner_length.yaml`` writes. The other
+numbers stand in tables of docs/results/, with their commands.
+"""
+
+import csv
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures"
+COLORS = ["#4c566a", "#c8553d", "#1f6fb4", "#2e8b57", "#b8860b", "#7a4fa3"]
+KINDS = {  # of length.csv -> what readers know it as
+    "softmax": "softmax attention, all spans",
+    "linear-band": "linear attention, spans of up to 32",
+    "all-band": "the same + decay, convolutions, gate",
+    "window-band": "window of 32, spans of up to 32",
+}
+# docs/results/few-labels.md: texts -> F1 and its standard deviation over three seeds
+FEW_LABELS = {
+    "CLUENER": {
+        "CRF": {100: (0.2571, 0.0084), 300: (0.4234, 0.0149), 1000: (0.5788, 0.0039), 3000: (0.6630, 0.0050),
+                10000: (0.7285, 0.0036)},
+        "own_data.yaml": {100: (0.2851, 0.0170), 300: (0.4241, 0.0352), 1000: (0.5772, 0.0079),
+                          3000: (0.6769, 0.0009), 10000: (0.7485, 0.0008)},
+        "own_data.yaml with --texts": {100: (0.2982, 0.0068), 300: (0.4581, 0.0217), 1000: (0.5986, 0.0044)},
+    },
+    "People's Daily": {
+        "CRF": {100: (0.5486, 0.0172), 300: (0.6345, 0.0288), 1000: (0.7209, 0.0103), 3000: (0.8065, 0.0038),
+                10000: (0.8764, 0.0020)},
+        "own_data.yaml": {100: (0.5168, 0.0288), 300: (0.6159, 0.0120), 1000: (0.7264, 0.0050),
+                          3000: (0.8102, 0.0011), 10000: (0.8861, 0.0019)},
+        "own_data.yaml with --texts": {100: (0.5268, 0.0378), 300: (0.6262, 0.0146)},
+    },
+}  # fmt: skip
+# docs/results/positions.md: length -> held-out loss and its standard deviation over three seeds; trained at 128
+LONGER_TEXTS = {
+    "RoPE": {128: (4.1861, 0.0098), 256: (4.3056, 0.0027), 512: (4.4699, 0.0059)},
+    "RoPE, NTK x 4": {128: (4.1971, 0.0099), 256: (4.1874, 0.0101), 512: (4.3422, 0.0043)},
+    "RoPE, YaRN x 4": {128: (4.3371, 0.0139), 256: (4.3297, 0.0148), 512: (4.3292, 0.0142)},
+    "RoPE on q, k, v and output": {128: (4.1708, 0.0136), 256: (4.2758, 0.0249), 512: (4.4560, 0.0331)},
+    "ALiBi": {128: (4.1959, 0.0017), 256: (4.1810, 0.0025), 512: (4.1742, 0.0026)},
+    "no positions": {128: (4.4218, 0.0019), 256: (4.4359, 0.0012), 512: (4.4646, 0.0022)},
+}
+
+
+def plain(value, _=None):
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
+
+
+def logarithmic(axes, lengths, values, unit):
+    """Both axes by powers, with few ticks that are written out."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(lengths))
+    axes.yaxis.set_major_locator(FixedLocator(values))
+    axes.xaxis.set_major_formatter(FuncFormatter(plain))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{plain(value)} {unit}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def styled(axes):
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_length():
+    """length.png: time and memory of NER against the length of the text; long_texts.png: half of it."""
+    with open(FIGURES / "length.csv", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["seconds"]]
+    panels = [
+        ("train", "seconds", "one training step on one text", [1, 10, 100], "s"),
+        ("predict", "seconds", "prediction of one text", [0.1, 1, 10, 100], "s"),
+        ("train", "peak_mb", "peak memory, training", [1, 2, 5, 10], "GB"),
+        ("predict", "peak_mb", "peak memory, prediction", [1, 2, 5, 10], "GB"),
+    ]
+    for name, chosen, shape, size in (
+        ("length.png", panels, (2, 2), (10, 7.4)),
+        ("long_texts.png", [panels[0], panels[3]], (1, 2), (10, 3.9)),
+    ):
+        figure, grid = plt.subplots(*shape, figsize=size, squeeze=False)
+        for axes, (job, column, title, ticks, unit) in zip(grid.flat, chosen):
+            for color, (kind, label) in zip(COLORS[1:], KINDS.items()):
+                points = [row for row in rows if row["job"] == job and row["variant"] == kind]
+                lengths = [int(row["length"]) for row in points]
+                divisor = 1024 if unit == "GB" else 1
+                values = [float(row[column]) / divisor for row in points]
+                axes.plot(lengths, values, "o-", color=color, label=label, markersize=4, linewidth=1.8)
+                if lengths[-1] < 100_000:
+                    axes.annotate("too long from here", (lengths[-1], values[-1]), (8, -2), textcoords="offset points",
+                                  fontsize=8, color=color)  # fmt: skip
+            logarithmic(axes, [1024, 4096, 16384, 100_000], ticks, unit)
+            axes.set_title(title, fontsize=11)
+            styled(axes)
+        for axes in grid[-1]:
+            axes.set_xlabel("characters")
+        figure.legend(
+            *grid.flat[0].get_legend_handles_labels(),
+            loc="lower center",
+            ncols=4,
+            frameon=False,
+            fontsize=8.5,
+            columnspacing=1.2,
+        )
+        figure.tight_layout(rect=(0, 0.08 if shape[0] == 1 else 0.04, 1, 1))
+        yield name, figure
+
+
+def draw_few_labels():
+    """few_labels.png: F1 against the number of labeled texts, beside a CRF."""
+    figure, grid = plt.subplots(1, 2, figsize=(10, 4))
+    for axes, (data, models) in zip(grid, FEW_LABELS.items()):
+        for color, (label, scores) in zip(COLORS, models.items()):
+            means, spreads = zip(*scores.values())
+            dashed = "o--" if "--texts" in label else "o-"
+            axes.errorbar(list(scores), means, spreads, fmt=dashed, color=color, label=label, markersize=4, capsize=3)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(FixedLocator([100, 300, 1000, 3000, 10000]))
+        axes.xaxis.set_major_formatter(FuncFormatter(plain))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_title(data, fontsize=11)
+        axes.set_xlabel("labeled texts")
+        styled(axes)
+    grid[0].set_ylabel("F1")
+    grid[0].legend(frameon=False, loc="lower right")
+    figure.tight_layout()
+    yield "few_labels.png", figure
+
+
+def draw_longer_texts():
+    """positions_lengths.png: losses in texts that are longer than those of training."""
+    figure, axes = plt.subplots(figsize=(7.5, 4.2))
+    for color, (label, losses) in zip(COLORS, LONGER_TEXTS.items()):
+        means, spreads = zip(*losses.values())
+        axes.errorbar(list(losses), means, spreads, fmt="o-", color=color, label=label, markersize=4, capsize=3)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator([128, 256, 512]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: {128: "128 (training)"}.get(value, plain(value))))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("characters of the text")
+    axes.set_ylabel("nats a character")
+    axes.legend(frameon=False, bbox_to_anchor=(1, 1), loc="upper left")
+    styled(axes)
+    figure.tight_layout()
+    yield "positions_lengths.png", figure
+
+
+def main(folder=FIGURES):
+    for draw in (draw_length, draw_few_labels, draw_longer_texts):
+        for name, figure in draw():
+            figure.savefig(Path(folder) / name, dpi=110)
+            plt.close(figure)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

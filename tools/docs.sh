@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Build the site of the documents into site/, in an environment of its own: .venv-docs. Other arguments go to MkDocs:
+#   bash tools/docs.sh             every warning is an error
+#   bash tools/docs.sh serve       at http://127.0.0.1:8000, renewed while you write
+set -euo pipefail
+cd "$(dirname "$0")/.."
+venv=.venv-docs
+if ! cmp -s pyproject.toml $venv/installed-requirements; then
+  [ -x $venv/bin/python ] || "${BASE_PYTHON:-python3}" -m venv $venv
+  $venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1" # knows --group
+  $venv/bin/python -m pip install --quiet --disable-pip-version-check --group docs
+  cp pyproject.toml $venv/installed-requirements
+fi
+export NO_MKDOCS_2_WARNING=1
+exec $venv/bin/mkdocs "${@:-build}"

@@ -1,0 +1,136 @@
+"""What MkDocs does to a page so that one Markdown file reads well on GitHub and on the site.
+
+- Formulas, ``$...$`` and blocks of ``math``, become MathML: browsers show it without a script.
+- ``<!-- api: NAME ... -->`` becomes the docstrings of these names, by mkdocstrings.
+- The line of links under the title goes: the site has a menu and a switch of languages.
+- Headings of a Chinese page also have the anchors of its English twin, so links from either language arrive.
+- CONTRIBUTING.md and CHANGELOG.md, which are outside of docs/, become pages.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+
+import latex2mathml.converter
+from mkdocs.structure.files import File
+from pymdownx.slugs import slugify
+
+ROOT = Path(__file__).resolve().parents[2]
+FROM_ROOT = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+ELSEWHERE = {"README.md": "index.md", "README.zh.md": "index.zh.md"} | {name: page for page, name in FROM_ROOT.items()}
+CODE = re.compile(r"^( *)(`{3,})(?!math).*?^\1\2$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+FORMULA = re.compile(
+    r"^( *)```math\n(.*?)^ *```$"  # a block
+    r"|\$\$(.+?)\$\$"
+    r"|(?<![\\$])\$(?![\s$])([^$]+?)(?<![\s\\])\$",  # in a line
+    re.MULTILINE | re.DOTALL,
+)
+HEADING = re.compile(r"^(#{1,6}) +(.*?) *$", re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+API = re.compile(r"<!-- api: (.*?) -->", re.DOTALL)
+slug = slugify(case="lower")
+formulas = {}  # page -> MathML of its formulas, in their order
+
+
+def on_config(config, **_):
+    """Leave pages out of the menu that are not written yet."""
+
+    def written(entries):
+        for entry in entries:
+            ((title, inner),) = entry.items() if isinstance(entry, dict) else ((None, entry),)
+            if isinstance(inner, list):
+                if kept := list(written(inner)):
+                    yield {title: kept}
+            elif inner in FROM_ROOT or (Path(config.docs_dir) / inner).is_file():
+                yield entry
+
+    config.nav = list(written(config.nav))
+    return config
+
+
+def on_files(files, config, **_):
+    """Add the pages of FROM_ROOT, as if they were files in docs/."""
+    for page in FROM_ROOT:
+        files.append(File(page, config.docs_dir, config.site_dir, config.use_directory_urls))
+    return files
+
+
+def on_page_read_source(page, **_):
+    """The text of a page of FROM_ROOT; other pages are read as always."""
+    name = FROM_ROOT.get(page.file.src_uri)
+    if name:
+        return LINK.sub(lambda m: "](" + m[1].removeprefix("docs/"), (ROOT / name).read_text(encoding="utf-8"))
+
+
+def on_page_markdown(markdown, page, config, **_):
+    """The Markdown of a page as Python-Markdown and the plugins understand it."""
+    path = page.file.src_uri
+    markdown = without_code(markdown, lambda text: LINK.sub(lambda m: "](" + target(m[1], path), text))
+    markdown = without_code(markdown, lambda text: with_blank_lines(without_menu(text)))
+    if path.endswith(".zh.md"):
+        markdown = with_anchors_of(Path(config.docs_dir) / path.replace(".zh.md", ".md"), markdown)
+    markdown = API.sub(lambda m: "\n\n".join(f"::: {name}" for name in m[1].split()), markdown)
+    found = formulas[page.url] = []
+
+    def placed(match):
+        indent, block, display, inline = match.groups()
+        latex = (block or display or inline).strip()
+        kind = "inline" if inline else "block"
+        found.append(latex2mathml.converter.convert(latex, display=kind))
+        return f"{indent or ''}FORMULA{len(found) - 1}END"
+
+    return without_code(markdown, lambda text: FORMULA.sub(placed, text))
+
+
+def on_page_content(html, page, **_):
+    """The HTML of a page with its formulas."""
+    found = formulas.pop(page.url, [])
+    return re.sub(r"FORMULA(\d+)END", lambda m: found[int(m[1])], html)
+
+
+def without_code(markdown, change):
+    """``markdown`` with ``change`` applied to what is not code."""
+    kept = []
+
+    def away(match):
+        kept.append(match[0])
+        return f"\0{len(kept) - 1}\0"
+
+    changed = change(CODE.sub(away, markdown))
+    return re.sub("\0(\\d+)\0", lambda m: kept[int(m[1])], changed)
+
+
+def target(link, page):
+    """Where a link of a page leads on the site: files of the repository's root have pages of their own name there."""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
+    if not path.startswith("../"):
+        return link
+    return posixpath.relpath(ELSEWHERE[path.removeprefix("../")], posixpath.dirname(page) or ".")
+
+
+def without_menu(markdown):
+    """Without the line of links under the title, and without links between the languages."""
+    markdown = re.sub(r"\A(# [^\n]*\n\n)\[(?:[^\n]|\n(?!\n))*\]\([^)]*\)\n\n", r"\1", markdown)
+    return re.sub(r"(?: · |, ?|，)?\[(?:中文|English)\]\([^)]*\)", "", markdown)
+
+
+def with_blank_lines(markdown):
+    """With the blank line before a list or table that Python-Markdown needs and GitHub does not."""
+    markdown = re.sub(r"(^(?![-|\s]|\d+\. )[^\n]+\n)(?=- |\d+\. |\|)", r"\1\n", markdown, flags=re.MULTILINE)
+    return re.sub(r"^ {2}(?=\S)", "    ", markdown, flags=re.MULTILINE)
+
+
+def with_anchors_of(english, markdown):
+    """A Chinese page whose headings have the anchors of the English page, which has as many."""
+    if not english.is_file():
+        return markdown
+    titles = []
+    without_code(english.read_text(encoding="utf-8"), lambda text: titles.extend(HEADING.findall(text)) or text)
+    anchors = iter([slug(title.replace("`", ""), "-") for _, title in titles])
+
+    def anchored(match):
+        anchor = next(anchors, None)
+        title = match[1] == "#"  # MkDocs takes the title from the first line
+        return match[0] if title or anchor is None else f'<a id="{anchor}"></a>\n\n{match[0]}'
+
+    return without_code(markdown, lambda text: HEADING.sub(anchored, text))
