@@ -7,7 +7,7 @@ import textwrap
 from typing import Any, NamedTuple
 
 from tasks.common.training.arguments import EncoderArguments, RecipeArguments
-from tasks.common.training.paddlenlp_keys import DOCUMENTED, usable_keys
+from tasks.common.training.settings import DOCUMENTED, usable_keys
 
 WIDTH = 110
 REQUIRED = ...  # in place of the default of a key that must be given

@@ -7,7 +7,7 @@ from typing import Optional
 
 from paddle_rope.options import NOT_NEGATIVE, POSITIVE
 from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments, RecipeArguments, TrainingPlan, option
-from tasks.common.training.paddlenlp_keys import DOCUMENTED
+from tasks.common.training.settings import DOCUMENTED
 from tasks.ner.arguments import OF_FEATURES
 from tasks.ner.features import FEATURE_KINDS
 

@@ -10,7 +10,7 @@ import yaml
 from safetensors.numpy import load
 from visualdl import LogReader
 
-from tasks.common.training.length_grouping import LengthGroupedBatchSampler
+from tasks.common.training.samplers import LengthGroupedBatchSampler
 from tasks.ner import evaluation, recipe
 from tasks.ner.arguments import NerArguments
 from tasks.ner.examples import Entity

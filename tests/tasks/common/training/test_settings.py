@@ -6,8 +6,15 @@ import pytest
 from paddlenlp.trainer import SchedulerType, TrainingArguments
 
 from tasks.common.errors import InputError
-from tasks.common.training.paddlenlp_keys import DOCUMENTED, INSTEAD, SCHEDULERS, TrainingKeys, paddlenlp_names
-from tasks.common.training.settings import resolve_config, without_removed_keys
+from tasks.common.training.settings import (
+    DOCUMENTED,
+    INSTEAD,
+    SCHEDULERS,
+    TrainingKeys,
+    paddlenlp_names,
+    resolve_config,
+    without_removed_keys,
+)
 from tasks.matching.arguments import MatchingArguments
 from tasks.ner.arguments import NerArguments
 

@@ -1,7 +1,7 @@
-"""Batches of texts of like length, so that little is computed on padding."""
+"""Which examples make a batch: texts of like length, so that little is computed on padding, or whole batches."""
 
 import numpy as np
-from paddle.io import DistributedBatchSampler
+from paddle.io import BatchSampler, DistributedBatchSampler
 
 
 class LengthGroupedBatchSampler(DistributedBatchSampler):
@@ -30,3 +30,17 @@ class LengthGroupedBatchSampler(DistributedBatchSampler):
             stretches += [part[i : i + step] for i in range(0, len(part), step)]
         for index in random.permutation(len(stretches)):
             yield stretches[index][self.local_rank :: self.nranks].tolist()
+
+
+class InOrder(BatchSampler):
+    """The numbers of the batches of one process, one at a time, in their order: of ``total`` batches of all
+    ``num_replicas`` processes from the batch ``first`` on, those of the process ``rank``."""
+
+    def __init__(self, total, first=0, num_replicas=1, rank=0):
+        self.total, self.first, self.num_replicas, self.rank = total, first, num_replicas, rank
+
+    def __iter__(self):
+        return ([index] for index in range(self.first + self.rank, self.total, self.num_replicas))
+
+    def __len__(self):
+        return self.total // self.num_replicas  # with the ones before the first: PaddleNLP counts steps by it
