@@ -1,5 +1,6 @@
 """The command in messages can be pasted."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,11 @@ def programs(tmp_path, monkeypatch):
 def test_a_program_of_the_environment_is_named_as_it_is_found(programs, monkeypatch):
     assert own_command() == ".venv/bin/paddle-rope"
     assert visualdl_command() == ".venv/bin/python -m visualdl.server.app"  # there is no script of it
+    other = Path(
+        shutil.copytree(programs, "other")
+    ).absolute()  # of another environment, with programs of the same names
+    monkeypatch.setenv("PATH", str(other))
+    assert own_command() == ".venv/bin/paddle-rope"
     monkeypatch.setenv("PATH", str(programs))
     assert own_command() == "paddle-rope"
     (programs / "paddle-rope").unlink()
