@@ -25,9 +25,8 @@ bfloat16, our products in bfloat16 and Hugging Face under autocast are measured,
     taskset -c 1 paddle-rope benchmark peers --peer_python PEERS/bin/python
 
 Each side has its own process, computes the same numbers as the others (checked first), and takes turns with them. The
-table shows the median of their time / our time, so that above 1 ours is faster: processor time, in brackets wall-clock
-time. PaddleNLP is measured with the processor settings of this command and without. The megabytes are the peak beyond
-the libraries; a process keeps the memory of larger sizes, so give sizes in rising order.
+table shows the median of their time / our time: processor time, in brackets wall-clock time. The megabytes are the peak
+beyond the libraries; a process keeps the memory of larger sizes, so give sizes in rising order.
 
 PyTorch needs an environment without Paddle: python -m venv PEERS; PEERS/bin/pip install --group peers."""
 DEVICE = """\

@@ -1,8 +1,8 @@
-"""The tests that prove each equation of docs/concepts/mathematics.md, and the page that lists them.
+"""The tests that prove each equation of docs/concepts/mathematics/, and the page that lists them.
 
     python -m tests.repository.mathematics_appendix
 
-writes docs/concepts/mathematics-tests.md anew. A test names the equations that it proves, by the numbers of their rows:
+writes docs/concepts/mathematics/tests.md anew. A test names the equations that it proves, by the numbers of their rows:
 ``@pytest.mark.equation("1.1", "2.3")``.
 """
 
@@ -13,16 +13,23 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TESTS = REPOSITORY / "tests"
-DOCUMENT = REPOSITORY / "docs" / "concepts" / "mathematics.md"
-APPENDIX = REPOSITORY / "docs" / "concepts" / "mathematics-tests.md"
+CHAPTERS = REPOSITORY / "docs" / "concepts" / "mathematics"
+APPENDIX = CHAPTERS / "tests.md"
 NUMBER = re.compile(r"\d+\.\d+")
 HEAD = """\
 # Tests of the equations
 
-[From the equations to the functions](mathematics.md)
+[From the equations to the functions](index.md)
 
-`python -m tests.repository.mathematics_appendix` writes this page. Numbers are the rows of that page. Tests are listed
-after their file in `tests/`, without their `test_`."""
+`python -m tests.repository.mathematics_appendix` writes this page. The numbers are the rows of the chapters. Tests are
+listed after their file in `tests/`, without the prefix `test_`."""
+
+
+def chapters():
+    """The pages with equations, in the order of the numbers of their rows."""
+    first = re.compile(r"^\| (\d+)\.", re.MULTILINE)
+    pages = {page: first.search(page.read_text(encoding="utf-8")) for page in CHAPTERS.glob("*.md") if page != APPENDIX}
+    return sorted((page for page in pages if pages[page]), key=lambda page: int(pages[page][1]))
 
 
 def cells_of(line):
@@ -45,10 +52,10 @@ def proofs():
 
 
 def appendix():
-    """The text of mathematics-tests.md: the sections and equations of mathematics.md, with their tests."""
+    """The text of tests.md: the chapters and their equations, with the tests."""
     tests, lines, section = proofs(), [HEAD], None
-    for line in DOCUMENT.read_text(encoding="utf-8").splitlines():
-        if line.startswith(("## ", "### ")):
+    for line in "\n".join(page.read_text(encoding="utf-8") for page in chapters()).splitlines():
+        if line.startswith("# "):
             section = f"\n## {line.lstrip('# ')}"
         elif line.startswith("|") and NUMBER.fullmatch(cells_of(line)[0]):
             number, equation, _ = cells_of(line)

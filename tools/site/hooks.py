@@ -4,9 +4,10 @@
 - ``<!-- api: NAME ... -->`` becomes the docstrings of these names, by mkdocstrings.
 - The line of links under the title goes: the site has a menu and a switch of languages.
 - Headings of a Chinese page also have the anchors of its English twin, so links from either language arrive.
-- CONTRIBUTING.md and CHANGELOG.md, which are outside of docs/, become pages.
+- CONTRIBUTING.md and CHANGELOG.md, which are outside of docs/, and the notebook become pages.
 """
 
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -16,8 +17,12 @@ from mkdocs.structure.files import File
 from pymdownx.slugs import slugify
 
 ROOT = Path(__file__).resolve().parents[2]
-FROM_ROOT = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
-ELSEWHERE = {"README.md": "index.md", "README.zh.md": "index.zh.md"} | {name: page for page, name in FROM_ROOT.items()}
+MADE = {  # page -> the file of the repository that it is made of
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "guides/tutorial.md": "docs/guides/tutorial.ipynb",
+}
+ELSEWHERE = {"README.md": "index.md", "README.zh.md": "index.zh.md"} | {name: page for page, name in MADE.items()}
 CODE = re.compile(r"^( *)(`{3,})(?!math).*?^\1\2$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(
     r"^( *)```math\n(.*?)^ *```$"  # a block
@@ -28,6 +33,7 @@ FORMULA = re.compile(
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 API = re.compile(r"<!-- api: (.*?) -->", re.DOTALL)
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
 slug = slugify(case="lower")
 formulas = {}  # page -> MathML of its formulas, in their order
 
@@ -41,7 +47,7 @@ def on_config(config, **_):
             if isinstance(inner, list):
                 if kept := list(written(inner)):
                     yield {title: kept}
-            elif inner in FROM_ROOT or (Path(config.docs_dir) / inner).is_file():
+            elif inner in MADE or (Path(config.docs_dir) / inner).is_file():
                 yield entry
 
     config.nav = list(written(config.nav))
@@ -49,17 +55,31 @@ def on_config(config, **_):
 
 
 def on_files(files, config, **_):
-    """Add the pages of FROM_ROOT, as if they were files in docs/."""
-    for page in FROM_ROOT:
+    """Add the pages of MADE, as if they were files in docs/."""
+    for page in MADE:
         files.append(File(page, config.docs_dir, config.site_dir, config.use_directory_urls))
     return files
 
 
 def on_page_read_source(page, **_):
-    """The text of a page of FROM_ROOT; other pages are read as always."""
-    name = FROM_ROOT.get(page.file.src_uri)
-    if name:
-        return LINK.sub(lambda m: "](" + m[1].removeprefix("docs/"), (ROOT / name).read_text(encoding="utf-8"))
+    """The text of a page of MADE; other pages are read as always."""
+    name = MADE.get(page.file.src_uri)
+    if not name:
+        return None
+    text = (ROOT / name).read_text(encoding="utf-8")
+    if name.endswith(".ipynb"):
+        return "\n\n".join(cell_as_markdown(cell) for cell in json.loads(text)["cells"])
+    return LINK.sub(lambda m: "](" + m[1].removeprefix("docs/"), text)
+
+
+def cell_as_markdown(cell):
+    """A cell of a notebook with what it printed."""
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        return source
+    outputs = [output.get("text") or output["data"].get("text/plain", []) for output in cell["outputs"]]
+    printed = ANSI.sub("", "".join("".join(lines) for lines in outputs)).strip("\n")
+    return f"```python\n{source}\n```" + (f"\n\n```text\n{printed}\n```" if printed else "")
 
 
 def on_page_markdown(markdown, page, config, **_):
@@ -103,9 +123,10 @@ def without_code(markdown, change):
 def target(link, page):
     """Where a link of a page leads on the site: files of the repository's root have pages of their own name there."""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
-    if not path.startswith("../"):
+    name = path.removeprefix("../") if path.startswith("../") else f"docs/{path}"
+    if name not in ELSEWHERE:
         return link
-    return posixpath.relpath(ELSEWHERE[path.removeprefix("../")], posixpath.dirname(page) or ".")
+    return posixpath.relpath(ELSEWHERE[name], posixpath.dirname(page) or ".")
 
 
 def without_menu(markdown):

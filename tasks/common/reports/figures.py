@@ -20,17 +20,6 @@ def new_figure(width, height, rows=1, columns=1, grid="both", **options):
     return figure, panels
 
 
-def log_ticks(low, high):
-    """At least three numbers with few digits from ``low`` to ``high`` for a logarithmic axis, rising."""
-    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
-    for digits in ((1,), (1, 2, 5), np.arange(1, 10), np.arange(10, 100) / 10, np.arange(100, 1000) / 100):
-        ticks = np.outer(powers, digits).ravel()
-        ticks = ticks[(ticks >= low) & (ticks <= high)]
-        if len(ticks) >= 3:
-            break
-    return ticks
-
-
 def png(figure):
     """The bytes of a ``matplotlib.figure.Figure`` drawn as PNG, without a display."""
     image = io.BytesIO()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from statistics import median
 from typing import Any
 
 import paddle
@@ -61,11 +62,12 @@ def _printed(rows):
     return rows
 
 
-def median_seconds(run: Job, enough_seconds: float) -> float:
-    """The median time of a call of ``run()``, of at most 20, after two that do not count."""
-    seconds_of(run, least_runs=2, most_runs=2, enough_seconds=0)
-    seconds = sorted(seconds_of(run, least_runs=1, most_runs=20, enough_seconds=enough_seconds))
-    return seconds[len(seconds) // 2]
+def timed_row(run_job: Job, tokens: int, enough_seconds: float) -> dict[str, Any]:
+    """The median time of a call, of at most 20, after two that do not count; tokens a second, and the peak memory."""
+    forget_peak()
+    seconds_of(run_job, least_runs=2, most_runs=2, enough_seconds=0)
+    seconds = median(seconds_of(run_job, least_runs=1, most_runs=20, enough_seconds=enough_seconds))
+    return {"seconds": seconds, "tokens_a_second": tokens / seconds, "peak_mb": peak_megabytes()}
 
 
 def measure_encoder(
@@ -77,13 +79,9 @@ def measure_encoder(
     sizes = {"hidden_size": width, "num_hidden_layers": layers, "intermediate_size": 4 * width}
     model = Classifier(**sizes, num_attention_heads=max(width // HEAD_DIM, 1))
     scaler = paddle.amp.GradScaler() if dtype == "float16" else None
-    rows = []
-    for job, run_job in model.jobs(length, texts, precision=lambda: autocast(dtype), scaler=scaler).items():
-        forget_peak()
-        seconds = median_seconds(run_job, enough_seconds)
-        row = {"model": f"{layers} x {width}, {texts} x {length}", "dtype": dtype, "job": job, "seconds": seconds}
-        rows.append({**row, "tokens_a_second": texts * length / seconds, "peak_mb": peak_megabytes()})
-    return rows
+    jobs = model.jobs(length, texts, precision=lambda: autocast(dtype), scaler=scaler)
+    row = {"model": f"{layers} x {width}, {texts} x {length}", "dtype": dtype}
+    return [{**row, "job": job, **timed_row(run, texts * length, enough_seconds)} for job, run in jobs.items()]
 
 
 def measure_linear_attention(lengths: list[int], dtype: str, enough_seconds: float) -> list[dict[str, Any]]:
@@ -92,7 +90,6 @@ def measure_linear_attention(lengths: list[int], dtype: str, enough_seconds: flo
     rotary = RotaryPositionEmbedding(HEAD_DIM)
     rows = []
     for length in lengths:
-        forget_peak()
         row = {"tokens": length, "dtype": dtype}
         try:
             q, k, v = (paddle.randn([1, length, 4, HEAD_DIM]).astype(dtype) for _ in range(3))
@@ -102,8 +99,7 @@ def measure_linear_attention(lengths: list[int], dtype: str, enough_seconds: flo
             def attend(q=q, k=k, v=v):
                 paddle.grad(linear_attention(q, k, v, rotary.cos_sin(q.shape[1])).sum(), [q, k, v])
 
-            seconds = median_seconds(attend, enough_seconds)
+            rows.append({**row, **timed_row(attend, length, enough_seconds)})
         except (MemoryError, RuntimeError, OSError) as error:  # Paddle's ResourceExhausted is one of these
             return [*rows, {**row, "error": " ".join(str(error).split())[:200]}]
-        rows.append({**row, "seconds": seconds, "peak_mb": peak_megabytes()})
     return rows

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import NullLocator
 from tqdm import tqdm
 
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, write_files, write_json
 from tasks.common.process import choose_device
-from tasks.common.reports.figures import GRAY, log_ticks, new_figure, png
+from tasks.common.reports.figures import GRAY, new_figure, png
 from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.models import MODELS, SHORT, check_options
 from tasks.experiments.benchmarks.worker import Worker
@@ -163,10 +162,7 @@ def draw(plan: dict[str, Any], rows: list[dict]) -> bytes:
         axes.set_xscale("log", base=2)
         axes.set_xticks(plan["lengths"], map(str, plan["lengths"]), rotation=45)
         axes.set_yscale("log")
-    for axes, label in zip(panels[:, 0], ("seconds", "peak memory of the process, GB")):  # the rows share their scales
-        ticks = log_ticks(*axes.get_ylim())
+    for axes, label in zip(panels[:, 0], ("seconds", "peak memory of the process, GB")):
         axes.set_ylabel(label)
-        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes.yaxis.set_minor_locator(NullLocator())
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return png(figure)

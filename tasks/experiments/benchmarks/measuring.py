@@ -38,16 +38,14 @@ def paddle_jobs(
     each; ``scaler`` is ``paddle.amp.GradScaler`` for float16."""
     import paddle
 
+    scaler = scaler or paddle.amp.GradScaler(enable=False)
+
     def train():
         model.train()
         with precision():
-            if scaler is None:
-                loss().backward()
-                optimizer.step()
-            else:
-                scaler.scale(loss()).backward()
-                scaler.step(optimizer)
-                scaler.update()
+            scaler.scale(loss()).backward()
+            scaler.step(optimizer)
+            scaler.update()
         optimizer.clear_grad()
 
     def run_prediction():

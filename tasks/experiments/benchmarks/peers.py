@@ -13,7 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,27 +22,17 @@ from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.measuring import Job, forget_peak, peak_megabytes, report, timed
 from tasks.experiments.benchmarks.worker import Worker
 
-
-class Side(NamedTuple):
-    """A model that is compared: its title; whether it is in PyTorch, has Paddle set up as our commands do, computes
-    linear attention, rounds to bfloat16."""
-
-    title: str
-    in_torch: bool = False
-    is_prepared: bool = True
-    has_linear: bool = True
-    is_rounded: bool = False
-
-
-SIDES = {
-    "native": Side("ours, native operators"),
-    "plain": Side("ours, plain"),
-    "native_bfloat16": Side("ours, bfloat16", has_linear=False, is_rounded=True),
-    "paddlenlp": Side("PaddleNLP with our settings", has_linear=False),
-    "paddlenlp_as_installed": Side("PaddleNLP", is_prepared=False, has_linear=False),
-    "huggingface": Side("Hugging Face", in_torch=True, is_prepared=False),
-    "huggingface_bfloat16": Side("Hugging Face, bfloat16", True, False, has_linear=False, is_rounded=True),
+SIDES = {  # name -> title; Hugging Face's are in PyTorch, and bfloat16 rounds
+    "native": "ours, native operators",
+    "plain": "ours, plain",
+    "native_bfloat16": "ours, bfloat16",
+    "paddlenlp": "PaddleNLP with our settings",
+    "paddlenlp_as_installed": "PaddleNLP",
+    "huggingface": "Hugging Face",
+    "huggingface_bfloat16": "Hugging Face, bfloat16",
 }
+WITH_LINEAR = ("native", "plain", "huggingface")
+PREPARED = ("native", "plain", "native_bfloat16", "paddlenlp")  # Paddle is set up as our commands do
 # What our command sets for Paddle (paddle_rope.machine), removed for sides that are not prepared.
 OUR_SETTINGS = ("FLAGS_use_stride_kernel", "MKL_DEBUG_CPU_TYPE")
 JOBS = {"train": "training", "predict": "inference", "attend": "linear attention, forward and backward"}
@@ -72,7 +62,7 @@ def random_qkv(length: int) -> np.ndarray:
 
 def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
     """The worker's function: makes the jobs of a size, and times one of them at each further request."""
-    if SIDES[name].in_torch:
+    if "huggingface" in name:
         from tasks.experiments.benchmarks.torch_side import TorchSide as open_side
     else:
         from tasks.experiments.benchmarks.paddle_sides import open_side
@@ -119,7 +109,7 @@ def run(options: Any) -> None:
             try:
                 workers[name] = stack.enter_context(_open_worker(name, options.threads, options.peer_python))
             except InputError as error:
-                notes.append(f"{SIDES[name].title} is left out: {error}")
+                notes.append(f"{SIDES[name]} is left out: {error}")
         for size, (layers, hidden, texts, length) in sizes.items():
             with tempfile.TemporaryDirectory() as folder:
                 write_encoder(folder, encoder_settings(layers, hidden), length)
@@ -131,13 +121,13 @@ def run(options: Any) -> None:
 
 
 def _open_worker(name, threads, peer_python):
-    side, settings = SIDES[name], {"OMP_NUM_THREADS": str(threads)}
-    if side.in_torch and not peer_python:
+    settings = {"OMP_NUM_THREADS": str(threads), **({"PADDLE_ROPE_NATIVE": "0"} if name == "plain" else {})}
+    if name not in PREPARED:
+        settings |= dict.fromkeys(OUR_SETTINGS)
+    if "huggingface" in name and not peer_python:
         raise InputError("it needs --peer_python")
-    settings |= {"PADDLE_ROPE_NATIVE": "0"} if name == "plain" else {}
-    settings |= {} if side.is_prepared else dict.fromkeys(OUR_SETTINGS)
-    python = peer_python if side.in_torch else None
-    return Worker("peers", name, python=python, is_prepared=side.is_prepared, **settings)
+    python = peer_python if "huggingface" in name else None
+    return Worker("peers", name, python=python, is_prepared=name in PREPARED, **settings)
 
 
 def read_size(size: str) -> tuple[int, ...]:
@@ -163,12 +153,12 @@ def write_encoder(folder: str, settings: dict[str, Any], length: int) -> None:
 def measure_in_turns(workers: dict[str, Any], case: dict, rounds: int, rest: float = 0.0) -> dict[str, dict[str, list]]:
     """job -> side -> what it measured in each round but the first, ``rest`` seconds before each turn. Raises InputError
     if the outputs of a side differ from ours."""
-    running = {name: it for name, it in workers.items() if case["do"] != "linear" or SIDES[name].has_linear}
+    running = {name: it for name, it in workers.items() if case["do"] != "linear" or name in WITH_LINEAR}
     outputs = {name: np.array(worker.ask(**case)["output"]) for name, worker in running.items()}
     for name, output in outputs.items():
         difference = float(np.abs(output - outputs[_ours(outputs)]).max())
-        if not difference < (ROUNDED_TOLERANCE if SIDES[name].is_rounded else TOLERANCE):  # True for a NaN
-            raise InputError(f"{SIDES[name].title}: {case['do']} differs from ours by up to {difference:.2g}")
+        if not difference < (ROUNDED_TOLERANCE if "bfloat16" in name else TOLERANCE):  # True for a NaN
+            raise InputError(f"{SIDES[name]}: {case['do']} differs from ours by up to {difference:.2g}")
     jobs = ("attend",) if case["do"] == "linear" else ("train", "predict")
     turns: dict = {job: {name: [] for name in running} for job in jobs}
     for round_number in range(rounds + 1):
@@ -203,6 +193,6 @@ def as_table(rows: list[dict[str, Any]]) -> str:
                 times = f"{ratio(turns, ours, 'processor_seconds')} ({ratio(turns, ours, 'seconds')})"
             peaks = [turn["megabytes"] for turn in turns]
             has_peak = None not in peaks and row["job"] != "predict"
-            cell[SIDES[name].title] = f"{times}, {max(peaks):,.0f} MB" if has_peak else times
+            cell[SIDES[name]] = f"{times}, {max(peaks):,.0f} MB" if has_peak else times
         cells.append(cell)
     return as_markdown(cells, list(dict.fromkeys(name for cell in cells for name in cell)))

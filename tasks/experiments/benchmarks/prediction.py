@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from tasks.common.errors import InputError
 from tasks.common.export.folder import ONNX_FILE
@@ -22,25 +22,15 @@ from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.measuring import report, timed
 from tasks.experiments.benchmarks.worker import Worker
 
-
-class Engine(NamedTuple):
-    """The title of an engine, the options of ``export`` for its folder (None: the trained model), whether it needs
-    Paddle, and whether it finds the spans of the trained model up to rounding."""
-
-    title: str
-    export: dict[str, str] | None
-    needs_paddle: bool
-    is_exact: bool = True
-
-
-REFERENCE = "eager"
+REFERENCE, ROUNDED = "eager", "onnx_int8"
 ENGINES = {
-    REFERENCE: Engine("Paddle, the trained model", None, True),
-    "paddle": Engine("Paddle Inference", {"format": "paddle"}, True),
-    "onnx": Engine("onnxruntime, float32", {}, False),
-    "onnx_int8": Engine("onnxruntime, int8", {"quantize": "int8"}, False, is_exact=False),
-    "openvino": Engine("OpenVINO, float32", {}, False),
+    REFERENCE: "Paddle, the trained model",
+    "paddle": "Paddle Inference",
+    "onnx": "onnxruntime, float32",
+    ROUNDED: "onnxruntime, int8",
+    "openvino": "OpenVINO, float32",
 }
+EXPORTS = {"paddle": {"format": "paddle"}, ROUNDED: {"quantize": "int8"}}  # options of ``export``
 TOLERANCE = 1e-3  # of a score, where two engines round in another order
 ROUNDED_AWAY = 0.001  # share of spans that may come or go by rounding
 
@@ -104,21 +94,20 @@ def run(options: Any) -> None:
         file = Path(temporary) / "texts.json"
         file.write_text(json.dumps(texts), encoding="utf-8")
         for name in (name for name in ENGINES if name == REFERENCE or name in options.engines):
-            engine = ENGINES[name]
             try:
-                folder = _exported(options.model_dir, Path(temporary) / name, engine.export)
+                folder = _exported(options.model_dir, Path(temporary), name)
                 arguments = ("prediction", str(folder), str(file), str(options.batch_size), name)
-                settings = {"is_prepared": engine.needs_paddle, "OMP_NUM_THREADS": str(options.threads)}
+                settings = {"is_prepared": name in (REFERENCE, "paddle"), "OMP_NUM_THREADS": str(options.threads)}
                 worker = stack.enter_context(Worker(*arguments, **settings))
                 found = _entities(worker.ask(with_entities=True))
                 changed, difference = compare(found if expected is None else expected, found)
-                if engine.is_exact and (changed > ROUNDED_AWAY or difference > TOLERANCE):
+                if name != ROUNDED and (changed > ROUNDED_AWAY or difference > TOLERANCE):
                     differences = f"{changed:.2%} of the spans differ, and scores by up to {difference:.2g}"
                     raise InputError(f"it is not the same model, as {differences}")
             except InputError as error:
                 if name == REFERENCE:
                     raise
-                notes.append(f"{engine.title} is left out: {error}")
+                notes.append(f"{ENGINES[name]} is left out: {error}")
                 continue
             workers[name], expected = worker, expected or found
             size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
@@ -134,15 +123,15 @@ def run(options: Any) -> None:
     report({**given, **measured}, f"{size}\n{as_table(measured)}", options.output)
 
 
-def _exported(model_dir, folder, options):
-    """The folder of a model, exported into ``folder`` unless the trained one is wanted."""
-    if options is None:
+def _exported(model_dir, temporary, name):
+    """The folder of a model for an engine, exported into ``temporary`` unless the engine computes the trained one."""
+    if name == REFERENCE:
         return Path(model_dir)
     from tasks.common.export.exporter import export
     from tasks.ner.export import NerExporter
 
-    export(NerExporter(), [model_dir], folder, **options)
-    return folder
+    export(NerExporter(), [model_dir], temporary / name, **EXPORTS.get(name, {}))
+    return temporary / name
 
 
 def _entities(answer):
@@ -169,7 +158,7 @@ def as_table(measured: dict[str, Any]) -> str:
         pairs = list(zip(measured["rows"][0]["turns"], row["turns"]))
         seconds, reading = (median(turn[key] for turn in row["turns"]) for key in ("seconds", "reading_seconds"))
         rows.append({
-            "engine": ENGINES[row["engine"]].title,
+            "engine": ENGINES[row["engine"]],
             "sentences a second": round(measured["texts"] / seconds),
             "times the trained model": f"{median(a['seconds'] / b['seconds'] for a, b in pairs):.2f}",
             "reading, share": f"{reading / seconds:.0%}",

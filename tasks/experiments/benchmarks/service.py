@@ -80,10 +80,10 @@ async def _measure(port, lines, options):
         answered = capacity["answered"]
         if not answered:
             raise InputError("no request was answered; look at the texts of --input, and at the bounds of the service")
-        half = await load.measure(load.send_at_random, 0.5 * answered, options.seconds)
-        ten_times = await load.measure(load.send_at_random, 10 * answered, options.seconds)
-    titles = (f"capacity, {options.connections} connections", "50 %", "10 times")
-    return [{"load": title, **row} for title, row in zip(titles, (capacity, half, ten_times))]
+        rows = {f"capacity, {options.connections} connections": capacity}
+        for name, times in (("50 %", 0.5), ("10 times", 10)):
+            rows[name] = await load.measure(load.send_at_random, times * answered, options.seconds)
+    return [{"load": name, **row} for name, row in rows.items()]
 
 
 def _bodies(lines, texts, is_matching):

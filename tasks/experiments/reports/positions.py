@@ -38,6 +38,10 @@ def report(results: list[dict[str, Any]]) -> dict[str, str | bytes]:
     figures = {"lengths.png": draw_lengths(variants)}
     if any("theta_end" in result for result in results):
         figures["theta.png"] = draw_theta(variants)
+    longer = _table(
+        {"": title, **{str(n): mean_and_deviation([one["loss"] for one in entries]) for n, entries in lengths.items()}}
+        for title, lengths in at_lengths(variants).items()
+    )
     ours = {name: statistics.fmean(map(final_loss, variants[name])) for name in PUBLISHED if name in variants}
     sections = {
         "Where RoPE turns": placements(variants, ours),
@@ -47,7 +51,7 @@ def report(results: list[dict[str, Any]]) -> dict[str, str | bytes]:
             for name, runs in variants.items()
             if name not in PUBLISHED
         ),
-        "Texts longer than in training": f"{LONGER_NOTE}\n\n{longer_texts(variants)}",
+        "Texts longer than in training": f"{LONGER_NOTE}\n\n{longer}",
         "Learned frequencies": learned_theta(variants),
         "Figures": "\n\n".join(f"![{name.removesuffix('.png')}]({name})" for name in figures),
     }
@@ -108,14 +112,6 @@ def at_lengths(variants: Runs) -> dict[str, dict[int, list[dict]]]:
     return found
 
 
-def longer_texts(variants: Runs) -> str:
-    """Losses on texts longer than those of training, without and with scaled frequencies."""
-    return _table(
-        {"": title, **{str(n): mean_and_deviation([one["loss"] for one in entries]) for n, entries in lengths.items()}}
-        for title, lengths in at_lengths(variants).items()
-    )
-
-
 def learned_theta(variants: Runs) -> str:
     """How far the trained frequencies move."""
     rows = []
@@ -156,10 +152,10 @@ def draw_theta(variants: Runs) -> Any:
     figure, (left, right) = new_figure(11, 4.5, 1, 2)
     trained = {name: runs for name, runs in variants.items() if "theta_end" in runs[0]}
     for (name, runs), color in zip(trained.items(), (BLUE, ORANGE)):
-        for number, run in enumerate(runs):
-            start, end = np.array(run["theta_start"]), np.array(run["theta_end"])
-            left.plot(end, "o-", ms=3, lw=0.8, color=color, label=title_of(name) if number == 0 else None)
-            right.plot(np.abs(end - start) / start, "o-", ms=3, lw=0.8, color=color)
+        start, *_ = starts = np.array([run["theta_start"] for run in runs])
+        ends, style = np.array([run["theta_end"] for run in runs]), {"marker": "o", "ms": 3, "lw": 0.8, "color": color}
+        left.plot(ends.T, **style)[0].set_label(title_of(name))
+        right.plot((np.abs(ends - starts) / starts).T, **style)
     left.plot(start, color=GRAY, ls="--", label="start: 10000^(-2i/d)")
     left.set_yscale("symlog", linthresh=float(start.min()))
     left.set_ylabel("theta after training")

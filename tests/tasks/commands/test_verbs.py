@@ -9,7 +9,8 @@ import shutil
 import pytest
 
 from tasks.commands.main import VERBS
-from tests.helpers import verbs
+from tasks.common.errors import InputError
+from tasks.recipes import get_predictor
 
 # verb -> words that work. What the rows below change in them is the mistake.
 WORKING = {
@@ -36,7 +37,7 @@ MAKE_PARENTS = ("train", "download", "demo", "decay")  # of the folder ``out``
 
 
 @pytest.fixture
-def call(fails, folders, labeled, tmp_path):
+def call(refused, folders, labeled, tmp_path):
     """``call(verb, OLD=new ...)``: the line of a verb's working words, with ``new`` in place of ``OLD``."""
     (tmp_path / "config.yaml").write_text(f"recipe: ner\ntrain_file: {labeled['ner']}\n", encoding="utf-8")
     names = {"MODEL": folders["ner"], "ENCODER": folders["encoder"], "DATA": labeled["ner"]}
@@ -44,7 +45,7 @@ def call(fails, folders, labeled, tmp_path):
 
     def call(verb, *more, **changes):
         words = [changes.get(word, names.get(word, word)) for word in WORKING[verb].split()]
-        return fails(verbs.verb(verb), *words, *more)
+        return refused(verb, *words, *more)
 
     return call
 
@@ -110,9 +111,9 @@ def test_a_size_of_0_is_refused(call, verb, option):
 
 
 @pytest.mark.parametrize("verb", WORKING)
-def test_an_unknown_option_and_a_missing_argument_point_to_the_help(call, fails, verb):
+def test_an_unknown_option_and_a_missing_argument_point_to_the_help(call, refused, verb):
     assert "nonsense" in call(verb, "--nonsense", "1")
-    message = fails(verbs.verb(verb))
+    message = refused(verb)
     assert "--help" in message or "usage" in message
 
 
@@ -132,7 +133,15 @@ def test_an_unknown_option_and_a_missing_argument_point_to_the_help(call, fails,
         ("ner", "evaluate DATA --examples -1", "--examples -1"),
     ],
 )
-def test_what_a_recipe_does_not_have_is_refused(fails, folders, labeled, recipe, words, said):
+def test_what_a_recipe_does_not_have_is_refused(refused, folders, labeled, recipe, words, said):
     names = {"DATA": labeled["ner"], "MODEL": folders[recipe]}
     verb, *words = (names.get(word, word) for word in words.split())
-    assert said in fails(verbs.verb(verb), folders[recipe], *words)
+    assert said in refused(verb, folders[recipe], *words)
+
+
+@pytest.mark.parametrize(
+    "recipe, other", [("ner", "matching"), ("matching", "classification"), ("classification", "ner")]
+)
+def test_a_predictor_of_another_recipe_names_the_recipe(folders, recipe, other):
+    with pytest.raises(InputError, match=f"is a model of {recipe}, not of {other}"):
+        get_predictor(other)(folders[recipe])

@@ -69,7 +69,7 @@ class Told:
 
 def test_an_engine_that_finds_something_else_is_left_out_unless_it_rounds(measure, monkeypatch):
     monkeypatch.setattr(prediction, "Worker", Told)
-    monkeypatch.setattr(prediction, "_exported", lambda model_dir, folder, options: folder.mkdir() or folder)
+    monkeypatch.setattr(prediction, "_exported", lambda _, folder, name: (folder / name).mkdir() or folder / name)
     measured = measure("paddle", "onnx", "onnx_int8", "--rounds", 1, "--texts", 1)
     assert {row["engine"]: row["changed"] for row in measured["rows"]} == {"eager": 0, "onnx": 0, "onnx_int8": 0.25}
     assert len(measured["notes"]) == 1

@@ -11,7 +11,6 @@ from tasks.common.errors import InputError
 from tasks.experiments.benchmarks import documents, service
 from tasks.experiments.benchmarks import worker as worker_module
 from tasks.experiments.benchmarks.worker import Worker
-from tests.helpers.verbs import verb
 from tests.tasks.serving.conftest import REPOSITORY, STUB, skip_without_extra
 
 WORKER = """
@@ -126,5 +125,5 @@ def test_every_request_to_a_service_is_answered_or_refused(served, tmp_path, mon
         ("device --device abacus", "--device abacus"),
     ],
 )
-def test_wrong_words_are_refused_in_one_line(fails, served, words, said):
-    assert said in fails(verb("benchmark"), *words.split())
+def test_wrong_words_are_refused_in_one_line(refused, served, words, said):
+    assert said in refused("benchmark", *words.split())
