@@ -15,7 +15,7 @@ from tasks.common.errors import InputError, did_you_mean
 from tasks.common.files import check_output_dir
 from tasks.common.model_folder import ENCODER, MODEL_TYPE, check_pretrained, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import is_first_process
-from tasks.common.runs.fingerprints import check_readable, data_files
+from tasks.common.runs.run_folder import check_readable, data_files
 from tasks.common.training.arguments import parse_seeds
 from tasks.common.training.settings import check_config
 
@@ -155,7 +155,7 @@ def check_run(config: dict[str, Any]) -> None:
         parse_seeds(seeds)
     checked = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in RECIPES})
     if name == "ner":
-        from tasks.ner.data.published import check_there
+        from tasks.ner.data.download import check_there
 
         for path in data_files(checked.config):
             check_there(path)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.inference import pad, pad_tokens
-from tasks.ner.data.cutting import cut_labeled
+from tasks.common.texts.documents import SENTENCE_END
 from tasks.ner.examples import Entity, Example, TokenizedText, align_entities
 from tasks.ner.features import WordFeatures
 
@@ -27,14 +27,12 @@ def refuse_longer(examples, max_characters):
 
 
 class NerDataset:
-    """Tokenized examples.
+    """Tokenized examples. Raises InputError if an entity has a type that is not in ``types``.
 
     Args:
-        examples: the labeled texts.
-        tokenizer: with ``encode(text)``.
         types: entity types; their order numbers them.
         max_characters: longer texts are cut into windows of so many tokens, see
-            :func:`tasks.ner.data.cutting.cut_labeled`; None for no cut.
+            :func:`cut_labeled`; None for no cut.
         max_span_length: longest entity in tokens that the model scores; None for any.
         features: if the model takes them.
         made_features: whether ``features`` were made from these examples, as in training; the features of each
@@ -43,12 +41,8 @@ class NerDataset:
     Attributes:
         texts: the tokenized examples, in their order; or the windows of all of them.
         cut: how many windows come of how many longer texts.
-        lost: list of (example, entity) that are longer than a window: they cannot be learned.
-        unaligned: list of (example, entity) that no token boundary fits: they cannot be learned.
-        too_long: list of (example, entity) of more than ``max_span_length`` tokens: they cannot be learned either.
-
-    Raises:
-        InputError: an entity has a type that is not in ``types``.
+        lost, unaligned, too_long: lists of (example, entity) that cannot be learned: longer than a window, at no token
+            boundary, of more than ``max_span_length`` tokens.
     """
 
     def __init__(
@@ -61,13 +55,9 @@ class NerDataset:
         features: WordFeatures | None = None,
         made_features: bool = False,
     ):
-        self.examples = examples
-        self.max_span_length = max_span_length
-        self.unaligned = []
-        self.too_long = []
-        self.cut = (0, 0)
-        self.lost = []
-        self.texts = []
+        self.examples, self.max_span_length = examples, max_span_length
+        self.texts, self.cut = [], (0, 0)
+        self.unaligned, self.too_long, self.lost = [], [], []
         number = {name: index for index, name in enumerate(types)}
         for example in examples:
             check_types(example, number)
@@ -82,18 +72,14 @@ class NerDataset:
                     spans.append((number[entity.type], first, last))
             of_tokens = features and features(example.text, offsets, example if made_features else None)
             text = TokenizedText(ids, offsets, spans, of_tokens)
-            if max_characters is not None and len(example.text) > max_characters:
-                self._cut(example, text, max_characters, types)
-            else:
+            if max_characters is None or len(example.text) <= max_characters:
                 self.texts.append(text)
-
-    def _cut(self, example, text, length, types):
-        pieces, lost = cut_labeled(text, length, example.text)
-        self.texts += pieces
-        self.cut = (self.cut[0] + len(pieces), self.cut[1] + 1)
-        for kind, first, last in lost:
-            entity = Entity(text.offsets[first][0], text.offsets[last][1], types[kind])
-            self.lost.append((example, entity))
+                continue
+            pieces, lost = cut_labeled(text, max_characters, example.text)
+            self.texts += pieces
+            self.cut = (self.cut[0] + len(pieces), self.cut[1] + 1)
+            for kind, first, last in lost:
+                self.lost.append((example, Entity(offsets[first][0], offsets[last][1], types[kind])))
 
     @property
     def lengths(self):
@@ -126,9 +112,8 @@ class SpanCollator:
 
     def __call__(self, texts):
         """dict of arrays: ``input_ids`` int64, ``attention_mask``, ``token_mask`` bool ``[batch, seq]``, ``labels``
-        int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1. Texts with features add
-        ``columns`` int64 ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``, unless there are none
-        of them; both 0 at padding."""
+        int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1; where the model has such
+        features, ``columns`` int64 ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``."""
         batch = pad_tokens([text.ids for text in texts], self.pad_token_id)
         batch["token_mask"] = pad([[end > start for start, end in text.offsets] for text in texts], bool)
         if texts[0].features is not None:
@@ -140,3 +125,53 @@ class SpanCollator:
             # at least one row: empty tensors are no good in a loader
             batch["labels"] = pad([np.reshape(text.spans, (-1, 3)) for text in texts], np.int64, -1, least=1)
         return batch
+
+
+# ---- texts that are too long to train on as a whole
+
+Span = tuple[int, int, int]
+
+
+def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list[TokenizedText], list[Span]]:
+    """Pieces of at most ``length`` tokens, none of which holds a part of an entity that none holds; and the spans of
+    the text that are longer than a piece.
+
+    A cut lies in the second half of a piece: behind the last end of a sentence there that is in no entity, else at the
+    last place in no entity. Where there is none, as in long chains of overlapping entities, the next piece begins with
+    the first entity that the cut breaks; a label stands only where its entity is whole.
+
+    Args:
+        text: begins and ends with a special token, which do not count.
+        characters: the text itself.
+    """
+    tokens = text.size
+    if tokens <= length:
+        return [text], []
+    spans = [(first - 1, last) for _, first, last in text.spans]  # half-open, without the special token
+    depth = np.zeros(tokens + 1, dtype=np.int64)  # [place], entities that a cut before that token breaks
+    for begin, end in spans:
+        depth[begin + 1] += 1
+        depth[end] -= 1
+    is_free = np.cumsum(depth) == 0
+    ends = {match.end() for match in SENTENCE_END.finditer(characters)}
+    is_end = np.array([False, *(end in ends or characters[end - 1] == "\n" for _, end in text.offsets[1:-1])])
+    pieces, kept, begin = [], set(), 0
+    while True:
+        end = tokens if tokens - begin <= length else _last_place(is_free, is_end, begin, length)
+        inside = [number for number, (first, behind) in enumerate(spans) if begin <= first and behind <= end]
+        kept.update(inside)
+        moved = [(kind, first - begin, last - begin) for kind, first, last in (text.spans[number] for number in inside)]
+        pieces.append(text.part(begin, end)._replace(spans=moved))
+        if end == tokens:
+            return pieces, [span for number, span in enumerate(text.spans) if number not in kept]
+        begin = min((first for first, behind in spans if begin < first < end < behind), default=end)
+
+
+def _last_place(is_free, is_end, begin, length):
+    """Where a piece that begins at token ``begin`` ends."""
+    places = np.arange(begin + length // 2 + 1, begin + length + 1)
+    for fits in (is_free & is_end, is_free):
+        fitting = places[fits[places]]
+        if len(fitting):
+            return int(fitting[-1])
+    return begin + length

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, NamedTuple, Optional
 
-from tasks.common.errors import visible
+from tasks.common.errors import InputError, visible
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import check_labeled, entity_types, read_examples
 from tasks.ner.examples import Entity, Example, without_overlaps
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.finding import find_in_windows
 from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, above_thresholds
+from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, above_thresholds, find_candidates
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 from tasks.ner.reports.reliability import print_reliability, reliability
 
-# Candidates that are looked at: a model that does not tell spans apart yet has more.
-MOST_CANDIDATES = 200_000
 read_labeled = read_examples
 
 
@@ -29,35 +28,28 @@ class Evaluation(NamedTuple):
     candidates: Optional[list[list[Entity]]]  # all spans that score above LOWEST_THRESHOLD, if they were looked for
 
 
+def candidates_of(model: Any, dataset: NerDataset, batch_size: int) -> list[list[Entity]]:
+    """For each text all spans that score above ``LOWEST_THRESHOLD``; raises InputError if the model does not tell spans
+    apart yet."""
+
+    def find(texts):
+        return find_in_windows(model, texts, batch_size, LOWEST_THRESHOLD)
+
+    return find_candidates(find, dataset.texts, [len(example.text) for example in dataset.examples])
+
+
 def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:
-    """Evaluate a model, also while it is trained.
-
-    Args:
-        model: :class:`tasks.ner.model.NerModel`.
-        dataset: of the labeled texts.
-        batch_size: texts a batch at most.
-        with_candidates: whether to look for candidates, unless more than ``MOST_CANDIDATES`` are expected.
-    """
-    config = model.config
-
-    def find(texts, thresholds=None):
-        return find_in_windows(model, texts, batch_size, thresholds=thresholds)
-
-    if with_candidates and _expected_candidates(find, dataset) <= MOST_CANDIDATES:
-        candidates = find(dataset.texts, LOWEST_THRESHOLD)
-        found = above_thresholds(candidates, config.thresholds, config.types, config.allow_overlap)
+    """Evaluate a :class:`tasks.ner.model.NerModel`, also while it is trained."""
+    config, candidates = model.config, None
+    if with_candidates:
+        with contextlib.suppress(InputError):  # it has not learned much
+            candidates = candidates_of(model, dataset, batch_size)
+    if candidates is None:
+        found = find_in_windows(model, dataset.texts, batch_size)
+        found = found if config.allow_overlap else list(map(without_overlaps, found))
     else:
-        candidates, found = None, find(dataset.texts)
-        if not config.allow_overlap:
-            found = list(map(without_overlaps, found))
+        found = above_thresholds(candidates, config.thresholds, config.types, config.allow_overlap)
     return Evaluation(scores_and_errors(dataset.examples, found, config.types), found, candidates)
-
-
-def _expected_candidates(find, dataset):
-    """How many candidates there are, if the shortest text has as many a character as the others."""
-    lengths = [len(example.text) for example in dataset.examples]
-    shortest = min(range(len(lengths)), key=lengths.__getitem__)
-    return len(find([dataset.texts[shortest]], LOWEST_THRESHOLD)[0]) / max(1, lengths[shortest]) * sum(lengths)
 
 
 def evaluate_predictor(

@@ -11,14 +11,13 @@ from tasks.common.texts.text_files import shown
 
 
 class Entity(NamedTuple):
-    """A typed span of characters, ``text[start:end]``; a predicted one has its logit, and the probability that it is
-    right."""
+    """A typed span of characters, ``text[start:end]``."""
 
     start: int
     end: int
     type: str
-    score: float = None  # type: ignore[assignment]
-    probability: float = None  # type: ignore[assignment]
+    score: float = None  # type: ignore[assignment]  # logit of a predicted one
+    probability: float = None  # type: ignore[assignment]  # that it is right
 
 
 @dataclass(frozen=True)
@@ -105,11 +104,7 @@ class TokenizedText(NamedTuple):
 def align_entities(
     entities: Iterable[Entity], offsets: list[tuple[int, int]]
 ) -> tuple[list[tuple[Entity, int, int]], list[Entity]]:
-    """Find the tokens of entities.
-
-    Args:
-        entities: in characters.
-        offsets: half-open characters of each token.
+    """Find the tokens of entities, given the half-open characters of each token.
 
     Returns:
         (aligned, unaligned): ``aligned`` holds (entity, first token, last token); ``unaligned`` the entities whose
@@ -129,20 +124,12 @@ def align_entities(
 
 def as_record(text: str, entities: Iterable[Entity]) -> dict:
     """The form in which predictions are written: see :class:`tasks.ner.prediction.predictor.NerPredictor`."""
-    return {
-        "text": text,
-        "entities": [
-            {
-                "start": entity.start,
-                "end": entity.end,
-                "type": entity.type,
-                "text": text[entity.start : entity.end],
-                "score": round(entity.score, 4),
-                "probability": round(entity.probability, 4),
-            }
-            for entity in entities
-        ],
-    }
+    found = [
+        {"start": start, "end": end, "type": kind, "text": text[start:end]}
+        | {"score": round(score, 4), "probability": round(probability, 4)}
+        for start, end, kind, score, probability in entities
+    ]
+    return {"text": text, "entities": found}
 
 
 def entities_of(record: dict) -> list[Entity]:

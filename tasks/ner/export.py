@@ -16,7 +16,7 @@ from tasks.ner.batching import SpanCollator
 from tasks.ner.config import of_types
 from tasks.ner.features import COLUMNS
 from tasks.ner.lengths import entity_bound, reading_of
-from tasks.ner.prediction.exported import ExportedNerModel
+from tasks.ner.prediction.predictor import ExportedNerModel
 from tasks.ner.recipe import NerRecipe
 
 EXACT = ("feature_embedding.flags.weight", "feature_embedding.projection.weight")
@@ -47,11 +47,8 @@ class NerExporter(Exporter):
         return inputs
 
     def finish(self, model: Any, config: Any) -> None:
-        add_spans(
-            model,
-            *(len(config.types), config.thresholds, config.temperatures, config.max_span_length is not None),
-            entity_bound(config.longest_entity),
-        )
+        banded, bound = config.max_span_length is not None, entity_bound(config.longest_entity)
+        add_spans(model, len(config.types), config.thresholds, config.temperatures, banded, bound)
 
     def exact(self, model: Any) -> list[str]:
         """The few weights of flags and of the projection of word features: as int8 they cost most."""
@@ -71,40 +68,31 @@ class NerExporter(Exporter):
     def limits(self, config: Any) -> list[str]:
         if not config.features:
             return []
-        names = [spec.name for spec in self.inputs(config)[3:] if spec]
+        names = ", ".join(spec.name for spec in self.inputs(config)[3:] if spec)
         return [
-            (
-                f"word features: only this package's Python makes the inputs {', '.join(names)} of the graph; for "
-                "other languages train with --features '', or ask paddle-rope serve"
-            )
+            f"word features: only this package's Python makes the inputs {names} of the graph; for other languages "
+            "train with --features '', or ask paddle-rope serve"
         ]
 
     def describe(self, config: Any) -> dict[str, str]:
-        thresholds = [f"{threshold:.4g}" for threshold in of_types(config.thresholds, len(config.types))]
-        return {
-            "finds": "named entities as spans of characters, nested ones too"
-            if config.allow_overlap
-            else "named entities as spans of characters, which do not overlap",
+        thresholds = [f"{one:.4g}" for one in of_types(config.thresholds, len(config.types))]
+        features = config.features or {"tables": {}, "flags": 0}
+        reading = reading_of(config)
+        facts = {
+            "finds": f"named entities, spans of characters that {'may' if config.allow_overlap else 'do not'} overlap",
             "types": ", ".join(config.types),
-            "thresholds of their logits": thresholds[0] if len(set(thresholds)) == 1 else ", ".join(thresholds),
+            "thresholds of their logits": ", ".join(thresholds if len(set(thresholds)) > 1 else thresholds[:1]),
             "language": "Chinese",
-            "word features": ", ".join([*config.features["tables"], *(["flags"] if config.features["flags"] else [])])
-            if config.features
-            else "none",
-            **_lengths(config),
+            "word features": ", ".join([*features["tables"], *["flags"] * bool(features["flags"])]) or "none",
+            "longest text read at once": f"{reading.max_tokens} tokens; longer ones in windows that share "
+            f"{reading.overlap + 1}",
         }
-
-
-def _lengths(config: Any) -> dict[str, str]:
-    reading = reading_of(config)
-    window = f"{reading.max_tokens} tokens; longer ones in windows that share {reading.overlap + 1}"
-    lines = {"longest text read at once": window}
-    if config.longest_text is not None:
-        lines["longest training text"] = f"{config.longest_text} tokens"
-    if config.longest_entity is not None:
-        bound = f"longer spans than {reading.max_entity_tokens} are not found"
-        lines["longest training entity"] = f"{config.longest_entity} tokens; {bound}"
-    return lines
+        if config.longest_text is not None:
+            facts["longest training text"] = f"{config.longest_text} tokens"
+        if config.longest_entity is not None:
+            bound = f"longer spans than {reading.max_entity_tokens} are not found"
+            facts["longest training entity"] = f"{config.longest_entity} tokens; {bound}"
+        return facts
 
 
 def add_spans(
@@ -115,63 +103,62 @@ def add_spans(
     banded: bool,
     max_entity_tokens: int | None = None,
 ) -> None:
-    """Add the outputs ``spans``, ``scores`` and ``probabilities`` to a graph with the output ``logits``.
+    """Add the outputs ``spans``, ``scores`` and ``probabilities`` to an ``onnx.ModelProto`` with the output ``logits``.
 
     ``spans`` is int64 ``[spans, 4]``: text of the batch, number of the type, first token, token behind the last one;
-    those with a logit above the threshold of their type and of at most ``max_entity_tokens`` tokens, in no particular
-    order. ``scores`` float32 ``[spans]`` are their logits, ``probabilities`` sigmoid(score / temperature). The
-    thresholds, float32 ``[types]``, and the bound ``max_entity_tokens``, int64 ``[1]``, are inputs that need not be
-    given.
-
-    Args:
-        model: ``onnx.ModelProto``, changed.
-        types: number of types.
-        thresholds, temperatures: a number, or one for each type.
-        banded: whether the logits are ``[batch, types, seq, max_span_length]``.
-        max_entity_tokens: the default of that input; None for any length.
+    those with a logit above the threshold of their type and of at most ``max_entity_tokens`` tokens (None: of any
+    number), in no particular order. ``scores`` float32 ``[spans]`` are their logits, ``probabilities`` sigmoid(score /
+    temperature). The thresholds, float32 ``[types]``, and the bound ``max_entity_tokens``, int64 ``[1]``, are inputs
+    that need not be given. ``banded`` logits are ``[batch, types, seq, max_span_length]``.
     """
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import numpy_helper, parser
 
-    graph = model.graph
-
-    def constant(name, value, dtype):
-        graph.initializer.append(numpy_helper.from_array(np.array(value, dtype=dtype), name))
-        return name
-
-    def node(operator, inputs, output, **attributes):
-        graph.node.append(helper.make_node(operator, inputs, [output], name=output, **attributes))
-        return output
-
-    constant("thresholds", of_types(thresholds, types), np.float32)
-    constant("max_entity_tokens", [max_entity_tokens or np.iinfo(np.int64).max], np.int64)
-    graph.input.append(helper.make_tensor_value_info("thresholds", TensorProto.FLOAT, [types]))
-    graph.input.append(helper.make_tensor_value_info("max_entity_tokens", TensorProto.INT64, [1]))
-    model.ir_version = max(model.ir_version, 4)  # from which on an input may have a default
-    bounds = node("Reshape", ["thresholds", constant("bounds_shape", [types, 1, 1], np.int64)], "bounds")
-    places = node("Transpose", [node("NonZero", [node("Greater", ["logits", bounds], "is_span")], "places")], "above")
-    splits, one = constant("found_splits", [1, 1, 1, 1], np.int64), constant("one", [1], np.int64)
-
-    def columns_of(places, name):
-        columns = [f"{name}_{part}" for part in ("text", "type", "first", "column")]
-        graph.node.append(helper.make_node("Split", [places, splits], columns, name=f"{name}_columns", axis=1))
-        return columns
-
-    *_, first, column = columns_of(places, "above")
-    tokens = node("Add", [column if banded else node("Sub", [column, first], "above_distance"), one], "above_tokens")
-    is_short = node("LessOrEqual", [tokens, "max_entity_tokens"], "is_short")
-    is_kept = node("Squeeze", [is_short, constant("axis_one", [1], np.int64)], "is_kept")
-    places = node("Compress", [places, is_kept], "found", axis=0)
-    node("GatherND", ["logits", places], "scores")
-    *columns, column = columns_of(places, "found")
-    last = node("Add", [columns[-1], column], "found_last") if banded else column
-    node("Concat", [*columns, node("Add", [last, one], "found_end")], "spans", axis=1)
-    kinds = node("Squeeze", ["found_type", "axis_one"], "types_of_spans")
-    divisors = node("Gather", [constant("temperatures", of_types(temperatures, types), np.float32), kinds], "divisors")
-    node("Sigmoid", [node("Div", ["scores", divisors], "scaled_scores")], "probabilities")
-    graph.output.extend(
-        [
-            helper.make_tensor_value_info("spans", TensorProto.INT64, ["spans", 4]),
-            helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["spans"]),
-            helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["spans"]),
-        ]
+    added = parser.parse_graph(
+        _SPANS.format(
+            types=types,
+            distance="Identity (above_column)" if banded else "Sub (above_column, above_first)",
+            last="Add (first, column)" if banded else "Identity (column)",
+        )
     )
+    for node in added.node:
+        node.name = node.output[0]
+    most = np.iinfo(np.int64).max if max_entity_tokens is None else max_entity_tokens
+    constants = {
+        "thresholds": np.array(of_types(thresholds, types), np.float32),
+        "temperatures": np.array(of_types(temperatures, types), np.float32),
+        "max_entity_tokens": np.array([most]),
+        "bounds_shape": np.array([types, 1, 1]),
+        "of_columns": np.ones(4, np.int64),
+        "one": np.ones(1, np.int64),
+    }
+    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    model.graph.node.extend(added.node)
+    model.graph.input.extend(added.input[1:])
+    model.graph.output.extend(added.output)
+    model.ir_version = max(model.ir_version, 4)  # from which on an input may have a default
+
+
+# What follows the logits, in ONNX's text; the two inputs after them have defaults.
+_SPANS = """
+spans (float[batch, types, seq, columns] logits, float[{types}] thresholds, int64[1] max_entity_tokens)
+    => (int64[spans, 4] spans, float[spans] scores, float[spans] probabilities) {{
+  bounds = Reshape (thresholds, bounds_shape)
+  is_span = Greater (logits, bounds)
+  places = NonZero (is_span)
+  above = Transpose (places)
+  above_text, above_type, above_first, above_column = Split <axis = 1> (above, of_columns)
+  distance = {distance}
+  tokens = Add (distance, one)
+  is_short = LessOrEqual (tokens, max_entity_tokens)
+  is_kept = Squeeze (is_short, one)
+  found = Compress <axis = 0> (above, is_kept)
+  scores = GatherND (logits, found)
+  text, type, first, column = Split <axis = 1> (found, of_columns)
+  last = {last}
+  end = Add (last, one)
+  spans = Concat <axis = 1> (text, type, first, end)
+  type_of_span = Squeeze (type, one)
+  divisors = Gather (temperatures, type_of_span)
+  scaled = Div (scores, divisors)
+  probabilities = Sigmoid (scaled)
+}}"""

@@ -55,10 +55,8 @@ NEAR = {
     "output_gate": True,
 }
 # If one of these keys is given, no key of NEAR is chosen.
-_OF_ATTENTION = {
-    *NEAR, "attention_window", "feature_map",
-    "position_embedding", "num_attention_heads",
-}  # fmt: skip
+_OF_ATTENTION = {*NEAR, "attention_window", "feature_map", "position_embedding", "num_attention_heads"}
+_OF_STEPS = ("max_steps", "num_train_epochs", "per_device_train_batch_size", "gradient_accumulation_steps")
 FROM_FOLDER = {"learning_rate": 5e-4, "hidden_dropout_prob": 0.1, "embedding_dropout_prob": 0.3}
 FROM_WIDE_FOLDER = {"learning_rate": 3e-5}
 INPUT_DROPOUT = {"character_dropout": 0.1, "feature_dropout": 0.3}  # from a folder
@@ -85,18 +83,15 @@ def fit_keys(
 
     Args:
         given: configuration keys, which are kept.
-        examples: what is learned from.
-        more: texts without labels.
-        processes: that train together.
-        accumulated: batches of an optimizer step.
+        examples: what is learned from; ``more`` are texts without labels.
+        processes: that train together; ``accumulated`` batches are an optimizer step.
         dev: what an epoch and a threshold are chosen by.
         window: characters; longer examples are cut into windows of so many. None: no cut.
 
     Raises:
         InputError: the folder ``pretrained`` has no configuration.
     """
-    characters = sum(len(example.text) for example in examples)
-    size = max(1.0, characters / CHARACTERS)
+    size = max(1.0, sum(len(example.text) for example in examples) / CHARACTERS)
     texts = sum(math.ceil(len(example.text) / (window or math.inf)) or 1 for example in examples)
     row = next(row for row in TABLE if size <= row.texts)
     wanted = _of_the_model(row, given)
@@ -126,7 +121,7 @@ def fit_keys(
         masked = wanted["masked_lm_epochs"] or EPOCHS_ON_MORE_TEXTS
         wanted["masked_lm_epochs"] = max(1, min(masked, MOST_MASKED_STEPS // per_epoch))
     chosen = {key: value for key, value in wanted.items() if key not in given}
-    return Fit(chosen, _lines(given, wanted, len(examples), characters, len(more), entities, steps), steps)
+    return Fit(chosen, _lines(given, wanted, examples, more, entities, steps), steps)
 
 
 def _of_the_model(row, given):
@@ -152,44 +147,22 @@ def _power_of_two(value, most):
     return min(most, 2 ** max(0, round(math.log2(value))))
 
 
-def _lines(given, wanted, texts, characters, more, entities, steps):
-    """What is chosen, and why."""
-    few = wanted.get("num_hidden_layers", 0) < 4
-    learned = "the folder's weights have learned before" if given.get("pretrained") else "weights from scratch"
-    unlabeled = f"before, on the training texts and {more:,} without labels" if more else "before, on the same texts"
-    reasons = {
-        "more layers need more labels" if few else "so many labels fill them": (
-            "num_hidden_layers", "intermediate_size", "hidden_act",
-        ),
-        "what is near counts most, and so labels need not teach it": tuple(NEAR),
-        learned: (
-            "learning_rate", "hidden_dropout_prob", "embedding_dropout_prob", "character_dropout", "feature_dropout",
-        ),
-        f"{steps:,} steps, the last quarter of them averaged": (
-            "per_device_train_batch_size", "num_train_epochs", "ema_decay",
-        ),
-        "spans that are likelier than half of the dev F1": ("threshold_for_f1",),
-        "training stops after so many epochs without a better dev F1": ("early_stopping_patience",),
-        f"dev has {entities} entities, too few to choose an epoch by": ("keep_best",),
-        unlabeled if wanted["masked_lm_epochs"] else "it would bring nothing here": ("masked_lm_epochs",),
-    }  # fmt: skip
-    lines = [f"fit_to_data: {texts:,} training texts, {characters:,} characters"]
-    for reason, keys in reasons.items():
-        chosen = [f"{key} {wanted[key]}" for key in keys if key in wanted and key not in given]
-        if chosen:
-            lines.append(f"  {', '.join(chosen)}: {reason}")
-    kept = [f"{key} {given[key]}" for key in wanted if key in given]
-    if kept:
-        lines.append(f"  kept as given: {', '.join(kept)}")
+def _lines(given, wanted, examples, more, entities, steps):
+    """What is chosen, what is kept, and what may be too little."""
+    characters = sum(len(example.text) for example in examples)
+    lines = [
+        f"fit_to_data: {len(examples):,} training texts, {characters:,} characters, {len(more):,} without labels, "
+        f"{entities:,} entities in dev: {steps:,} steps"
+    ]
+    for title, keys in (("chosen", wanted.keys() - given.keys()), ("kept as given", wanted.keys() & given.keys())):
+        if keys:
+            lines.append(
+                f"  {title}: {', '.join(f'{key} {given.get(key, wanted[key])}' for key in wanted if key in keys)}"
+            )
     if steps < FEWEST_STEPS:
+        set_here = [key for key in _OF_STEPS if key in given]
+        remedy = f"Leave out {' and '.join(set_here)}, or give more epochs" if set_here else "Give more texts"
         lines.append(
-            f"note: {steps} optimizer steps are few; with less than about {FEWEST_STEPS} nothing may be found. "
-            f"{_remedy(given)}"
+            f"note: {steps} optimizer steps are few; with less than about {FEWEST_STEPS} nothing may be found. {remedy}"
         )
     return lines
-
-
-def _remedy(given):
-    keys = ("max_steps", "num_train_epochs", "per_device_train_batch_size", "gradient_accumulation_steps")
-    set_here = [key for key in keys if key in given]
-    return f"Leave out {' and '.join(set_here)}, or give more epochs" if set_here else "Give more texts"

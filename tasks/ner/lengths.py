@@ -24,24 +24,16 @@ class TrainingLengths(NamedTuple):
 
 
 def training_lengths(texts: Sequence[Any]) -> TrainingLengths:
-    """The lengths of training texts.
-
-    Args:
-        texts: :class:`tasks.ner.examples.TokenizedText`, at least one, as training sees them.
-    """
+    """The lengths of training texts: at least one :class:`tasks.ner.examples.TokenizedText`, as training sees them."""
     lengths = [text.size for text in texts]
     entities = [last - first + 1 for text in texts for _, first, last in text.spans]
     return TrainingLengths(window_length(lengths), max([1, *lengths]), max([1, *entities]))
 
 
 def window_length(lengths: Sequence[int]) -> int:
-    """The longest length that at least one of a hundred texts reach, and at least ten (of fewer than a hundred texts, a
-    tenth of them); or the longest of all, if it is at most a quarter longer. Every position up to it was seen that
-    often, but for that quarter.
-
-    Args:
-        lengths: of the training texts, at least one.
-    """
+    """The longest length that at least one of a hundred training texts reach, and at least ten (of fewer than a hundred
+    texts, a tenth of them); or the longest of all, if it is at most a quarter longer. Every position up to it was seen
+    that often, but for that quarter."""
     count = len(lengths)
     reached_by = max(WINDOW_SHARE * count, min(LEAST_TEXTS, SHARE_OF_FEW * count))
     window = sorted(lengths, reverse=True)[math.ceil(reached_by) - 1]
@@ -56,13 +48,7 @@ def entity_bound(longest_entity: int | None) -> int | None:
 
 
 class Reading(NamedTuple):
-    """How texts are read.
-
-    Attributes:
-        max_tokens: longest text that is read whole, and length of the windows of a longer one.
-        overlap: longest entity that is sure to lie whole in a window.
-        max_entity_tokens: longest span that is found; None for any.
-    """
+    """How texts are read."""
 
     max_tokens: int
     overlap: int
@@ -77,15 +63,8 @@ class Reading(NamedTuple):
 def reading_of(
     config: Any, max_tokens: int | None = None, overlap: int | None = None, max_entity_tokens: int | None = None
 ) -> Reading:
-    """How a model reads texts, by default as its training lengths have it.
-
-    The overlap is the longest training entity, at least a quarter of a window and at most half of one.
-
-    Args:
-        config: a :class:`tasks.ner.model.NerConfig`, or an object with its lengths.
-        max_tokens, overlap, max_entity_tokens: in place of what follows from ``config``; ``max_entity_tokens`` 0 for no
-            bound.
-    """
+    """How a model with this configuration reads texts, unless options say otherwise (``max_entity_tokens`` 0: no
+    bound). The overlap is the longest training entity, at least a quarter of a window and at most half of one."""
     max_tokens = max_tokens or config.window_tokens or config.max_tokens
     if overlap is None:
         overlap = max(max_tokens // 4, min(config.longest_entity or 0, max_tokens // 2))

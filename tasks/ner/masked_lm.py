@@ -23,18 +23,15 @@ LARGEST_DROPOUT = 0.1
 
 
 def pretrain(model, texts, tokenizer, arguments, epochs, folder, checkpoint_minutes=0.0, checkpoint=None):
-    """Train the encoder of ``model``, and its feature embedding, to predict hidden tokens, with little dropout.
+    """Train the encoder of a :class:`tasks.ner.model.NerModel`, and its feature embedding, to predict hidden tokens,
+    with little dropout.
 
     Args:
-        model: :class:`tasks.ner.model.NerModel`; its weights change.
         texts: list of :class:`tasks.ner.examples.TokenizedText`; labels are not looked at. Those without a token, such
             as empty ones, are left out.
-        tokenizer: with ``[MASK]``.
         arguments: PaddleNLP's ``TrainingArguments`` of the run, whose learning rate, batch size, precision and seed are
             taken.
-        epochs: how often each text is seen.
         folder: of the checkpoints, one of which is left in the end.
-        checkpoint_minutes: see :class:`tasks.common.training.trainer.RecipeTrainer`.
         checkpoint: in ``folder``, from which it is resumed; None begins.
     """
     texts = [text for text in texts if any(end > start for start, end in text.offsets)]
@@ -96,12 +93,8 @@ class NerMaskedLM(nn.Layer):
 class MaskingCollator:
     """Pads and hides tokens, other ones each time.
 
-    The features of hidden tokens and of their neighbors are hidden, too, since bigrams and words would tell the
-    hidden character. A longer word of the segmentation or of the dictionary may still tell.
-
-    Args:
-        tokenizer: with ``[MASK]``.
-        seed: of what is hidden.
+    The features of hidden tokens and of their neighbors are hidden, too, since bigrams and words would tell the hidden
+    character. A longer word of the segmentation or of the dictionary may still tell.
     """
 
     def __init__(self, tokenizer, seed):

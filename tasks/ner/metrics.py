@@ -10,15 +10,12 @@ from tasks.ner.examples import Entity, Example, spans_of
 
 
 def entity_scores(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]], types: Iterable[str]) -> dict:
-    """Corpus micro scores over exact (start, end, type): counts are summed over all texts before dividing.
-
-    Args:
-        gold, predicted: for each text its entities; scores do not matter.
-        types: the types to report, in this order.
+    """Corpus micro scores over exact (start, end, type) of the entities of each text: counts are summed over all texts
+    before dividing. A quotient 0/0 counts as 0.
 
     Returns:
         dict with ``precision``, ``recall``, ``f1``, ``support`` (gold entities), ``predicted``, ``correct``, and
-        ``per_type`` with the same for each type. A quotient 0/0 counts as 0.
+        ``per_type`` with the same for each of ``types``.
     """
     gold_count, predicted_count, correct_count = Counter(), Counter(), Counter()
     for wanted, found in zip(gold, predicted):
@@ -45,7 +42,6 @@ def precision_recall_curves(
         gold: for each text its entities.
         candidates: for each text all with a probability above 1 / ``steps``. Gold entities that are not among them
             count as missed at every threshold, so that nothing is approximated.
-        types: the types to report.
         steps: number of thresholds 1 / steps, 2 / steps, ... 1; a span is predicted above, not at, the threshold, so
             that one half is the logit 0.
 

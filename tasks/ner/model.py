@@ -1,4 +1,8 @@
-"""The NER model: RoFormer, embeddings of word features, and a GlobalPointer head."""
+"""The NER model: RoFormer, embeddings of word features, and a GlobalPointer head; and ensembles of it."""
+
+import copy
+import os
+from pathlib import Path
 
 import numpy as np
 import paddle
@@ -8,9 +12,11 @@ from paddle_rope.global_pointer.decoding import decode_spans
 from paddle_rope.global_pointer.heads import EfficientGlobalPointer, GlobalPointer
 from paddle_rope.layers import Linear
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
+from tasks.common.errors import InputError
 from tasks.common.inference import evaluated
-from tasks.ner.config import DENSE, EFFICIENT, NerConfig, scores_of_text
+from tasks.ner.config import DENSE, EFFICIENT, NerConfig, of_types, scores_of_text
 from tasks.ner.features import COLUMNS, UNKNOWN
+from tasks.ner.features import FILE_NAME as FEATURES_FILE
 
 HEADS = {EFFICIENT: EfficientGlobalPointer, DENSE: GlobalPointer}
 # Size of the embedding of each column of a kind, and of all flags together.
@@ -21,12 +27,9 @@ FLAGS_SIZE = 64
 class FeatureEmbedding(nn.Layer):
     """Embeds columns and flags, concatenates them and projects them to the size of the token embeddings.
 
-    The columns of a kind share one table. Tables and flags start like the token embeddings, and the projection with
-    1 / sqrt(inputs), which keeps their scale: so the features have at least as much weight in the sum as the tokens.
-
-    Args:
-        sizes: :attr:`tasks.ner.features.WordFeatures.sizes`.
-        embedding_size: of the tokens.
+    The columns of a kind share one table. Tables and flags start like the token embeddings, and the projection with 1 /
+    sqrt(inputs), which keeps their scale: so the features have at least as much weight in the sum as the tokens.
+    ``sizes`` are :attr:`tasks.ner.features.WordFeatures.sizes`.
     """
 
     def __init__(self, sizes, embedding_size):
@@ -51,16 +54,8 @@ class FeatureEmbedding(nn.Layer):
         weight.set_value(paddle.normal(std=weight.shape[0] ** -0.5, shape=weight.shape).astype(weight.dtype))
 
     def forward(self, columns=None, flags=None):
-        """Embed a batch.
-
-        Args:
-            columns: int64 ``[batch, seq, columns]``, those of each kind in the order of ``COLUMNS``; None if the model
-                has no such kind.
-            flags: bool or 0/1 ``[batch, seq, flags]``; None if it has none.
-
-        Returns:
-            float ``[batch, seq, embedding_size]``.
-        """
+        """float ``[batch, seq, embedding_size]``, from ``columns`` int64 ``[batch, seq, columns]``, in the order of
+        ``COLUMNS``, and ``flags`` bool ``[batch, seq, flags]``; None for what the model has not."""
         if (columns is None) == bool(self.kinds) or (flags is None) == (self.flags is not None):
             raise ValueError("a model with word features needs the columns and flags of its texts")
         tables = [self.tables[kind] for kind in self.kinds for _ in range(COLUMNS[kind])]
@@ -122,15 +117,8 @@ class NerModel(RoFormerPretrainedModel):
         return self.decode(evaluated(self, batch), thresholds)
 
     def decode(self, logits, thresholds=None):
-        """Entities of a batch of logits.
-
-        Args:
-            logits: as from :meth:`forward`.
-            thresholds: instead of those of the configuration.
-
-        Returns:
-            For each text a list of :class:`~paddle_rope.global_pointer.decoding.ScoredSpan`.
-        """
+        """For each text of a batch of logits a list of :class:`~paddle_rope.global_pointer.decoding.ScoredSpan`;
+        ``thresholds`` in place of the configuration's."""
         thresholds = self.config.thresholds if thresholds is None else thresholds
         return decode_spans(logits, thresholds, banded=self.config.max_span_length is not None)
 
@@ -143,3 +131,58 @@ def _drawn(x, probability):
     """bool of the shape of ``x``, each True with the given probability, by numpy's generator, as dropout on CPU: paddle
     2.6.2 does not restore its own generator when a run is resumed."""
     return paddle.to_tensor(np.random.rand(*x.shape) < probability)
+
+
+# What says how a text becomes the input of a model and its scores become entities.
+SAME_FILES = ("vocab.txt", "tokenizer_config.json", FEATURES_FILE)
+SAME_KEYS = ("types", "max_span_length", "allow_overlap")
+
+
+class NerEnsemble(nn.Layer):
+    """The mean of the scores of several models, as a :class:`~tasks.ner.model.NerModel` for prediction. Sizes, number
+    of layers and attention may differ.
+
+    Models that differ in nothing but their seed make different mistakes (Lakshminarayanan et al. 2017, arXiv
+    1612.01474, who average probabilities; here it is logits, which each model was trained to have above 0 at entities).
+    ``config`` is of the first model, with the means of the thresholds and of the temperatures, and the lengths that
+    suit all. Raises InputError if the models do not read the same tokens and features, or do not find the same types.
+    """
+
+    def __init__(self, folders: list[str | os.PathLike], models: list[NerModel]):
+        super().__init__()
+        _refuse_different(folders, models)
+        self.members = nn.LayerList(models)
+        configs = [model.config for model in models]
+        self.config = copy.copy(configs[0])
+        for name in ("max_tokens", "window_tokens", "longest_text", "longest_entity"):
+            known = [value for config in configs if (value := getattr(config, name)) is not None]
+            setattr(self.config, name, (max if name == "longest_entity" else min)(known, default=None))
+        for name in ("thresholds", "temperatures"):
+            of_models = [of_types(getattr(config, name), len(config.types)) for config in configs]
+            setattr(self.config, name, np.mean(of_models, axis=0).tolist())
+        self.eval()
+
+    def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None):
+        """Logits of a batch, from the arguments of a model."""
+        scores = [member(input_ids, attention_mask, token_mask, columns, flags) for member in self.members]
+        return sum(scores) / len(scores)
+
+    find_spans = NerModel.find_spans
+    decode = NerModel.decode
+    scores_of_text = NerModel.scores_of_text
+
+
+def _refuse_different(folders, models):
+    def value(folder, model, name):
+        if name in SAME_KEYS:
+            return getattr(model.config, name)
+        file = Path(folder) / name
+        return file.read_bytes() if file.is_file() else None
+
+    for folder, model in zip(folders[1:], models[1:]):
+        for name in (*SAME_FILES, *SAME_KEYS):
+            if value(folder, model, name) != value(folders[0], models[0], name):
+                raise InputError(
+                    f"{folder}: its {name} differs from {folders[0]}, so their scores cannot be averaged; give "
+                    "models that were trained on the same files with the same features"
+                )

@@ -22,7 +22,7 @@ from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
 from tasks.ner.data.reading import entity_types, read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
-from tasks.ner.evaluation import evaluate_model, evaluate_predictor
+from tasks.ner.evaluation import candidates_of, evaluate_model, evaluate_predictor
 from tasks.ner.examples import Example, as_record
 from tasks.ner.features import WordFeatures, check_kinds
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
@@ -30,16 +30,11 @@ from tasks.ner.lengths import TrainingLengths, describe_lengths, training_length
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import score_predictions
 from tasks.ner.model import NerModel
-from tasks.ner.prediction.finding import find_in_windows
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.temperatures import temperatures_for
-from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, find_candidates, threshold_for_f1, thresholds_for
+from tasks.ner.prediction.thresholds import threshold_for_f1, thresholds_for
 from tasks.ner.reports.monitoring import NerMonitor
-from tasks.ner.reports.printed import (
-    print_data_report,
-    print_first_texts,
-    print_scores,
-)
+from tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
 from tasks.ner.reports.reliability import reliability
 
 EARLY = 1 / 3  # of training, after which something should be found
@@ -48,12 +43,7 @@ TYPES_NAMED = 40  # in what is printed
 
 @dataclass
 class NerRun(Run):
-    """A run of the NER recipe.
-
-    Attributes:
-        more_texts: unlabeled texts for masked language modeling, as examples.
-        features: word features of the training data; None: none.
-    """
+    """A run of the NER recipe."""
 
     more_texts: list[Example] = field(default_factory=list)
     features: WordFeatures | None = None
@@ -79,7 +69,7 @@ class NerRecipe(Recipe):
     evaluate_predictor = staticmethod(evaluate_predictor)
 
     def read(self, run: Run) -> None:
-        run.examples = self.read_examples(run)
+        run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
         if not run.keys.cut_long_texts:
             refuse_longer(run.examples["train"], run.keys.max_characters)
         run.more_texts = read_more_texts(run.keys)
@@ -88,23 +78,15 @@ class NerRecipe(Recipe):
             run.features = WordFeatures.from_examples(run.examples["train"], kinds, more=run.more_texts)
             run.saved.append(run.features)
         if run.keys.fit_to_data:
-            self._fit(run)
-
-    def read_examples(self, run: Run) -> dict[str, list]:
-        """The examples of each split."""
-        return read_splits(run.keys, run.training.seed, run.memory.examples)
-
-    def _fit(self, run: NerRun) -> None:
-        """Choose the keys that are not given by the size of the data."""
-        training = run.training
-        fit = fit_keys(
-            run.given, run.examples["train"], run.more_texts,
-            training.dataset_world_size, training.gradient_accumulation_steps, run.examples.get("dev", ()),
-            run.keys.max_characters,
-        )  # fmt: skip
-        self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
-        if is_first_process():
-            print("\n".join(fit.lines))
+            training = run.training
+            fit = fit_keys(
+                *(run.given, run.examples["train"], run.more_texts),
+                *(training.dataset_world_size, training.gradient_accumulation_steps),
+                *(run.examples.get("dev", ()), run.keys.max_characters),
+            )
+            self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
+            if is_first_process():
+                print("\n".join(fit.lines))
 
     def new_tokenizer(self, run: NerRun) -> Tokenizer:
         texts = (example.text for example in (*run.examples["train"], *run.more_texts))
@@ -156,25 +138,18 @@ class NerRecipe(Recipe):
 
     def _choose_on_dev(self, run: NerRun) -> float | None:
         """Choose thresholds, if wanted, and temperatures; returns the dev F1 before, if it set the thresholds."""
-        config, examples, texts = run.model.config, run.examples["dev"], run.datasets["dev"].texts
-
-        def find(texts):
-            return find_in_windows(run.model, texts, run.batch_size, thresholds=LOWEST_THRESHOLD)
-
-        f1 = None
+        config, dataset, f1 = run.model.config, run.datasets["dev"], None
         if run.keys.threshold_for_f1:
-            f1 = evaluate_model(run.model, run.datasets["dev"], run.batch_size).scores["f1"]
+            f1 = evaluate_model(run.model, dataset, run.batch_size).scores["f1"]
             config.thresholds = [threshold_for_f1(f1)] * len(config.types)
+        try:
+            candidates = candidates_of(run.model, dataset, run.batch_size)
+        except InputError as error:
+            print(f"note: thresholds are not tuned and all temperatures are 1, as {error}")
+            return f1
         if run.keys.tune_thresholds:
-            candidates = find(texts)
-            config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)
-        else:
-            try:
-                candidates = find_candidates(find, texts, [len(example.text) for example in examples])
-            except InputError as error:
-                print(f"note: all temperatures are 1, as {error}")
-                return f1
-        gold = [example.entities for example in examples]
+            config.thresholds = thresholds_for(dataset.examples, candidates, config.types, config.allow_overlap)
+        gold = [example.entities for example in dataset.examples]
         config.temperatures = temperatures_for(gold, candidates, config.types, config.allow_overlap)
         return f1
 
@@ -190,11 +165,10 @@ class NerRecipe(Recipe):
         evaluation = evaluate_model(run.model, dataset, run.batch_size, with_candidates=monitor.is_open)
         monitor.show(run.model, dataset, evaluation, run.trainer.state.global_step)
         scores = evaluation.scores
-        self._warn_early(run, scores["predicted"])
-        shown = {name: scores[name] for name in self.scores}
-        for kind, row in scores["per_type"].items():
-            shown.update({f"{name}_by_type/{kind}": row[name] for name in self.scores})
-        return shown
+        if not scores["predicted"] and _is_first_after_a_third(run) and is_first_process():
+            tqdm.write(nothing_found(run))
+        by_type = {f"_by_type/{kind}": row for kind, row in scores["per_type"].items()}
+        return {f"{name}{kind}": row[name] for kind, row in {"": scores, **by_type}.items() for name in self.scores}
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         f1 = self._choose_on_dev(run) if "dev" in run.datasets else None
@@ -209,19 +183,11 @@ class NerRecipe(Recipe):
             print(nothing_found(run))
         return metrics
 
-    def _warn_early(self, run: Run, predicted: int) -> None:
-        """Say it if the first evaluation after a third of training finds nothing."""
-        state = run.trainer.state
-        due = EARLY * state.max_steps
-        is_first = not any("eval_f1" in entry and entry["step"] >= due for entry in state.log_history)
-        if not predicted and is_first and due <= state.global_step < state.max_steps and is_first_process():
-            tqdm.write(nothing_found(run))
-
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
         return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
 
     def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]] | None:
-        """See :class:`tasks.ner.prediction.ensemble.NerEnsemble`. None with ``train_texts``: models of other texts have
+        """See :class:`tasks.ner.model.NerEnsemble`. None with ``train_texts``: models of other texts have
         other vocabularies."""
         settings = self.resolve({**config, "output_dir": run_dirs[0]})
         if settings.keys.train_texts is not None:
@@ -240,6 +206,14 @@ class NerRecipe(Recipe):
             features=run.features,
             **options,
         )
+
+
+def _is_first_after_a_third(run):
+    """Whether this is the first evaluation after a third of training, which goes on."""
+    state = run.trainer.state
+    due = EARLY * state.max_steps
+    is_first = not any("eval_f1" in entry and entry["step"] >= due for entry in state.log_history)
+    return is_first and due <= state.global_step < state.max_steps
 
 
 def nothing_found(run):

@@ -34,10 +34,10 @@ def tune_model(
     config.json.
 
     Args:
+        data_file: the labeled file.
+        only: ``"thresholds"`` or ``"temperatures"`` leaves the other as they are; None tunes both.
         model_dir, device, batch_size, max_tokens, max_entity_tokens, bf16: as of
             :class:`~tasks.ner.prediction.predictor.NerPredictor`.
-        data_file: labeled file.
-        only: ``"thresholds"`` or ``"temperatures"`` leaves the other as they are; None tunes both.
 
     Returns:
         dict with ``before`` and ``after``, scores as of :func:`tasks.ner.metrics.entity_scores` with ``reliability``,
@@ -53,20 +53,14 @@ def tune_model(
     check_labeled(examples, data_file)
     refuse_exported([model_dir], "is exported; tune the trained model, then export it")
     config_file = Path(model_dir) / "config.json"
-    predictor = NerPredictor(
-        *(model_dir, device, batch_size, max_tokens),
-        show_progress=sys.stderr.isatty(),
-        max_entity_tokens=max_entity_tokens,
-        bf16=bf16,
-    )
+    shown = sys.stderr.isatty()
+    predictor = NerPredictor(model_dir, device, batch_size, max_tokens, shown, None, max_entity_tokens, bf16)
     check_output_file(config_file)
     types = predictor.types
     for example in examples:
         check_types(example, types)
     texts = [example.text for example in examples]
-    candidates = find_candidates(
-        lambda some: predictor.find(some, thresholds=LOWEST_THRESHOLD), texts, list(map(len, texts))
-    )
+    candidates = find_candidates(lambda some: predictor.find(some, None, LOWEST_THRESHOLD), texts, [*map(len, texts)])
     config, gold = predictor.model.config, [example.entities for example in examples]
     before = {name: of_types(getattr(config, name), len(types)) for name in TUNED}
     after = dict(before)
@@ -83,16 +77,10 @@ def tune_model(
         print(error_line(scores[name]["reliability"]))
     tuned = {name: after[name] for name in TUNED if only in (None, name)}
     write_json(config_file, {**json.loads(config_file.read_text(encoding="utf-8")), **tuned})
-    _print_tuned(config_file, tuned, types)
+    for name, usual in ((THRESHOLDS, 0), (TEMPERATURES, 1)):
+        if name in tuned:
+            print(f"{name}, {usual} for the other types:")
+            print(*(f"{visible(kind)}: {one:.4f}" for kind, one in zip(types, tuned[name]) if one != usual), sep="\n")
+    print(f"{config_file}: {' and '.join(tuned)} written")
     print(f"micro F1 {scores['before']['f1']:.4f} before, {scores['after']['f1']:.4f} after")
     return {**scores, **{name: dict(zip(types, values)) for name, values in after.items()}}
-
-
-def _print_tuned(config_file, tuned, types):
-    for name, values in tuned.items():
-        usual = {THRESHOLDS: 0, TEMPERATURES: 1}[name]
-        print(f"{name}, {usual} for the other types:")
-        for kind, value in zip(types, values):
-            if value != usual:
-                print(f"{visible(kind)}: {value:.4f}")
-    print(f"{config_file}: {' and '.join(tuned)} written")

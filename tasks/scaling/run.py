@@ -26,8 +26,7 @@ from tqdm import tqdm
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_makeable, read_json_object, write_json
-from tasks.common.runs.fingerprints import digest_of
-from tasks.common.runs.locks import locked
+from tasks.common.runs.run_folder import digest_of, locked
 from tasks.scaling.formats import Part
 from tasks.scaling.sources import find_files, parts_of
 from tasks.scaling.worker import Job
@@ -161,14 +160,12 @@ def _with_precision(job, manifest):
     if not job.options.get("bf16"):
         return job
     prepare_process()
-    from paddle_rope.native.products import DECISION, bfloat16_is_faster, why_no_bfloat16
-    from tasks.common.predictor import FLOAT32_NOTE
+    from paddle_rope.native.products import DECISION, why_no_bfloat16
+    from tasks.common.predictor import bfloat16_pays
 
     is_on = manifest["options"].get("bf16") if manifest else None
     if not isinstance(is_on, bool):
-        is_on = why_no_bfloat16() is not None or bfloat16_is_faster()  # where it cannot be, predictors say so
-        if not is_on:
-            print(FLOAT32_NOTE, file=sys.stderr)
+        is_on = why_no_bfloat16() is not None or bfloat16_pays()  # where it cannot be, predictors say so
     os.environ[DECISION] = str(int(is_on))
     return dataclasses.replace(job, options={**job.options, "bf16": is_on})
 

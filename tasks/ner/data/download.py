@@ -1,13 +1,21 @@
-"""Files from the network: checked, and under their name only when whole."""
+"""Public NER data sets, which ``published.yaml`` lists: downloaded, checked, and under their name only when whole."""
+
+from __future__ import annotations
 
 import os
 import shutil
 import zipfile
 import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from shlex import quote
+
+import yaml
 
 from tasks.common.errors import InputError
-from tasks.common.files import file_sha256
+from tasks.common.files import atomic_writer, file_sha256
+from tasks.ner.data.reading import read_examples, read_texts
 
 PART = ".part"
 _RETRIES = 2
@@ -15,14 +23,12 @@ _TIMEOUT = 30.0  # seconds without an answer
 _LARGEST_MEMBER = 1 << 30
 
 
-def download(url, path, size=None, sha256=None, check=None, show_progress=False):
+def download(url, path, check, show_progress=False):
     """Download a file with pooch, which retries twice and takes the proxies of the environment.
 
     Args:
         url: http or https address.
         path: where to put the file; its folder is made.
-        size: its bytes, or None if unknown.
-        sha256: its hexadecimal SHA-256, or None if unknown.
         check: called with the path of the whole file, before it has its name, and with ``url``, which stands for it in
             messages; raises InputError if the content is not as expected.
         show_progress: show a progress bar.
@@ -53,9 +59,7 @@ def download(url, path, size=None, sha256=None, check=None, show_progress=False)
                 f"{url}: cannot be downloaded ({reason}); check the network and https_proxy and run again, "
                 f"or fetch the address yourself and save it as {path}"
             ) from None
-        check_file(fetched, url, size, sha256)
-        if check is not None:
-            check(fetched, url)
+        check(fetched, url)
         os.replace(fetched, path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -71,18 +75,15 @@ def check_file(path, name, size=None, sha256=None):
 
 
 def read_zip_member(path, member, name):
-    """The content of the one file called ``member`` in whatever folder of a zip archive.
-
-    Nothing is unpacked, so the archive's paths cannot lead anywhere. ``name`` stands for the archive in messages.
-    """
+    """The content of the one file called ``member`` in whatever folder of a zip archive, which messages call ``name``.
+    Nothing is unpacked, so the archive's paths cannot lead anywhere."""
     try:
         with zipfile.ZipFile(path) as archive:
             found = [
                 info
                 for info in archive.infolist()
-                if not info.is_dir()
-                and PurePosixPath(info.filename).name == member
-                and not info.filename.startswith("__MACOSX/")
+                if PurePosixPath(info.filename).name == member
+                and not (info.is_dir() or info.filename.startswith("__MACOSX/"))
             ]
             if len(found) != 1 or found[0].file_size > _LARGEST_MEMBER:
                 held = ", ".join(archive.namelist()[:8])
@@ -90,3 +91,112 @@ def read_zip_member(path, member, name):
             return archive.read(found[0])
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
         raise InputError(f"{name}: is no zip archive that can be read ({error})") from None
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """A file of a data set: what its address gives, or, of a zip archive, the member of this name."""
+
+    name: str
+    url: str
+    texts: int
+    entities: int | None = None  # None: nobody has counted them, or they are not labeled
+    labeled: bool = True
+    size: int | None = None  # of what is downloaded; None where nobody has published it
+    sha256: str | None = None
+
+    @property
+    def source_name(self) -> str:
+        """The name of what is downloaded."""
+        return self.url.rpartition("/")[2]
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the file is part of a zip archive."""
+        return self.url.endswith(".zip")
+
+    def check(self, path: str | os.PathLike, name: str | os.PathLike) -> None:
+        """Raise InputError unless the file at ``path`` is this one; ``name`` stands for it in the message."""
+        if self.sha256 is not None and not self.is_member:
+            check_file(path, name, self.size, self.sha256)
+            return
+        try:
+            examples = read_examples(path, name=name) if self.labeled else read_texts(path)
+        except InputError as error:
+            raise InputError(f"{name}: is not the file as published ({error})") from None
+        counts = [("texts", len(examples), self.texts)]
+        if self.entities is not None:
+            counts.append(("entities", sum(len(example.entities) for example in examples), self.entities))
+        wrong = [f"{found} {what} instead of {expected}" for what, found, expected in counts if found != expected]
+        if wrong:
+            raise InputError(f"{name}: has {' and '.join(wrong)}; the file has changed or was not meant")
+
+    def check_archive(self, path: str | os.PathLike, name: str | os.PathLike) -> None:
+        """Raise InputError unless the zip archive at ``path`` has this file."""
+        check_file(path, name, self.size, self.sha256)
+        read_zip_member(path, self.name, name)
+
+
+def _files(url, files):
+    return [PublishedFile(url=url + file["name"] if url.endswith("/") else url, **file) for file in files]
+
+
+DATASETS = {
+    name: _files(**listed)
+    for name, listed in yaml.safe_load(Path(__file__).with_name("published.yaml").read_text(encoding="utf-8")).items()
+}
+
+
+def check_there(path: str) -> None:
+    """Raise InputError, with the command that downloads it, if ``path`` is missing and has the name of a published
+    data set, or the path to which :func:`fetch_dataset` puts a file of one."""
+    if os.path.exists(path):
+        return
+    folder, file = Path(path).parent, Path(path).name
+    if file in DATASETS:
+        command = f"paddle-rope download {file}"
+    elif folder.parent.name == "ner" and file in [one.name for one in DATASETS.get(folder.name, ())]:
+        output = str(folder.parent.parent)
+        command = f"paddle-rope download {folder.name}" + ("" if output == "data" else f" --output {quote(output)}")
+    else:
+        return
+    raise InputError(f"{path}: no such file; {command} downloads it")
+
+
+def fetch_dataset(files: Iterable[PublishedFile], folder: str | os.PathLike, show_progress: bool = False) -> None:
+    """Put the files of a data set into a folder, which is made, and print a line for each. Files that are there already
+    are checked and kept.
+
+    Raises:
+        InputError: a file cannot be downloaded, or is there with another content; those before it stay.
+    """
+    folder = Path(folder)
+    archives = []  # which were downloaded here, and are removed at the end
+    for file in files:
+        path, source = folder / file.name, folder / file.source_name
+        if path.exists():
+            _check_given(path, file.check)
+            print(f"{path}: is there already, and as published")
+            continue
+        if file.is_member:
+            if not source.exists():
+                download(file.url, source, file.check_archive, show_progress)
+                archives.append(source)
+            elif source not in archives:
+                _check_given(source, file.check_archive)
+            with atomic_writer(path, binary=True) as target:
+                target.write(read_zip_member(source, file.name, source))
+                target.flush()
+                file.check(target.name, path)
+        else:
+            download(file.url, path, file.check, show_progress)
+        print(f"{path}: {path.stat().st_size} bytes from {file.url}")
+    for source in archives:
+        source.unlink()
+
+
+def _check_given(path, check):
+    try:
+        check(path, path)
+    except InputError as error:
+        raise InputError(f"{error}; move {path} away, or give another --output") from None

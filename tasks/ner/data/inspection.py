@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from bisect import bisect_right, insort
 from collections import Counter, defaultdict
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from itertools import groupby, pairwise
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.texts.text_files import shown
 from tasks.ner.arguments import NerArguments
-from tasks.ner.data.overlaps import overlapping_pairs
-from tasks.ner.examples import Example, TokenizedText, align_entities, entity_types
+from tasks.ner.examples import Entity, Example, TokenizedText, align_entities, entity_types
 from tasks.ner.lengths import entity_bound, training_lengths
 
 MAX_CHARACTERS = NerArguments.max_characters
@@ -41,9 +42,11 @@ FINDINGS = {
 }
 _HARMLESS_CONTROLS = "\t\n"
 _BRACKETS = dict(zip("《〈“‘（(「『【〔[{<\"'", "》〉”’）)」』】〕]}>\"'"))
+Splits = dict[str, list[Example]]
+Found = Iterator[tuple[str, str, Example, str | None]]  # name, split, example, what is shown of it
 
 
-def inspect(splits: dict[str, list[Example]], max_examples: int = 5) -> dict:
+def inspect(splits: Splits, max_examples: int = 5) -> dict:
     """Count and search labeled data.
 
     Args:
@@ -58,51 +61,38 @@ def inspect(splits: dict[str, list[Example]], max_examples: int = 5) -> dict:
         ``findings`` (name -> ``meaning``, ``counts`` by split, ``examples`` of ``where`` and ``what``), with the names
         of ``FINDINGS``.
     """
-    found = _Findings(splits, max_examples)
-    for name, examples in splits.items():
-        for example in examples:
-            _search_text(found, name, example)
-            _search_spans(found, name, example)
-    lengths = _search_tokens(found, splits)
-    _search_long_texts(found, splits)
-    _search_duplicates(found, splits)
-    _search_surfaces(found, splits)
-    _search_long_entities(found, splits)
+    findings = {
+        name: {"meaning": meaning, "counts": dict.fromkeys(splits, 0), "examples": []}
+        for name, meaning in FINDINGS.items()
+    }
+    training_texts: list[TokenizedText] = []
+    searches = (_in_texts, _long_texts, _duplicates, _surfaces_of_two_types, _long_entities)
+    for found in (_unaligned(splits, training_texts), *(search(splits) for search in searches)):
+        for name, split, example, what in found:
+            findings[name]["counts"][split] += 1
+            if what is not None and len(findings[name]["examples"]) < max_examples:
+                findings[name]["examples"].append({"where": example.where, "what": what})
+    lengths = training_lengths(training_texts)
     types = entity_types(*splits.values())
     return {
         "splits": {name: _summary(examples, types) for name, examples in splits.items()},
-        "lengths": lengths,
+        "lengths": {**lengths._asdict(), "max_entity_tokens": entity_bound(lengths.longest_entity)},
         "missing_types": {name: sorted(set(types) - set(entity_types(examples))) for name, examples in splits.items()},
-        "findings": found,
+        "findings": findings,
     }
 
 
-class _Findings(dict):
-    """What :func:`inspect` returns as ``findings``, as it fills up."""
-
-    def __init__(self, splits, max_examples):
-        self.max_examples = max_examples
-        for name, meaning in FINDINGS.items():
-            self[name] = {"meaning": meaning, "counts": dict.fromkeys(splits, 0), "examples": []}
-
-    def add(self, name, split, example, what, count=1):
-        self[name]["counts"][split] += count
-        if len(self[name]["examples"]) < self.max_examples:
-            self[name]["examples"].append({"where": example.where, "what": what})
-
-
 def _summary(examples, types):
-    counts = Counter(entity.type for example in examples for entity in example.entities)
+    entities = [entity for example in examples for entity in example.entities]
+    counts = Counter(entity.type for entity in entities)
     return {
         "texts": len(examples),
         "texts_without_entities": sum(not example.entities for example in examples),
         "characters": sum(len(example.text) for example in examples),
-        "entities": sum(counts.values()),
+        "entities": len(entities),
         "types": {type_: counts[type_] for type_ in types},
         "text_lengths": length_distribution([len(example.text) for example in examples]),
-        "entity_lengths": length_distribution(
-            [entity.end - entity.start for example in examples for entity in example.entities]
-        ),
+        "entity_lengths": length_distribution([entity.end - entity.start for entity in entities]),
     }
 
 
@@ -127,14 +117,39 @@ def quantile(ordered, share):
     return ordered[max(math.ceil(share * len(ordered)), 1) - 1]
 
 
-def _search_text(found, split, example):
-    text = example.text
+# ---- searches
+
+
+def _unaligned(splits: Splits, training_texts: list[TokenizedText]) -> Found:
+    """Entities that are not of whole tokens; ``training_texts`` gets the tokens of the first split."""
+    first = next(iter(splits))
+    tokenizer = CharTokenizer.from_corpus(example.text for example in splits[first])
+    for split, examples in splits.items():
+        for example in examples:
+            ids, offsets, _ = tokenizer.encode(example.text)
+            aligned, unaligned = align_entities(example.entities, offsets)
+            for entity in unaligned:
+                yield "unaligned", split, example, example.described(entity)
+            if split == first:
+                spans = [(0, first_token, last_token) for _, first_token, last_token in aligned]
+                training_texts.append(TokenizedText(ids, offsets, spans))
+
+
+def _in_texts(splits: Splits) -> Found:
+    """What is seen in one text."""
+    for split, examples in splits.items():
+        for example in examples:
+            for name, what in (*_of_text(example.text), *_of_spans(example)):
+                yield name, split, example, what
+
+
+def _of_text(text):
     if not text.strip():
-        found.add("blank_text", split, example, shown(text))
+        yield "blank_text", shown(text)
     place = next((place for place, character in enumerate(text) if _is_control(character)), None)
     if place is not None:
         around = shown(text[max(place - 8, 0) : place + 8])
-        found.add("control_characters", split, example, f"U+{ord(text[place]):04X} at {place} in {around}")
+        yield "control_characters", f"U+{ord(text[place]):04X} at {place} in {around}"
 
 
 def _is_control(character):
@@ -143,22 +158,22 @@ def _is_control(character):
     return unicodedata.category(character) == "Cc" and character not in _HARMLESS_CONTROLS
 
 
-def _search_spans(found, split, example):
-    entities = example.entities
+def _of_spans(example):
+    entities, described = example.entities, example.described
     for entity in entities:
         surface = example.surface(entity)
         if surface != surface.strip():
-            found.add("white_space_edge", split, example, example.described(entity))
+            yield "white_space_edge", described(entity)
         elif _has_punctuation_edge(surface):
-            found.add("punctuation_edge", split, example, example.described(entity))
+            yield "punctuation_edge", described(entity)
     for one, other in pairwise(entities):
         if one[:2] == other[:2]:
-            found.add("two_types", split, example, example.described(one, other))
+            yield "two_types", described(one, other)
     nested, crossing = overlapping_pairs(entities)
     for inner, outer in nested:
-        found.add("nested", split, example, f"{example.described(inner)} in {example.described(outer)}")
+        yield "nested", f"{described(inner)} in {described(outer)}"
     for one, earlier in crossing:
-        found.add("crossing", split, example, example.described(earlier, one))
+        yield "crossing", described(earlier, one)
 
 
 def _has_punctuation_edge(surface):
@@ -166,38 +181,43 @@ def _has_punctuation_edge(surface):
     first, last = surface[0], surface[-1]
     opens = _BRACKETS.get(first, "") in surface[1:] and first in _BRACKETS
     closes = any(closing == last and opening in surface[:-1] for opening, closing in _BRACKETS.items())
-    return (_is_punctuation(first) and not opens) or (_is_punctuation(last) and not closes)
+    of_first, of_last = (unicodedata.category(edge).startswith("P") for edge in (first, last))
+    return (of_first and not opens) or (of_last and not closes)
 
 
-def _is_punctuation(character):
-    return unicodedata.category(character).startswith("P")
+def overlapping_pairs(entities: Iterable[Entity]) -> tuple[list[tuple[Entity, Entity]], list[tuple[Entity, Entity]]]:
+    """Entities inside another one, and entities that overlap an earlier one in part.
+
+    Returns:
+        (nested, crossing): ``nested`` has (inner, outer) once for each inner entity, ``crossing`` has (entity, earlier
+        one) once for each such entity, whatever the number of its partners. Equal spans of two types are neither.
+    """
+    nested, crossing = [], []
+    outer = None  # of the entities so far, the one that ends last
+    open_ones: list[tuple[int, Entity]] = []  # (end, entity) of those so far that end after the start, by their end
+    ordered = sorted(entities, key=lambda entity: (entity.start, -entity.end, entity.type))
+    for (start, end), group in groupby(ordered, key=lambda entity: entity[:2]):
+        same = list(group)
+        del open_ones[: bisect_right(open_ones, start, key=lambda item: item[0])]
+        if outer is not None and end <= outer.end:
+            nested += [(entity, outer) for entity in same]
+        if open_ones and open_ones[0][0] < end:
+            crossing += [(entity, open_ones[0][1]) for entity in same]
+        insort(open_ones, (end, same[0]))
+        if outer is None or end > outer.end:
+            outer = same[0]
+    return nested, crossing
 
 
-def _search_tokens(found, splits):
-    """Searches entities that are not of whole tokens; returns the lengths in tokens of the first split."""
-    tokenizer = CharTokenizer.from_corpus(example.text for example in next(iter(splits.values())))
-    texts = []  # of the first split
-    for number, (split, examples) in enumerate(splits.items()):
-        for example in examples:
-            ids, offsets, _ = tokenizer.encode(example.text)
-            aligned, unaligned = align_entities(example.entities, offsets)
-            for entity in unaligned:
-                found.add("unaligned", split, example, example.described(entity))
-            if not number:
-                texts.append(TokenizedText(ids, offsets, [(0, first, last) for _, first, last in aligned]))
-    lengths = training_lengths(texts)
-    return {**lengths._asdict(), "max_entity_tokens": entity_bound(lengths.longest_entity)}
-
-
-def _search_long_texts(found, splits):
+def _long_texts(splits: Splits) -> Found:
     split, examples = next(iter(splits.items()))
     for example in sorted(examples, key=lambda example: -len(example.text)):
         if len(example.text) > MAX_CHARACTERS:
-            found.add("long_text", split, example, f"{len(example.text)} characters: {shown(example.text, 40)}")
+            yield "long_text", split, example, f"{len(example.text)} characters: {shown(example.text, 40)}"
 
 
-def _search_duplicates(found, splits):
-    first_of = {}  # text -> (split, example) of its first occurrence
+def _duplicates(splits: Splits) -> Found:
+    first_of: dict[str, tuple[str, Example]] = {}  # text -> (split, example) of its first occurrence
     for split, examples in splits.items():
         for example in examples:
             first_split, first = first_of.setdefault(example.text, (split, example))
@@ -210,36 +230,32 @@ def _search_duplicates(found, splits):
                 differ = sorted(set(first.entities) ^ set(example.entities))[0]
                 place = "here" if differ in example.entities else "there"
                 what = f"{what}; only {place} {example.described(differ)}"
-            found.add(name, split, example, what)
+            yield name, split, example, what
 
 
-def _search_surfaces(found, splits):
+def _surfaces_of_two_types(splits: Splits) -> Found:
+    """First what is most likely wrong: a type that is rare for a frequent surface. Of a surface one entity is shown."""
     types_of = defaultdict(Counter)  # surface -> how often it has each type
     for _, example, entity in _entities(splits):
         types_of[example.surface(entity)][entity.type] += 1
-    rare_places = {}  # surface -> first place of its rarest type
-    for split, example, entity in _entities(splits):
-        surface = example.surface(entity)
+    rarity = {text: min(n.values()) / max(n.values()) for text, n in types_of.items() if len(n) > 1}
+    of_two = [found for found in _entities(splits) if found[1].surface(found[2]) in rarity]
+    for split, example, entity in sorted(of_two, key=lambda found: rarity[found[1].surface(found[2])]):
+        surface, what = example.surface(entity), None
         counts = types_of[surface]
-        if len(counts) > 1:
-            found["surface_of_two_types"]["counts"][split] += 1
-            if counts[entity.type] == min(counts.values()):
-                rare_places.setdefault(surface, (split, example))
-    # first what is most likely wrong: a type that is rare for a frequent text
-    for surface in sorted(rare_places, key=lambda s: min(types_of[s].values()) / max(types_of[s].values())):
-        split, example = rare_places[surface]
-        counts = ", ".join(f"{type_} {count}" for type_, count in types_of[surface].most_common())
-        found.add("surface_of_two_types", split, example, f"{shown(surface, 40)} is {counts}", count=0)
+        if counts and counts[entity.type] == min(counts.values()):
+            what = f"{shown(surface, 40)} is {', '.join(f'{kind} {count}' for kind, count in counts.most_common())}"
+            types_of[surface] = Counter()  # it is shown
+        yield "surface_of_two_types", split, example, what
 
 
-def _search_long_entities(found, splits):
+def _long_entities(splits: Splits) -> Found:
     ordered = sorted(_entities(splits), key=lambda item: item[2].start - item[2].end)
-    if ordered:
-        lengths = [entity.end - entity.start for _, _, entity in ordered]
-        limit = quantile(lengths[::-1], 0.99)
-        for length, (split, example, entity) in zip(lengths, ordered):
-            if length > limit:
-                found.add("long_entity", split, example, f"{length} characters: {example.described(entity)}")
+    lengths = [entity.end - entity.start for _, _, entity in ordered]
+    limit = quantile(lengths[::-1], 0.99) if lengths else 0
+    for length, (split, example, entity) in zip(lengths, ordered):
+        if length > limit:
+            yield "long_entity", split, example, f"{length} characters: {example.described(entity)}"
 
 
 def _entities(splits):

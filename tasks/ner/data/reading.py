@@ -1,10 +1,8 @@
 """Labeled data and texts: reading with validation, and writing. Standard library only.
 
 ``read_examples`` and ``write_examples`` know the formats of ``tasks.ner.formats``; ``read_texts`` reads texts to
-predict. Offsets count characters (code points), and spans in memory are half-open, whatever a file has.
-
-Whatever is wrong with a file raises ``tasks.common.errors.InputError``: one line with ``path:line``, what is wrong
-and how to fix it.
+predict. Offsets count characters (code points), and spans in memory are half-open, whatever a file has. What is wrong
+with a file raises ``InputError``: one line with ``path:line``, what is wrong and how to fix it.
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ __all__ = [
     "FORMATS", "STDIN", "Entity", "Example", "entity_types", "read_examples", "read_labeled", "read_texts",
     "write_examples",
 ]  # fmt: skip
+_NO_DATA = (".", "_", "README", "LICENSE")  # begins of names of files
 
 
 def read_examples(
@@ -38,7 +37,7 @@ def read_examples(
         path: the file or folder; ``-`` is standard input. A folder with ``.ann`` files is one of brat. Of another,
             folders in it are left out, and files whose names begin with a dot, an underscore, README or LICENSE.
         format: one of ``FORMATS``; None recognizes it by the content, and brat by ``.ann``.
-        name: what messages call the file, for which it stands; None: ``path``. Not for folders.
+        name: what messages call the file; None: ``path``. Not for folders.
 
     Raises:
         InputError: the file cannot be read, or something in it is wrong.
@@ -50,7 +49,7 @@ def read_labeled(
     path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
 ) -> tuple[list[Example], str]:
     """``read_examples``, and the name of the format."""
-    from tasks.ner.data.published import check_there  # which imports this module
+    from tasks.ner.data.download import check_there  # which imports this module
 
     if format is not None:
         check_format(format)
@@ -67,9 +66,6 @@ def read_labeled(
     if not examples:
         raise InputError(f"{name}:1: there is no text in it; give labeled data")
     return examples, recognized
-
-
-_NO_DATA = (".", "_", "README", "LICENSE")  # begins of names of files
 
 
 def _read_folder(folder, format):
@@ -142,9 +138,8 @@ class EntityTextStream(TextStream):
             return [(text, where) for text in spacy.texts_of(record, where)]
         if isinstance(record.get("data"), dict):
             return [(label_studio.text_of(record, where), where)]
-        if isinstance(record.get("text"), list) or (
-            "text" not in record and not record.keys().isdisjoint(token_tags.TOKEN_KEYS)
-        ):
+        has_tokens = "text" not in record and not record.keys().isdisjoint(token_tags.TOKEN_KEYS)
+        if has_tokens or isinstance(record.get("text"), list):
             return [(token_tags.text_of(record, where), where)]
         return super().items_of_record(record, where)
 

@@ -53,10 +53,8 @@ def read_splits(run, seed, memory=None):
 
 def choose_dev_split(examples, fraction, name):
     """The way to hold out a dev part whose scores hold for new texts: ``contiguous`` where neighboring texts share
-    entities, otherwise ``stratified``; and the line that says so with both shares.
-
-    It stays ``stratified`` where the end of the file has no entity, or types that the rest does not have.
-    """
+    entities, otherwise ``stratified``, also where the end of the file has no entity, or types that the rest lacks; and
+    the line that says so with both shares."""
     drawn, contiguous, entities = _known_shares(examples, fraction)
     rest, end = hold_out(examples, fraction, "contiguous")
     mean = (drawn + contiguous) / 2
@@ -79,34 +77,25 @@ def choose_dev_split(examples, fraction, name):
 
 
 def _known_shares(examples, fraction):
-    """How well the entities of a dev part are known from the rest: the share of them that also occur there, by type and
-    text, if it is drawn at random and if it is contiguous; and the number of entities. Both shares are means over all
-    parts of this size, which vary less than the shares of one part."""
+    """The share of the entities of a dev part that also occur in the rest, by type and text, if it is drawn at random
+    and if it is contiguous; and the number of entities. Both shares are means over all parts of this size, which vary
+    less than the shares of one part."""
     texts = list(dict.fromkeys(example.text for example in examples))
     size = max(1, min(len(texts) - 1, round(fraction * len(texts))))
-    entities = [(one.text, entity.type, one.surface(entity)) for one in examples for entity in one.entities]
+    entities = [(one.text, (entity.type, one.surface(entity))) for one in examples for entity in one.entities]
     shares = []
     for order in (np.random.RandomState(0).permutation(len(texts)), reversed(range(len(texts)))):
         part = {texts[number]: place // size for place, number in enumerate(order)}
         parts = defaultdict(set)  # (type, text) of an entity -> the parts that have it
-        for text, *entity in entities:
-            parts[tuple(entity)].add(part[text])
-        known = sum(len(parts[kind, surface]) > 1 for _, kind, surface in entities)
-        shares.append(known / max(1, len(entities)))
+        for text, entity in entities:
+            parts[entity].add(part[text])
+        shares.append(sum(len(parts[entity]) > 1 for _, entity in entities) / max(1, len(entities)))
     return *shares, len(entities)
 
 
 def draw(examples, count, seed):
-    """Draw texts to learn from.
-
-    Args:
-        examples: labeled texts.
-        count: how many to draw, at most all.
-        seed: the same seed draws the same; fewer texts are among those that a larger ``count`` draws.
-
-    Returns:
-        List of ``count`` of the examples, in their order.
-    """
+    """``count`` of the labeled texts, at most all, in their order. The same seed draws the same; fewer texts are among
+    those that a larger ``count`` draws."""
     numbers = list(range(len(examples)))
     random.Random(seed).shuffle(numbers)
     return [examples[number] for number in sorted(numbers[:count])]
@@ -116,18 +105,16 @@ def _drawn(examples, count, seed, name):
     """The drawn examples, and what messages call them; says so."""
     if count > len(examples):
         raise InputError(f"train_texts {count}: {name} has only {len(examples)} texts; give a smaller number")
-    drawn = f"the {count:,} texts of {name} drawn with seed {seed}"
     if is_first_process():
         print(f"train_texts: {count:,} of the {len(examples):,} texts of {name}, drawn with seed {seed}")
-    return draw(examples, count, seed), drawn
+    return draw(examples, count, seed), f"the {count:,} texts of {name} drawn with seed {seed}"
 
 
 def read_more_texts(run):
     """The texts of ``texts`` as examples without entities, cut into pieces of at most ``max_characters``."""
-    paths = run.texts or []
     return [
         Example(piece, (), path)
-        for path in paths
+        for path in run.texts or ()
         for text in read_plain_texts(path)
         for piece in cut_at_sentences(text, run.max_characters)
     ]

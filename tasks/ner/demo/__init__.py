@@ -9,19 +9,11 @@ Format: the CLUENER format, one JSON object a line, UTF-8; offsets count charact
 
 A surface that occurs several times has several spans; a sentence without entities has an empty ``label``.
 
-Types: person, place, organization, product, time, position (job title). Annotation rules:
-
-1. Outer and inner: each entity is annotated wherever it occurs, also inside another entity. Persons, places, products
-   and parent organizations inside an organization are annotated, and places inside a product or facility name
-   (青川香米 and 青川火车站 hold the place 青川). Times and positions hold nothing.
-2. A place is one administrative unit with its suffix (青川市白岭区 is two places), its short name (青川), a road, a
-   scenic spot or a facility. A house number is no part of a place. 青川 inside 青川市 or 青川路 is not annotated.
-3. An organization is the longest name including its department (青川大学图书馆, with the parent 青川大学 inside). A
-   short form (睿达科技 in 睿达科技有限公司) or a brand (睿达) inside a name is not annotated, nor is a generic noun
-   (公司, 医院) in the text.
-4. A product is brand + category, brand + model code, brand + category + model code, or place + specialty.
-5. A time is a point in time, a day or a dated period, the longest run (3月5日上午9点半 is one time); durations and
-   numbers are not. A position is the whole title (副总经理, not 总经理 inside); other roles (患者, 原告) are not.
+Types: person, place, organization, product, time, position (job title). An entity is annotated wherever it occurs,
+also inside another one: persons, places, products and parent organizations in an organization, places in a product
+or facility; times and positions hold nothing. A place is one administrative unit (青川市白岭区 is two), its short
+name, a road, a scenic spot or a facility; an organization is the longest name with its department; a time is a point
+in time, a day or a dated period, no duration.
 
 Train and dev differ in the templates, given names, place stems and brand stems, hence in the full surfaces of person,
 place, organization and product: no such surface of dev occurs anywhere in train. They share surnames, suffixes,

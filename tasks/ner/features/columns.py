@@ -21,11 +21,8 @@ _OF_LAST = {"segmentation": [False], "bigrams": [False, True], "words": [False, 
 
 
 class TokenColumns:
-    """Numbers of the values of each token. Threads may share it.
-
-    Args:
-        vocabularies: dict from some kinds of ``COLUMNS`` to the list of their values.
-    """
+    """Numbers of the values of each token. Threads may share it. ``vocabularies`` is a dict from some kinds of
+    ``COLUMNS`` to the list of their values."""
 
     def __init__(self, vocabularies):
         self._kinds = [kind for kind in COLUMNS if kind in vocabularies]
@@ -44,15 +41,9 @@ class TokenColumns:
             self._places[number] = [places.get(f"{place}-{tag}", UNKNOWN) for place in "MEBS"]
 
     def __call__(self, words, tokens):
-        """Columns of tokens.
-
-        Args:
-            words: :class:`~tasks.ner.features.chinese_words.Words` of the text.
-            tokens: :class:`~tasks.ner.features.token_features.TokenPlaces`.
-
-        Returns:
-            int32 ``[tokens, columns]``: 0 none, 1 unknown, then the vocabulary.
-        """
+        """int32 ``[tokens, columns]``: 0 none, 1 unknown, then the vocabulary; from the
+        :class:`~tasks.ner.features.chinese_words.Words` of a text and its
+        :class:`~tasks.ner.features.token_features.TokenPlaces`."""
         rows = [row for kind in self._kinds for row in getattr(self, f"_{kind}")(words)]
         if not rows:
             return np.empty([len(tokens.first), 0], dtype=np.int32)

@@ -16,10 +16,6 @@ class Gazetteer:
     Args:
         entities: dict from a type to a dict from a string to how often it is labeled as an entity of this type.
         occurrences: dict from each of these strings to how often it occurs in the training texts at all.
-
-    Attributes:
-        types: the types, sorted.
-        num_classes: classes of the spans, ``BINS`` for each type.
     """
 
     def __init__(self, entities, occurrences):
@@ -49,17 +45,10 @@ class Gazetteer:
         return cls(entities, dict(occurrences))
 
     def __call__(self, text, pairs, own=None):
-        """Places in a text where an entity of the training data occurs.
-
-        Args:
-            text: string.
-            pairs: from :func:`~tasks.ner.features.pairs.pairs_of`.
-            own: the :class:`~tasks.ner.examples.Example` of the text if it is one of the training data. Its own
-                entities and occurrences are then left out of the counts, which would give its labels away otherwise.
-
-        Returns:
-            List of (start, end, classes); a class is the type's number * ``BINS`` + the bin of its share.
-        """
+        """Places in a text where an entity of the training data occurs: list of (start, end, classes); a class is the
+        type's number * ``BINS`` + the bin of its share. ``pairs`` are from :func:`~tasks.ner.features.pairs.pairs_of`.
+        If the text is one of the training data, ``own`` is its :class:`~tasks.ner.examples.Example`, whose entities and
+        occurrences are left out of the counts: they would give its labels away."""
         places = self._find(text, pairs)
         if own is None:
             return places
@@ -69,7 +58,7 @@ class Gazetteer:
         ]
 
     def _classes_of(self, string, own_entities, own_occurrences):
-        """List of the classes of a string without what an example brought in itself."""
+        """The classes of a string without what an example brought in itself."""
         total = self.occurrences[string] - own_occurrences[string]
         classes = []
         for number, kind, count in self._types_of[string]:
@@ -81,11 +70,7 @@ class Gazetteer:
 
 
 class StringFinder:
-    """Finds strings in texts. Threads may share it.
-
-    Args:
-        strings: dict from strings of one or more characters to anything but None.
-    """
+    """Finds strings, the keys of a dict, in texts. Threads may share it."""
 
     def __init__(self, strings):
         self._singles = {string: value for string, value in strings.items() if len(string) == 1}

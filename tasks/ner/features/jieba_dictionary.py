@@ -20,8 +20,7 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
-from tasks.ner.features.chinese_words import ChineseWords
-from tasks.ner.features.unknown_words import UNSEEN
+from tasks.ner.features.chinese_words import UNSEEN, ChineseWords
 
 FILE_NAME = "words.npz"  # in a model folder
 FORMAT = 1  # raised when the arrays change
@@ -35,15 +34,9 @@ _shared: list[ChineseWords] = []  # of the installed jieba, once it is read
 
 
 def installed_words():
-    """The :class:`ChineseWords` of the installed jieba, read once a process.
-
-    They are read from the user's cache folder, where they are kept under the check sum of jieba's files. Where they are
-    not there, or damaged, they are made of jieba's files, which takes about a second, and written there if that folder
-    can be written.
-
-    Raises:
-        InputError: jieba is not installed.
-    """
+    """The :class:`ChineseWords` of the installed jieba, read once a process from the user's cache folder, where they
+    are kept under the check sum of jieba's files. Where they are not there, or damaged, they are made of jieba's files,
+    which takes about a second, and written there if possible. Raises InputError if jieba is not installed."""
     with _lock:  # of threads, one reads and the others wait for it
         if not _shared:
             _shared.append(ChineseWords(_installed_arrays()))
@@ -51,11 +44,8 @@ def installed_words():
 
 
 def read_words(path):
-    """The :class:`ChineseWords` of a file of :func:`write_words`.
-
-    Raises:
-        ValueError: it cannot be read, is damaged, or was written by another version of this program.
-    """
+    """The :class:`ChineseWords` of a file of :func:`write_words`; raises ValueError if it cannot be read, is damaged,
+    or was written by another version of this program."""
     try:
         return ChineseWords(_read(path))
     except _UNREADABLE as error:
@@ -63,11 +53,7 @@ def read_words(path):
 
 
 def write_words(path, arrays):
-    """Write the arrays of a :class:`ChineseWords` to a file of 2 MB.
-
-    Raises:
-        InputError: the folder is missing or not writable.
-    """
+    """Write the arrays of a :class:`ChineseWords` to a file of 2 MB."""
     with atomic_writer(path, binary=True) as file:
         np.savez_compressed(file, format=np.array(FORMAT), **arrays)
 
@@ -80,16 +66,17 @@ def cache_file():
 
 
 def _installed_arrays():
-    with contextlib.suppress(RuntimeError):  # a user without a home
+    try:
         path = cache_file()
-        with contextlib.suppress(*_UNREADABLE):
-            return _read(path)
-        arrays = read_jieba()
-        with contextlib.suppress(OSError, InputError):  # a folder that cannot be written: made again next time
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_words(path, arrays)
-        return arrays
-    return read_jieba()
+    except RuntimeError:  # a user without a home
+        return read_jieba()
+    with contextlib.suppress(*_UNREADABLE):
+        return _read(path)
+    arrays = read_jieba()
+    with contextlib.suppress(OSError, InputError):  # a folder that cannot be written: made again next time
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_words(path, arrays)
+    return arrays
 
 
 def _read(path):
@@ -100,15 +87,9 @@ def _read(path):
 
 
 def jieba_version():
-    """Version of the installed jieba.
-
-    Raises:
-        InputError: it is not installed.
-    """
-    try:
-        return importlib.metadata.version("jieba")
-    except importlib.metadata.PackageNotFoundError:
-        raise _missing() from None
+    """Version of the installed jieba; raises InputError if it is not installed."""
+    _folder()
+    return importlib.metadata.version("jieba")
 
 
 def jieba_sha256():
@@ -116,34 +97,23 @@ def jieba_sha256():
     folder, digest = _folder(), hashlib.sha256()
     for name in _FILES:
         content = (folder / name).read_bytes()
-        digest.update(f"{name} {len(content)}\n".encode())
-        digest.update(content)
+        digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 
 def read_jieba():
-    """Everything that the words of a text are found with.
-
-    Returns:
-        dict from names to arrays: as of :func:`_trie` and :func:`_markov_model`, and the ``version`` of jieba.
-    """
+    """Everything that the words of a text are found with: dict from names to arrays, as of :func:`_trie` and
+    :func:`_markov_model`, and the ``version`` of jieba."""
     folder = _folder()
-    tables = {name: _module(folder / "posseg" / f"{name}.py").P for name in TABLES}
-    return {
-        "version": np.array(jieba_version()),
-        **_trie((folder / DICTIONARY).read_text(encoding="utf-8")),
-        **_markov_model(*(tables[name] for name in TABLES)),
-    }
-
-
-def _missing():
-    return InputError("jieba is not installed, which these word features need; pip install jieba==0.42.1")
+    tables = [_module(folder / "posseg" / f"{name}.py").P for name in TABLES]
+    words = _trie((folder / DICTIONARY).read_text(encoding="utf-8"))
+    return {"version": np.array(jieba_version()), **words, **_markov_model(*tables)}
 
 
 def _folder():
     spec = importlib.util.find_spec("jieba")
     if spec is None or spec.origin is None:
-        raise _missing()
+        raise InputError("jieba is not installed, which these word features need; pip install jieba==0.42.1")
     return Path(spec.origin).parent
 
 
@@ -156,20 +126,16 @@ def _module(path):
 
 
 def _trie(text):
-    """The words as a tree of their characters.
+    """The words of ``dict.txt`` as a tree of their characters. Its lines are "word frequency part-of-speech"; of lines
+    with the same word the last one counts, but the sum of frequencies includes all lines, as in jieba.
 
-    Args:
-        text: content of ``dict.txt``: lines "word frequency part-of-speech". Of lines with the same word the last one
-            counts, but the sum of frequencies includes all lines, as in jieba.
+    Nodes are numbered level by level, and the children of a node follow each other, ordered by character; node 0 is the
+    root. ``node_characters`` uint ``[nodes]``, code points; ``node_children`` uint ``[nodes]``, how many children;
+    ``node_entries`` uint ``[nodes]``, entry of the word that ends there, 0 where none does.
 
-    Returns:
-        Nodes are numbered level by level, and the children of a node follow each other, ordered by character; node 0 is
-        the root. ``node_characters`` uint ``[nodes]``, code points; ``node_children`` uint ``[nodes]``, how many
-        children; ``node_entries`` uint ``[nodes]``, entry of the word that ends there, 0 where none does.
-
-        Words of like frequency and part of speech share an entry; entry 0 is for unknown words. ``entry_scores``
-        float64 ``[entries]``, logarithm of the share of the frequency, of 1 if it is 0; ``entry_is_word`` bool
-        ``[entries]``, frequency above 0; ``entry_tags`` ``[entries]``, part of speech.
+    Words of like frequency and part of speech share an entry; entry 0 is for unknown words. ``entry_scores`` float64
+    ``[entries]``, logarithm of the share of the frequency, of 1 if it is 0; ``entry_is_word`` bool ``[entries]``,
+    frequency above 0; ``entry_tags`` ``[entries]``, part of speech.
     """
     fields = text.replace("\n", " ").split()
     if len(fields) % 3 or text.count(" ") != len(fields) // 3 * 2:
@@ -211,26 +177,17 @@ def _nodes(words):
         parents.append(parent[is_new])
         size += len(parents[-1])
     children = np.bincount(np.concatenate(parents), minlength=size)
-    return ends, {
-        "node_characters": _smallest(np.concatenate(node_characters)),
-        "node_children": _smallest(children),
-    }
+    return ends, {"node_characters": _smallest(np.concatenate(node_characters)), "node_children": _smallest(children)}
 
 
 def _markov_model(states_of, start, transitions, emissions):
-    """The hidden Markov model of parts of speech.
+    """The hidden Markov model of parts of speech, from dicts of jieba with logarithms of probabilities. States are
+    ordered from the last to the first, so that of equal scores the first maximum is the one jieba takes.
 
-    States are ordered from the last to the first, so that of equal scores the first maximum is the one jieba takes.
-
-    Args:
-        states_of: dict from a character to the states (place in word, part of speech) it is known to have.
-        start, transitions, emissions: logarithms of probabilities; transitions of a state to no other one are absent.
-
-    Returns:
-        ``states`` ``[states]``, place and part of speech; ``start`` float64 ``[states]``; ``transitions`` float64
-        ``[states, states]``, -inf where there is none; ``emission_characters`` ``[emissions]``, code points in order,
-        ``emission_states`` and ``emission_scores`` float64 ``[emissions]``; ``known_characters``, ``known_states`` and
-        ``known_scores`` ``[known]``, from ``states_of``, ordered by character and state.
+    ``states`` ``[states]``, place in a word and part of speech; ``start`` float64 ``[states]``; ``transitions`` float64
+    ``[states, states]``, -inf where there is none; ``emission_characters`` ``[emissions]``, code points in order,
+    ``emission_states`` and ``emission_scores`` float64 ``[emissions]``; ``known_characters``, ``known_states`` and
+    ``known_scores`` ``[known]``, the states that a character is known to have, ordered by both.
     """
     states = sorted(transitions, reverse=True)
     number = {state: index for index, state in enumerate(states)}

@@ -18,13 +18,8 @@ def pairs_of(text):
 
 
 class PairTable:
-    """Values of pairs of characters.
-
-    Args:
-        pairs: distinct numbers of pairs, or strings of two characters.
-        values: an integer for each of them.
-        other: the value of all other pairs.
-    """
+    """Values of pairs of characters: distinct numbers of pairs, or strings of two characters, with an integer for each
+    of them and ``other`` for all other pairs."""
 
     def __init__(self, pairs, values, other):
         if not isinstance(pairs, np.ndarray):

@@ -14,12 +14,19 @@ from tasks.common.files import write_json
 from tasks.ner.examples import Example
 from tasks.ner.features.chinese_words import ChineseWords, Words
 from tasks.ner.features.columns import FIRST_VALUE, TokenColumns, count_values, segmentation_values
-from tasks.ner.features.flags import DICTIONARY_CLASSES, SpanFlags, dictionary_spans
 from tasks.ner.features.gazetteer import Gazetteer, is_storable
 from tasks.ner.features.jieba_dictionary import FILE_NAME as DICTIONARY_FILE
 from tasks.ner.features.jieba_dictionary import installed_words, jieba_version, read_words, write_words
 from tasks.ner.features.pairs import pairs_of
-from tasks.ner.features.token_features import COLUMNS, TokenFeatures, check_kinds, token_places
+from tasks.ner.features.token_features import (
+    COLUMNS,
+    DICTIONARY_CLASSES,
+    SpanFlags,
+    TokenFeatures,
+    check_kinds,
+    dictionary_spans,
+    token_places,
+)
 
 FILE_NAME = "features.json"
 SEGMENTED_KINDS = {"segmentation", "words"}
@@ -41,13 +48,7 @@ class WordFeatures:
         ValueError: a kind is unknown, or vocabularies or gazetteer do not match the kinds.
     """
 
-    def __init__(
-        self,
-        kinds: Iterable[str],
-        vocabularies: dict[str, list[str]],
-        gazetteer: Optional[Gazetteer] = None,
-        words: Optional[ChineseWords] = None,
-    ):
+    def __init__(self, kinds, vocabularies, gazetteer=None, words=None):
         self.kinds = check_kinds(kinds)
         if set(vocabularies) != set(COLUMNS).intersection(self.kinds):
             raise ValueError(f"vocabularies of {', '.join(vocabularies) or 'nothing'} for {', '.join(self.kinds)}")
@@ -70,15 +71,8 @@ class WordFeatures:
         more: Sequence[Example] = (),
         more_min_count: int = 20,
     ) -> WordFeatures:
-        """Build vocabularies and gazetteer.
-
-        Args:
-            examples: the training data.
-            kinds: some of ``FEATURE_KINDS``.
-            min_count: values that occur less often become unknown.
-            more: examples without labels, for the vocabularies alone.
-            more_min_count: values that are rare in the training data are kept if they occur so often in all.
-        """
+        """Build vocabularies and gazetteer of the training data. Values that occur less often than ``min_count`` become
+        unknown, unless they occur ``more_min_count`` times in all, with the texts of ``more``, which have no labels."""
         kinds = check_kinds(kinds)
         counts: dict = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
         for number, example in enumerate((*examples, *more) if counts else ()):
@@ -105,14 +99,9 @@ class WordFeatures:
         return {"tables": tables, "flags": self._flags.num_flags}
 
     def __call__(self, text: str, offsets: list[tuple[int, int]], own: Optional[Example] = None) -> TokenFeatures:
-        """Features of a text.
-
-        Args:
-            text: string.
-            offsets: half-open characters of each token; empty for special tokens, whose features are all 0.
-            own: the example of the text if it is one of the training data. The gazetteer leaves its entities and
-                occurrences out: a text must not find its own labels there, as texts to come will not find theirs.
-        """
+        """Features of a text, of which ``offsets`` are the half-open characters of each token, empty for special
+        tokens. ``own`` is its example if it is one of the training data: a text must not find its own labels in the
+        gazetteer, as texts to come will not find theirs."""
         words = _words_of(text, self.kinds, self._given_words)
         tokens = token_places(offsets, len(text))
         spans = dictionary_spans(words) if "dictionary" in self.kinds else []
@@ -124,14 +113,9 @@ class WordFeatures:
         return TokenFeatures(self._columns(words, tokens), flags, self._flags.num_flags)
 
     def save_pretrained(self, folder: str | os.PathLike, with_dictionary: bool = False) -> None:
-        """Write ``features.json``.
-
-        Args:
-            folder: an existing one.
-            with_dictionary: whether to write ``words.npz`` too (2 MB), jieba's dictionary as it is searched here, if
-                the features need it: they can then be read where jieba is not installed, and find the same words where
-                another one is.
-        """
+        """Write ``features.json`` into a folder; ``with_dictionary`` also ``words.npz`` (2 MB), jieba's dictionary as
+        it is searched here, if the features need it: they can then be read where jieba is not installed, and find the
+        same words where another one is."""
         content = {
             "kinds": list(self.kinds),
             "jieba": self._jieba_version() if self._needs_jieba else None,
@@ -160,7 +144,7 @@ class WordFeatures:
         try:
             kinds, jieba, vocabularies = (content[key] for key in ("kinds", "jieba", "vocabularies"))
             gazetteer = content.get("gazetteer")
-            _check(kinds, vocabularies, gazetteer)
+            _check(vocabularies, gazetteer)
             if gazetteer is not None:
                 gazetteer = Gazetteer(gazetteer["entities"], gazetteer["occurrences"])
             words = read_words(dictionary) if dictionary.exists() else None
@@ -183,20 +167,13 @@ def _words_of(text: str, kinds: Iterable[str], given: Optional[ChineseWords] = N
     return (given or installed_words())(text, segmented=not SEGMENTED_KINDS.isdisjoint(kinds))
 
 
-def _check(kinds, vocabularies, gazetteer):
+def _check(vocabularies, gazetteer):
     """Raise ValueError unless the parts of the file have the form in which they are written."""
-    for kind in (*kinds, *vocabularies):
-        if not isinstance(kind, str):
-            raise ValueError(f"the kind {kind!r} is not a name")
     for kind, values in vocabularies.items():
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             raise ValueError(f"the vocabulary {kind!r} is not a list of strings")
-        if len(set(values)) < len(values):
-            raise ValueError(f"the vocabulary {kind!r} has a value twice")
-    if gazetteer is None:
-        return
-    occurrences = gazetteer["occurrences"]
-    for kind, counts in {"occurrences": occurrences, **gazetteer["entities"]}.items():
+    counted = gazetteer["occurrences"] if gazetteer is not None else {}
+    for kind, counts in {"occurrences": counted, **(gazetteer["entities"] if gazetteer is not None else {})}.items():
         for string, count in counts.items():
-            if not isinstance(count, int) or isinstance(count, bool) or not 0 < count <= occurrences.get(string, 0):
+            if type(count) is not int or not 0 < count <= counted.get(string, 0):
                 raise ValueError(f"the gazetteer counts {string!r} as {kind} {count!r} times")

@@ -9,7 +9,8 @@ from functools import partial
 from tasks.common.errors import InputError
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Example
-from tasks.ner.formats import brat, cluener, label_studio, spacy, span_records, tags, token_tags
+from tasks.ner.formats import brat, cluener, label_studio, spacy, tags, token_tags
+from tasks.ner.formats import span_records as spans
 from tasks.ner.formats.recognition import recognize
 from tasks.ner.formats.records import Records, labeled_records
 from tasks.ner.formats.tagging import SCHEMES
@@ -34,55 +35,42 @@ def _of_records(sample: str, read: Callable[[Records, str], list[Example]], writ
 def _of_tags(sample: str, read: Callable, write: Callable, suffix: str = "") -> dict[str, TextFormat]:
     """A layout of tags in each scheme."""
     return {
-        scheme.name + suffix: TextFormat(
-            f"{sample}, {scheme}", partial(read, scheme=scheme), partial(write, scheme=scheme)
-        )
-        for scheme in SCHEMES
+        one.name + suffix: TextFormat(f"{sample}, {one}", partial(read, scheme=one), partial(write, scheme=one))
+        for one in SCHEMES
     }
 
 
+_JOINED = "a sentence, a tab and its tags a line, joined by U+0002"
 TEXT_FORMATS = {
     "cluener": _of_records('{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}', cluener.read, cluener.write),
     **_of_tags("one character and its tag a line", tags.read_columns, tags.write_columns),
-    **_of_tags(
-        "a sentence, a tab and its tags a line, joined by U+0002",
-        tags.read_sentences,
-        tags.write_sentences,
-        "_sentences",
-    ),
-    "doccano": _of_records(
-        '{"text": "...", "label": [[9, 12, "name"]]}', span_records.read_doccano, span_records.write_doccano
-    ),
+    **_of_tags(_JOINED, tags.read_sentences, tags.write_sentences, "_sentences"),
+    "doccano": _of_records('{"text": "...", "label": [[9, 12, "name"]]}', spans.read_doccano, spans.write_doccano),
     "doccano_entities": _of_records(
         '{"text": "...", "entities": [{"label": "name", "start_offset": 9, "end_offset": 12}]}',
-        span_records.read_doccano_entities,
-        span_records.write_doccano_entities,
+        *(spans.read_doccano_entities, spans.write_doccano_entities),
     ),
     "cmeee": _of_records(
         '[{"text": "...", "entities": [{"start_idx": 9, "end_idx": 11, "type": "name", "entity": "叶老桂"}]}]',
-        span_records.read_cmeee,
-        span_records.write_cmeee,
+        *(spans.read_cmeee, spans.write_cmeee),
     ),
     "labelstudio": _of_records(
         '[{"data": {"text": "..."}, "annotations": [{"result": [{"type": "labels", "value": {"start": 9, "end": 12, '
         '"text": "叶老桂", "labels": ["name"]}, ...}]}]}]',
-        label_studio.read,
-        label_studio.write,
+        *(label_studio.read, label_studio.write),
     ),
     "labelstudio_min": _of_records(
         '[{"text": "...", "label": [{"start": 9, "end": 12, "text": "叶老桂", "labels": ["name"]}], '
         '"annotation_id": 1}]',
-        label_studio.read_min,
-        label_studio.write_min,
+        *(label_studio.read_min, label_studio.write_min),
     ),
     "tokens": _of_records(
         '{"tokens": ["叶", "老", "桂"], "ner_tags": ["B-name", "I-name", "I-name"]}', token_tags.read, token_tags.write
     ),
-    "spacy": _of_records('[["...", {"entities": [[9, 12, "name"]]}]]', spacy.read, span_records.write_spacy),
+    "spacy": _of_records('[["...", {"entities": [[9, 12, "name"]]}]]', spacy.read, spans.write_spacy),
     "jsonl": _of_records(
         '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}',
-        span_records.read_predictions,
-        span_records.write_predictions,
+        *(spans.read_predictions, spans.write_predictions),
     ),
 }
 FORMATS = (*TEXT_FORMATS, brat.NAME)

@@ -13,10 +13,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder
@@ -43,13 +41,6 @@ def is_brat(path: str | os.PathLike) -> bool:
     return suffix == ".ann" or (suffix == ".txt" and os.path.isfile(stem + ".ann"))
 
 
-class _Skipped(NamedTuple):
-    """ "path:line" of annotations that are left out."""
-
-    others: list[str]  # no entities
-    with_gaps: list[str]
-
-
 def read(path: str | os.PathLike) -> list[Example]:
     """The documents of a folder, ordered by name, or the one document that a path is part of."""
     path = Path(path)
@@ -62,16 +53,17 @@ def read(path: str | os.PathLike) -> list[Example]:
         stems = [path.with_suffix("")]
     else:
         raise InputError(f"{path}: neither a folder nor an .ann or .txt file; give brat's folder")
-    skipped = _Skipped([], [])
-    examples = [_read_document(stem, skipped) for stem in stems]
-    if skipped.others:
-        logger.warning("%s: skipped %d brat annotations that are no entities", skipped.others[0], len(skipped.others))
-    if skipped.with_gaps:
-        places = [*skipped.with_gaps[:SHOWN_PLACES], *(["..."] if len(skipped.with_gaps) > SHOWN_PLACES else [])]
+    others: list[str] = []  # "path:line" of annotations that are left out
+    with_gaps: list[str] = []
+    examples = [_read_document(stem, others, with_gaps) for stem in stems]
+    if others:
+        logger.warning("%s: skipped %d brat annotations that are no entities", others[0], len(others))
+    if with_gaps:
+        places = [*with_gaps[:SHOWN_PLACES], *(["..."] if len(with_gaps) > SHOWN_PLACES else [])]
         logger.warning(
             "skipped %d brat entities with gaps, which no span can hold (%s): to keep them, mark each from its first "
             "to its last piece, or mark each piece",
-            *(len(skipped.with_gaps), ", ".join(places)),
+            *(len(with_gaps), ", ".join(places)),
         )
     return examples
 
@@ -83,42 +75,37 @@ def _files(folder: Path) -> list[Path]:
         raise InputError(f"{folder}: cannot be read ({error.strerror}); check its permissions") from None
 
 
-def _read_document(stem: Path, skipped: _Skipped) -> Example:
+def _read_document(stem: Path, others: list[str], with_gaps: list[str]) -> Example:
     text_file, annotation_file = (stem.with_name(stem.name + suffix) for suffix in (".txt", ".ann"))
     for file, other in ((text_file, annotation_file), (annotation_file, text_file)):
         if not file.is_file():
-            hint = "; a text without entities has an empty one" if file == annotation_file else ""
-            raise InputError(f"{file}: no such file beside {other.name}; brat needs both{hint}")
+            raise InputError(f"{file}: no such file beside {other.name}; brat needs both, an .ann may be empty")
     text, _ = read_text(text_file)
     if not text:
         raise InputError(f"{text_file}:1: the text is empty; remove {text_file.name} and {annotation_file.name}")
     content, name = read_text(annotation_file)
-    return make_example(text, _entities(split_lines(content), name, text, skipped), f"{text_file}:1")
-
-
-def _entities(lines: list[str], name: str, text: str, skipped: _Skipped) -> Iterator[Entity]:
-    for number, line in enumerate(lines, 1):
+    entities = []
+    for number, line in enumerate(split_lines(content), 1):
         where = f"{name}:{number}"
-        if line.startswith(_OTHER_KINDS):
-            skipped.others.append(where)
-        elif line.startswith("T"):
+        if line.startswith("T"):
             entity = _entity(line, text, where)
             if entity is None:
-                skipped.with_gaps.append(where)
+                with_gaps.append(where)
             else:
-                yield entity
+                entities.append(entity)
+        elif line.startswith(_OTHER_KINDS):
+            others.append(where)
         elif line.strip():
             raise InputError(f"{where}: unknown annotation {shown(line)}; {SHAPE}")
+    return make_example(text, entities, f"{text_file}:1")
 
 
 def _entity(line: str, text: str, where: str) -> Entity | None:
     """The entity of a line; None if it has gaps."""
     columns = line.split("\t", 2)
-    if len(columns) < 3:
-        raise InputError(f"{where}: {len(columns)} columns instead of three in {shown(line)}; {SHAPE}")
-    found = _SPAN.fullmatch(columns[1])
+    found = _SPAN.fullmatch(columns[1]) if len(columns) == 3 else None
     if found is None:
-        raise InputError(f"{where}: {shown(columns[1])} is not a type and two offsets; {SHAPE}")
+        raise InputError(f"{where}: {shown(line)} is not an identifier, a type with two offsets and a surface; {SHAPE}")
     pieces = [tuple(map(int, piece.split(" "))) for piece in found[2].split(";")]
     for start, end in pieces:
         if not start < end <= len(text):
@@ -133,8 +120,7 @@ def _entity(line: str, text: str, where: str) -> Entity | None:
     if surface != columns[2].translate(_LINE_BREAK):
         raise InputError(
             f"{where}: span {found[2]:.40} holds {shown(surface)}, but the annotation says {shown(columns[2])}; "
-            "correct the offsets, which count characters from 0 (a line break is one, CR and LF are two), or the "
-            "surface"
+            "correct the surface or the offsets, which count characters from 0 (a line break is one, CR and LF are two)"
         )
     if any(start - end > LONGEST_BREAK or text[end:start].strip() for end, start in gaps):
         return None
@@ -150,9 +136,8 @@ def write(examples: list[Example], folder: str | os.PathLike) -> None:
     try:
         with atomic_folder(folder) as temporary:
             for number, example in enumerate(examples, 1):
-                stem = temporary / f"{number:0{digits}}"
-                stem.with_suffix(".txt").write_bytes(encodable(example.text).encode("utf-8"))
-                stem.with_suffix(".ann").write_bytes(_annotation(example).encode("utf-8"))
+                for suffix, content in ((".txt", encodable(example.text)), (".ann", _annotation(example))):
+                    (temporary / f"{number:0{digits}}{suffix}").write_bytes(content.encode("utf-8"))
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror}); give another folder") from None
 

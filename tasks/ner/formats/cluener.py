@@ -23,7 +23,7 @@ def read(records: Records, name: str) -> list[Example]:
 
 def write(examples: Iterable[Example]) -> Iterator[str]:
     for example in examples:
-        label = {}
+        label: dict = {}
         for entity in example.entities:
             surfaces = label.setdefault(entity.type, {})
             surfaces.setdefault(example.surface(entity), []).append([entity.start, entity.end - 1])
@@ -31,24 +31,29 @@ def write(examples: Iterable[Example]) -> Iterator[str]:
 
 
 def _entities(label: object, text: str, where: str) -> Iterator[Entity]:
-    if not isinstance(label, dict):
-        raise InputError(f'{where}: "label" is {shown(label)}, not an object; {SHAPE}')
-    for type_, surfaces in label.items():
+    for type_, surfaces in _of_kind(label, dict, '"label"', where).items():
         check_type(type_, SHAPE, where)
-        if not isinstance(surfaces, dict):
-            raise InputError(f"{where}: label {shown(type_)} is {shown(surfaces)}, not an object; {SHAPE}")
-        for surface, pairs in surfaces.items():
-            if not isinstance(pairs, list):
-                raise InputError(f"{where}: the spans of {shown(surface)} are {shown(pairs)}, not a list; {SHAPE}")
+        for surface, pairs in _of_kind(surfaces, dict, f"label {shown(type_)}", where).items():
             is_at = _finder(surface, text)
-            for pair in pairs:
-                start, last = _check_span(pair, surface, text, where)
+            for pair in _of_kind(pairs, list, f"the value of {shown(surface)}", where):
+                start, last = _checked(pair, surface, text, where)
                 if last + 1 - start != len(surface) or not is_at(start):
-                    raise _misplaced(start, last, surface, text, where)
+                    hint = f" (here [{start}, {last - 1}])" if text[start:last] == surface else ""
+                    raise InputError(
+                        f"{where}: span [{start}, {last}] holds {shown(text[start : last + 1])}, but the label says "
+                        f"{shown(surface)}; correct the offsets, which count characters from 0, the last "
+                        f"included{hint}, or the surface"
+                    )
                 yield Entity(start, last + 1, type_)
 
 
-def _check_span(pair, surface, text, where):
+def _of_kind(value, kind, what, where):
+    if not isinstance(value, kind):
+        raise InputError(f"{where}: {what} is {shown(value)}, not {'a list' if kind is list else 'an object'}; {SHAPE}")
+    return value
+
+
+def _checked(pair, surface, text, where):
     """First and last character of a span, which are in the text."""
     if not (isinstance(pair, list) and len(pair) == 2 and all(type(offset) is int for offset in pair)):
         raise InputError(
@@ -70,29 +75,19 @@ def _finder(surface: str, text: str) -> Callable[[int], bool]:
     last ``step`` characters have to be compared.
     """
     found_last = -len(surface)
-    continues: dict[int, bool] = {}  # by steps
+    continues: dict[int, bool] = {0: True}  # by steps
 
     def is_at(start: int) -> bool:
         nonlocal found_last
         step = start - found_last
-        if step == 0:
-            return True
-        if 0 < step < len(surface):
+        if not 0 <= step < len(surface):
+            is_found = text.startswith(surface, start)
+        else:
             if step not in continues:
                 continues[step] = surface.startswith(surface[step:])
-            is_found = continues[step] and text.startswith(surface[-step:], start + len(surface) - step)
-        else:
-            is_found = text.startswith(surface, start)
+            is_found = continues[step] and text.startswith(surface[len(surface) - step :], found_last + len(surface))
         if is_found:
             found_last = start
         return is_found
 
     return is_at
-
-
-def _misplaced(start, last, surface, text, where):
-    hint = f" (here [{start}, {last - 1}])" if text[start:last] == surface else ""
-    return InputError(
-        f"{where}: span [{start}, {last}] holds {shown(text[start : last + 1])}, but the label says {shown(surface)}; "
-        f"correct the offsets, which count characters from 0, the last included{hint}, or the surface"
-    )

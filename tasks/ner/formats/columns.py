@@ -30,6 +30,7 @@ _NEARLY_ALL, _MANY = 0.99, 0.1  # share of tokens with a number from which numbe
 _BLANK_TOKEN = re.compile(r"[ \t]\d{1,4}", re.ASCII)  # a blank and its number: one token, not two columns
 LINE_ENDS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # of str.splitlines; a token may be one, a tag may hold none
 _LOST_LINE_END = re.compile(rf"[ \t](?:O|[BIMES]-\S+)([{LINE_ENDS}])")
+_SHAPE = "write one character, one space or tab and its tag, such as '中 B-LOC', and end a sentence with an empty line"
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +39,8 @@ class Row(NamedTuple):
     """A token and its tag; at the end of a sentence both are empty."""
 
     line: int  # from 1
-    token: str
-    tag: str
+    token: str = ""
+    tag: str = ""
 
 
 def split_tag(line: str) -> tuple[str, str]:
@@ -49,17 +50,11 @@ def split_tag(line: str) -> tuple[str, str]:
     return line[: max(cut, 0)], line[cut + 1 :]
 
 
-def read_rows(lines: list[str], name: str, is_silent: bool = False) -> list[Row]:
-    """The rows of a file of tokens and tags; the tags are not checked. ``is_silent``: without a note on numbers.
-
-    Raises:
-        InputError: a line has no token or no tag, or lines have different numbers of columns.
-    """
+def read_rows(lines: list[str], name: str) -> Iterator[Row]:
+    """The rows of a file of tokens and tags; the tags are not checked. Raises InputError if a line has no token or no
+    tag, or lines have different numbers of columns."""
     header = header_of(first_non_blank(lines) or "")
-    is_table = header is not None and header.has(TOKEN, TAG)
-    return _without_numbers(
-        list(_of_table(lines, name, header) if is_table else _of_lines(lines, name)), name, is_silent
-    )
+    return _of_table(lines, name, header) if header and header.has(TOKEN, TAG) else _of_lines(lines, name)
 
 
 def _of_table(lines, name, header):
@@ -70,10 +65,10 @@ def _of_table(lines, name, header):
     for number, values in rows(lines, name):
         if values and sentence is not None and values[sentence].strip():
             if before != values[sentence]:
-                yield Row(number, "", "")
+                yield Row(number)
             before = values[sentence]
         if not values or not (values[token] or values[tag]):
-            yield Row(number, "", "")
+            yield Row(number)
         elif not values[token] or not values[tag].strip():
             raise InputError(f"{name}:{number}: a row without a {TAG if values[token] else TOKEN}; give each token one")
         else:
@@ -84,39 +79,39 @@ def _of_lines(lines: list[str], name: str) -> Iterator[Row]:
     columns = None  # (number of columns, index of the tag)
     is_begin = True  # of a sentence
     for number, line in enumerate(lines, 1):
+        where = f"{name}:{number}"
         lost = None if line.isprintable() else _LOST_LINE_END.search(line)
         if lost:
             raise InputError(
-                f"{name}:{number}: expected a line end after the tag in {shown(lost[0].strip(BLANKS), LIMIT)}, "
+                f"{where}: expected a line end after the tag in {shown(lost[0].strip(BLANKS), LIMIT)}, "
                 f"got {lost[1]!a}; end each line with LF or CRLF"
             )
         token, tag = split_tag(line)
+        if (token and tag and token.startswith(_DOCUMENT)) or not line.strip(BLANKS):
+            yield Row(number)
+            is_begin = is_begin or not token
+            continue
         if not token or not tag:
-            if line.strip(BLANKS):
-                missing = "no tag" if token or parse_tag(tag) is None else "no character before the tag"
-                raise InputError(
-                    f"{name}:{number}: {missing} in {shown(token + tag, LIMIT)}; write one character, one space or "
-                    "tab and its tag, such as '中 B-LOC', and end a sentence with an empty line"
-                )
-            yield Row(number, "", "")
-            is_begin = True
-            continue
+            missing = "no tag" if token or parse_tag(tag) is None else "no character before the tag"
+            raise InputError(f"{where}: {missing} in {shown(token + tag, LIMIT)}; {_SHAPE}")
         if is_begin and line.startswith("# ") and parse_tag(tag) is None:
-            continue
-        if token.startswith(_DOCUMENT):
-            yield Row(number, "", "")
             continue
         is_begin = False
         has_blanks = len(token) > 1 and not set(BLANKS).isdisjoint(token) and not _BLANK_TOKEN.fullmatch(token)
         columns = columns or (_columns_of(line) if has_blanks else (2, 1))
         if columns[0] > 2:
-            token, tag = _cells(line, columns, f"{name}:{number}")
+            token, tag = _cells(line, columns, where)
         elif has_blanks and parse_tag(tag) is not None:  # otherwise the reader complains about the tag
             raise InputError(
-                f"{name}:{number}: more than two columns in {shown(line, LIMIT)}; keep one character and its tag, with "
+                f"{where}: more than two columns in {shown(line, LIMIT)}; keep one character and its tag, with "
                 "one space or tab between, or give all lines as many columns"
             )
         yield Row(number, token, tag)
+
+
+def _split(line):
+    line = line.rstrip(BLANKS)
+    return line.split("\t") if "\t" in line else line.split()
 
 
 def _columns_of(line):
@@ -124,11 +119,6 @@ def _columns_of(line):
     cells = _split(line)
     tags = [index for index, cell in enumerate(cells) if index and parse_tag(cell) is not None]
     return len(cells), tags[0] if len(tags) == 1 else len(cells) - 1
-
-
-def _split(line):
-    line = line.rstrip(BLANKS)
-    return line.split("\t") if "\t" in line else line.split()
 
 
 def _cells(line, columns, where):
@@ -142,33 +132,32 @@ def _cells(line, columns, where):
     return cells[0], cells[index]
 
 
-def _without_numbers(found, name, is_silent):
+def without_numbers(rows: Iterator[Row], name: str) -> list[Row]:
     """Rows without the numbers of characters in words, if nearly all tokens of the file have them."""
+    found, bare, numbered = list(rows), [], []
     expected, has_inner = None, False  # the number of the next character of the word; whether a word has several
-    bare, numbered, tokens = [], [], 0
     for row in found:
         number = None
-        tokens += bool(row.token)
         if len(row.token) > 1:
             number = next((n for n in (expected, 0) if row.token[1:].endswith(str(n))), None)
-        if number is not None:
-            has_inner = has_inner or number == 1
-            bare.append(row._replace(token=row.token.removesuffix(str(number))))
-            if len(bare[-1].token) == 1:
-                numbered.append(row)
-            expected = number + 1
-        else:
+        if number is None:
             bare.append(row)
             expected = expected + 1 if row.token and expected else None
+            continue
+        has_inner = has_inner or number == 1
+        bare.append(row._replace(token=row.token.removesuffix(str(number))))
+        if len(bare[-1].token) == 1:
+            numbered.append(row)
+        expected = number + 1
+    tokens = sum(bool(row.token) for row in found)
     share = len(numbered) / max(tokens, 1)
     if not has_inner or share < _MANY:
         return found
-    if not is_silent:
-        rest = "these numbers are removed"
-        if share < _NEARLY_ALL:
-            rest = "these numbers stay in the texts, because other tokens have none; remove them if they are places"
-        logger.warning(
-            f"{name}:{numbered[0].line}: {len(numbered)} of {tokens} tokens end with their place in a word, such as "
-            f"{shown(numbered[0].token)}; {rest}"
-        )
+    rest = "these numbers are removed"
+    if share < _NEARLY_ALL:
+        rest = "these numbers stay in the texts, because other tokens have none; remove them if they are places"
+    logger.warning(
+        f"{name}:{numbered[0].line}: {len(numbered)} of {tokens} tokens end with their place in a word, such as "
+        f"{shown(numbered[0].token)}; {rest}"
+    )
     return found if share < _NEARLY_ALL else bare

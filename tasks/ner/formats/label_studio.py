@@ -30,7 +30,7 @@ from tasks.common.errors import InputError
 from tasks.common.texts.json_records import check_encodable
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import Records, check_objects, check_offsets, check_type, field, write_list
+from tasks.ner.formats.records import Records, check_objects, check_span, check_type, field, write_list
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,8 @@ _EXPORT = "export the project again"
 
 def read(records: Records, name: str) -> list[Example]:
     """The JSON export."""
-    left_out, found = Counter(), []
+    left_out: Counter = Counter()
+    found = []  # (where, data of the task, labeled spans)
     for where, task in records:
         annotation = _annotation(task, where, left_out)
         if annotation is not None:
@@ -61,10 +62,9 @@ def read(records: Records, name: str) -> list[Example]:
             f"{name}:1: labels of several texts of a task ({', '.join(objects)}), and an example has one; export a "
             "project with one text a task"
         )
-    key = objects[0] if objects else TEXT_KEY
     examples = []
     for where, data, regions in found:
-        text = _text(data, key, where)
+        text = _text(data, objects[0] if objects else TEXT_KEY, where)
         values = (_object(region, "value", where) for region in regions)
         examples.append(make_example(text, _entities(values, text, where), where))
     _report(name, left_out)
@@ -77,11 +77,9 @@ def _annotation(task, where, left_out):
     left_out["drafts"] += len(task.get("drafts") or ())
     submitted = [one for one in annotations if not one.get("was_cancelled")]
     left_out["skipped annotations"] += len(annotations) - len(submitted)
-    if not submitted:
-        left_out[_UNLABELED] += 1
-        return None
-    left_out[_FURTHER] += len(submitted) - 1
-    return max(reversed(submitted), key=lambda one: (bool(one.get("ground_truth")), _updated(one)))
+    left_out[_UNLABELED] += not submitted
+    left_out[_FURTHER] += max(0, len(submitted) - 1)
+    return max(reversed(submitted), key=lambda one: (bool(one.get("ground_truth")), _updated(one)), default=None)
 
 
 def _updated(annotation):
@@ -137,18 +135,12 @@ def _span(value, text, where):
     start, end = (field(value, key, SHAPE, where) for key in ("start", "end"))
     surface = value.get("text")
     if not isinstance(surface, str) or type(start) is not int or type(end) is not int:
-        return check_offsets(start, end, text, SHAPE, where)
+        return check_span(start, end, text, SHAPE, where)
     if _holds(text, start, end, surface):
         return start, end
     units = _utf16_offsets(text)
     first, last = (bisect.bisect_right(units, offset, 1) - 1 for offset in (start, end))
-    if _holds(text, first, last, surface):
-        return first, last
-    start, end = check_offsets(start, end, text, SHAPE, where)
-    raise InputError(
-        f"{where}: span [{start}, {end}] holds {shown(text[start:end])}, but its text is {shown(surface)}; correct the "
-        "offsets, which count characters from 0, the end not included, or the text"
-    )
+    return (first, last) if _holds(text, first, last, surface) else check_span(start, end, text, SHAPE, where, surface)
 
 
 def _holds(text, start, end, surface):
@@ -177,7 +169,8 @@ def _report(name, left_out):
 
 def read_min(records: Records, name: str) -> list[Example]:
     """The export JSON-MIN."""
-    left_out, tasks = Counter(), {}
+    left_out: Counter = Counter()
+    tasks: dict = {}  # the annotation of each task that is used, and its place
     for number, (where, record) in enumerate(records):
         if record.get(ANNOTATION_ID) is None:
             left_out[_UNLABELED] += 1
@@ -214,13 +207,11 @@ def write(examples: Iterable[Example]) -> Iterator[str]:
 
 
 def write_min(examples: Iterable[Example]) -> Iterator[str]:
+    def labels(one):
+        return {FROM_NAME: [_value(one.text, entity) for entity in one.entities]} if one.entities else {}
+
     return write_list(
-        {
-            "id": number,
-            TEXT_KEY: one.text,
-            **({FROM_NAME: [_value(one.text, entity) for entity in one.entities]} if one.entities else {}),
-            ANNOTATION_ID: number,
-        }
+        {"id": number, TEXT_KEY: one.text, **labels(one), ANNOTATION_ID: number}
         for number, one in enumerate(examples, 1)
     )
 
@@ -234,15 +225,10 @@ def _region(text, entity):
 
 
 def prediction_task(record: dict, model_version: str) -> dict:
-    """A text with predicted entities as a task that Label Studio imports, so that annotators can correct them.
+    """A record of predicted entities as a task that Label Studio imports, so that annotators can correct them.
 
-    Args:
-        record: as from :class:`tasks.ner.prediction.predictor.NerPredictor`.
-        model_version: name of the model in Label Studio.
-
-    Returns:
-        dict with ``data`` and ``predictions``. The ``score`` of a region is the probability of its entity; that of the
-        task is their minimum, by which the data manager sorts doubtful texts to the front, and 1 without entities.
+    The ``score`` of a region is the probability of its entity; the score of the task is their minimum, by which the
+    data manager sorts doubtful texts to the front, and 1 without entities.
     """
     regions, scores = [], []
     for found in record["entities"]:
@@ -259,11 +245,11 @@ def labeling_configuration(types: Iterable[str]) -> str:
     Raises:
         InputError: a type has a control character, which XML cannot hold.
     """
-    types = list(types)
+    labels = ""
     for kind in types:
         if _NOT_IN_XML.search(kind):
             raise InputError(f"the type {shown(kind)} has characters that XML cannot hold; rename it")
-    labels = "".join(f"    <Label value={quoteattr(kind)}/>\n" for kind in types)
+        labels += f"    <Label value={quoteattr(kind)}/>\n"
     return (
         f'<View>\n  <Labels name="{FROM_NAME}" toName="{TO_NAME}">\n{labels}  </Labels>\n'
         f'  <Text name="{TO_NAME}" value="${TEXT_KEY}"/>\n</View>\n'

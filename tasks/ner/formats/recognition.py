@@ -10,7 +10,7 @@ from tasks.common.texts.forms import JOINT, Form, form_of
 from tasks.common.texts.tables import TAG, TOKEN, header_of
 from tasks.common.texts.text_files import BLANKS, first_non_blank
 from tasks.ner.formats import label_studio, spacy, token_tags
-from tasks.ner.formats.columns import split_tag
+from tasks.ner.formats.columns import read_rows, split_tag
 from tasks.ner.formats.records import labeled_records
 from tasks.ner.formats.span_records import CMEEE, DOCCANO, PREDICTED
 from tasks.ner.formats.tagging import parse_tag
@@ -20,7 +20,7 @@ EXAMPLES = (
     'JSON lines such as {"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}} '
     "or one character and its BIO or BMES tag a line such as '中 B-LOC'"
 )
-_OF_OBJECTS = ((DOCCANO.start, "doccano_entities"), (CMEEE.start, "cmeee"), (PREDICTED.start, "jsonl"))
+_OF_OBJECTS = {DOCCANO.start: "doccano_entities", CMEEE.start: "cmeee", PREDICTED.start: "jsonl"}
 
 
 def recognize(lines: list[str], name: str) -> str:
@@ -38,7 +38,7 @@ def recognize(lines: list[str], name: str) -> str:
         return _of_records(_readable(lines, name), "doccano" if is_table else "cmeee" if is_list else "cluener")
     if header_of(first) is None and has_joined_sentences(lines):
         return f"{find_scheme(joined_sentences(lines, name), name).name}_sentences"
-    return find_scheme(column_sentences(lines, name, is_silent=True), name).name
+    return find_scheme(column_sentences(read_rows(lines, name), name), name).name
 
 
 def labeled_form(lines: list[str]) -> Form:
@@ -63,7 +63,7 @@ def _readable(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
 
 
 def _of_records(records: Iterable[tuple[str, dict]], unlabeled: str) -> str:
-    """The format of records; ``unlabeled`` is that of records without labels, whose reader complains."""
+    """The format of records; ``unlabeled`` is the format of records without labels, whose reader complains."""
     found = None
     for _, record in records:
         if label_studio.ANNOTATION_ID in record:
@@ -81,16 +81,11 @@ def _of_records(records: Iterable[tuple[str, dict]], unlabeled: str) -> str:
         if "entities" not in record:
             break
         found = "cmeee" if unlabeled == "cmeee" else "jsonl"  # equal in all formats as long as there are no entities
-        if record["entities"]:
-            return _of_entities(record["entities"], found)
+        entities = record["entities"]
+        if entities:
+            first = entities[0] if isinstance(entities, list) else None
+            if isinstance(first, list):
+                return "spacy"
+            keys = first if isinstance(first, dict) else ()
+            return next((format for key, format in _OF_OBJECTS.items() if key in keys), found)
     return found or unlabeled
-
-
-def _of_entities(entities: object, otherwise: str) -> str:
-    """The format with such a list of entities."""
-    first = entities[0] if isinstance(entities, list) else None
-    if isinstance(first, list):
-        return "spacy"
-    if isinstance(first, dict):
-        return next((format for key, format in _OF_OBJECTS if key in first), otherwise)
-    return otherwise

@@ -62,14 +62,8 @@ def read_records(
     entities_of: Callable[[object, str, str], Iterable[Entity]],
     text_of: Callable[[dict, str], str] = labeled_text,
 ) -> list[Example]:
-    """The examples of records.
-
-    Args:
-        found: pairs ("path:line", record).
-        keys: the entities are under the first of these that a record has.
-        entities_of: returns the entities, given the value under the key, the text and "path:line".
-        text_of: returns the text of a record.
-    """
+    """The examples of records. ``entities_of`` is given the value under the first of ``keys`` that a record has, the
+    text and "path:line"."""
     examples = []
     for where, record in found:
         text = text_of(record, where)
@@ -85,22 +79,27 @@ def read_records(
 
 def check_type(type_: object, shape: str, where: str) -> str:
     """An entity type: a string that is not blank."""
-    if not isinstance(type_, str):
-        raise InputError(f"{where}: the entity type {shown(type_)} is not a string; {shape}")
-    if not type_.strip():
-        raise InputError(f"{where}: the entity type {type_!r} is empty; name it; {shape}")
+    if not isinstance(type_, str) or not type_.strip():
+        raise InputError(f"{where}: the entity type {shown(type_)} is no name; {shape}")
     check_encodable(type_, "an entity type", where)
     return type_
 
 
-def check_offsets(start: object, end: object, text: str, shape: str, where: str) -> tuple[int, int]:
-    """Half-open offsets: integers within the text."""
+def check_span(
+    start: object, end: object, text: str, shape: str, where: str, surface: object = None
+) -> tuple[int, int]:
+    """Half-open offsets: integers within the text, which holds ``surface`` there if it is given."""
     if type(start) is not int or type(end) is not int:
         raise InputError(f"{where}: the offsets {shown(start)} and {shown(end)} are not integers; {shape}")
     if not 0 <= start < end <= len(text):
         raise InputError(
             f"{where}: span [{start}, {end}] is not in the text of {len(text)} characters; offsets count characters "
             "from 0, the end is not included: 0 <= start < end <= length"
+        )
+    if surface is not None and text[start:end] != surface:
+        raise InputError(
+            f"{where}: span [{start}, {end}] holds {shown(text[start:end])}, but its text is {shown(surface)}; correct "
+            "the offsets, which count characters from 0, the end not included, or the text"
         )
     return start, end
 

@@ -8,8 +8,9 @@ Source: https://v2.spacy.io/api/annotation#json-input
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
 from tasks.common.errors import InputError
 from tasks.common.texts.json_records import check_encodable, json_text
@@ -25,43 +26,46 @@ _PREFIXES = {"U": "S", "L": "E"}  # of BILUO -> of BIOES
 _entities = partial(listed_entities, key="entities")
 
 
+class _Paragraph(NamedTuple):
+    content: dict
+    text: str
+    sentences: list[list[dict]]  # tokens of each
+    offsets: list[tuple[int, int]]  # half-open characters of all tokens
+
+
 def read(records: Records, name: str) -> list[Example]:
     examples = []
     for where, record in records:
         if PARAGRAPHS in record:
-            examples += _of_paragraphs(_paragraph_example, record, where)
+            examples += [_example(paragraph, where) for paragraph in _paragraphs(record, where)]
         else:
             examples += read_records([(where, record)], ("entities",), _entities)
     return examples
 
 
 def texts_of(record: dict, where: str) -> list[str]:
-    """The texts of a record, with labels or without."""
-    return _of_paragraphs(lambda text, *_: text, record, where) if PARAGRAPHS in record else [json_text(record, where)]
+    """The texts of a record of paragraphs, with labels or without."""
+    return [paragraph.text for paragraph in _paragraphs(record, where)]
 
 
-def _of_paragraphs(call: Callable, record: dict, where: str) -> list:
-    """What ``call`` returns for each paragraph, given its text, the half-open characters of its tokens, lists of the
-    tokens of its sentences, the paragraph and "path:line"."""
-    results = []
-    for paragraph in check_objects(record[PARAGRAPHS], PARAGRAPHS, SHAPE, where):
+def _paragraphs(record: dict, where: str) -> Iterator[_Paragraph]:
+    for content in check_objects(record[PARAGRAPHS], PARAGRAPHS, SHAPE, where):
         sentences = [
             check_objects(sentence.get("tokens"), "tokens", SHAPE, where)
-            for sentence in check_objects(paragraph.get("sentences", []), "sentences", SHAPE, where)
+            for sentence in check_objects(content.get("sentences", []), "sentences", SHAPE, where)
         ]
         words = [token.get("orth") for tokens in sentences for token in tokens]
         if not all(isinstance(word, str) and word for word in words):
             raise InputError(f'{where}: a token has no "orth"; {SHAPE}')
-        if paragraph.get("raw") is None:
+        if content.get("raw") is None:
             text, offsets = join_tokens(words)
         else:
-            text = json_text(paragraph, where, ("raw",))
+            text = json_text(content, where, ("raw",))
             offsets = _found_in(text, words, where)
         if not text:
             raise InputError(f"{where}: a paragraph has no text; remove it")
         check_encodable(text, "a paragraph", where)
-        results.append(call(text, offsets, sentences, paragraph, where))
-    return results
+        yield _Paragraph(content, text, sentences, offsets)
 
 
 def _found_in(text, words, where):
@@ -81,15 +85,16 @@ def _found_in(text, words, where):
     return offsets
 
 
-def _paragraph_example(text, offsets, sentences, paragraph, where):
+def _example(paragraph, where):
+    content, text, sentences, offsets = paragraph
     entities, first = [], 0  # token of the paragraph with which the sentence begins
     for tokens in sentences:
         tags = [_tag(token.get("ner", "O"), where) for token in tokens]
         for start, end, type_ in decode_tags(tags, must_close=True)[0]:
             entities.append(Entity(offsets[first + start][0], offsets[first + end - 1][1], type_))
         first += len(tokens)
-    if "entities" in paragraph:
-        entities += _entities(paragraph["entities"], text, where)
+    if "entities" in content:
+        entities += _entities(content["entities"], text, where)
     elif not any("ner" in token for tokens in sentences for token in tokens):
         raise InputError(f'{where}: no token has a "ner", the file is unlabeled; give labeled data, or predict with it')
     return make_example(text, entities, where)

@@ -21,13 +21,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import count
 from typing import NamedTuple
 
 from tasks.common.errors import InputError
 from tasks.common.texts.json_records import json_line, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example
-from tasks.ner.formats.records import Records, check_objects, check_offsets, check_type, field, read_records, write_list
+from tasks.ner.formats.records import Records, check_objects, check_span, check_type, field, read_records, write_list
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 def listed_entities(entities: object, text: str, where: str, key: str) -> Iterator[Entity]:
-    """The entities of lists [start, end, type]; ``key`` is that of the outer list."""
+    """The entities of lists [start, end, type]; ``key`` is the key of the outer list."""
     shape = f'write it as "{key}": [[start, end, "type"]]'
     if not isinstance(entities, list):
         raise InputError(f'{where}: "{key}" is {shown(entities)}, not a list; {shape}')
@@ -44,7 +45,7 @@ def listed_entities(entities: object, text: str, where: str, key: str) -> Iterat
         if not (isinstance(span, list) and len(span) == 3):
             raise InputError(f"{where}: {key} {shown(span)} is not [start, end, type]; {shape}")
         type_ = check_type(span[2], shape, where)
-        yield Entity(*check_offsets(span[0], span[1], text, shape, where), type_)
+        yield Entity(*check_span(span[0], span[1], text, shape, where), type_)
 
 
 def _as_lists(example):
@@ -67,33 +68,36 @@ def write_spacy(examples: Iterable[Example]) -> Iterator[str]:
 
 
 class SpanKeys(NamedTuple):
-    """The keys of an entity that is an object; offsets are half-open, the surface may be left out."""
+    """The keys of an entity that is an object. The end may be inclusive if the surface has to be there."""
 
     start: str
     end: str
     type: str
     surface: str | None = None
+    surface_decides: bool = False
 
 
 DOCCANO = SpanKeys("start_offset", "end_offset", "label")
 PREDICTED = SpanKeys("start", "end", "type", "text")
-CMEEE = SpanKeys("start_idx", "end_idx", "type", "entity")
-CMEEE_SHAPE = 'write it as {"start_idx": first, "end_idx": last, "type": "type", "entity": "surface"}'
+CMEEE = SpanKeys("start_idx", "end_idx", "type", "entity", surface_decides=True)
 
 
 def _object_entities(entities, text, where, keys):
-    shape = f'write it as {{"{keys.start}": 0, "{keys.end}": 3, "{keys.type}": "type"}}'
+    shape = f'write it as {{"{keys.start}": 0, "{keys.end}": 3, "{keys.type}": "type"'
+    shape += f', "{keys.surface}": "surface"}}' if keys.surface_decides else "}"
     for entity in check_objects(entities, "entities", shape, where):
         start, end, type_ = (field(entity, key, shape, where) for key in keys[:3])
         check_type(type_, shape, where)
-        start, end = check_offsets(start, end, text, shape, where)
-        if keys.surface in entity and entity[keys.surface] != text[start:end]:
-            raise InputError(
-                f"{where}: span [{start}, {end}] holds {shown(text[start:end])}, but the entity says "
-                f"{shown(entity[keys.surface])}; correct the offsets, which count characters from 0, the end not "
-                "included, or the surface"
-            )
-        yield Entity(start, end, type_)
+        surface = field(entity, keys.surface, shape, where) if keys.surface_decides else entity.get(keys.surface)
+        if keys.surface_decides and {type(start), type(end)} == {int} and isinstance(surface, str):
+            end += start + len(surface) == end + 1 and text.startswith(surface, start)
+        yield Entity(*check_span(start, end, text, shape, where, surface), type_)
+
+
+def _as_objects(example, keys):
+    for one in example.entities:
+        surface = {keys.surface: example.surface(one)} if keys.surface else {}
+        yield {keys.start: one.start, keys.end: one.end - keys.surface_decides, keys.type: one.type, **surface}
 
 
 def read_doccano_entities(records: Records, name: str) -> list[Example]:
@@ -106,12 +110,11 @@ def read_doccano_entities(records: Records, name: str) -> list[Example]:
 
 
 def write_doccano_entities(examples: Iterable[Example]) -> Iterator[str]:
-    id_ = 0  # unique in a project
+    numbers = count(1)  # unique in a project
     for example in examples:
-        entities = []
-        for entity in example.entities:
-            id_ += 1
-            entities.append({"id": id_, "label": entity.type, "start_offset": entity.start, "end_offset": entity.end})
+        entities = [
+            {"id": next(numbers), "label": entity["label"], **entity} for entity in _as_objects(example, DOCCANO)
+        ]
         yield json_line({"text": example.text, "entities": entities, "relations": []})
 
 
@@ -120,44 +123,12 @@ def read_predictions(records: Records, name: str) -> list[Example]:
 
 
 def write_predictions(examples: Iterable[Example]) -> Iterator[str]:
-    for example in examples:
-        entities = [
-            {"start": entity.start, "end": entity.end, "type": entity.type, "text": example.surface(entity)}
-            for entity in example.entities
-        ]
-        yield json_line({"text": example.text, "entities": entities})
+    return (json_line({"text": one.text, "entities": [*_as_objects(one, PREDICTED)]}) for one in examples)
 
 
 def read_cmeee(records: Records, name: str) -> list[Example]:
-    return read_records(records, ("entities",), _cmeee_entities)
-
-
-def _cmeee_entities(entities, text, where):
-    for entity in check_objects(entities, "entities", CMEEE_SHAPE, where):
-        start, end, type_, surface = (field(entity, key, CMEEE_SHAPE, where) for key in CMEEE)
-        check_type(type_, CMEEE_SHAPE, where)
-        if type(start) is not int or type(end) is not int or not isinstance(surface, str):
-            raise InputError(f"{where}: entity {shown(entity)} has offsets or a surface of another kind; {CMEEE_SHAPE}")
-        exclusive_end = start + len(surface)
-        fits = surface and start >= 0 and text.startswith(surface, start) and exclusive_end in (end, end + 1)
-        if not fits:
-            inclusive, exclusive = (text[max(start, 0) : max(last, 0)] for last in (end + 1, end))
-            raise InputError(
-                f"{where}: entity {shown(surface)} is not at [{start}, {end}] of its text of {len(text)} characters, "
-                f"which holds {shown(inclusive)} with the end included and {shown(exclusive)} without; correct the "
-                "offsets, which count characters from 0, or the surface"
-            )
-        yield Entity(start, exclusive_end, type_)
+    return read_records(records, ("entities",), partial(_object_entities, keys=CMEEE))
 
 
 def write_cmeee(examples: Iterable[Example]) -> Iterator[str]:
-    return write_list(
-        {
-            "text": example.text,
-            "entities": [
-                {"start_idx": one.start, "end_idx": one.end - 1, "type": one.type, "entity": example.surface(one)}
-                for one in example.entities
-            ],
-        }
-        for example in examples
-    )
+    return write_list({"text": one.text, "entities": [*_as_objects(one, CMEEE)]} for one in examples)

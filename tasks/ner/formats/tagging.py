@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 OUTSIDE = ("O", "")
+_PREFIXES, _CONTINUING, _ENDING = frozenset("BIMES"), frozenset("IME"), frozenset("ES")
 
 
 class Scheme(NamedTuple):
@@ -27,8 +28,7 @@ class Scheme(NamedTuple):
         return "OB" + self.inside + ("ES" if self.closes else "")
 
     def __str__(self) -> str:
-        tags = ", ".join(prefix if prefix == "O" else f"{prefix}-X" for prefix in self.prefixes)
-        return f"{self.name.upper()} ({tags})"
+        return f"{self.name.upper()} (O, {', '.join(f'{prefix}-X' for prefix in self.prefixes[1:])})"
 
 
 BIO = Scheme("bio", "I", closes=False)
@@ -36,25 +36,13 @@ BIOES = Scheme("bioes", "I", closes=True)
 BMES = Scheme("bmes", "M", closes=True)
 SCHEMES = (BIO, BIOES, BMES)
 
-_PREFIXES = frozenset("BIMES")
-_CONTINUING = frozenset("IME")
-_ENDING = frozenset("ES")
-
 
 def parse_tag(tag: str) -> tuple[str, str] | None:
     """(prefix, type) of a tag of any scheme, or None if it is none."""
     if tag == "O":
         return OUTSIDE
-    prefix, hyphen, type_ = tag.partition("-")
-    if prefix in _PREFIXES and hyphen and type_.strip():
-        return prefix, type_
-    return None
-
-
-def format_tag(tag: tuple[str, str]) -> str:
-    """The inverse of ``parse_tag``."""
-    prefix, type_ = tag
-    return f"{prefix}-{type_}" if type_ else prefix
+    prefix, _, type_ = tag.partition("-")
+    return (prefix, type_) if prefix in _PREFIXES and type_.strip() else None
 
 
 def decode_tags(tags: list[tuple[str, str]], must_close: bool) -> tuple[list[tuple[int, int, str]], list[int]]:
@@ -68,10 +56,8 @@ def decode_tags(tags: list[tuple[str, str]], must_close: bool) -> tuple[list[tup
     type ends. Each such place is returned as the index of the tag that cannot follow the one before it;
     ``len(tags)`` stands for the end of the sentence.
     """
-    spans = []
-    faults = []
-    start = None
-    open_type = ""
+    spans, faults = [], []
+    start, open_type = None, ""
     for index, (prefix, type_) in enumerate(tags):
         if start is None and prefix == "O":
             continue
@@ -92,15 +78,6 @@ def decode_tags(tags: list[tuple[str, str]], must_close: bool) -> tuple[list[tup
     return spans, faults
 
 
-def describe_fault(tags: list[tuple[str, str]], index: int) -> str:
-    """A fault of ``decode_tags`` in words, such as ``I-PER after O``."""
-    if index == len(tags):
-        return f"{format_tag(tags[-1])} at the end of a sentence"
-    if index == 0:
-        return f"{format_tag(tags[0])} at the beginning of a sentence"
-    return f"{format_tag(tags[index])} after {format_tag(tags[index - 1])}"
-
-
 def encode_tags(length: int, spans: Iterable[tuple[int, int, str]], scheme: Scheme) -> list[str]:
     """The tags of a sentence of ``length`` tokens; ``spans`` are (start, end, type) and do not overlap."""
     tags = ["O"] * length
@@ -115,8 +92,8 @@ def encode_tags(length: int, spans: Iterable[tuple[int, int, str]], scheme: Sche
 def join_tokens(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
     """The text of tokens, and the half-open characters of each.
 
-    Nothing stands between them, but a space between ASCII letters and digits if one of the two tokens has several: so
-    words stay apart, and the letters of a word, a token each, together.
+    Between ASCII letters and digits there is a space if one of the two tokens has several: so words stay apart, and the
+    letters of a word, a token each, together.
     """
     parts: list[str] = []
     offsets = []

@@ -6,8 +6,8 @@
   files of PaddleNLP (https://github.com/PaddlePaddle/PaddleNLP, ``msra_ner``, ``peoples_daily_ner``). The first line
   may be a header, ``text_a<tab>label``.
 
-A text is its tokens joined, see :func:`tasks.ner.formats.tagging.join_tokens`; it is written one character a token.
-Tags that are not well-formed are read by the convention of conlleval and reported in this module's log.
+A text is its tokens joined; it is written one character a token. Tags that are not well-formed are read by the
+convention of conlleval and reported in this module's log.
 """
 
 from __future__ import annotations
@@ -20,18 +20,10 @@ from tasks.common.errors import InputError, one_line
 from tasks.common.texts.forms import JOINT
 from tasks.common.texts.text_files import BLANKS, shown
 from tasks.ner.examples import Entity, Example, first_overlap
-from tasks.ner.formats.columns import LIMIT, LINE_ENDS, read_rows
-from tasks.ner.formats.tagging import (
-    SCHEMES,
-    Scheme,
-    decode_tags,
-    describe_fault,
-    encode_tags,
-    join_tokens,
-    parse_tag,
-)
+from tasks.ner.formats.columns import LIMIT, LINE_ENDS, Row, read_rows, without_numbers
+from tasks.ner.formats.tagging import SCHEMES, Scheme, decode_tags, encode_tags, join_tokens, parse_tag
 
-HEADER_ENDS = ("label", "labels")  # what a header ends with, which is no tag
+_HEADER_ENDS = ("label", "labels")  # what a header ends with, which is no tag
 
 logger = logging.getLogger(__name__)
 
@@ -54,11 +46,11 @@ class Sentence(NamedTuple):
 # ---- reading
 
 
-def column_sentences(lines: list[str], name: str, is_silent: bool = False) -> list[Sentence]:
-    """The sentences of columns; ``is_silent``: without the notes of :func:`~tasks.ner.formats.columns.read_rows`."""
+def column_sentences(rows: Iterable[Row], name: str) -> list[Sentence]:
+    """The sentences of columns."""
     sentences: list[Sentence] = []
     is_open = False
-    for row in read_rows(lines, name, is_silent):
+    for row in rows:
         if row.token and not is_open:
             sentences.append(Sentence(f"{name}:{row.line}", [], [], row.line))
         is_open = bool(row.token)
@@ -77,10 +69,8 @@ def joined_sentences(lines: list[str], name: str) -> list[Sentence]:
     """The sentences of lines with a sentence each."""
     sentences: list[Sentence] = []
     for number, line in enumerate(lines, 1):
-        if not line.strip(BLANKS):
-            continue
         left, tab, right = line.rpartition("\t")
-        if not sentences and right.strip(BLANKS) in HEADER_ENDS:
+        if not line.strip(BLANKS) or (not sentences and right.strip(BLANKS) in _HEADER_ENDS):
             continue
         tokens, tags = left.split(JOINT), right.split(JOINT)
         if not tab or len(tokens) != len(tags) or not all(tokens):
@@ -95,7 +85,7 @@ def joined_sentences(lines: list[str], name: str) -> list[Sentence]:
 
 
 def read_columns(lines: list[str], name: str, scheme: Scheme) -> list[Example]:
-    return to_examples(column_sentences(lines, name), scheme, name)
+    return to_examples(column_sentences(without_numbers(read_rows(lines, name), name), name), scheme, name)
 
 
 def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]:
@@ -109,7 +99,7 @@ def find_scheme(sentences: Iterable[Sentence], name: str) -> Scheme:
     schemes.
     """
     first_of: dict[str, tuple[str, str]] = {}  # prefix -> tag and "path:line" of its first occurrence, in order
-    seen = set()
+    seen: set[str] = set()
     for sentence in sentences:
         if seen.issuperset(sentence.tags):
             continue
@@ -135,10 +125,9 @@ def to_examples(sentences: Iterable[Sentence], scheme: Scheme, name: str) -> lis
     for sentence in sentences:
         for tag in sorted(set(sentence.tags).difference(parsed_tags), key=sentence.tags.index):
             parsed_tags[tag] = _parse_checked(tag, scheme, sentence.place(sentence.tags.index(tag), name))
-        tags = [parsed_tags[tag] for tag in sentence.tags]
-        spans, places = decode_tags(tags, scheme.closes)
+        spans, places = decode_tags([parsed_tags[tag] for tag in sentence.tags], scheme.closes)
         if places and not faults:
-            first, at = one_line(describe_fault(tags, places[0])), sentence.place(places[0], name)
+            first, at = _described(sentence.tags, places[0]), sentence.place(places[0], name)
         faults += len(places)
         text, offsets = join_tokens(sentence.tokens)
         entities = tuple(Entity(offsets[start][0], offsets[end - 1][1], type_) for start, end, type_ in spans)
@@ -153,13 +142,18 @@ def to_examples(sentences: Iterable[Sentence], scheme: Scheme, name: str) -> lis
     return examples
 
 
+def _described(tags, index):
+    """A fault of ``decode_tags`` in words, such as ``I-PER after O``."""
+    if index == len(tags):
+        return one_line(f"{tags[-1]} at the end of a sentence")
+    return one_line(f"{tags[index]} after {tags[index - 1]}" if index else f"{tags[0]} at the beginning of a sentence")
+
+
 def _parse_checked(tag, scheme, where):
     parsed = parse_tag(tag)
     if parsed is None:
-        raise InputError(
-            f"{where}: unknown tag {shown(tag, LIMIT)}; allowed are those of {', '.join(map(str, SCHEMES))}, X being "
-            "an entity type"
-        )
+        schemes = ", ".join(map(str, SCHEMES))
+        raise InputError(f"{where}: unknown tag {shown(tag, LIMIT)}; write one of {schemes}, X being an entity type")
     if parsed[0] not in scheme.prefixes:
         raise InputError(
             f"{where}: tag {shown(tag, LIMIT)} is none of {scheme}; name another format, or let it be recognized"

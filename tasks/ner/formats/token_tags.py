@@ -65,17 +65,16 @@ def _tokens_and_tags(record, where):
     key, tags = _first(record, TAG_KEYS)
     if key is None:
         raise InputError(f'{where}: no "{TAG_KEYS[0]}", the file is unlabeled; give labeled data, or predict with it')
-    if isinstance(tags, list) and (number := next((tag for tag in tags if type(tag) is int), None)) is not None:
+    if isinstance(tags, list) and int in map(type, tags):
         raise InputError(
-            f'{where}: "{key}" holds the number {number}, and the names of the tags are not in the file; write '
+            f'{where}: "{key}" holds numbers, and the names of the tags are not in the file; write '
             f'names, with names = dataset.features["{key}"].feature.names and dataset.map(lambda one: {{"{key}": '
             f'[names[i] for i in one["{key}"]]}}).to_json(FILE, force_ascii=False)'
         )
     if not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
         raise InputError(f'{where}: "{key}" is {shown(tags)}, not a list of strings; {SHAPE}')
     check_encodable("".join(tags), "a tag", where)
-    tokens = tokens_of(record, where)
-    text = record.get("text")
+    tokens, text = tokens_of(record, where), record.get("text")
     if len(tokens) != len(tags) and isinstance(text, str) and len(text.split()) == len(tags):
         tokens = text.split()
     if len(tokens) != len(tags):

@@ -1,4 +1,4 @@
-"""Entities as boxes around their characters.
+"""Entities as boxes around their characters; types that are nested in each other look different.
 
 Boxes nest as the entities do. HTML cannot nest two entities that cross, nor one that goes on in the next paragraph, so
 that such an entity is drawn in pieces, open where it goes on, with one label behind the last.
@@ -8,12 +8,24 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tasks.ner.examples import Entity
-from tasks.ner.page.sections import Span
+from tasks.ner.page.contents import Span
+
+# Red, green and blue, and the ink that is read best on it; the vivid ones first, and neighbors far apart. Each has a
+# contrast of at least 3 with the light and with the dark background. They keep apart in normal vision and in simulated
+# protanopia, deuteranopia and tritanopia: tests/tasks/ner/page/test_page.py computes how far.
+WHITE, BLACK = "#ffffff", "#000000"
+COLORS = (
+    ("0 119 204", WHITE), ("221 119 0", BLACK), ("136 17 255", WHITE), ("221 0 0", WHITE), ("51 153 238", BLACK),
+    ("0 119 34", WHITE), ("221 0 170", BLACK), ("136 85 119", WHITE), ("187 136 136", BLACK), ("170 102 102", BLACK),
+)  # fmt: skip
+# When the colors are used up they come again with the next kind of edge.
+EDGES = ("1.5px solid", "1.5px dotted", "3px double")
 
 
 @dataclass
@@ -37,15 +49,8 @@ class Paragraph(NamedTuple):
 
 
 def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piece]:
-    """Cut entities into pieces of which any two are nested or apart.
-
-    Args:
-        entities: of one text.
-        cuts: characters, ordered, before which a piece ends.
-
-    Returns:
-        The pieces in the order in which their boxes open: outer before inner.
-    """
+    """Cut the entities of a text into pieces of which any two are nested or apart, and which end before each of the
+    ordered ``cuts``, in the order in which their boxes open: outer before inner."""
     waiting = [(entity.start, -entity.end, number, True) for number, entity in enumerate(entities)]
     heapq.heapify(waiting)
     pieces: list[Piece] = []
@@ -68,13 +73,7 @@ def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piec
 
 
 def drawn_paragraphs(text: str, entities: list[Entity], paragraphs: Sequence[Span]) -> Iterator[Paragraph]:
-    """Each paragraph of a text.
-
-    Args:
-        text: the text.
-        entities: of it, ordered.
-        paragraphs: its characters, cut somehow.
-    """
+    """Each paragraph of a text, of which ``paragraphs`` are the characters, with the ordered entities in it."""
     pieces = nested_pieces(entities, [end for _, end in paragraphs])
     first = 0
     for start, end in paragraphs:
@@ -98,3 +97,19 @@ def _parts(text, start, end, pieces):
         if piece is not None:
             yield piece
             ends.append(piece.end)
+
+
+def looks_of(types: Sequence[str], entities: Iterable[list[Entity]]) -> dict[str, dict[str, str]]:
+    """``color``, ``ink`` and ``edge`` of each type that occurs, as the style sheet has them. The two types that are
+    nested in each other most often get the first two colors, and so on; then come the others."""
+    nested: Counter = Counter()
+    for of_text in entities:
+        pieces = nested_pieces(of_text)
+        pairs = ({piece.parent.entity.type, piece.entity.type} for piece in pieces if piece.parent)
+        nested.update(tuple(sorted(pair)) for pair in pairs if len(pair) == 2)
+    ranked = dict.fromkeys([*(kind for pair, _ in nested.most_common() for kind in pair), *types])
+    looks = {}
+    for number, kind in enumerate(ranked):
+        color, ink = COLORS[number % len(COLORS)]
+        looks[kind] = {"color": color, "ink": ink, "edge": EDGES[number // len(COLORS) % len(EDGES)]}
+    return looks

@@ -1,15 +1,59 @@
-"""The way into a long page: a table of contents, and a list of the entities with links to their first mentions."""
+"""The way into a long page: sections of texts and their paragraphs, a table of contents, and a list of the entities
+with links to their first mentions."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tasks.common.texts.documents import cut_at_sentences
 from tasks.ner.examples import Entity
-from tasks.ner.page.sections import SECTION_CHARACTERS, Span
 
+SECTION_CHARACTERS = 2000
+# A line that is a heading: a numbered part, chapter or section, or a heading of Markdown.
+_NUMBER = "[〇零一二三四五六七八九十百千两0-9０-９]{1,9}"
+_HEADING = re.compile(
+    rf"[ \t\u3000]*(?:第{_NUMBER}[部卷篇编編章回节節话話幕集]|(?:Part|Book|Chapter|Section) [0-9IVXLC]+\b|#{{1,6}} )"
+)
+_LONGEST_HEADING = 60
+
+Span = tuple[int, int]  # half-open characters of the text
 LABEL_CHARACTERS = 24
+
+
+def sections_of(text: str) -> list[list[Span]]:
+    """The sections of a text, each the list of its paragraphs; together they cover it.
+
+    A paragraph is a line with its end. One of more than twice ``SECTION_CHARACTERS`` is cut at ends of sentences, or,
+    where there are none, after so many characters. A section begins with a heading, or with the first paragraph when
+    the one before has ``SECTION_CHARACTERS``.
+    """
+    sections: list[list[Span]] = [[]]
+    for start, end in _paragraphs(text):
+        section = sections[-1]
+        is_full = bool(section) and start - section[0][0] >= SECTION_CHARACTERS
+        if section and (is_full or (is_heading(text[start:end]) and text[section[0][0] : start].strip())):
+            sections.append([])
+        sections[-1].append((start, end))
+    return sections if sections[0] else [[(0, 0)]]
+
+
+def is_heading(line: str) -> bool:
+    """Whether a line of a text is a heading."""
+    return len(line) <= _LONGEST_HEADING and _HEADING.match(line) is not None
+
+
+def _paragraphs(text):
+    for match in re.finditer(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text):
+        start, end = match.span()
+        if end - start <= 2 * SECTION_CHARACTERS:
+            yield start, end
+            continue
+        for piece in cut_at_sentences(text[start:end], SECTION_CHARACTERS):
+            yield start, start + len(piece)
+            start += len(piece)
 
 
 class Place(NamedTuple):
@@ -38,13 +82,8 @@ def section_anchor(number: int, start: int) -> str:
 
 
 def places_of(texts: list[str], sections: list[list[list[Span]]], entities: list[list[Entity]]) -> list[Place]:
-    """The table of contents. Short texts that follow each other share a place, until they are as long as a section.
-
-    Args:
-        texts: the texts of the page.
-        sections: of each, as from :func:`tasks.ner.page.sections.sections_of`.
-        entities: of each.
-    """
+    """The table of contents, of texts with the sections of each (:func:`sections_of`) and its
+    entities. Short texts that follow each other share a place, until they are as long as a section."""
     places: list[Place] = []
     size = 0  # characters of the texts of the last place, if it may have more
     for number, (text, of_text, found) in enumerate(zip(texts, sections, entities), 1):
@@ -62,7 +101,7 @@ def places_of(texts: list[str], sections: list[list[list[Span]]], entities: list
 
 
 def _parts(text: str, number: int, sections: list[list[Span]], entities: list[Entity]) -> Iterator[Place]:
-    """The sections of a text. An entity belongs to that in which it begins."""
+    """The sections of a text. An entity belongs to the section in which it begins."""
     place = 0
     for section in sections:
         start, end = section[0][0], section[-1][1]

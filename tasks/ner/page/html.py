@@ -23,10 +23,8 @@ from markupsafe import Markup, escape
 from tasks.common.errors import visible
 from tasks.ner.config import probability
 from tasks.ner.examples import Entity, entities_of
-from tasks.ner.page.boxes import Piece, drawn_paragraphs
-from tasks.ner.page.colors import looks_of
-from tasks.ner.page.contents import mentions_of, places_of, section_anchor
-from tasks.ner.page.sections import sections_of
+from tasks.ner.page.boxes import Piece, drawn_paragraphs, looks_of
+from tasks.ner.page.contents import mentions_of, places_of, section_anchor, sections_of
 
 FOLDER = Path(__file__).parent
 WORDS = yaml.safe_load((FOLDER / "words.yaml").read_text(encoding="utf-8"))
@@ -38,17 +36,11 @@ _NOT_SHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def write_html(
-    file: TextIO,
-    records: list[dict],
-    types: Iterable[str],
-    name: str,
-    calibrated: bool = True,
-    language: str = "en",
+    file: TextIO, records: list[dict], types: Iterable[str], name: str, calibrated: bool = True, language: str = "en"
 ) -> None:
-    """Write a page.
+    """Write a page into an open file.
 
     Args:
-        file: open for text.
         records: list of records as from :class:`tasks.ner.prediction.predictor.NerPredictor`.
         types: names of the types. Those that occur are the legend, in their order.
         name: of what the texts are from.

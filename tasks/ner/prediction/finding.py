@@ -23,11 +23,7 @@ TOKENS_AT_ONCE = 1 << 17
 def find_in_windows(
     model: Any, texts: Iterable[TokenizedText], batch_size: int, thresholds: Thresholds = None
 ) -> list[list[Entity]]:
-    """For each of the tokenized texts its entities, in windows as the lengths of the model's training have it.
-
-    Args:
-        model, batch_size, thresholds: as of :func:`predict_entities`.
-    """
+    """For each of the tokenized texts its entities, in windows as the lengths of the model's training have it."""
     reading = reading_of(model.config)
     windows = (window for text in texts for window in windows_of([text], reading.max_tokens, reading.overlap))
     return list(entities_of_texts(model, windows, batch_size, thresholds, reading.max_entity_tokens))
@@ -44,9 +40,9 @@ def entities_of_texts(
     """The entities of each text, ordered. Holds the windows of ``TOKENS_AT_ONCE`` tokens, and one text's entities.
 
     Args:
-        model, batch_size, thresholds, max_entity_tokens: as of :func:`predict_entities`.
         windows: all windows of one text after the other, taken as they are computed.
         progress: called after each batch with the number of characters that it adds to those before.
+        model, batch_size, thresholds, max_entity_tokens: as of :func:`predict_entities`.
     """
     of_text: list[tuple[tuple[float, float], list[Entity]]] = []  # bounds and entities of the windows of one text
     for chunk in _chunks(windows):
@@ -87,7 +83,6 @@ def predict_entities(
 
     Args:
         model: a :class:`~tasks.ner.model.NerModel`, also while it is trained, or a model with the same methods.
-        texts, batch_size, thresholds: as of :class:`NerPredictor` and its :meth:`~NerPredictor.find`.
         max_entity_tokens: tokens of the longest span that counts; None for any.
         report: called after each batch with the indices of its texts.
     """

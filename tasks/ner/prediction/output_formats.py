@@ -17,16 +17,9 @@ FORMATS = ("jsonl", "cluener", "bio", "doccano", "labelstudio")
 
 
 class PredictionWriter:
-    """Writes records as they come; a context manager, at whose end the file is whole.
-
-    Args:
-        file: open for text.
-        format: one of :data:`FORMATS`.
-        model_version: what Label Studio is to call the model.
-
-    Attributes:
-        left_out: how many entities the format could not hold.
-    """
+    """Writes records as they come into an open file, in one of :data:`FORMATS`; a context manager, at whose end the
+    file is whole. ``model_version`` is what Label Studio is to call the model; ``left_out`` counts the entities that
+    the format could not hold."""
 
     def __init__(self, file: TextIO, format: str, model_version: str = "paddle-rope"):
         self.left_out = 0
@@ -41,15 +34,8 @@ class PredictionWriter:
             self._file.write("[]\n" if self._between == "[\n" else "\n]\n")
 
     def write(self, records: Iterable[dict], where: Iterable[str]) -> None:
-        """Write records.
-
-        Args:
-            records: as from :class:`tasks.ner.prediction.predictor.NerPredictor`.
-            where: for each its place, for error messages.
-
-        Raises:
-            InputError: a text or a type cannot be written in the format.
-        """
+        """Write records as from :class:`tasks.ner.prediction.predictor.NerPredictor`. ``where`` has a place for each,
+        which the InputError names if a text or a type cannot be written in the format."""
         for record, place in zip(records, where):
             self._file.writelines(self._written(record, place))
 

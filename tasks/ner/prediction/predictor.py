@@ -7,21 +7,50 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
+from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
 from tasks.common.errors import InputError
 from tasks.common.export.folder import is_exported
+from tasks.common.export.model import ExportedModel
+from tasks.common.inference import Batch
 from tasks.common.model_folder import check_least, damage_reported, refuse_incomplete
 from tasks.common.predictor import Folder, Predictor
-from tasks.ner.config import of_types
+from tasks.ner.config import NerConfig, of_types, scores_of_text
 from tasks.ner.examples import Entity, TokenizedText, as_record, without_overlaps
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import WordFeatures
 from tasks.ner.lengths import reading_of
-from tasks.ner.prediction.exported import ExportedNerModel
 from tasks.ner.prediction.finding import entities_of_texts, predict_entities
-from tasks.ner.prediction.parts import read_parts
-from tasks.ner.prediction.windows import Bounds, Window, merge_windows, windows_of
+from tasks.ner.prediction.windows import Bounds, Window, merge_windows, read_parts, windows_of
+
+ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors have a bound of their own
+
+
+class ExportedNerModel(ExportedModel):
+    """The graph of an exported folder as a :class:`~tasks.ner.model.NerModel` for prediction."""
+
+    config_class = NerConfig
+
+    def scores_of_text(self, length: int) -> int:
+        """How many scores a text of ``length`` tokens has."""
+        return scores_of_text(self.config, length)
+
+    def find_spans(self, batch: Batch, thresholds: float | Sequence[float] | None = None) -> list[list[ScoredSpan]]:
+        """As :meth:`tasks.ner.model.NerModel.find_spans`, in whatever order. An ONNX graph finds the spans itself."""
+        thresholds = self.config.thresholds if thresholds is None else thresholds
+        types = len(self.config.types)
+        if "spans" not in self.graph.outputs:
+            (logits,) = self.run(batch, (len(batch["input_ids"]), types, None, None))
+            return decode_spans(logits, thresholds, self.config.max_span_length is not None)
+        bounds = np.array(of_types(thresholds, types), dtype=np.float32)
+        given = {**batch, "thresholds": bounds, "max_entity_tokens": ANY_LENGTH}
+        found, scores = self.run(given, (None, 4), ("spans", "scores"))
+        spans: list[list[ScoredSpan]] = [[] for _ in batch["input_ids"]]
+        for (text, kind, start, end), score in zip(found.tolist(), scores.tolist()):
+            spans[text].append(ScoredSpan(start, end, kind, score))
+        return spans
 
 
 class NerPredictor(Predictor):
@@ -29,17 +58,14 @@ class NerPredictor(Predictor):
 
     Args:
         model_dir: folder of a trained or exported model; or a list of folders of models trained on the same file, whose
-            scores are averaged (:class:`tasks.ner.prediction.ensemble.NerEnsemble`).
+            scores are averaged (:class:`tasks.ner.model.NerEnsemble`).
         max_tokens: tokens (a character each, mostly) that are computed at once; None takes a length that training
             covered well. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.windows`.
-        overlap: longest entity in tokens that is sure to lie whole in a window; None takes that of training, at
+        overlap: longest entity in tokens that is sure to lie whole in a window; None takes the longest of training, at
             least a quarter and at most half of ``max_tokens``.
-        max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice those of the longest
-            training entity, see :func:`tasks.ner.lengths.entity_bound`.
+        max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice the tokens of the
+            longest training entity.
         device, batch_size, show_progress, bf16: as of :class:`~tasks.common.predictor.Predictor`.
-
-    Attributes:
-        features: word features that the model takes, or None.
 
     Raises:
         InputError: as of :class:`~tasks.common.predictor.Predictor`, or several models do not fit together, or a size
@@ -71,6 +97,16 @@ class NerPredictor(Predictor):
         self.longest_text = self.model.config.longest_text or self.model.config.max_tokens
         self._has_warned = False
 
+    @property
+    def max_tokens(self) -> int:
+        """Length of the longest text that is read whole, and of the windows of a longer one."""
+        return self.reading.max_tokens
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the model has temperatures; without them its probabilities are sigmoid(score), on no data's word."""
+        return any(one != 1.0 for one in of_types(self.model.config.temperatures, len(self.types)))
+
     def _open(self, folder, device):
         folders = [folder] if isinstance(folder, Folder) else list(folder)
         if not folders:
@@ -80,43 +116,28 @@ class NerPredictor(Predictor):
         tokenizers, models = zip(*(super(NerPredictor, self)._open(one, device) for one in folders))
         model = models[0]
         if len(folders) > 1:
-            from tasks.ner.prediction.ensemble import NerEnsemble
+            from tasks.ner.model import NerEnsemble
 
             model = NerEnsemble(folders, list(models))
         self.features = load_features(folders[0], model.config)
         return tokenizers[0], model
 
     def __call__(self, texts: list[str], where: Sequence[str] | None = None) -> list[dict]:
-        """Predict.
+        """For each text, in order, ``{"text": ..., "entities": [...]}``.
 
-        Args:
-            texts: list of strings.
-            where: for each text its place, for error messages; by default "text 1", "text 2", ...
-
-        Returns:
-            For each text, in order, ``{"text": ..., "entities": [...]}``; each entity is a dict with the half-open
-            character offsets ``start`` and ``end``, ``type``, ``text``, the logit ``score`` (above the threshold of its
-            type, 0 unless tuned) and the ``probability`` that it is right. Entities are ordered by start, end and type,
-            and may be nested.
-
-        Raises:
-            InputError: ``texts`` is not a list of strings.
+        Each entity is a dict with the half-open character offsets ``start`` and ``end``, ``type``, ``text``, the logit
+        ``score`` (above the threshold of its type, 0 unless tuned) and the ``probability`` that it is right. Entities
+        are ordered by start, end and type, and may be nested. ``where`` has the place of each text for error messages,
+        by default "text 1", "text 2", ... Raises InputError if ``texts`` is not a list of strings.
         """
         return [as_record(text, entities) for text, entities in zip(texts, self.find(texts, where))]
 
     def find(
-        self,
-        texts: list[str],
-        where: Sequence[str] | None = None,
-        thresholds: float | list[float] | None = None,
+        self, texts: list[str], where: Sequence[str] | None = None, thresholds: float | list[float] | None = None
     ) -> list[list[Entity]]:
-        """As :meth:`__call__`, but for each text its entities.
-
-        Args:
-            texts, where: as there.
-            thresholds: logits above which a span is an entity, one or one for each type, instead of the model's; then
-                overlapping ones are given, too, even if the model's entities do not overlap.
-        """
+        """As :meth:`__call__`, but for each text its entities. ``thresholds`` are logits above which a span is an
+        entity, one or one for each type, instead of the model's; then overlapping ones are given, too, even if the
+        model's entities do not overlap."""
         if isinstance(texts, str):
             raise InputError("texts must be a list of strings, got one string; write [text]")
         where = where or [f"text {number}" for number in range(1, len(texts) + 1)]
@@ -138,7 +159,7 @@ class NerPredictor(Predictor):
 
     def windows(self, text: str, place: str = "the text") -> Iterator[Window]:
         """The windows in which a text is read, tokenized as they are taken: one of a text that is not too long."""
-        return windows_of(self._parts(text, place), self.max_tokens, self.overlap)
+        return windows_of(self._parts(text, place), self.max_tokens, self.reading.overlap)
 
     def find_in_windows(self, windows: Sequence[Window]) -> list[tuple[Bounds, list[Entity]]]:
         """What is found in windows, of any texts, which are computed as one batch: what :meth:`join` takes."""
@@ -152,21 +173,6 @@ class NerPredictor(Predictor):
 
     def _kept(self, entities: list[Entity]) -> list[Entity]:
         return entities if self.model.config.allow_overlap else without_overlaps(entities)
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether the model has temperatures; without them its probabilities are sigmoid(score), on no data's word."""
-        return any(one != 1.0 for one in of_types(self.model.config.temperatures, len(self.types)))
-
-    @property
-    def max_tokens(self) -> int:
-        """Longest text in tokens that is read whole, and length of the windows of a longer one."""
-        return self.reading.max_tokens
-
-    @property
-    def overlap(self) -> int:
-        """Longest entity in tokens that is sure to lie whole in a window."""
-        return self.reading.overlap
 
     def _parts(self, text: str, place: str) -> Iterator[TokenizedText]:
         """The text in parts. Prints a note, once, if a text is read whole and is longer than all training texts."""

@@ -23,30 +23,16 @@ NEAR_DUPLICATE = 0.8
 
 
 def uncertainty(candidates: Iterable[Entity]) -> float:
-    """Entropy in nats of what a model says about a text; 0 where it is sure.
-
-    Args:
-        candidates: all spans that score above
-            :data:`~tasks.ner.prediction.thresholds.LOWEST_THRESHOLD`, overlapping ones too, as of
-            :meth:`tasks.ner.prediction.predictor.NerPredictor.find` with that threshold.
-    """
+    """Entropy in nats of what a model says about a text; 0 where it is sure. ``candidates`` are all spans that score
+    above :data:`~tasks.ner.prediction.thresholds.LOWEST_THRESHOLD`, overlapping ones too."""
     shares = (p for entity in candidates for p in (entity.probability, 1 - entity.probability))
     return -math.fsum(p * math.log(p) for p in shares if p > 0)
 
 
 def rank(texts: list[str], uncertainties: list[float], count: int, known: Iterable[str] = ()) -> list[int]:
-    """The texts to label next.
-
-    Args:
-        texts: unlabeled ones.
-        uncertainties: for each of them, as from :func:`uncertainty`.
-        count: how many to take.
-        known: texts that are labeled.
-
-    Returns:
-        Indices of at most ``count`` texts, the most uncertain first, the first one among equals. Empty texts and near
-        duplicates of known texts, or of texts taken before, are left out.
-    """
+    """The texts to label next: indices of at most ``count`` texts, the most uncertain first, the first one among
+    equals. Empty texts and near duplicates of ``known`` texts, which are labeled, or of texts taken before, are left
+    out."""
     sizes: list[int] = []  # number of distinct pairs of each text that is kept
     holders: dict[str, list[int]] = defaultdict(list)  # pair -> the kept texts that have it
 

@@ -24,30 +24,19 @@ def probabilities_of(scores: np.ndarray, temperatures: np.ndarray | float) -> np
 
 
 def negative_log_likelihood(scores: np.ndarray, labels: np.ndarray, temperature: np.ndarray | float = 1.0) -> float:
-    """Sum over candidates of -log p, where p is the probability of what is true.
-
-    Args:
-        scores: logits ``[candidates]``.
-        labels: ``[candidates]``, 1 where the candidate is an entity, else 0; or anything between.
-        temperature: one, or one for each candidate.
-    """
+    """Sum over candidates of -log p, where p is the probability of what is true. ``labels`` are 1 where the candidate
+    is an entity, else 0, or anything between; ``temperature`` is one, or one for each candidate."""
     scaled = np.asarray(scores, dtype=np.float64) / temperature
     return float(np.sum(np.logaddexp(0.0, scaled) - labels * scaled))
 
 
 def fit_temperature(scores: np.ndarray, labels: np.ndarray) -> float:
-    """The temperature with the least negative log likelihood of candidates; it is convex in 1 / T.
+    """The temperature with the least negative log likelihood of candidates, from ``LOWEST_TEMPERATURE`` to
+    ``HIGHEST_TEMPERATURE``; 1 where there is no candidate. The likelihood is convex in 1 / T.
 
     So that a few candidates without an error do not make everything certain, labels are as of Platt (1999,
-    "Probabilistic outputs for support vector machines", section 2.2): (N + 1) / (N + 2) for N right ones, and
-    1 / (M + 2) for M wrong ones.
-
-    Args:
-        scores: logits ``[candidates]``.
-        labels: bool ``[candidates]``, whether each is an entity.
-
-    Returns:
-        A number from ``LOWEST_TEMPERATURE`` to ``HIGHEST_TEMPERATURE``; 1 where there is no candidate.
+    "Probabilistic outputs for support vector machines", section 2.2): (N + 1) / (N + 2) for N right ones, and 1 / (M +
+    2) for M wrong ones.
     """
     scores, labels = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=bool)
     if not scores.any():  # no candidate, or none that a temperature changes
@@ -69,17 +58,11 @@ def fit_temperature(scores: np.ndarray, labels: np.ndarray) -> float:
 
 
 def fit_temperatures(scored: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[float]:
-    """A temperature for each type.
+    """A temperature for each type, from its candidates: logits, and whether each is an entity. They give the candidates
+    no higher negative log likelihood than 1 for all types; where they would, 1 for all.
 
     A type with n candidates takes the geometric mean of its own temperature and the temperature of all types together,
     with the weights n and ``PRIOR_CANDIDATES``, because a temperature of a few candidates is chance.
-
-    Args:
-        scored: dict from each type to its candidates, (scores, labels) as of :func:`fit_temperature`.
-
-    Returns:
-        List of floats, one for each type, which give the candidates no higher negative log likelihood than 1 for all
-        types; where they would, 1 for all.
     """
     scores, labels = (np.concatenate([[], *of_all]) for of_all in zip(*scored.values())) if scored else ([], [])
     of_all_types = fit_temperature(scores, labels)
@@ -100,19 +83,9 @@ def fit_temperatures(scored: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[f
 def temperatures_for(
     gold: Sequence[Iterable[Entity]], candidates: list[list[Entity]], types: list[str], allow_overlap: bool
 ) -> list[float]:
-    """The temperatures for labeled texts.
-
-    Args:
-        gold: for each text its entities.
-        candidates: for each text all entities that score above a low logit, ``LOWEST_THRESHOLD`` of
-            :mod:`tasks.ner.prediction.thresholds`. Where entities do not overlap, candidates that a better one overlaps
-            do not count, as they are never found.
-        types: names of the types.
-        allow_overlap: whether entities may overlap.
-
-    Returns:
-        List of floats, one for each type, as of :func:`fit_temperatures`.
-    """
+    """The temperatures of ``types`` for labeled texts, as of :func:`fit_temperatures`. ``candidates`` are for each text
+    all entities that score above a low logit. Where entities do not overlap, candidates that a better one overlaps do
+    not count, as they are never found."""
     scored = {kind: ([], []) for kind in types}
     for wanted, entities in zip(map(spans_of, gold), candidates):
         for entity in entities if allow_overlap else without_overlaps(entities):

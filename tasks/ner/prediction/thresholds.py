@@ -23,16 +23,9 @@ LEAST_FOR_F1 = -3.0
 def find_candidates(
     find: Callable[[list[Any]], list[list[Entity]]], texts: list[Any], lengths: Sequence[int]
 ) -> list[list[Entity]]:
-    """For each text its entities that score above ``LOWEST_THRESHOLD``.
-
-    Args:
-        find: finds them in some of the texts.
-        texts: in the form that ``find`` takes.
-        lengths: characters of each.
-
-    Raises:
-        InputError: there are too many to hold, because the model has not learned to tell spans apart.
-    """
+    """For each text its entities that score above ``LOWEST_THRESHOLD``, which ``find`` finds in some of the texts;
+    ``lengths`` are characters of each. Raises InputError if there are too many to hold, because the model has not
+    learned to tell spans apart."""
     candidates: list[list[Entity]] = []
     while len(candidates) < len(texts):
         begin = len(candidates)
@@ -57,21 +50,14 @@ def above_thresholds(
 
 
 def tune_thresholds(gold: list[frozenset], candidates: list[list[Entity]], types: list[str]) -> list[float]:
-    """The thresholds with the highest corpus micro F1.
+    """The thresholds with the highest corpus micro F1, one for each type, from the gold spans of each text and all its
+    entities that score above ``LOWEST_THRESHOLD``.
 
     F1 = 2 C / (P + G) with C correct and P predicted spans, sums over the types, and G gold spans. If f is the highest
     F1, its thresholds are those with the highest 2 C - f P (Dinkelbach 1967), which each type reaches by itself. So f
     starts at the F1 of threshold 0, each type takes its best, and f is computed again until it stays: a few rounds,
     exact, in integers. Where several thresholds are as good, the nearest to 0 is taken, of two as near the higher. It
     is the middle between the two observed logits that it separates, or at 0 if 0 does the same.
-
-    Args:
-        gold: for each text the set of its (start, end, type).
-        candidates: for each text all entities that score above ``LOWEST_THRESHOLD``.
-        types: names of the types.
-
-    Returns:
-        List of floats, one for each type.
     """
     scores = {kind: [] for kind in types}
     for wanted, found in zip(gold, candidates):
@@ -93,29 +79,20 @@ def tune_thresholds(gold: list[frozenset], candidates: list[list[Entity]], types
 
 
 def threshold_for_f1(f1: float) -> float:
-    """The threshold that is best for F1, for all types, where a model's probabilities are right: half the F1
-    (Lipton, Elkan and Narayanaswamy 2014, arXiv 1402.1892).
+    """The threshold that is best for F1, for all types, where a model's probabilities are right: half the F1 (Lipton,
+    Elkan and Narayanaswamy 2014, arXiv 1402.1892), as a logit from ``LEAST_FOR_F1`` to 0.
 
     A model that finds little, as of few labels, gains by a lower threshold: a span that is right with probability p
     adds to F1 if p is more than F1 / 2. One number comes from all entities of dev, so it needs fewer of them than
-    :func:`tune_thresholds`.
-
-    Args:
-        f1: of the model with threshold 0, on texts that it has not learned from.
-
-    Returns:
-        A logit from ``LEAST_FOR_F1`` to 0.
+    :func:`tune_thresholds`. The F1 is of threshold 0, on texts that the model has not learned from.
     """
     share = f1 / 2
     return max(LEAST_FOR_F1, math.log(share / (1 - share))) if share > 0 else LEAST_FOR_F1
 
 
 class _Cuts:
-    """The ways to cut the candidates of one type, k = 0 .. distinct scores: the k highest scores are predicted.
-
-    Args:
-        scored: list of (score, whether it is correct).
-    """
+    """The ways to cut the candidates of one type, (score, whether it is correct): of k = 0 .. distinct scores the k
+    highest are predicted."""
 
     def __init__(self, scored):
         scored = np.array(scored, dtype=np.float64).reshape(-1, 2)
@@ -143,16 +120,10 @@ class _Cuts:
 def thresholds_for(
     examples: list[Example], candidates: list[list[Entity]], types: list[str], allow_overlap: bool
 ) -> list[float]:
-    """The thresholds for labeled texts.
+    """The thresholds for labeled texts, one for each type, which give these examples at least the F1 of threshold 0.
 
     Where entities do not overlap, a candidate that overlaps one with a higher score is not counted, whatever the
     thresholds: else a lower threshold would seem to let in what :func:`without_overlaps` takes out again.
-
-    Args:
-        candidates, types: as of :func:`tune_thresholds`.
-
-    Returns:
-        List of floats, one for each type, which give these examples at least the F1 of threshold 0.
     """
     counted = candidates if allow_overlap else list(map(without_overlaps, candidates))
     tuned, zero = tune_thresholds([example.spans for example in examples], counted, types), [0.0] * len(types)

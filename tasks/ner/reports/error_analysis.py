@@ -50,7 +50,7 @@ class Match(NamedTuple):
 
 
 class _Overlaps:
-    """Entities of a text to ask which share a character with a span; a long text has thousands."""
+    """Entities of a text, to find those that share a character with a span; a long text has thousands."""
 
     def __init__(self, entities):
         self._entities = sorted(entities)
@@ -58,7 +58,6 @@ class _Overlaps:
         self._longest = max((entity.end - entity.start for entity in self._entities), default=0)
 
     def with_span(self, span):
-        """List of the entities that share a character with the entity ``span``."""
         first = bisect.bisect_right(self._starts, span.start - self._longest)
         last = bisect.bisect_left(self._starts, span.end)
         return [entity for entity in self._entities[first:last] if entity.end > span.start]
@@ -86,11 +85,8 @@ def match_entities(gold: Iterable[Entity], predicted: Iterable[Entity]) -> list[
 
 
 def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]], types: list[str]) -> dict:
-    """Errors of a corpus, counted.
-
-    Args:
-        gold, predicted: for each text its entities.
-        types: names of all types, in the order of the confusion.
+    """Errors of a corpus, counted, from the entities of each text. ``types`` are all types, in the order of the
+    confusion.
 
     Returns:
         dict with
@@ -100,8 +96,7 @@ def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity
         * ``confusion``: for each type that occurs a dict with ``predicted_as``, how many of its gold entities were
           found with the same boundaries as each type, the most frequent first; of its other gold entities
           ``gold_other_boundaries`` and ``missed``; and of the predictions of this type ``predicted_other_boundaries``
-          and ``spurious``. So ``predicted_as`` and the two after it sum to its gold entities, and what all types have
-          of it in ``predicted_as`` and the last two to its predictions;
+          and ``spurious``. So all gold entities and all predictions of a type are counted once;
         * ``by_length``: rows with ``from``, ``to`` (None: no end) and the scores of the entities of so many characters;
         * ``by_nesting``: scores of ``nested`` and ``flat`` entities; None where no gold entity is nested. Nested is
           what shares a character with two or more gold entities, itself counted.
@@ -117,9 +112,10 @@ def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity
             correct = match.gold if match.kind == "correct" else None
             for side, entity in (("gold", match.gold), ("predicted", match.predicted), ("correct", correct)):
                 if entity is not None:
-                    is_nested = len(overlapping.with_span(entity)) > 1
-                    nesting["nested" if is_nested else "flat"][side] += 1
-                    lengths[_length_class(entity)][side] += 1
+                    length = entity.end - entity.start
+                    bounds = next(bounds for bounds in LENGTHS if bounds[1] is None or length <= bounds[1])
+                    lengths[bounds][side] += 1
+                    nesting["nested" if len(overlapping.with_span(entity)) > 1 else "flat"][side] += 1
     counts = Counter(match.kind for match in matches)
     boundaries = Counter(match.boundary for match in matches if match.kind == "boundary")
     return {
@@ -134,12 +130,7 @@ def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity
 
 
 def worst_examples(examples: list[Example], predicted: list[list[Entity]], limit: int) -> list[dict]:
-    """The texts with the most errors; among equals those whose wrong predictions are most certain.
-
-    Args:
-        examples: the labeled texts.
-        predicted: for each the entities found in it.
-        limit: how many at most.
+    """The texts with the most errors, ``limit`` at most; among equals those whose wrong predictions are most certain.
 
     Returns:
         list of dicts with ``where``, ``text``, ``number_of_errors``, ``highest_wrong_score`` (None if nothing predicted
@@ -149,9 +140,9 @@ def worst_examples(examples: list[Example], predicted: list[list[Entity]], limit
     found = []
     for example, entities in zip(examples, predicted):
         errors = [match for match in match_entities(example.entities, entities) if match.kind != "correct"]
+        highest = max((match.predicted.score for match in errors if match.predicted), default=None)
         if errors:
-            wrong = [match.predicted.score for match in errors if match.predicted]
-            found.append((example, errors, max(wrong, default=None)))
+            found.append((example, errors, highest))
     found.sort(key=lambda item: (-len(item[1]), -(item[2] or 0)))
     return [
         {
@@ -161,11 +152,11 @@ def worst_examples(examples: list[Example], predicted: list[list[Entity]], limit
             "highest_wrong_score": None if highest is None else round(highest, 4),
             "errors": [
                 {
-                    "kind": match.boundary if match.kind == "boundary" else match.kind,
-                    "gold": _described(match.gold, example),
-                    "predicted": _described(match.predicted, example),
+                    "kind": one.boundary if one.kind == "boundary" else one.kind,
+                    "gold": _described(one.gold, example),
+                    "predicted": _described(one.predicted, example),
                 }
-                for match in errors
+                for one in errors
             ],
         }
         for example, errors, highest in found[:limit]
@@ -190,20 +181,14 @@ def _confusion(matches, types):
         else:
             counts[match.gold.type]["gold_other_boundaries"] += 1
             counts[match.predicted.type]["predicted_other_boundaries"] += 1
-    found = {kind for row in predicted_as.values() for kind in row}
+    occurs = {kind for gold, row in predicted_as.items() if row for kind in (gold, *row)}
+    occurs.update(kind for kind in types if counts[kind])
     return {
-        kind: {
-            "predicted_as": dict(predicted_as[kind].most_common()),
-            **{name: counts[kind][name] for name in NOT_PAIRED_ALIKE},
-        }
+        kind: {"predicted_as": dict(predicted_as[kind].most_common())}
+        | {name: counts[kind][name] for name in NOT_PAIRED_ALIKE}
         for kind in types
-        if predicted_as[kind] or counts[kind] or kind in found
+        if kind in occurs
     }
-
-
-def _length_class(entity):
-    length = entity.end - entity.start
-    return next(bounds for bounds in LENGTHS if bounds[1] is None or length <= bounds[1])
 
 
 def _row(count):

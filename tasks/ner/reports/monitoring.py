@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import math
+import sys
 import time
+import warnings
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from matplotlib import font_manager
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from visualdl.component.base_component import pr_curve_raw
 
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from tasks.common.errors import visible
 from tasks.common.inference import evaluated
+from tasks.common.reports.figures import pixels
 from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
 from tasks.ner.batching import SpanCollator
 from tasks.ner.lengths import reading_of
@@ -20,7 +30,6 @@ from tasks.ner.prediction.temperatures import temperatures_for
 from tasks.ner.prediction.windows import windows_of
 from tasks.ner.reports.error_analysis import match_entities
 from tasks.ner.reports.reliability import draw_reliability, reliability
-from tasks.ner.reports.score_image import MAX_CHARACTERS, draw_scores
 
 CURVE_STEPS = 100
 SAMPLES = 8
@@ -32,10 +41,7 @@ class NerMonitor(VisualDLMonitor):
     """Adds to each evaluation: a precision-recall curve of each type, predictions of fixed dev texts with the gold
     entities, and as pictures the scores of all spans of one dev text, and the reliability of probabilities with the
     temperatures that these dev data would give. VisualDL opens the oldest picture of a tag: all of them are under
-    ``dev_history``, and the newest are once more, alone, under ``dev`` when training ends.
-
-    Args: as of :class:`VisualDLMonitor`.
-    """
+    ``dev_history``, and the newest are once more, alone, under ``dev`` when training ends."""
 
     _types = None  # the types that are shown
 
@@ -49,17 +55,14 @@ class NerMonitor(VisualDLMonitor):
         return self.writer is not None
 
     def show(self, model, dataset, evaluation, step):
-        """Show an evaluation; without candidates, no curves and no reliability.
-
-        Args:
-            model: :class:`tasks.ner.model.NerModel`.
-            dataset: :class:`tasks.ner.batching.NerDataset` that was evaluated.
-            evaluation: :class:`tasks.ner.evaluation.Evaluation`.
-            step: training steps so far.
-        """
+        """Show an evaluation of a :class:`tasks.ner.model.NerModel` on a dataset after ``step`` training steps; without
+        candidates, no curves and no reliability."""
         if not self.is_open:
             return
-        self._types = _most_frequent(model.config.types, dataset.examples)
+        counts = Counter(entity.type for example in dataset.examples for entity in example.entities)
+        chosen = {kind for kind, _ in counts.most_common(MOST_TYPES)}
+        types = model.config.types
+        self._types = [kind for kind in types if len(types) <= MOST_TYPES or kind in chosen]
         self._show_samples(dataset, evaluation.found, step)
         self._show_scores(model, dataset, step)
         if evaluation.candidates is not None:
@@ -70,12 +73,8 @@ class NerMonitor(VisualDLMonitor):
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):
         """Of many types, show only the scores of types that have a curve."""
         if self._types is not None:
-            shown = set(self._types)
-            metrics = {
-                name: value
-                for name, value in metrics.items()
-                if "_by_type/" not in name or name.split("_by_type/", 1)[1] in shown
-            }
+            shown = {*self._types, ""}
+            metrics = {name: value for name, value in metrics.items() if name.partition("_by_type/")[2] in shown}
         super().on_evaluate(args, state, control, metrics=metrics, **kwargs)
 
     def on_train_end(self, args, state, control, **kwargs):
@@ -123,16 +122,8 @@ class NerMonitor(VisualDLMonitor):
 
 
 def span_scores(model, text, characters):
-    """Scores of a text as they are drawn.
-
-    Args:
-        model: :class:`tasks.ner.model.NerModel`.
-        text: :class:`tasks.ner.examples.TokenizedText`.
-        characters: how many of its first characters are drawn.
-
-    Returns:
-        Array ``[types, characters, characters]``, logits by first and last character, NaN where there is no span.
-    """
+    """Scores of a text as they are drawn: array ``[types, characters, characters]`` of its first ``characters``, logits
+    by first and last character, NaN where there is no span."""
     batch = SpanCollator(model.config.pad_token_id, with_labels=False)([text])
     logits = evaluated(model, batch)[0].astype("float32").numpy()  # [types, first, last or last - first]
     scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)
@@ -144,22 +135,15 @@ def span_scores(model, text, characters):
     return scores
 
 
-def _most_frequent(types, examples):
-    """The ``MOST_TYPES`` with the most gold entities, in their order."""
-    counts = Counter(entity.type for example in examples for entity in example.entities)
-    chosen = {kind for kind, _ in counts.most_common(MOST_TYPES)}
-    return [kind for kind in types if len(types) <= MOST_TYPES or kind in chosen]
-
-
 def _example_to_draw(examples):
     """Row of the short text with the most types and entities; the shortest with an entity if none is short."""
 
     def worth(row):
         example = examples[row]
-        is_short = len(example.text) <= DRAWN_CHARACTERS
         kinds = len({entity.type for entity in example.entities})
-        richness = (kinds, len(example.entities)) if is_short else (min(kinds, 1), 0)
-        return is_short and kinds > 0, richness, -len(example.text)
+        if len(example.text) <= DRAWN_CHARACTERS and kinds:
+            return kinds, len(example.entities), -len(example.text)
+        return bool(kinds) - 1, 0, -len(example.text)
 
     return max(range(len(examples)), key=worth)
 
@@ -169,15 +153,102 @@ def _compared(example, entities):
     one, so that each entity begins with a dot."""
     lines = [example.text]
     for match in match_entities(example.entities, entities):
-        sides = []
-        if match.gold:
-            sides.append(f"gold {_named(match.gold, example)}")
-        if match.predicted and match.kind != "correct":
-            sides.append(f"predicted {_named(match.predicted, example)}")
+        sides = {"gold": match.gold, "predicted": match.predicted if match.kind != "correct" else None}
+        told = [
+            f"{side} {one.type} {example.surface(one)} [{one.start}, {one.end})" for side, one in sides.items() if one
+        ]
         score = f" {match.predicted.score:.2f}" if match.predicted else ""
-        lines.append(f"• {match.kind}: {', '.join(sides)}{score}")
+        lines.append(f"• {match.kind}: {', '.join(told)}{score}")
     return "\n".join(lines)
 
 
-def _named(entity, example):
-    return f"{entity.type} {example.surface(entity)} [{entity.start}, {entity.end})"
+# ---- the scores of all spans of a short text as a picture, one matrix a type
+
+
+MAX_CHARACTERS = 40
+MAX_PANELS = 4  # more would be too small to read in VisualDL
+LOWEST, HIGHEST = -32.0, 8.0  # logits at which the colors end; most spans score far below 0
+CHINESE_FONTS = (
+    "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Microsoft YaHei", "SimHei",
+    "PingFang SC", "Heiti SC", "Noto Sans CJK JP",
+)  # fmt: skip
+
+
+def draw_scores(text, scores, gold, types, title):
+    """Draw a matrix for each type, uint8 ``[height, width, 3]``: first character of a span downwards, last character to
+    the right.
+
+    Red squares score above 0, blue ones below; gold entities have a frame. Of many types, the types of gold entities
+    and then those with the highest scores are drawn, ``MAX_PANELS`` in all.
+
+    Args:
+        text: string, ``MAX_CHARACTERS`` at most.
+        scores: ``[types, characters, characters]``, first and last character of a span; NaN where there is none.
+        gold: set of (start, end, type).
+        types: names of the types, in order.
+        title: line above the picture.
+    """
+    matrices = dict(zip(types, scores))
+    shown = _chosen(types, matrices, gold)
+    font = chinese_font()
+    style = {"fontfamily": font or "sans-serif", "parse_math": False}  # a $ of a user begins no formula
+    labels = [symbol if font and symbol.isprintable() else str(index) for index, symbol in enumerate(text)]
+    columns = min(2, len(shown))
+    rows = math.ceil(len(shown) / columns)
+    side = max(0.2 * len(text), 2.0) + 0.4  # inches of a panel with what is around it
+    width, height = columns * side + 1.3, rows * side + 1.2
+    figure = Figure(figsize=(width, height), dpi=100, facecolor="white")
+    edges = {"left": 0.45 / width, "right": 1 - 1.05 / width, "bottom": 0.4 / height, "top": 1 - 0.95 / height}
+    panels = figure.subplots(
+        *(rows, columns), sharex=True, sharey=True, squeeze=False, gridspec_kw={**edges, "hspace": 0.16, "wspace": 0.08}
+    )
+    for axes in panels.flat[len(shown) :]:
+        axes.remove()
+    for axes, kind in zip(panels.flat, shown):
+        colors = TwoSlopeNorm(0, LOWEST, HIGHEST)
+        image = axes.imshow(matrices[kind], cmap="RdBu_r", norm=colors, interpolation="nearest")
+        axes.set_facecolor("#e8e8e8")
+        axes.set_title(_printable(kind[:MAX_CHARACTERS]), pad=4, fontsize=12, **style)
+        axes.set_xticks(range(len(text)), labels, fontsize=11, **style)
+        axes.set_yticks(range(len(text)), labels, fontsize=11, **style)
+        axes.tick_params(length=0, pad=2)
+        for start, end, of_kind in gold:
+            if of_kind == kind and end <= len(text):
+                corner = (end - 1.5, start - 0.5)
+                axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="black", linewidth=1.4))
+    bar = figure.add_axes([1 - 0.75 / width, 0.45 / height, 0.13 / width, (height - 1.35) / height])
+    figure.colorbar(image, cax=bar).set_label("logit; above 0 is an entity", fontsize=10)
+    axes_named = "down: first character, to the right: last character; framed: gold"
+    figure.text(0.45 / width, 1 - 0.28 / height, _printable(title), fontsize=13, **style)
+    figure.text(0.45 / width, 1 - 0.52 / height, axes_named, fontsize=10, **style)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # drawn as an empty box
+        return pixels(figure)
+
+
+def _chosen(types, matrices, gold):
+    if len(types) <= MAX_PANELS:
+        return list(types)
+    in_gold = {kind for _, _, kind in gold}
+    ranked = sorted(types, key=lambda kind: (kind not in in_gold, -np.nanmax(matrices[kind], initial=-np.inf)))
+    return [kind for kind in types if kind in ranked[:MAX_PANELS]]
+
+
+@functools.cache
+def chinese_font():
+    """Name of a font with Chinese characters, or None: then characters are numbered, which is said once."""
+    fonts = font_manager.fontManager
+    for paths in (lambda: [], font_manager.findSystemFonts):  # installed since matplotlib first listed them
+        for path in sorted({*paths()} - {font.fname for font in fonts.ttflist}):
+            with contextlib.suppress(Exception):  # FreeType does not read it
+                fonts.addfont(path)
+        found = [name for name in CHINESE_FONTS if name in {font.name for font in fonts.ttflist}]
+        if found:
+            return found[0]
+    note = "note: no font has Chinese characters; pictures number them instead; apt-get install fonts-noto-cjk"
+    print(note, file=sys.stderr)
+    return None
+
+
+def _printable(text):
+    return "".join(symbol if symbol.isprintable() else "\ufffd" for symbol in text)

@@ -1,4 +1,4 @@
-"""What training and evaluation print."""
+"""What training, evaluation and inspection print."""
 
 from tasks.common.errors import visible
 from tasks.common.reports.tables import as_cells, print_score_rows, print_table, terminal
@@ -6,10 +6,17 @@ from tasks.ner.examples import Example
 from tasks.ner.reports.error_analysis import BOUNDARY_ERRORS
 
 MOST_TYPES = 40  # rows of a table
-MOST_CONFUSED = 16  # types of a table of confusion, and rows of the list that takes its place
+MOST_CONFUSED = 16  # types of a table of confusion
 MOST_ERRORS = 20  # of one worst example
 LONGEST_TEXT = 200  # characters of a worst example
 SIDES = ("gold", "predicted")  # keys of an error
+MEANINGS = {
+    "type": "right boundaries, wrong type",
+    "boundary": "right type, wrong boundaries: ",
+    "both": "wrong type and boundaries, but overlapping",
+    "missed": "gold, and nothing found there",
+    "spurious": "found, and nothing gold there",
+}
 FIRST_TEXTS = 2  # of a file, shown as they were read
 FIRST_CHARACTERS = 50
 FIRST_ENTITIES = 6
@@ -45,15 +52,12 @@ def print_scores(title: str, scores: dict) -> None:
 def print_errors(analysis: dict) -> None:
     """Print the result of :func:`tasks.ner.reports.error_analysis.error_analysis` as tables."""
     errors = analysis["errors"]
-    boundaries = ", ".join(f"{errors[kind]} {_words(kind)}" for kind in BOUNDARY_ERRORS)
-    meanings = {
-        "type": "right boundaries, wrong type",
-        "boundary": f"right type, wrong boundaries: {boundaries}",
-        "both": "wrong type and boundaries, but overlapping",
-        "missed": "gold, and nothing found there",
-        "spurious": "found, and nothing gold there",
-    }
-    print_table("errors", ("kind", "number"), ((f"{kind}: {is_}", str(errors[kind])) for kind, is_ in meanings.items()))
+    boundaries = ", ".join(f"{errors[kind]} {kind.replace('_', ' ')}" for kind in BOUNDARY_ERRORS)
+    rows = (
+        (f"{kind}: {meaning}{boundaries if kind == 'boundary' else ''}", str(errors[kind]))
+        for kind, meaning in MEANINGS.items()
+    )
+    print_table("errors", ("kind", "number"), rows)
     _print_confusion(analysis["confusion"])
     print_score_rows("by length in characters", "length", [(_length_name(row), row) for row in analysis["by_length"]])
     if analysis["by_nesting"]:
@@ -70,13 +74,9 @@ def print_worst_examples(examples: list[dict]) -> None:
         print(f"    {visible(_shortened(example['text'], LONGEST_TEXT))}")
         for error in errors[:MOST_ERRORS]:
             sides = [f"{side} {_entity(error[side])}" for side in SIDES if error[side]]
-            print(f"    {_words(error['kind']):<10}{', '.join(sides)}")
+            print(f"    {error['kind'].replace('_', ' '):<10}{', '.join(sides)}")
         if len(errors) > MOST_ERRORS:
             print(f"    and {len(errors) - MOST_ERRORS} more")
-
-
-def _words(kind):
-    return kind.replace("_", " ")
 
 
 def _entity(entity):
@@ -93,18 +93,9 @@ def _length_name(row):
 
 def _print_confusion(confusion):
     """Rows are gold, columns predicted; zeros are dots, so that the errors stand out. Types are lettered, so that the
-    columns are narrow. Of more than ``MOST_CONFUSED`` types, the most frequent confusions as a list."""
+    columns are narrow; more than ``MOST_CONFUSED`` types would not fit on a screen."""
     if len(confusion) > MOST_CONFUSED:
-        pairs = [
-            (f"gold {gold}, predicted {found}", count)
-            for gold, row in confusion.items()
-            for found, count in row["predicted_as"].items()
-            if found != gold
-        ]
-        pairs.sort(key=lambda pair: -pair[1])
-        more = f", the first {MOST_CONFUSED} of {len(pairs)}" if len(pairs) > MOST_CONFUSED else ""
-        rows = ((pair, str(count)) for pair, count in pairs[:MOST_CONFUSED])
-        print_table(f"confusion between types{more}", ("types", "number"), rows)
+        print(f"  the confusion between {len(confusion)} types is not printed; --output FILE writes it")
         return
     letters = [chr(ord("a") + number) for number in range(len(confusion))]
     rows = []
@@ -126,11 +117,7 @@ def _print_title(title):
 
 
 def print_data_report(datasets: dict) -> None:
-    """Print counts of each data set, and the gold entities that cannot be learned.
-
-    Args:
-        datasets: dict from a name to a :class:`tasks.ner.batching.NerDataset`.
-    """
+    """Print counts of each :class:`tasks.ner.batching.NerDataset`, and the gold entities that cannot be learned."""
     for name, dataset in datasets.items():
         lengths = [len(example.text) for example in dataset.examples]
         entities = sum(len(example.entities) for example in dataset.examples)
@@ -152,3 +139,62 @@ def print_data_report(datasets: dict) -> None:
                     f"  {len(found)} of them {fault} and cannot be found by the model (they count as missed): "
                     f"{visible(shown)}"
                 )
+
+
+def print_inspection(result):
+    """Print the result of :func:`tasks.ner.data.inspection.inspect`, with ``file`` and ``format`` in each of its
+    ``splits``, as tables."""
+    console = terminal()
+    splits = result["splits"]
+    for split, row in splits.items():
+        console.print(*as_cells(f"{split}: {row['file']} ({row['format']})"))
+    counted = ("texts", "texts_without_entities", "characters", "entities")
+    print_table(
+        "data",
+        ("split", "texts", "without entities", "characters", "entities", "entities a text"),
+        (
+            (split, *(str(row[key]) for key in counted), f"{row['entities'] / max(row['texts'], 1):.2f}")
+            for split, row in splits.items()
+        ),
+    )
+    print_table(
+        "entities by type",
+        ("type", *(name for split in splits for name in (split, "share"))),
+        (
+            (kind, *(cell for row in splits.values() for cell in _count_and_share(row, kind)))
+            for kind in next(iter(splits.values()))["types"]
+        ),
+    )
+    for split, types in result["missing_types"].items():
+        if types:
+            console.print(*as_cells(f"{split} has no entity of type {', '.join(types)}, which another split has"))
+    for key, title in (("text_lengths", "texts"), ("entity_lengths", "entities")):
+        names = ("min", "median", "p95", "p99", "max")
+        rows = ((split, *(str(row[key][name]) if row[key] else "-" for name in names)) for split, row in splits.items())
+        print_table(f"length of {title} in characters", ("split", *names), rows)
+    lengths = result["lengths"]
+    console.print(
+        f"a model trained on {next(iter(splits))} reads texts of more than {lengths['window_tokens']} tokens in "
+        f"windows of that length, and finds entities of up to {lengths['max_entity_tokens']} tokens"
+    )
+    _print_findings(console, splits, result["findings"])
+
+
+def _count_and_share(row, kind):
+    count = row["types"][kind]
+    return str(count), f"{100 * count / max(row['entities'], 1):.1f} %"
+
+
+def _print_findings(console, splits, findings):
+    found = [finding for finding in findings.values() if any(finding["counts"].values())]
+    clear = [finding["meaning"].split(":")[0] for finding in findings.values() if finding not in found]
+    rows = ((finding["meaning"], *(str(finding["counts"][split]) for split in splits)) for finding in found)
+    if found:
+        print_table("findings", ("what", *splits), rows)
+    for finding in found:
+        if finding["examples"]:
+            console.print(f"{finding['meaning']}:", style="bold")
+            for example in finding["examples"]:
+                console.print(*as_cells(f"  {example['where']}  {example['what']}"))
+    if clear:
+        console.print(f"Not found: {'; '.join(clear)}.")

@@ -47,17 +47,13 @@ def reliability(
 
 
 def calibration(scores: np.ndarray, labels: np.ndarray, temperatures: np.ndarray | float = 1.0) -> dict:
-    """How far probabilities are from the share that is right.
+    """How far the probabilities of entities are from the share that is right, from their logits, ``labels`` (1 where
+    the entity is right, else 0) and temperatures.
 
     The bins hold equal numbers of entities, from the least probable to the most (Nguyen and O'Connor 2015, arXiv
     1508.05154): at most ``BINS``. The expected calibration error (Naeini et al. 2015) is the mean over entities of the
     distance in their bin between mean probability and share. It is never quite 0: of n entities in a bin the share is
     off by chance, by sqrt(p (1 - p) / n).
-
-    Args:
-        scores: logits ``[entities]``.
-        labels: ``[entities]``, 1 where the entity is right, else 0.
-        temperatures: one, or one for each entity.
 
     Returns:
         dict with ``expected_calibration_error`` and ``negative_log_likelihood``, the mean over entities in nats, both

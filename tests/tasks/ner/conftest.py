@@ -1,25 +1,27 @@
-"""A small corpus, one model trained on it, files to read, and help for tools that are to fail."""
+"""A small corpus, one model trained on it, and help for tests that train, evaluate and predict."""
 
 import contextlib
 import json
 from types import SimpleNamespace
 
-import evaluate_ner
 import numpy as np
-import predict_ner
 import pytest
-import train_ner
 import yaml
 
+from tasks.commands.main import main
 from tasks.common.runs import epochs
+from tasks.ner import NerPredictor
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.recipe import NerRecipe
 from tasks.ner.reports import monitoring
 from tasks.ner.reports.monitoring import NerMonitor
+from tests.helpers import runs
+from tests.helpers.runs import read_json_lines
 
 pytest.register_assert_rewrite("tests.tasks.ner.reading")
 
 TINY = {
+    "recipe": "ner",
     "hidden_size": 32,
     "intermediate_size": 64,
     "num_hidden_layers": 1,
@@ -32,7 +34,6 @@ TINY = {
     "logging_steps": 4,
     "device": "cpu",
 }
-
 EPOCHS = 12
 SHOW = NerMonitor.show
 
@@ -41,8 +42,7 @@ SHOW = NerMonitor.show
 def corpus(tmp_path_factory):
     """Files of short sentences with nested entities."""
     train, dev = write_demo_corpus(tmp_path_factory.mktemp("corpus"), train_size=150, dev_size=40)
-    records = [json.loads(line) for line in dev.read_text(encoding="utf-8").splitlines()]
-    return SimpleNamespace(train=train, dev=dev, dev_records=records)
+    return SimpleNamespace(train=train, dev=dev, dev_records=read_json_lines(dev))
 
 
 @pytest.fixture(scope="session")
@@ -64,21 +64,15 @@ def blank_pictures():
 
 
 @pytest.fixture(scope="module", autouse=True)
-def without_drawings():
-    with blank_pictures():
-        yield
-
-
-@pytest.fixture(scope="module")
 def without_pictures():
-    """VisualDL shows scores alone, no curves and texts."""
-    with pytest.MonkeyPatch.context() as patch:
+    """VisualDL shows scores alone: no curves, texts and pictures."""
+    with blank_pictures(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(NerMonitor, "show", lambda *_: None)
         yield
 
 
 @pytest.fixture(scope="module")
-def each_epoch_is_better(without_pictures):
+def each_epoch_is_better():
     """The best epoch is the last one, whatever it scores."""
     original = NerRecipe.dev_scores
 
@@ -102,38 +96,45 @@ def config_file(corpus, tmp_path_factory):
 @pytest.fixture(scope="session")
 def train(config_file):
     """Train a tiny model: ``train(folder, key=value ...)`` -> what the run has left."""
+    return lambda folder, config=config_file, **keys: runs.train(config, folder, **keys)
 
-    def train(folder, config=config_file, **overrides):
-        words = [word for key, value in overrides.items() for word in (f"--{key}", str(value))]
-        assert train_ner.main([str(config), "--output_dir", str(folder), *words]) == 0
-        return SimpleNamespace(
-            folder=folder,
-            model=folder / "model",
-            weights=(folder / "model" / "model.safetensors").read_bytes(),
-            config=yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")),
-            model_config=json.loads((folder / "model" / "config.json").read_text(encoding="utf-8")),
-            metrics=json.loads((folder / "metrics.json").read_text(encoding="utf-8")),
-        )
 
-    return train
+@pytest.fixture(scope="module")
+def train_few(train, few_texts):
+    """Train on few texts."""
+    files = {"train_file": few_texts.train, "dev_file": few_texts.dev}
+    return lambda folder, **options: train(folder, **{**files, **options})
 
 
 @pytest.fixture(scope="session")
 def trained(train, tmp_path_factory):
     """A model that has learned to find entities. Do not change its files."""
-    with blank_pictures(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NerMonitor, "show", SHOW)  # the first module that asks for it may be one without pictures
+    with blank_pictures():
         return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=EPOCHS)
 
 
 @pytest.fixture
+def copy_with(trained, tmp_path):
+    """Copy the trained model: ``copy_with(key=value ...)`` -> its folder, with other values in config.json."""
+
+    def copy_with(**options):
+        (folder := tmp_path / "model").mkdir()
+        for path in trained.model.iterdir():
+            (folder / path.name).write_bytes(path.read_bytes())
+        (folder / "config.json").write_text(json.dumps({**trained.model_config, **options}), encoding="utf-8")
+        return folder
+
+    return copy_with
+
+
+@pytest.fixture
 def evaluate(trained, tmp_path):
-    """Scores of the trained model, or of others as one, on a file, by the tool."""
+    """Scores of the trained model, or of others as one, on a file, by the verb."""
 
     def evaluate(data, *models):
         output = tmp_path / "scores.json"
         words = [*map(str, models or [trained.model]), str(data), "--output", str(output), "--device", "cpu"]
-        assert evaluate_ner.main(words) == 0
+        assert main(["evaluate", *words]) == 0
         return json.loads(output.read_text(encoding="utf-8"))
 
     return evaluate
@@ -141,13 +142,27 @@ def evaluate(trained, tmp_path):
 
 @pytest.fixture
 def predict(trained, tmp_path):
-    """Records that the tool writes for a text file's content."""
+    """Records that the verb writes for a text file's content."""
 
     def predict(content, model=trained.model):
         given, output = tmp_path / "given.txt", tmp_path / "found.jsonl"
         given.write_bytes(content.encode("utf-8"))
-        words = [str(model), "--input", str(given), "--output", str(output), "--device", "cpu"]
-        assert predict_ner.main(words) == 0
-        return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+        assert main(["predict", str(model), "--input", str(given), "--output", str(output), "--device", "cpu"]) == 0
+        return read_json_lines(output)
 
     return predict
+
+
+@pytest.fixture(scope="session")
+def predictor(trained):
+    return NerPredictor(trained.model, "cpu")
+
+
+@pytest.fixture(scope="session")
+def dev_texts(corpus):
+    return [record["text"] for record in corpus.dev_records]
+
+
+def spans_of(records):
+    """(start, end, type) of the entities of each record."""
+    return [[(entity["start"], entity["end"], entity["type"]) for entity in record["entities"]] for record in records]

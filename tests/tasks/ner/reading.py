@@ -1,8 +1,7 @@
-"""Labeled data for tests, and errors in it."""
-
-import json
+"""Labeled data for tests, and errors in it; the log of a run."""
 
 import pytest
+from visualdl import LogReader
 
 from tasks.common.errors import InputError
 from tasks.ner.examples import Entity, make_example
@@ -11,11 +10,6 @@ from tasks.ner.examples import Entity, make_example
 def example(text, *entities, where="x:1"):
     """An example with entities (start, end, type)."""
     return make_example(text, [Entity(*entity) for entity in entities], where)
-
-
-def json_line(text, label=None, **other):
-    record = {"text": text, **other, **({} if label is None else {"label": label})}
-    return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def contents(examples):
@@ -30,3 +24,9 @@ def error_of(call, *arguments):
     message = str(caught.value)
     assert "\n" not in message and len(message) < 700
     return message
+
+
+def log_of(folder):
+    """The VisualDL log of a run; there is one file."""
+    (path,) = folder.iterdir()
+    return LogReader(file_path=str(path))

@@ -28,10 +28,9 @@ def losses(folder):
 
 @pytest.mark.slow
 def test_two_processes_train_as_one_with_batches_of_twice_the_size(
-    train, few_texts, config_file, tmp_path, each_epoch_is_better
+    train, few_texts, config_file, write, tmp_path, each_epoch_is_better
 ):
-    texts = tmp_path / "texts.jsonl"
-    texts.write_bytes(b"".join(few_texts.train.read_bytes().splitlines(keepends=True)[:40]))
+    texts = write(b"".join(few_texts.train.read_bytes().splitlines(keepends=True)[:40]))
     options = {"train_file": texts, "dev_file": few_texts.dev, **OPTIONS}
     words = [str(word) for key, value in options.items() for word in (f"--{key}", value)]
     words += ["--output_dir", tmp_path / "two", "--per_device_train_batch_size", "4"]

@@ -74,6 +74,8 @@ def test_a_given_key_is_kept_and_named(key, value):
     fitted = fit({key: value})
     assert set(fitted.keys) == CHOSEN - {key}
     assert any("kept as given" in line and f"{key} {value}" in line for line in fitted.lines)
+    note = fit({"num_train_epochs": 2}).lines[-1]
+    assert note.startswith("note: 38 optimizer steps") and "Leave out num_train_epochs" in note
 
 
 def test_more_texts_mean_masked_language_modeling_of_bounded_length():
@@ -106,11 +108,6 @@ def test_dev_chooses_the_epoch_if_it_has_enough_entities(given, entities, chosen
     assert {key: keys[key] for key in keys.keys() - CHOSEN} == {"threshold_for_f1": True, **chosen}
 
 
-def test_too_few_steps_are_a_note_with_the_remedy():
-    note = fit({"num_train_epochs": 2}).lines[-1]
-    assert note.startswith("note: 38 optimizer steps") and "Leave out num_train_epochs" in note
-
-
 @pytest.fixture
 def folder(tmp_path):
     """Writes a pretrained folder of a width."""
@@ -140,38 +137,38 @@ def test_a_pretrained_folder_has_its_sizes_and_its_width_decides_the_learning_ra
 # ---- runs with configs/ner/own_data.yaml
 
 
-@pytest.fixture(scope="module")
-def own(few_texts, without_pictures):
+@pytest.fixture
+def own(few_texts):
     """``own(folder, key=value ...)`` trains; the resolved configuration."""
 
     def own(folder, sizes=SIZES, **keys):
         config = read_run_config("configs/ner/own_data.yaml")
         files = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "output_dir": str(folder)}
-        NerRecipe().train({**config, **files, "features": "bigrams", **SOON, **sizes, **keys})
+        NerRecipe().train({**config, **files, "features": "bigrams,gazetteer", **SOON, **sizes, **keys})
         return read_run_config(folder / "config.yaml")
 
     return own
 
 
-def model_files(folder, *names):
-    return [(folder / "model" / name).read_bytes() for name in ("model.safetensors", *names)]
+def model_files(folder):
+    return [(folder / "model" / name).read_bytes() for name in ("model.safetensors", "features.json", "vocab.txt")]
 
 
-def test_the_saved_configuration_has_plain_keys_and_gives_the_same_run(own, tmp_path, capsys):
-    config = own(tmp_path / "fitted")
-    assert "fit_to_data: 45 training texts" in capsys.readouterr().out
+def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not_read(own, few_texts, write, tmp_path):
+    config = own(tmp_path / "fitted", texts=str(few_texts.dev))
     chosen = {"fit_to_data": False, "hidden_act": "relu", "per_device_train_batch_size": 8, "num_train_epochs": 2}
     assert {key: config[key] for key in chosen} == chosen
-    NerRecipe().train({**config, "output_dir": str(tmp_path / "plain")})
-    assert "fit_to_data" not in capsys.readouterr().out
+    records = map(json.loads, few_texts.dev.read_text(encoding="utf-8").splitlines())
+    bare = write("".join(record["text"] + "\n" for record in records), "bare.txt")
+    NerRecipe().train({**config, "texts": str(bare), "output_dir": str(tmp_path / "plain")})
     assert model_files(tmp_path / "fitted") == model_files(tmp_path / "plain")
+    assert str(bare) in json.loads((tmp_path / "plain/inputs.json").read_text(encoding="utf-8"))
 
 
-def test_a_long_text_is_cut_or_refused(own, few_texts, tmp_path, capsys):
+def test_a_long_text_is_cut_or_refused(own, few_texts, write, tmp_path, capsys):
     content = few_texts.train.read_text(encoding="utf-8")
     long = {"text": json.loads(content.splitlines()[0])["text"] * 20, "label": {}}
-    path = tmp_path / "train.jsonl"
-    path.write_text(content + json.dumps(long) + "\n", encoding="utf-8")
+    path = write(content + json.dumps(long) + "\n", "train.jsonl")
     with pytest.raises(InputError, match="train.jsonl:46: 1 of 46 .* max_characters 64"):
         own(tmp_path / "run", train_file=str(path), cut_long_texts=False)
     own(tmp_path / "run", train_file=str(path))
@@ -183,15 +180,3 @@ def test_a_run_from_a_folder_has_the_sizes_of_the_folder(own, folder, tmp_path, 
     assert "num_hidden_layers" not in config and config["learning_rate"] == 5e-4
     model = json.loads((tmp_path / "run/model/config.json").read_text(encoding="utf-8"))
     assert (model["hidden_size"], model["hidden_dropout_prob"], model["embedding_dropout_prob"]) == (16, 0.1, 0.3)
-
-
-def test_labels_of_the_texts_for_masked_language_modeling_are_not_read(own, few_texts, tmp_path):
-    bare = tmp_path / "bare.txt"
-    records = map(json.loads, few_texts.dev.read_text(encoding="utf-8").splitlines())
-    bare.write_text("".join(record["text"] + "\n" for record in records), encoding="utf-8")
-    first, second = tmp_path / "labeled", tmp_path / "bare"
-    for run, path in ((first, few_texts.dev), (second, bare)):
-        own(run, texts=str(path), features="bigrams,gazetteer")
-    files = ("features.json", "vocab.txt")
-    assert model_files(first, *files) == model_files(second, *files)
-    assert str(bare) in json.loads((second / "inputs.json").read_text(encoding="utf-8"))

@@ -3,11 +3,10 @@
 import json
 from types import SimpleNamespace
 
-import evaluate_ner
-import predict_ner
 import pytest
 
 from paddle_rope import CharTokenizer
+from tasks.commands.main import main
 from tasks.ner import NerPredictor
 from tasks.ner.data.reading import read_examples, write_examples
 from tasks.ner.examples import Entity, TokenizedText, make_example
@@ -38,10 +37,8 @@ def tokenized(length, spans=()):
 def test_the_window_is_a_length_that_enough_training_texts_reach(lengths, window):
     texts = list(map(tokenized, lengths))
     assert training_lengths(texts) == (window, max(1, *lengths, 0), 1)
-
-
-def test_the_longest_entity_is_counted_in_tokens():
-    assert training_lengths([tokenized(9, [(0, 1, 4), (1, 3, 3)]), tokenized(5)]) == (9, 9, 4)
+    with_entities = [tokenized(9, [(0, 1, 4), (1, 3, 3)]), tokenized(5)]
+    assert training_lengths(with_entities) == (9, 9, 4)  # tokens
 
 
 @pytest.mark.parametrize(
@@ -114,21 +111,21 @@ def test_evaluation_and_prediction_tell_how_longer_texts_are_read(trained, long_
     write_examples([long_text], tmp_path / "long.jsonl", "jsonl")
     windows = reading_of(SimpleNamespace(**trained.model_config)).windows
     words = [str(trained.model), "--device", "cpu"]
-    assert evaluate_ner.main([*words, str(tmp_path / "long.jsonl")]) == 0
+    assert main(["evaluate", *words, str(tmp_path / "long.jsonl")]) == 0
     assert windows in capsys.readouterr().out
     files = ["--input", str(tmp_path / "long.jsonl"), "--output", str(tmp_path / "found.jsonl")]
-    assert predict_ner.main([*words, *files, "--max_entity_tokens", "2"]) == 0
+    assert main(["predict", *words, *files, "--max_entity_tokens", "2"]) == 0
     assert windows in capsys.readouterr().err
     entities = json.loads((tmp_path / "found.jsonl").read_text(encoding="utf-8"))["entities"]
     assert entities and all(len(entity["text"]) <= 2 for entity in entities)
 
 
 def test_training_reads_long_dev_texts_in_windows_and_cuts_long_training_texts_on_demand(
-    train, few_texts, long_text, each_epoch_is_better, tmp_path
+    train_few, long_text, tmp_path
 ):
     write_examples([long_text], tmp_path / "dev.jsonl", "jsonl")
-    files = {"train_file": few_texts.train, "dev_file": tmp_path / "dev.jsonl"}
-    run = train(tmp_path / "run", **files, num_train_epochs=2, max_characters=20, cut_long_texts=True)
+    options = {"num_train_epochs": 2, "max_characters": 20, "cut_long_texts": True}
+    run = train_few(tmp_path / "run", dev_file=tmp_path / "dev.jsonl", **options)
     assert run.model_config["longest_text"] <= 20
     (line,) = (run.folder / "predictions_dev.jsonl").read_text(encoding="utf-8").splitlines()
     found = [(entity["start"], entity["end"], entity["type"]) for entity in json.loads(line)["entities"]]

@@ -89,16 +89,6 @@ def test_first_weights_of_heads_and_features_have_the_deviation_of_the_encoder()
             assert abs(layer.weight.numpy().std() / expected - 1) < 0.2, path
 
 
-@each_head
-def test_a_model_is_saved_and_loaded_bit_equal(span_head, tmp_path):
-    model, batch = ner_model(span_head=span_head), batch_of(random_texts(6, 9))
-    model.save_pretrained(tmp_path)
-    loaded = NerModel.from_pretrained(tmp_path)
-    loaded.eval()
-    assert loaded.config == model.config
-    np.testing.assert_array_equal(loaded(**batch).numpy(), model(**batch).numpy())
-
-
 def test_the_encoder_of_hugging_face_is_taken(tmp_path, caplog):
     model = NerModel.from_pretrained(HUGGINGFACE, types=["人名", "place"], head_size=6)
     new, unused = (record.getMessage() for record in caplog.records)
@@ -133,8 +123,3 @@ def test_lengths_are_positive_or_unknown(name):
     for wrong in (0, -3, 2.5, True, "9"):
         with pytest.raises(ValueError, match=f"{name} must be .* or None, got {wrong!r}"):
             NerConfig(types=["a"], **{name: wrong})
-
-
-def test_an_unknown_span_head_is_an_error():
-    with pytest.raises(ValueError, match="span_head must be one of efficient, dense, got 'biaffine'"):
-        NerConfig(types=["a"], span_head="biaffine")

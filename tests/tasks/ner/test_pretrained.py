@@ -3,11 +3,9 @@
 import json
 import shutil
 
-import numpy as np
 import paddle
 import paddlenlp.transformers as paddlenlp
 import pytest
-import train_ner
 from paddlenlp.transformers.roformer.configuration import RoFormerConfig as PaddlenlpConfig
 from safetensors.numpy import load
 
@@ -19,10 +17,10 @@ from paddle_rope.roformer import (
     WordTokenizer,
     load_tokenizer,
 )
+from tasks.commands.main import main
 from tasks.common.training.trainer import RecipeTrainer
-from tests.helpers.verbs import verb
+from tests.tasks.ner.conftest import spans_of
 
-convert_weights = verb("convert-weights")
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 
 
@@ -30,7 +28,13 @@ SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "i
 def small_config(few_texts, tmp_path_factory):
     """A configuration without the keys of sizes."""
     path = tmp_path_factory.mktemp("small") / "small.yaml"
-    lines = [f"train_file: {few_texts.train}", f"dev_file: {few_texts.dev}", "max_characters: 64", "head_size: 16"]
+    lines = [
+        "recipe: ner",
+        f"train_file: {few_texts.train}",
+        f"dev_file: {few_texts.dev}",
+        "max_characters: 64",
+        "head_size: 16",
+    ]
     lines += ["device: cpu", "num_train_epochs: 2", "per_device_train_batch_size: 8", "learning_rate: 1e-2"]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
@@ -53,7 +57,7 @@ def write_pretrained(folder, kind, vocab):
     RoFormerForMaskedLM(config).save_pretrained(str(ours))
     (WordTokenizer if words else CharTokenizer)(vocab, do_lower_case=True).save_pretrained(ours)
     if form == "huggingface":
-        assert convert_weights.main([str(ours), str(folder), "--to", "huggingface"]) == 0
+        assert main(["convert-weights", str(ours), str(folder), "--to", "huggingface"]) == 0
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +102,7 @@ def at_start(monkeypatch):
     ids=str,
 )
 def test_training_starts_from_the_weights_of_a_folder(
-    train, small_config, pretrained, predict, tmp_path, at_start, without_pictures, kind, options
+    train, small_config, pretrained, predict, tmp_path, at_start, kind, options
 ):
     folder = pretrained(kind)
     run = train(tmp_path / "run", config=small_config, pretrained=folder, **options)
@@ -113,16 +117,12 @@ def test_training_starts_from_the_weights_of_a_folder(
     # the written folder predicts by itself
     assert type(load_tokenizer(run.model)) is type(load_tokenizer(folder))
     assert ("word" in kind) == (type(load_tokenizer(run.model)) is not CharTokenizer)
-    records = list(map(json.loads, (run.folder / "predictions_dev.jsonl").read_text("utf-8").splitlines()))
-    for one, other in zip(predict("\n".join(record["text"] for record in records), run.model), records, strict=True):
-        scores = [[entity.pop("score") for entity in record["entities"]] for record in (one, other)]
-        probabilities = [[entity.pop("probability") for entity in record["entities"]] for record in (one, other)]
-        assert one == other
-        assert np.allclose(*scores, atol=1e-3) and np.allclose(*probabilities, atol=1e-3)
+    found = predict("\n".join(record["text"] for record in run.predictions), run.model)
+    assert spans_of(found) == spans_of(run.predictions)
 
 
 def test_options_of_the_folder_are_kept_unless_given_and_the_configuration_fed_back_gives_the_same_run(
-    train, small_config, pretrained, tmp_path, without_pictures
+    train, small_config, pretrained, tmp_path
 ):
     folder = shutil.copytree(pretrained("huggingface"), tmp_path / "relu")
     config = json.loads((folder / "config.json").read_text("utf-8"))
@@ -142,35 +142,24 @@ def test_options_of_the_folder_are_kept_unless_given_and_the_configuration_fed_b
 
 
 @pytest.fixture
-def pretrained_fails(fails, small_config):
-    return lambda folder, *words: fails(train_ner, small_config, "--output_dir", "run", "--pretrained", folder, *words)
+def pretrained_fails(refused, small_config):
+    return lambda folder, *words: refused("train", small_config, "--output_dir", "run", "--pretrained", folder, *words)
 
 
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        *((["--" + key, "32"], f"key {key!r}: sizes and tokenizer come from") for key in (*SIZES, "vocab_min_count")),
-        (["--attention", "hard"], "attention must be "),
-        (["--position_embedding", "kq"], "position_embedding must be "),
-    ],
-    ids=str,
-)
-def test_options_that_the_folder_cannot_have_are_an_error(pretrained_fails, pretrained, words, message):
-    assert message in pretrained_fails(pretrained("ours"), *words)
-
-
-def test_a_folder_that_is_missing_or_no_model_is_an_error_before_the_data_are_read(pretrained_fails, tmp_path):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "data").write_text("this is no labeled text")
-    for folder in ("missing", "empty"):
-        message = pretrained_fails(folder, "--train_file", "data", "--dev_file=")
-        assert message.startswith(f"configuration: pretrained: {folder}: ")
+@pytest.mark.parametrize("key", [*SIZES, "vocab_min_count"])
+def test_options_that_the_folder_decides_are_an_error(pretrained_fails, pretrained, key):
+    assert f"key {key!r}: sizes and tokenizer come from" in pretrained_fails(pretrained("ours"), f"--{key}", "32")
 
 
 @pytest.mark.parametrize("name", ["vocab.txt", "config.json", "model.safetensors"])
-def test_a_folder_without_one_of_its_files_or_with_another_vocabulary_is_an_error(
+def test_a_folder_without_one_of_its_files_or_with_another_vocabulary_is_an_error_before_the_data_are_read(
     pretrained_fails, pretrained, tmp_path, name
 ):
+    (tmp_path / "data").write_text("this is no labeled text")
+    (tmp_path / "empty").mkdir()
+    for folder in ("missing", "empty"):
+        message = pretrained_fails(folder, "--train_file", "data", "--dev_file=")
+        assert message.startswith(f"configuration: pretrained: {folder}: ")
     folder = shutil.copytree(pretrained("huggingface"), tmp_path / "folder")
     with (folder / "vocab.txt").open("a", encoding="utf-8") as file:
         file.write("龘\n")

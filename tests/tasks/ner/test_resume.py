@@ -6,17 +6,16 @@ import os
 import pickle
 import shutil
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
-import train_ner
 from safetensors.numpy import load_file
-from visualdl import LogReader
 
-from tasks.common.runs.locks import locked
-from tasks.common.training.complete import COMPLETE_FILE, last_checkpoint
+from tasks.commands.main import main
+from tasks.common.runs.run_folder import locked
+from tasks.common.training.checkpoints import COMPLETE_FILE, last_checkpoint
 from tests.helpers.power_cut import at_event, power_cut
+from tests.tasks.ner.reading import log_of
 
 EPOCHS, STEPS = 4, 5  # 32 texts, 11 batches an epoch: 5 steps of two, and one batch that is left over
 # All that keeps a state between steps, or draws random numbers.
@@ -39,30 +38,31 @@ EACH_STEP = {"checkpoint_minutes": 1e-9}
 
 
 @pytest.fixture(scope="module")
-def options(few_texts, each_epoch_is_better):
-    return {**OPTIONS, "train_file": few_texts.train, "dev_file": few_texts.dev}
+def start(train_few, each_epoch_is_better):
+    """``start(folder, key=value ...)``: begin a run with all that keeps a state."""
+    return lambda folder, **more: train_few(folder, **{**OPTIONS, **more})
 
 
 @pytest.fixture(scope="module")
-def whole(train, options, tmp_path_factory):
+def whole(start, tmp_path_factory):
     """A run that was not interrupted."""
-    return train(tmp_path_factory.mktemp("whole") / "run", **options)
+    return start(tmp_path_factory.mktemp("whole") / "run")
 
 
 @pytest.fixture
-def cut_run(train, options, tmp_path):
+def cut_run(start, tmp_path):
     """``cut_run(step)``: the folder of a run whose process ended after this step."""
 
     def cut_run(step, **more):
         with power_cut("on_step_end", step):
-            train(tmp_path / "cut", **{**options, **more})
+            start(tmp_path / "cut", **more)
         return tmp_path / "cut"
 
     return cut_run
 
 
 def resume(folder):
-    assert train_ner.main(["--resume", str(folder)]) == 0
+    assert main(["train", "--resume", str(folder)]) == 0
 
 
 def checkpoint(folder, step):
@@ -83,9 +83,8 @@ def assert_equal_results(folder, whole):
 
 
 def logged(folder):
-    """The VisualDL log's (step, value) by name; there is one file."""
-    (path,) = (folder / "vdl").iterdir()
-    reader = LogReader(file_path=str(path))
+    """The VisualDL log's (step, value) by name."""
+    reader = log_of(folder / "vdl")
     scalars = {
         name: [(record.id, record.value) for record in reader.get_data("scalar", name)]
         for name in reader.get_tags()["scalar"]
@@ -153,19 +152,19 @@ def test_a_run_that_was_cut_ends_as_if_it_had_not_been(whole, cut_run, tmp_path,
     assert_equal_results(folder, whole)
 
 
-def test_a_checkpoint_within_an_epoch_leads_to_the_same_result(train, options, cut_run, tmp_path, capsys):
+def test_a_checkpoint_within_an_epoch_leads_to_the_same_result(start, cut_run, tmp_path, capsys):
     more = {"logging_steps": 3}  # so that a part of the loss is not logged yet at most checkpoints
     folder = cut_run(STEPS + 3, **more, **EACH_STEP)
     resume(folder)
     assert f"resuming from {checkpoint(folder, STEPS + 2)}" in capsys.readouterr().out
-    assert_equal_results(folder, train(tmp_path / "whole", **{**options, **more}))
+    assert_equal_results(folder, start(tmp_path / "whole", **more))
 
 
-def test_a_run_cut_in_and_after_masked_language_modeling_does_not_repeat_it(whole, train, options, tmp_path, capsys):
+def test_a_run_cut_in_and_after_masked_language_modeling_does_not_repeat_it(whole, start, tmp_path, capsys):
     folder = tmp_path / "cut"
     before = folder / "checkpoints" / "before"
     with power_cut("on_step_end", STEPS - 1, group="pretraining"):
-        train(folder, **options, **EACH_STEP)
+        start(folder, **EACH_STEP)
     assert last_checkpoint(before).name == f"checkpoint-{STEPS - 2}"
     with power_cut("on_step_end", 1):
         resume(folder)
@@ -195,14 +194,13 @@ def test_a_resumed_run_may_be_cut_again_and_moved(whole, cut_run, tmp_path):
     ids=str,
 )
 def test_a_run_cut_after_its_last_checkpoint_only_writes_its_results(
-    train, few_texts, tmp_path, each_epoch_is_better, limits, steps
+    train_few, few_texts, tmp_path, each_epoch_is_better, limits, steps
 ):
     dev_file = "" if "dev_fraction" in limits else few_texts.dev  # without dev data, too
-    options = {"train_file": few_texts.train, "dev_file": dev_file, "ema_decay": 0.8, **limits}
-    options.update(lr_scheduler_type="constant", test_file=few_texts.dev)
-    whole = train(tmp_path / "whole", **options)
+    options = {"dev_file": dev_file, "test_file": few_texts.dev, "ema_decay": 0.8, **limits}
+    whole = train_few(tmp_path / "whole", lr_scheduler_type="constant", **options)
     with power_cut("on_train_end"):
-        train(tmp_path / "cut", **options)
+        train_few(tmp_path / "cut", lr_scheduler_type="constant", **options)
     state = (checkpoint(tmp_path / "cut", steps) / "trainer_state.json").read_bytes()
     resume(tmp_path / "cut")
     assert (tmp_path / "cut/model/model.safetensors").read_bytes() == whole.weights
@@ -213,57 +211,41 @@ def test_a_run_cut_after_its_last_checkpoint_only_writes_its_results(
 # ---- runs that end before they are done
 
 
-@pytest.fixture
-def ends_at(config_file, options, tmp_path, capsys):
-    """``ends_at(step, action)``: status and last line of a run in which something happens after this step."""
-
-    def ends_at(step, action):
-        words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
-        with at_event("on_step_end", action, step):
-            status = train_ner.main([str(config_file), "--output_dir", str(tmp_path / "run"), *words])
-        err = capsys.readouterr().err
-        assert "Traceback" not in err
-        return status, err.splitlines()[-1]
-
-    return ends_at
+def no_room(*arguments):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_signal_writes_a_checkpoint_and_names_the_command_that_resumes(whole, ends_at, tmp_path):
-    folder = tmp_path / "run"
-    status, line = ends_at(STEPS + 2, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    assert status == 128 + signal.SIGTERM and line.endswith(f"train --resume {folder}")
-    assert last_checkpoint(folder / "checkpoints") == checkpoint(folder, STEPS + 3)  # after the current step
-    resume(folder)
-    assert_equal_results(folder, whole)
-
-
-def test_a_run_goes_on_once_a_full_disk_has_room(whole, ends_at, tmp_path):
-    folder = tmp_path / "run"
-
-    def write(*arguments):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    full_disk = ("tasks.common.training.trainer.write_optimizer", write)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, None], ids=["SIGTERM", "SIGINT", "full disk"])
+def test_a_run_that_ends_early_names_the_command_that_resumes(
+    whole, config_file, few_texts, each_epoch_is_better, tmp_path, capsys, number
+):
+    folder, options = tmp_path / "run", {**OPTIONS, "train_file": few_texts.train, "dev_file": few_texts.dev}
     with pytest.MonkeyPatch.context() as patch:
-        status, line = ends_at(2 * STEPS - 1, lambda: patch.setattr(*full_disk))
-    assert status == 2 and line.startswith(f"error: {folder}: ") and line.endswith(f"train --resume {folder}")
-    assert list((folder / "checkpoints").glob("checkpoint-*")) == [checkpoint(folder, STEPS)]
+
+        def stop():
+            if number is None:
+                patch.setattr("tasks.common.training.checkpoints.write_optimizer", no_room)
+            else:
+                os.kill(os.getpid(), number)
+
+        with at_event("on_step_end", stop, STEPS + 2):
+            words = [f"--{key}={value}" for key, value in options.items()]
+            status = main(["train", str(config_file), "--output_dir", str(folder), *words])
+    error = capsys.readouterr().err
+    assert "Traceback" not in error and error.splitlines()[-1].endswith(f"train --resume {folder}")
+    # a signal writes a checkpoint after the current step
+    expected = (2, STEPS) if number is None else (128 + number, STEPS + 3)
+    assert (status, last_checkpoint(folder / "checkpoints")) == (expected[0], checkpoint(folder, expected[1]))
     resume(folder)
     assert_equal_results(folder, whole)
 
 
-# ---- what is not resumed
-
-
-@pytest.fixture
-def resume_fails(fails):
-    return lambda *words: fails(train_ner, "--resume", *words)
+# ---- what is not resumed; what a run of any recipe refuses is in tests/tasks/test_recipes.py
 
 
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["finished"], "finished: the run is complete"),
         (["missing"], "missing: no config.yaml"),
         (["file"], "file: no config.yaml"),
         ([], "the run keeps its configuration"),
@@ -271,31 +253,30 @@ def resume_fails(fails):
     ],
     ids=str,
 )
-def test_what_is_no_unfinished_run_is_not_resumed(resume_fails, whole, tmp_path, words, message):
-    shutil.copytree(whole.folder, tmp_path / "finished")
+def test_what_is_no_unfinished_run_is_not_resumed(refused, tmp_path, words, message):
     (tmp_path / "file").touch()
-    assert message in resume_fails(*words)
+    assert message in refused("train", "--resume", *words)
 
 
 def test_a_run_without_a_checkpoint_begins_anew_only_if_nobody_works_on_it_and_its_data_are_the_same(
-    resume_fails, cut_run, few_texts, tmp_path
+    refused, cut_run, few_texts, write
 ):
-    train_file = Path(shutil.copy(few_texts.train, tmp_path / "train.json"))
+    train_file = write(few_texts.train.read_bytes(), "train.json")
     folder = cut_run(STEPS - 1, masked_lm_epochs=0, train_file=train_file)
     with locked(folder):
-        assert "another process" in resume_fails(folder)
+        assert "another process" in refused("train", "--resume", folder)
     train_file.write_bytes(train_file.read_bytes() * 2)
-    assert "has changed since the run began" in resume_fails(folder)
+    assert "has changed since the run began" in refused("train", "--resume", folder)
 
 
-def test_links_in_a_run_folder_are_refused(resume_fails, cut_run, tmp_path):
+def test_links_in_a_run_folder_are_refused(refused, cut_run, tmp_path):
     folder, elsewhere = cut_run(STEPS + 1), tmp_path / "elsewhere"
     for name in ("checkpoints", "model", "vdl", "config.yaml", "checkpoints/checkpoint-3"):
         link = folder / name
         existed = link.exists()
         link.rename(elsewhere) if existed else elsewhere.mkdir()
         link.symlink_to(elsewhere)
-        message = resume_fails(folder)  # which leaves all files as they are
+        message = refused("train", "--resume", folder)  # which leaves all files as they are
         assert message.startswith(f"{link}: ") and "symbolic link" in message
         link.unlink()
         elsewhere.rename(link) if existed else elsewhere.rmdir()

@@ -1,221 +1,173 @@
-"""Options of training: what each changes, and what it leaves as it was."""
+"""Training: what a run promises about its metrics and log, and what its options change.
+
+What a run of any recipe promises (its files, seeds, cut and resume, refusals) is in tests/tasks/test_recipes.py.
+"""
 
 import json
+import math
 from types import SimpleNamespace
 
 import numpy as np
 import paddle
 import pytest
-import train_ner
-from safetensors.numpy import load, load_file
-from visualdl import LogReader
+import yaml
 
+from tasks.ner import evaluation, recipe
+from tasks.ner.arguments import NerArguments
+from tasks.ner.examples import Entity
+from tasks.ner.fitting import FEWEST_STEPS
 from tasks.ner.model import NerModel
-from tasks.ner.recipe import NerRecipe
-from tasks.ner.reports.monitoring import NerMonitor
-from tests.helpers.power_cut import power_cut
+from tests.tasks.ner.conftest import spans_of
+from tests.tasks.ner.reading import log_of
 
+TYPES = ["organization", "person", "place", "position", "product", "time"]
+FIGURES = ("precision", "recall", "f1")
 TWO_STEPS = {"per_device_train_batch_size": 23}  # an epoch
-PLAIN = {
-    "hidden_dropout_prob": 0,
-    "attention_probs_dropout_prob": 0,
-    "lr_scheduler_type": "constant",
-    "warmup_ratio": 0,
-    "learning_rate": 1e-3,
-    "max_grad_norm": 0,
-    "num_train_epochs": 1,
-}
+
+
+# ---- metrics
+
+
+def gold_spans(record):
+    """(start, end, type), half-open, straight from the CLUENER format."""
+    return {
+        (first, last + 1, kind)
+        for kind, surfaces in record["label"].items()
+        for pairs in surfaces.values()
+        for first, last in pairs
+    }
+
+
+def test_metrics_equal_those_recomputed_from_the_predictions_against_the_gold_file(trained, corpus, dev_texts):
+    assert [record["text"] for record in trained.predictions] == dev_texts
+    pairs = [(gold_spans(gold), {*found}) for gold, found in zip(corpus.dev_records, spans_of(trained.predictions))]
+    assert list(trained.metrics["dev"]["per_type"]) == TYPES and trained.metrics["dev"]["f1"] > 0.3
+    rows = trained.metrics["dev"]["per_type"].items()
+    for kinds, scores in [(TYPES, trained.metrics["dev"]), *(([kind], row) for kind, row in rows)]:
+        counts = [
+            sum(span[2] in kinds for spans in side for span in spans)
+            for side in ([gold for gold, _ in pairs], [found for _, found in pairs], [g & f for g, f in pairs])
+        ]
+        assert [scores["support"], scores["predicted"], scores["correct"]] == counts
+        assert scores["f1"] == pytest.approx(2 * counts[2] / max(1, counts[0] + counts[1]))
+    correct = [[span[:2] for span in gold & found] for gold, found in pairs]
+    assert any(a != b and a[0] <= b[0] and b[1] <= a[1] for spans in correct for a in spans for b in spans)  # nested
+
+
+def test_a_test_file_of_another_format_is_scored_and_a_type_that_train_lacks_is_told(
+    train_few, write, evaluate, capsys
+):
+    test = write('{"text": "张三在北京", "label": {"person": {"张三": [[0, 1]]}, "GPE": {"北京": [[3, 4]]}}}\n', "test")
+    run = train_few(test.with_name("run"), test_file=test, num_train_epochs=8)
+    assert any("GPE" in line and str(test) in line for line in capsys.readouterr().out.splitlines())
+    assert (
+        run.metrics["test"]["per_type"]["GPE"]["support"] == run.metrics["test"]["per_type"]["person"]["support"] == 1
+    )
+    scores = evaluate(test, run.model)
+    del scores["worst_examples"]
+    assert run.metrics["test"] == scores
+
+
+def test_gold_that_the_model_cannot_find_is_told_and_counts_as_missed(evaluate, write, capsys):
+    # the combining accent is no token of its own, so that no span of tokens ends between e and it
+    label = {"organization": {"cafe": [[1, 4]]}, "animal": {"店": [[6, 6]]}}
+    path = write(json.dumps({"text": "去cafe\u0301店", "label": label}), "marks.jsonl")
+    scores = evaluate(path)
+    printed = capsys.readouterr().out
+    assert f"{path}:1 organization 'cafe'" in printed and "count as missed: animal" in printed
+    for kind in ("organization", "animal"):
+        assert scores["per_type"][kind]["support"] == 1 and scores["per_type"][kind]["correct"] == 0
+    assert scores["errors"]["missed"] == scores["support"] == 2
+
+
+@pytest.mark.slow
+def test_there_may_be_a_thousand_types_of_any_name(train, evaluate, predict, write, tmp_path):
+    types = [*(f"type {n:03}" for n in range(994)), "占比%", "a/b", "a b", "🙂", "长" * 200, "a\x1b[31m\n\t\x00\u202e"]
+    lines = []
+    for number in range(100):
+        label = {kind: {"乙丙": [[1, 2]]} for kind in types[10 * number : 10 * number + 10]}
+        record = {"text": f"甲乙丙丁戊{number}己庚", "label": {**label, types[number // 2]: {"甲": [[0, 0]]}}}
+        lines.append(json.dumps(record) + "\n")
+    files = {"train_file": write("".join(lines), "data"), "dev_file": write("".join(lines[::5]), "few")}
+    run = train(tmp_path / "run", **files, num_train_epochs=1, per_device_train_batch_size=50)
+    assert run.model_config["types"] == sorted(types) and run.metrics["dev"]["per_type"].keys() == set(types)
+    assert len(predict("甲乙丙\n", run.model)) == 1 and evaluate(files["dev_file"], run.model)["support"] > 30
+
+
+# ---- the log
 
 
 @pytest.fixture(scope="module")
-def train_few(train, few_texts, without_pictures):
-    """Train on few texts."""
-    files = {"train_file": few_texts.train, "dev_file": few_texts.dev}
-    return lambda folder, **options: train(folder, **{**files, **options})
+def log(trained):
+    return log_of(trained.folder / "vdl")
 
 
-@pytest.fixture
-def fails_in_one_line(fails, config_file):
-    """Training with these words ends with status 2 and one line; the line."""
-    return lambda *words: fails(train_ner, config_file, "--output_dir", "run", *words)
+def scalars(log, tag):
+    return [record.value for record in log.get_data("scalar", tag)]
 
 
-@pytest.fixture
-def pretend(monkeypatch):
-    """``pretend(values)``: the dev F1 of each epoch."""
-
-    def pretend(values):
-        original = NerRecipe.dev_scores
-
-        def dev_scores(self, run):
-            return {**original(self, run), "f1": values[round(run.trainer.state.epoch) - 1]}
-
-        monkeypatch.setattr(NerRecipe, "dev_scores", dev_scores)
-
-    return pretend
-
-
-def checkpoint_steps(run):
-    return sorted(int(path.name.split("-")[1]) for path in (run.folder / "checkpoints").glob("checkpoint-*"))
+def test_the_log_has_loss_rate_norm_and_speed_of_training_and_scores_of_each_epoch(log, trained):
+    loss, rates = scalars(log, "1_train/loss"), scalars(log, "1_train/learning_rate")
+    assert len(loss) == int(trained.config["num_train_epochs"]) * 19 // 4  # an epoch has 19 steps
+    assert loss[-1] < loss[0] / 2 and rates[0] < max(rates) <= 1e-2 and rates[-1] < 1e-3
+    for tag in ("1_train/gradient_norm", "1_train/characters_per_second"):
+        values = scalars(log, tag)
+        assert len(values) == len(loss) and all(0 < value < math.inf for value in values)
+    names = [f"dev/{name}" for name in FIGURES] + [f"dev_{name}_by_type/{kind}" for name in FIGURES for kind in TYPES]
+    assert {tag for tag in log.get_tags()["scalar"] if tag.startswith("dev")} == set(names)
+    assert {len(scalars(log, name)) for name in names} == {trained.config["num_train_epochs"]}
+    f1 = scalars(log, "dev/f1")
+    assert max(f1) == pytest.approx(trained.metrics["dev"]["f1"])
+    for kind, row in trained.metrics["dev"]["per_type"].items():
+        assert scalars(log, f"dev_f1_by_type/{kind}")[f1.index(max(f1))] == pytest.approx(row["f1"])
 
 
-def assert_saved(run, step, name="average.safetensors"):
-    """The run's model has the weights of a checkpoint."""
-    kept, saved = load_file(run.folder / f"checkpoints/checkpoint-{step}" / name), load(run.weights)
-    assert saved.keys() == kept.keys() and all((saved[key] == value).all() for key, value in kept.items())
-
-
-# ---- which epoch is kept, and where training stops
+def test_the_log_has_the_configuration_and_the_hyper_parameters(log, trained):
+    (text,) = log.get_data("text", "configuration")
+    shown = text.text.encoded_text_string.replace("\u00a0", " ").replace("\u2060", "")
+    assert yaml.safe_load(shown) == trained.config
+    (record,) = log.get_data("hyper_parameters", "hparam")
+    values = {info.name: info for info in record.hparam.hparamInfos}
+    assert values.keys() == set(NerArguments.HYPER_PARAMETERS)
+    assert values["hidden_size"].int_value == 32 and values["attention"].string_value == "softmax"
+    assert [info.name for info in record.hparam.metricInfos] == [f"dev/{name}" for name in FIGURES]
 
 
 @pytest.mark.parametrize(
-    "patience, values, stopped, best",
-    [
-        (1, [0.1, 0.3, 0.2, 0.9], 3, 2),
-        (2, [0.3, 0.2, 0.4, 0.3, 0.3, 0.9], 5, 3),
-        (1, [0.2, 0.2, 0.9], 2, 1),  # as good is not better
-        (3, [0.1, 0.2, 0.1, 0.1], 4, 2),  # the epochs end first
-        (1, [0.0, 0.0, 0.2, 0.1, 0.9], 4, 3),  # nothing counts before anything is found
-    ],
+    "found, steps", [([], [2, 6]), ([Entity(0, 1, "person", 1.0, 0.73)], [])], ids=["none", "some"]
 )
-def test_training_stops_after_epochs_without_a_better_one_and_keeps_the_best(
-    train_few, tmp_path, pretend, capsys, patience, values, stopped, best
+def test_training_that_finds_nothing_tells_it_early_once_and_at_the_end(
+    train_few, tmp_path, capsys, monkeypatch, found, steps
 ):
-    pretend(values)
-    run = train_few(tmp_path / "run", num_train_epochs=len(values), early_stopping_patience=patience, **TWO_STEPS)
-    assert checkpoint_steps(run) == sorted({2 * stopped, 2 * best})
-    assert_saved(run, 2 * best, "model.safetensors")
-    assert ("training stops: " in capsys.readouterr().out) == (stopped < len(values))
-
-
-@pytest.mark.parametrize("is_terminal, shown", [(False, [1, 2, 5]), (True, [1, 2, 3, 4, 5, 6])])
-def test_a_log_has_a_line_of_each_epoch_that_is_better_and_a_terminal_of_all(
-    train_few, tmp_path, pretend, capsys, monkeypatch, is_terminal, shown
-):
-    pretend([0.1, 0.3, 0.2, 0.3, 0.4, 0.2])
-    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
-    train_few(tmp_path / "run", num_train_epochs=6, **TWO_STEPS)
-    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("epoch ")]
-    assert [float(words[1]) for words in lines] == shown
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("event, step", [("on_epoch_end", 6), ("on_train_end", None)])
-def test_a_resumed_run_ends_at_the_epoch_where_it_would_have(train_few, tmp_path, pretend, event, step):
-    """Cut at the end of the third epoch, before its evaluation, or when it has just been stopped."""
-    pretend([0.1, 0.3, 0.2, 0.25, 0.9, 0.9])
-    options = {"num_train_epochs": 6, "early_stopping_patience": 2, "ema_decay": 0.5, **TWO_STEPS}
-    whole = train_few(tmp_path / "whole", **options)
-    with power_cut(event, step):
-        train_few(tmp_path / "cut", **options)
-    assert train_ner.main(["--resume", str(tmp_path / "cut")]) == 0
-    assert (tmp_path / "cut/model/model.safetensors").read_bytes() == whole.weights
-    assert checkpoint_steps(SimpleNamespace(folder=tmp_path / "cut")) == checkpoint_steps(whole) == [4, 8]
-
-
-def test_the_saved_model_is_the_average_at_the_best_epoch_and_has_the_reported_scores(
-    train_few, tmp_path, evaluate, few_texts
-):
-    run = train_few(tmp_path / "run", num_train_epochs=8, ema_decay=0.8, learning_rate=3e-2)
-    states = [json.loads(path.read_text("utf-8")) for path in run.folder.glob("checkpoints/*/trainer_state.json")]
-    state = max(states, key=lambda state: state["global_step"])
-    best = int(state["best_model_checkpoint"].rpartition("-")[2])
-    assert_saved(run, best)
-    plain = load_file(run.folder / f"checkpoints/checkpoint-{best}/model.safetensors")
-    assert any((load(run.weights)[name] != value).any() for name, value in plain.items())
-    assert run.metrics["dev"]["f1"] == state["best_metric"] == evaluate(few_texts.dev, run.model)["f1"] > 0
-
-
-def test_the_last_epoch_is_kept_with_keep_best_false(train_few, tmp_path, pretend):
-    pretend([0.1, 0.3, 0.2])
-    options = {"num_train_epochs": 3, "ema_decay": 0.5, **TWO_STEPS}
-    run = train_few(tmp_path / "run", keep_best=False, **options)
-    assert_saved(run, 6)
-    assert train_few(tmp_path / "best", **options).weights != run.weights
-
-
-def test_without_dev_data_all_texts_are_learned_from_and_the_last_epoch_is_kept(train_few, few_texts, tmp_path, capsys):
-    options = {"dev_file": "", "dev_fraction": 0, "test_file": few_texts.dev, "early_stopping_patience": 1}
-    run = train_few(tmp_path / "run", num_train_epochs=3, ema_decay=0.8, **TWO_STEPS, **options)
-    assert "train: 45 texts" in capsys.readouterr().out
-    assert_saved(run, 6)
-    assert "dev" not in run.metrics and 0 <= run.metrics["test"]["f1"] <= 1
-    assert not (run.folder / "predictions_dev.jsonl").exists()
-    (log,) = (run.folder / "vdl").iterdir()
-    assert not [tag for tag in LogReader(file_path=str(log)).get_tags()["scalar"] if tag.startswith("dev")]
-
-
-# ---- several seeds
-
-
-@pytest.mark.slow
-def test_runs_of_several_seeds_are_the_runs_of_each_seed_alone(train_few, train, few_texts, evaluate, tmp_path):
-    words = ["--train_file", few_texts.train, "--dev_file", few_texts.dev, "--num_train_epochs", "6"]
-    words += ["--output_dir", tmp_path / "seeds", "--seeds", "3,5", "--learning_rate", "3e-2"]
-    alone = train_few(tmp_path / "alone", num_train_epochs=6, learning_rate=3e-2, seed=5)
-    assert train_ner.main(list(map(str, [alone.folder / "config.yaml", *words]))) == 0
-    models = [tmp_path / "seeds" / seed / "model" for seed in ("seed_3", "seed_5")]
-    first, second = ((model / "model.safetensors").read_bytes() for model in models)
-    assert first != second == alone.weights
-    (summary,) = json.loads((tmp_path / "seeds/summary.json").read_text("utf-8"))["variants"]
-    for name in ("precision", "recall", "f1"):
-        assert summary["scores"][f"dev.{name}"]["values"][1] == alone.metrics["dev"][name]
-    assert summary["scores"]["dev.f1"]["ensemble"] == evaluate(few_texts.dev, *models)["f1"] > 0
-
-
-# ---- batches and gradients
-
-
-@pytest.fixture
-def texts_of(few_texts, tmp_path):
-    """``texts_of(n)``: a file of the first n training texts."""
-
-    def texts_of(count):
-        path = tmp_path / f"{count}.jsonl"
-        path.write_bytes(b"".join(few_texts.train.read_bytes().splitlines(keepends=True)[:count]))
-        return path
-
-    return texts_of
-
-
-def test_accumulated_gradients_are_those_of_one_batch(train_few, texts_of, tmp_path):
-    def weights(name, batch_size, **more):
-        options = {**PLAIN, "train_file": texts_of(12), "per_device_train_batch_size": batch_size, **more}
-        run = train_few(tmp_path / name, **options)
-        assert checkpoint_steps(run) == [1]
-        return load(run.weights)
-
-    one, two = weights("one", 12), weights("two", 6, gradient_accumulation_steps=2)
-    start = weights("start", 12, learning_rate=1e-12)
-    changed = 0
-    for name in one:
-        # Adam's first step has the size of the learning rate wherever there is a gradient to speak of
-        np.testing.assert_allclose(one[name], two[name], atol=1e-4)
-        changed += (np.abs(one[name] - start[name]) > 5e-4).mean() > 0.3
-    assert changed > len(one) / 2
-
-
-def test_gradients_of_batches_left_over_do_not_reach_the_next_epoch(train_few, texts_of, tmp_path, monkeypatch):
-    at_start = []
-
-    def on_step_begin(self, args, state, control, model=None, **kwargs):
-        at_start.append(sum(float(p.grad.abs().sum()) for p in model.parameters() if p.grad is not None))
-
-    monkeypatch.setattr(NerMonitor, "on_step_begin", on_step_begin, raising=False)
-    options = {**PLAIN, "num_train_epochs": 3, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}
-    run = train_few(tmp_path / "run", train_file=texts_of(10), **options)  # five batches: two steps and one left over
-    assert checkpoint_steps(run)[-1] == 6
-    assert at_start == [0] * 8  # two steps of each epoch, and its batch left over but for the last epoch's
-
-
-def test_recomputation_gives_the_same_weights(train_few, tmp_path):
-    options = {"num_train_epochs": 2, "num_hidden_layers": 2, "attention_probs_dropout_prob": 0.2}
-    plain = train_few(tmp_path / "plain", **options)
-    again = train_few(tmp_path / "again", **options, recompute=True)
-    assert again.config["recompute"] is True and again.weights == plain.weights
+    monkeypatch.setattr(evaluation, "find_in_windows", lambda model, texts, *_, **__: [found for _ in texts])
+    train_few(tmp_path / "run", num_train_epochs=3, **TWO_STEPS)
+    notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: nothing is found in dev")]
+    assert [f"after {step} of 6 steps" in note for step, note in zip(steps, notes, strict=True)] == [True] * len(steps)
+    assert all("--num_train_epochs 150" in note for note in notes)
+    state = SimpleNamespace(max_steps=FEWEST_STEPS, global_step=FEWEST_STEPS)  # after many steps
+    training = SimpleNamespace(learning_rate=0.01, warmup_ratio=0.05)
+    line = recipe.nothing_found(SimpleNamespace(trainer=SimpleNamespace(state=state), training=training))
+    assert "lower learning_rate than 0.01" in line and "larger warmup_ratio than 0.05" in line
 
 
 # ---- options of the model
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"attention": "linear"},
+        {"span_head": "dense"},
+        *({"attention": "linear", "position_embedding": kind} for kind in ("none", "vo", "qkvo")),
+    ],
+    ids=str,
+)
+def test_options_of_the_model_are_chosen_by_their_key_and_kept(train, predict, tmp_path, options):
+    run = train(tmp_path / "run", **options, num_train_epochs=6)
+    assert {key: run.model_config[key] for key in options} == options
+    assert run.metrics["dev"]["f1"] > 0.1
+    found = predict("\n".join(record["text"] for record in run.predictions), run.model)
+    assert spans_of(found) == spans_of(run.predictions)
 
 
 @pytest.mark.parametrize("span_rope", [True, False])
@@ -228,50 +180,53 @@ def test_the_span_head_rotates_unless_span_rope_is_false(train_few, tmp_path, sp
     assert (np.ptp(spans, axis=1) > 1e-4).all() == span_rope
 
 
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        (["--fp16"], "fp16 needs a GPU"),
-        (["--bf16", "--fp16_opt_level", "O2"], "fp16_opt_level O2 needs a GPU"),
-        (["--bf16"], "PADDLE_ROPE_NATIVE=0"),  # tests compute without native operators
-        (["--ema_decay", "1"], "ema_decay must be at least 0 and less than 1, got 1.0"),
-        (["--early_stopping_patience", "0"], "early_stopping_patience must be greater than 0, got 0"),
-        (["--early_stopping_patience", "1.5"], "early_stopping_patience must be a whole number"),
-        (["--masked_lm_epochs=-1"], "masked_lm_epochs must be at least 0, got -1"),
-        (["--masked_lm_files", "more.txt"], "'masked_lm_files' is called 'texts' now"),
-        (["--texts", "more.txt"], "texts without masked_lm_epochs"),
-        (["--texts", "more.txt", "--masked_lm_epochs", "1"], "more.txt: no such file"),
-        (["--dev_fraction", "nan"], "dev_fraction must be at least 0 and less than 1"),
-        (["--dev_fraction", "0", "--dev_file=", "--tune_thresholds", "true"], "tune_thresholds needs dev data"),
-        (["--tune_thresholds", "true", "--threshold_for_f1", "true"], "tune_thresholds and threshold_for_f1"),
-        (["--character_dropout", "1"], "character_dropout must be at least 0 and less than 1"),
-        (["--feature_dropout=-1"], "feature_dropout must be at least 0"),
-        (["--hidden_act", "tan"], "hidden_act must be one of"),
-        (["--features", "words,lexicon"], "words, dictionary, gazetteer, got ['words', 'lexicon']"),
-        (["--position_embedding", "kq"], "position_embedding"),
-        (["--position_embedding", "learned"], "max_position_embeddings"),
-        (["--span_rope", "perhaps"], "span_rope must be true or false"),
-        (["--span_head", "hard"], "span_head must be one of efficient, dense, got 'hard'"),
-        (["--head_size", "15"], "positive even number"),
-        (["--max_characters", "0"], "max_characters must be greater than 0, got 0"),
-        (["--max_span_length", "0"], "max_span_length must be an integer of 1 to"),
-        (["--num_attention_heads", "3"], "does not split into 3 heads of even size"),
-        (["--train_file="], "no 'train_file'"),
-        (["--output_dir="], "no 'output_dir'"),
-        (["--sede", "1"], "unknown key 'sede'; did you mean 'seed'?"),
-        (["--batch_size", "1"], "did you mean 'per_device_eval_batch_size' or 'per_device_train_batch_size'?"),
-        (["--logging_dir", "log"], "key 'logging_dir' cannot be set"),
-        (["--eval_steps", "50"], "key 'eval_steps' cannot be set"),
-        (["--num_train_epochs", "many"], "num_train_epochs must be a number, got 'many'"),
-        (["--lr_scheduler_type", "zigzag"], "lr_scheduler_type must be one of linear, "),
-        (["--dataloader_num_workers", "100000"], "dataloader_num_workers must be from 0 to 64, got 100000"),
-        (["--learning_rate", "nan"], "learning_rate must be greater than 0, got nan"),
-        (["--per_device_train_batch_size", "0"], "per_device_train_batch_size must be greater than 0"),
-        (["--seed", "4294967296"], "seed must be from 0 to 4294967295"),
-        (["--device", "abacus"], "--device abacus: not usable here"),
-        (["--seeds", "3,x"], "--seeds 3,x: give numbers"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_a_value_out_of_range_is_one_line_and_makes_nothing(fails_in_one_line, words, message):
-    assert message in fails_in_one_line(*words)
+REFUSED = {  # beside those of all recipes, in tests/tasks/test_recipes.py
+    "--fp16": "fp16 needs a GPU",
+    "--bf16": "PADDLE_ROPE_NATIVE=0",  # tests compute without native operators
+    "--early_stopping_patience 0": "early_stopping_patience must be greater than 0",
+    "--masked_lm_epochs=-1": "masked_lm_epochs must be at least 0",
+    "--masked_lm_files more.txt": "'masked_lm_files' is called 'texts' now",
+    "--texts more.txt": "texts without masked_lm_epochs",
+    "--texts more.txt --masked_lm_epochs 1": "more.txt: no such file",
+    "--dev_fraction nan": "dev_fraction must be at least 0 and less than 1",
+    "--dev_fraction 0 --dev_file= --tune_thresholds true": "tune_thresholds needs dev data",
+    "--tune_thresholds true --threshold_for_f1 true": "tune_thresholds and threshold_for_f1",
+    "--character_dropout 1": "character_dropout must be at least 0 and less than 1",
+    "--features words,lexicon": "words, dictionary, gazetteer, got ['words', 'lexicon']",
+    "--position_embedding learned": "max_position_embeddings",
+    "--span_rope perhaps": "span_rope must be true or false",
+    "--span_head hard": "span_head must be one of efficient, dense",
+    "--head_size 15": "positive even number",
+    "--max_characters 0": "max_characters must be greater than 0",
+    "--max_span_length 0": "max_span_length must be an integer of 1 to",
+    "--lr_scheduler_type zigzag": "lr_scheduler_type must be one of linear, ",
+    "--dataloader_num_workers 100000": "dataloader_num_workers must be from 0 to 64",
+    "--learning_rate nan": "learning_rate must be greater than 0",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_a_value_out_of_range_is_one_line_and_makes_nothing(refused, config_file, words):
+    assert REFUSED[words] in refused("train", config_file, "--output_dir", "run", *words.split())
+
+
+UNLABELED = '{"text": "ab", "label": {}}\n'
+BAD_DATA = [  # content, what reads it: train, dev or test of a run, evaluate, predict; the place
+    ("", "train dev test evaluate predict", "data:1: the "),
+    (UNLABELED + '{"text": \n', "train dev test evaluate predict", "data:2: "),
+    ('{"text": "ab", "label": {"person": {"b": [[0, 0]]}}}\n', "train dev test evaluate", "data:1: span [0, 0]"),
+    ("甲 O\n乙 Q-PER\n", "train dev test evaluate", "data:2: unknown tag 'Q-PER'"),
+    (f'{{"text": "{"a" * 65}", "label": {{"person": {{"a": [[0, 0]]}}}}}}', "train", "data:1: 1 of 1 training texts"),
+    (UNLABELED, "train dev evaluate", "data: no entity is labeled"),
+    ("今天天气很好\n明天\n", "evaluate", "data:1: no tag in '今天天气很好'"),
+    ('{"text": "a"}\n{"txt": "b"}\n', "predict", 'data:2: there is no "text"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content, readers, place", BAD_DATA)
+def test_bad_data_are_one_line_with_its_place(refused, write, config_file, trained, content, readers, place):
+    write(content, "data")
+    words = {"evaluate": [trained.model, "data"], "predict": [trained.model, "--input", "data", "--output", "new"]}
+    for reader in readers.split():
+        given = words.get(reader, [config_file, "--output_dir", "out/run", f"--{reader}_file", "data"])
+        assert refused(reader if reader in words else "train", *given).startswith(place), reader

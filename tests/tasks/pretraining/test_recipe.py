@@ -13,12 +13,13 @@ from safetensors.numpy import load_file
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer, load_tokenizer
 from tasks.common.texts.documents import hold_out, read_documents
-from tasks.common.training.complete import last_checkpoint
+from tasks.common.training.checkpoints import last_checkpoint
 from tasks.pretraining.arguments import parse_stages
 from tasks.pretraining.batches import DevBatches, WholeWordMasking
 from tasks.pretraining.packing import tokenize
 from tasks.pretraining.trainer import evaluate_model
 from tests.helpers import runs
+from tests.helpers.power_cut import power_cut
 from tests.helpers.verbs import verb
 
 STAGES = "48x4x7,16x8x6,64x2x5"
@@ -131,7 +132,7 @@ def test_interrupted_run_ends_as_if_it_had_not_been(train, whole, tmp_path, opti
     whole = train(tmp_path / "whole", **options) if options else whole
     folder = tmp_path / "cut"
     for number, (step, event) in enumerate(cuts):
-        with runs.power_cut(step, event):
+        with power_cut(event, step):
             train_verb.main(["--resume", str(folder)]) if number else train(folder, **options)
     assert not (folder / "metrics.json").exists()
     assert train_verb.main(["--resume", str(folder)]) == 0
@@ -190,7 +191,7 @@ def test_words_are_tokens_with_a_word_vocabulary(train, tmp_path, word_vocab_fil
     ("--vocab_file unmasked.txt", "unmasked.txt: lacks [MASK]"), ("--pretrained missing", "'hidden_size'"),
     ("--dev_fraction 0", "dev_fraction must be greater than 0"),
 ])  # fmt: skip
-def test_mistake_is_one_line(fails, config_file, tmp_path, words, said):
+def test_mistake_is_one_line(refused, config_file, tmp_path, words, said):
     (tmp_path / "special.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", encoding="utf-8")
     (tmp_path / "unmasked.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n一\n", encoding="utf-8")
-    assert said in fails(train_verb, config_file, "--output_dir", "run", *words.split())
+    assert said in refused("train", config_file, "--output_dir", "run", *words.split())

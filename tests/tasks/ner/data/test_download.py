@@ -1,155 +1,212 @@
-"""Downloads from a server of this process: checked, and under their name only when whole."""
+"""Published data sets from a server of this process: checked, and under their name only when whole."""
 
 import hashlib
+import io
+import re
+import shutil
 import socket
 import zipfile
+from dataclasses import replace
 
 import pytest
 
+from tasks.commands.main import main
 from tasks.common.errors import InputError
-from tasks.ner.data import download as module
-from tasks.ner.data.download import PART, download, read_zip_member
+from tasks.ner.data import download as downloading
+from tasks.ner.data.download import DATASETS, PART, PublishedFile, check_file, download, fetch_dataset, read_zip_member
 from tests.helpers.local_server import LocalServer, serve
+from tests.tasks.ner.reading import error_of
 
+TRAIN = '{"text": "叶老桂在北京", "label": {"name": {"叶老桂": [[0, 2]]}, "address": {"北京": [[4, 5]]}}}\n'.encode()
+TEST = '{"id": 0, "text": "北京"}\n'.encode()
+BMES = "吴 B-NAME\n重 M-NAME\n阳 E-NAME\n\n。 O\n\n".encode()
+WEIBO = "老0\tB-PER.NOM\n百1\tI-PER.NOM\n心0\tO\n\n\ufffd\ufffd0\tO\n110\tO\n".encode()
 CONTENT = bytes(range(256)) * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch):
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
+def zipped(*members):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    return content.getvalue()
 
 
 @pytest.fixture
-def server():
-    with serve(LocalServer({"/file": CONTENT})) as server:
+def server(monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # attempts follow each other at once
+    archive = zipped(("train.json", TRAIN), ("test.json", TEST))
+    with serve(LocalServer({"/file": CONTENT, "/set.zip": archive, "/dev.bmes": BMES, "/w.dev": WEIBO})) as server:
         yield server
 
 
 def names(folder):
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 
-def get(server, path, **options):
-    download(f"{server.url}/file", path, **{"sha256": SHA256, **options})
+def get(server, path, size=None, sha256=SHA256):
+    download(f"{server.url}/file", path, lambda found, name: check_file(found, name, size, sha256))
 
 
-def test_file_arrives_whole_in_a_folder_that_is_made(server, tmp_path):
-    get(server, tmp_path / "new" / "folder" / "file", size=len(CONTENT))
-    assert (tmp_path / "new" / "folder" / "file").read_bytes() == CONTENT
-    assert names(tmp_path / "new" / "folder") == ["file"]
-
-
-def test_leftovers_of_a_killed_download_are_removed(server, tmp_path):
-    (tmp_path / f"file{PART}").mkdir()
-    (tmp_path / f"file{PART}" / "file").write_bytes(CONTENT[:77])
-    get(server, tmp_path / "file")
-    assert (tmp_path / "file").read_bytes() == CONTENT and names(tmp_path) == ["file"]
-
-
-def test_a_cut_and_a_busy_server_are_asked_again(server, tmp_path):
+def test_a_file_arrives_whole_after_a_cut_a_busy_server_and_a_killed_download(server, tmp_path):
+    path = tmp_path / "new" / "folder" / "file"
+    (path.parent / f"file{PART}").mkdir(parents=True)
+    (path.parent / f"file{PART}" / "file").write_bytes(CONTENT[:77])
     server.statuses, server.cuts = [503], [100_000]
-    get(server, tmp_path / "file")
-    assert (tmp_path / "file").read_bytes() == CONTENT and len(server.asked) == 3
+    get(server, path, size=len(CONTENT))
+    assert path.read_bytes() == CONTENT and names(tmp_path) == ["file"] and len(server.asked) == 3
 
 
-def test_wrong_content_leaves_nothing_and_says_what_is_wrong(server, tmp_path):
-    def check(path, name):
-        raise InputError(f"{name}: {path.stat().st_size} bytes are refused")
-
-    url = f"{server.url}/file"
+def test_what_cannot_be_had_leaves_nothing_and_says_why(server, tmp_path):
     (tmp_path / "file").write_bytes(b"old")
-    for options, message in (
-        ({"size": 5}, f"{url}: has 256000 bytes instead of 5; "),
-        ({"sha256": "0" * 64}, f"{url}: has SHA-256 {SHA256} instead of {'0' * 64}; "),
-        ({"check": check}, f"{url}: 256000 bytes are refused"),
-    ):
-        with pytest.raises(InputError) as error:
-            get(server, tmp_path / "file", **options)
-        assert str(error.value).startswith(message) and names(tmp_path) == ["file"]
-    assert (tmp_path / "file").read_bytes() == b"old"
-
-
-def test_missing_address_and_closed_network_are_named(server, tmp_path):
+    for options, said in (({"size": 5}, "has 256000 bytes"), ({"sha256": "0" * 64}, f"has SHA-256 {SHA256}")):
+        assert f"{server.url}/file: {said} instead of " in error_of(
+            lambda o=options: get(server, tmp_path / "file", **o)
+        )
+    asked = len(server.asked)
+    assert "another --output" in error_of(get, server, tmp_path / "file" / "in it") and len(server.asked) == asked
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         closed = free.getsockname()[1]
     for url, reason in ((f"{server.url}/none", "404"), (f"http://127.0.0.1:{closed}/file", "refused")):
-        with pytest.raises(InputError) as error:
-            download(url, tmp_path / "file")
-        assert str(error.value).startswith(f"{url}: cannot be downloaded (") and reason in str(error.value)
-        assert str(tmp_path / "file") in str(error.value) and names(tmp_path) == []
+        message = error_of(download, url, tmp_path / "new", None)
+        assert message.startswith(f"{url}: ") and reason in message and str(tmp_path / "new") in message
+    assert (tmp_path / "file").read_bytes() == b"old" and names(tmp_path) == ["file"]
 
 
-def test_folder_that_cannot_be_made_is_an_error_before_any_request(server, tmp_path):
-    (tmp_path / "taken").write_bytes(b"")
-    with pytest.raises(InputError, match="cannot be written .*; give another --output"):
-        get(server, tmp_path / "taken" / "file")
-    assert server.asked == []
-
-
-def test_proxy_of_the_environment_is_used(server, tmp_path, monkeypatch):
+def test_the_proxy_of_the_environment_is_used(server, tmp_path, monkeypatch):
     server.files["http://publisher.invalid/file"] = CONTENT
     monkeypatch.setenv("http_proxy", server.url)
-    download("http://publisher.invalid/file", tmp_path / "file", sha256=SHA256)
+    download("http://publisher.invalid/file", tmp_path / "file", lambda *_: None)
     assert server.asked == ["http://publisher.invalid/file"]
 
 
 # ---- zip archives
 
 
-def zipped(path, *members):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members:
-            archive.writestr(name, content)
-    return path
-
-
-def test_member_is_found_in_any_folder(tmp_path):
-    path = zipped(tmp_path / "a.zip", ("set/", ""), ("set/train.json", "1"), ("__MACOSX/set/train.json", "2"))
+def test_a_member_is_found_in_any_folder_and_paths_lead_nowhere(tmp_path, write):
+    path = write(zipped(("set/", ""), ("set/train.json", "1"), ("__MACOSX/set/train.json", "2")), "a.zip")
     assert read_zip_member(path, "train.json", "it") == b"1"
+    for evil in ("../../train.json", "/etc/train.json", "..\\train.json"):
+        path = write(zipped((evil, "evil"), ("dev.json", "1")), "a.zip")
+        assert read_zip_member(path, "dev.json", "it") == b"1"
+        if "\\" not in evil:  # a name like any other
+            assert read_zip_member(path, "train.json", "it") == b"evil"
+    assert names(tmp_path) == ["a.zip"]
 
 
-@pytest.mark.parametrize("evil", ["../../train.json", "/etc/train.json", "..\\train.json"])
-def test_paths_of_an_archive_lead_nowhere(tmp_path, evil):
-    inside = tmp_path / "one" / "two"
-    inside.mkdir(parents=True)
-    path = zipped(inside / "a.zip", (evil, "evil"), ("dev.json", "1"))
-    assert read_zip_member(path, "dev.json", "it") == b"1"
-    if "\\" not in evil:  # a name like any other
-        assert read_zip_member(path, "train.json", "it") == b"evil"
-    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["a.zip"]
-
-
-def test_archive_without_the_member_or_with_two_is_refused(tmp_path):
-    path = zipped(tmp_path / "a.zip", ("a/train.json", "1"), ("b/train.json", "2"))
-    held = r"\(but a/train.json, b/train.json\); the archive has changed"
+def test_archives_without_one_such_member_too_large_or_damaged_are_refused(write, monkeypatch):
+    path = write(zipped(("a/train.json", "1"), ("b/train.json", "2")), "a.zip")
     for member in ("train.json", "dev.json"):
-        with pytest.raises(InputError, match=f"^it: does not hold one {member} {held}"):
-            read_zip_member(path, member, "it")
-
-
-def test_member_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_LARGEST_MEMBER", 1000)
-    path = zipped(tmp_path / "a.zip", ("train.json", "0" * 1001))
-    with pytest.raises(InputError, match="does not hold one train.json"):
-        read_zip_member(path, "train.json", "it")
-
-
-def test_damaged_archives_are_refused(tmp_path):
-    whole = zipped(tmp_path / "a.zip", ("train.json", bytes(range(99)) * 9)).read_bytes()
+        assert f"it: does not hold one {member} (but a/" in error_of(read_zip_member, path, member, "it")
+    whole = zipped(("train.json", bytes(range(99)) * 9))
     refused = 0
     for place in range(0, len(whole), 2):
         damaged = bytearray(whole)
         damaged[place] ^= 0xFF
-        (tmp_path / "a.zip").write_bytes(damaged)
         try:
-            assert read_zip_member(tmp_path / "a.zip", "train.json", "it") == bytes(range(99)) * 9
+            assert read_zip_member(write(bytes(damaged), "a.zip"), "train.json", "it") == bytes(range(99)) * 9
         except InputError as error:
             assert str(error).startswith("it: ")
             refused += 1
     assert refused > len(whole) / 4
     for content in (b"", b"<html>not found</html>", whole[:-30], whole[:40]):
-        (tmp_path / "a.zip").write_bytes(content)
-        with pytest.raises(InputError, match="^it: is no zip archive that can be read"):
-            read_zip_member(tmp_path / "a.zip", "train.json", "it")
+        assert "it: is no zip archive" in error_of(read_zip_member, write(content, "a.zip"), "train.json", "it")
+    monkeypatch.setattr(downloading, "_LARGEST_MEMBER", 800)
+    assert "does not hold one" in error_of(read_zip_member, write(whole, "a.zip"), "train.json", "it")
+
+
+# ---- data sets
+
+
+@pytest.fixture
+def files(server, monkeypatch):
+    """A data set of each kind of file, as the data set ``resume``."""
+    files = [
+        PublishedFile("train.json", f"{server.url}/set.zip", 1, 2),
+        PublishedFile("test.json", f"{server.url}/set.zip", 1, labeled=False),
+        PublishedFile("dev.bmes", f"{server.url}/dev.bmes", 2, 1),
+        PublishedFile("w.dev", f"{server.url}/w.dev", 2, size=len(WEIBO), sha256=hashlib.sha256(WEIBO).hexdigest()),
+    ]
+    monkeypatch.setitem(DATASETS, "resume", files)
+    return files
+
+
+ALL = {"train.json": TRAIN, "test.json": TEST, "dev.bmes": BMES, "w.dev": WEIBO}
+
+
+def test_a_data_set_is_fetched_checked_and_then_kept(server, files, tmp_path, capsys):
+    for said in (f"dev.bmes: {len(BMES)} bytes from {server.url}/dev.bmes", "dev.bmes: is there already"):
+        assert main(["download", "resume", "--output", str(tmp_path)]) == 0
+        folder = tmp_path / "ner" / "resume"
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == ALL
+        assert server.asked == ["/set.zip", "/dev.bmes", "/w.dev"] and said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("given", ["train.json test.json", "set.zip"])
+def test_only_what_is_missing_is_fetched_and_what_was_there_stays(server, files, tmp_path, given):
+    for name in given.split():
+        (tmp_path / name).write_bytes({**ALL, "set.zip": server.files["/set.zip"]}[name])
+    fetch_dataset(files, tmp_path)
+    assert server.asked == ["/dev.bmes", "/w.dev"]
+    assert names(tmp_path) == sorted({*ALL, *given.split()})
+
+
+@pytest.mark.parametrize(
+    "name, content, said",
+    [
+        ("dev.bmes", "吴 O\n".encode(), "has 1 texts instead of 2 and 0 entities instead of 1"),
+        ("dev.bmes", b"<html>", "is not the file as published"),
+        ("test.json", TEST * 2, "has 2 texts instead of 1"),
+        ("set.zip", b"<html>", "is no zip archive"),
+        ("w.dev", WEIBO[:-1], f"has {len(WEIBO) - 1} bytes instead of {len(WEIBO)}"),
+        ("w.dev", WEIBO.replace(b"0\t", b"1\t"), "has SHA-256"),
+    ],
+)
+def test_another_file_is_refused_whether_it_is_there_or_comes(server, files, tmp_path, capsys, name, content, said):
+    folder = tmp_path / "ner" / "resume"
+    folder.mkdir(parents=True)
+    (folder / name).write_bytes(content)
+    assert main(["download", "resume", "--output", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {folder / name}: {said}") and "another --output" in error
+    assert (folder / name).read_bytes() == content
+    shutil.rmtree(folder)
+    server.files[f"/{name}"] = content
+    server.files["/set.zip"] = zipped(("train.json", TRAIN), ("test.json", content)) if "test" in name else content
+    DATASETS["resume"] = [file for file in files if name in (file.name, file.source_name)]
+    assert main(["download", "resume", "--output", str(tmp_path)]) == 2
+    assert said in capsys.readouterr().err and name not in names(folder)
+
+
+def test_an_interruption_is_said_in_one_line(monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(downloading, "fetch_dataset", interrupted)
+    assert main(["download", "resume"]) == 130 and capsys.readouterr().err.count("\n") == 1
+
+
+def test_published_files_are_described_completely():
+    for name, files in DATASETS.items():
+        assert files and len({file.name for file in files}) == len(files), name
+        for file in files:
+            assert file.url.startswith("https://") and file.texts > 0
+            known = file.sha256 is not None and re.fullmatch("[0-9a-f]{64}", file.sha256)
+            assert (known and file.size > 0) or file.entities or not file.labeled
+
+
+@pytest.mark.slow
+def test_real_files_where_they_are_are_as_published(shared_data):
+    for name, files in DATASETS.items():
+        for file in files:
+            path = shared_data / "ner" / name / file.name
+            if path.is_file():
+                file.check(path, path)
+                if path.stat().st_size < 1e6:
+                    other = replace(file, texts=file.texts + 1, sha256=None)
+                    assert f" has {file.texts} texts instead of" in error_of(other.check, path, path)

@@ -1,15 +1,15 @@
-"""What the inspection counts and finds, each on a text written for it; the tool."""
+"""What the inspection counts and finds, each on a text written for it; the verb."""
 
 import json
+import random
 
 import pytest
 
-from tasks.ner.data.inspection import FINDINGS, inspect, length_distribution, quantile
+from tasks.commands.main import main
+from tasks.ner.data.inspection import FINDINGS, inspect, length_distribution, overlapping_pairs, quantile
 from tasks.ner.data.reading import write_examples
-from tests.helpers.verbs import verb
+from tasks.ner.examples import Entity
 from tests.tasks.ner.reading import example
-
-inspect_data = verb("inspect")
 
 
 def found(name, *examples, **others):
@@ -30,116 +30,106 @@ def test_counts_of_each_split_and_types_that_one_lacks():
     assert result["missing_types"] == {"train": [], "dev": ["LOC"]}
 
 
-def test_long_training_texts_and_the_window_that_lengths_give_are_told():
-    train = [example("王" * size, (0, 3, "PER"), where=f"x:{size}") for size in (512, 513, 600, 40)]
-    counts, examples = found("long_text", *train, dev=[example("王" * 900)])
-    assert counts == {"train": 2, "dev": 0}
-    assert [where for where, _ in examples] == ["x:600", "x:513"] and examples[0][1].startswith("600 characters: ")
-    assert inspect({"train": train})["lengths"] == {
+def test_lengths_are_nearest_rank_quantiles_and_a_histogram_that_holds_all():
+    distribution = length_distribution(list(range(1, 101)))
+    assert [distribution[key] for key in ("min", "median", "p95", "p99", "max")] == [1, 50, 95, 99, 100]
+    assert distribution["histogram"] == [[0, 4, 4], [5, 8, 4], [9, 16, 8], [17, 32, 16], [33, 64, 32], [65, 128, 36]]
+    assert length_distribution([7])["histogram"] == [[5, 8, 1]] and length_distribution([]) is None
+    assert quantile([3], 0.5) == 3 and quantile([1, 2], 0.5) == 1 and quantile([1, 2], 0.51) == 2
+
+
+A, SAME, B, UNLABELED = (
+    example("甲乙", *spans, where=f"t:{number}")
+    for number, spans in enumerate(([(0, 1, "a")], [(0, 1, "a")], [(0, 2, "a")], []), 1)
+)
+DEEP = example("北京大学校长", (0, 2, "LOC"), (0, 2, "GPE"), (0, 4, "ORG"), (3, 6, "PER"))
+LONG = [example("王" * size, (0, 3, "PER"), where=f"x:{size}") for size in (512, 513, 600, 40)]
+CASES = [  # finding, examples of train, examples of dev -> counts of both, places and words of what is shown
+    ("long_text", LONG, [example("王" * 900)], (2, 0), ["x:600 600 characters: ", "x:513"]),
+    ("duplicate_text", [A, SAME, B], [SAME], (1, 0), ["t:2 as t:1: '甲乙'"]),
+    ("duplicate_text_other_labels", [A, SAME, B], [], (1, 0), ["t:3 as t:1: '甲乙'; only there a '甲' [0, 1]"]),
+    ("leaked_text", [A], [SAME, UNLABELED], (0, 1), ["t:2 as t:1: '甲乙'"]),
+    ("leaked_text_other_labels", [A], [SAME, UNLABELED], (0, 1), ["t:4"]),
+    ("blank_text", [example(""), example(" \u3000\n"), A], [], (2, 0), ["x:1", "x:1"]),
+    ("control_characters", [example("甲\x00\x01"), example("\ufffd"), example("甲\t\n\u3000")], [], (2, 0),
+     ["x:1 U+0000 at 1 in '甲\\x00\\x01'", "x:1"]),
+    ("unaligned", [example("a b👍🏽", (0, 1, "t"), (3, 5, "t"))], [], (0, 0), []),
+    ("unaligned", [example("a  b👍🏽", (0, 2, "t"), (4, 5, "t"))], [], (2, 0), ["x:1 t 'a ' [0, 2]", "x:1 t '👍'"]),
+    ("two_types", [DEEP], [], (1, 0), ["x:1 GPE '北京' [0, 2] and LOC '北京' [0, 2]"]),
+    ("nested", [DEEP], [], (2, 0), [f"x:1 {kind} '北京' [0, 2] in ORG '北京大学' [0, 4]" for kind in ("GPE", "LOC")]),
+    ("crossing", [DEEP], [], (1, 0), ["x:1 ORG '北京大学' [0, 4] and PER '学校长' [3, 6]"]),
+    (  # the rarest type of the most frequent surface comes first
+        "surface_of_two_types",
+        [example("华为和华为", (0, 2, "ORG"), (3, 5, "TECH"), where="t:11"),
+         *[example("京", (0, 1, "LOC"))] * 9, example("京", (0, 1, "PER"), where="t:10")],
+        [example("京沪", (0, 1, "LOC"))], (12, 1), ["t:10 '京' is LOC 10, PER 1", "t:11 '华为' is ORG 1, TECH 1"],
+    ),
+    (
+        "long_entity",
+        [*[example("甲" * 30, (0, 2, "t"))] * 300, example("甲" * 30, (0, 9, "t"), where="x:2"),
+         example("甲" * 30, (0, 20, "t"), where="x:3")],
+        [], (2, 0), ["x:3 20 characters: t '甲", "x:2"],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, train, dev, counts, shown", CASES)
+def test_a_finding_is_counted_and_shown(name, train, dev, counts, shown):
+    of_splits, examples = found(name, *train, dev=dev)
+    assert tuple(of_splits.values()) == counts and len(examples) == len(shown)
+    for (where, what), expected in zip(examples, shown):
+        assert f"{where} {what}".startswith(expected)
+
+
+def test_the_lengths_of_the_first_split_give_window_and_bound():
+    assert inspect({"train": LONG})["lengths"] == {
         "window_tokens": 600, "longest_text": 600, "longest_entity": 3, "max_entity_tokens": 32
     }  # fmt: skip
 
 
-def test_lengths_are_nearest_rank_quantiles_and_a_histogram_that_holds_all():
-    lengths = list(range(1, 101))
-    distribution = length_distribution(lengths)
-    assert [distribution[key] for key in ("min", "median", "p95", "p99", "max")] == [1, 50, 95, 99, 100]
-    assert distribution["histogram"] == [[0, 4, 4], [5, 8, 4], [9, 16, 8], [17, 32, 16], [33, 64, 32], [65, 128, 36]]
-    assert length_distribution([7])["histogram"] == [[5, 8, 1]]
-    assert length_distribution([]) is None
-    assert quantile([3], 0.5) == 3 and quantile([1, 2], 0.5) == 1 and quantile([1, 2], 0.51) == 2
+EDGES = {
+    "white_space_edge": [" 甲", "甲\u3000", "\n甲", " "],
+    "punctuation_edge": ["甲，", "《甲", "甲》", "（甲", "甲）乙，", "》甲《", "。", "”甲”", "《"],
+    None: ["《甲》", "（甲）乙", "“甲”", '"甲"乙', "甲，乙", "甲", "A+", "（甲）和（乙）"],
+}
 
 
-def test_duplicates_within_a_split_and_between_splits_by_label():
-    train = [
-        example("甲乙", (0, 1, "a"), where="t:1"),
-        example("甲乙", (0, 1, "a"), where="t:2"),
-        example("甲乙", (0, 2, "a"), where="t:3"),
-        example("丙", where="t:4"),
-    ]
-    dev = [example("甲乙", where="d:1"), example("丙", where="d:2"), example("丁", where="d:3")]
-    assert found("duplicate_text", *train, dev=dev) == ({"train": 1, "dev": 0}, [("t:2", "as t:1: '甲乙'")])
-    assert found("duplicate_text_other_labels", *train, dev=dev) == (
-        {"train": 1, "dev": 0},
-        [("t:3", "as t:1: '甲乙'; only there a '甲' [0, 1]")],
-    )
-    assert found("leaked_text", *train, dev=dev) == ({"train": 0, "dev": 1}, [("d:2", "as t:4: '丙'")])
-    assert found("leaked_text_other_labels", *train, dev=dev)[0] == {"train": 0, "dev": 1}
-
-
-def test_blank_texts_and_control_characters():
-    assert found("blank_text", example(""), example(" \u3000\n"), example("甲"))[0] == {"train": 2}
-    counts, examples = found("control_characters", example("甲\x00\x01"), example("\ufffd"), example("甲\t\n\u3000"))
-    assert counts == {"train": 2}
-    assert examples[0] == ("x:1", "U+0000 at 1 in '甲\\x00\\x01'")
-
-
-def test_entities_that_end_inside_a_token_are_unaligned():
-    good = example("a b👍🏽", (0, 1, "t"), (3, 5, "t"))
-    assert found("unaligned", good)[0] == {"train": 0}
-    bad = example("a  b👍🏽", (0, 2, "t"), (4, 5, "t"))
-    assert found("unaligned", bad) == ({"train": 2}, [("x:1", "t 'a ' [0, 2]"), ("x:1", "t '👍' [4, 5]")])
-
-
-@pytest.mark.parametrize("surface", [" 甲", "甲\u3000", "\n甲", " "])
-def test_white_space_at_an_edge(surface):
-    assert found("white_space_edge", example(surface, (0, len(surface), "t")))[0] == {"train": 1}
-    assert found("punctuation_edge", example(surface, (0, len(surface), "t")))[0] == {"train": 0}
-
-
-@pytest.mark.parametrize("surface", ["甲，", "《甲", "甲》", "（甲", "甲）乙，", "》甲《", "。", "”甲”", "《"])
-def test_punctuation_at_an_edge(surface):
-    assert found("punctuation_edge", example(surface, (0, len(surface), "t")))[0] == {"train": 1}
-
-
-@pytest.mark.parametrize(
-    "surface", ["《甲》", "甲（乙）", "（甲）乙", "“甲”", '"甲"乙', "甲，乙", "甲", "A+", "（甲）和（乙）"]
-)
-def test_brackets_in_pairs_and_inner_punctuation_are_harmless(surface):
-    assert found("punctuation_edge", example(surface, (0, len(surface), "t")))[0] == {"train": 0}
-
-
-def test_nested_crossing_and_doubly_typed_entities():
-    one = example("北京大学校长", (0, 2, "LOC"), (0, 2, "GPE"), (0, 4, "ORG"), (3, 6, "PER"))
-    assert found("two_types", one)[1] == [("x:1", "GPE '北京' [0, 2] and LOC '北京' [0, 2]")]
-    assert found("nested", one) == (
-        {"train": 2},
-        [("x:1", f"{type_} '北京' [0, 2] in ORG '北京大学' [0, 4]") for type_ in ("GPE", "LOC")],
-    )
-    assert found("crossing", one) == (
-        {"train": 1},
-        [("x:1", "ORG '北京大学' [0, 4] and PER '学校长' [3, 6]")],
-    )
-    inside = example("北京大学", (0, 4, "ORG"), (2, 4, "x"), (1, 3, "y"))
-    assert found("nested", inside)[0] == {"train": 2} and found("crossing", inside)[0] == {"train": 1}
-    assert found("nested", example("北京", (0, 1, "a"), (1, 2, "a")))[0] == {"train": 0}
-
-
-def test_surfaces_of_two_types_begin_with_the_rarest_type_of_the_most_frequent():
-    often = [example("京", (0, 1, "LOC"), where=f"t:{number}") for number in range(1, 10)]
-    odd = example("京", (0, 1, "PER"), where="t:10")
-    even = example("华为和华为", (0, 2, "ORG"), (3, 5, "TECH"), where="t:11")
-    counts, examples = found("surface_of_two_types", even, *often, odd, dev=[example("京沪", (0, 1, "LOC"))])
-    assert counts == {"train": 12, "dev": 1}
-    assert examples == [("t:10", "'京' is LOC 10, PER 1"), ("t:11", "'华为' is ORG 1, TECH 1")]
-
-
-def test_long_entities_are_those_beyond_99_percent_longest_first():
-    examples = [example("甲" * 30, (0, 2, "t")) for _ in range(300)]
-    examples += [example("甲" * 30, (0, 9, "t"), where="x:2"), example("甲" * 30, (0, 20, "t"), where="x:3")]
-    counts, shown = found("long_entity", *examples)
-    assert counts == {"train": 2}
-    assert [where for where, _ in shown] == ["x:3", "x:2"] and shown[0][1].startswith("20 characters: t '甲")
+@pytest.mark.parametrize("edge, surface", [(edge, surface) for edge in EDGES for surface in EDGES[edge]])
+def test_white_space_and_punctuation_at_an_edge(edge, surface):
+    findings = inspect({"train": [example(surface, (0, len(surface), "t"))]})["findings"]
+    assert [name for name in EDGES if name and findings[name]["counts"]["train"]] == [edge] * bool(edge)
 
 
 def test_as_many_examples_are_kept_as_asked_for_and_all_are_counted():
     examples = [example(" ", where=f"x:{number}") for number in range(9)]
     finding = inspect({"train": examples}, max_examples=2)["findings"]["blank_text"]
-    assert finding["counts"] == {"train": 9}
-    assert [one["where"] for one in finding["examples"]] == ["x:0", "x:1"]
+    assert finding["counts"] == {"train": 9} and [one["where"] for one in finding["examples"]] == ["x:0", "x:1"]
 
 
-# ---- the tool
+def is_inside(one, other):
+    return one[:2] != other[:2] and other.start <= one.start and one.end <= other.end
+
+
+def begins_in(one, other):
+    return other.start < one.start < other.end < one.end
+
+
+@pytest.mark.parametrize("kind, holds", [(0, is_inside), (1, begins_in)])
+def test_random_entities_have_a_partner_if_any_pair_gives_one(kind, holds):
+    number, chance = 0, random.Random(1)
+    for length in [3, 8, 30] * 250:
+        starts = [chance.randrange(length) for _ in range(chance.randrange(14))]
+        entities = sorted({Entity(at, chance.randint(at + 1, length), chance.choice("ab")) for at in starts})
+        pairs = overlapping_pairs(entities)[kind]
+        assert all(holds(*pair) for pair in pairs)
+        assert sorted(one for one, _ in pairs) == [
+            one for one in entities if any(holds(one, other) for other in entities)
+        ]
+        number += len(pairs)
+    assert number > 500
+
+
+# ---- the verb
 
 
 @pytest.fixture
@@ -148,48 +138,22 @@ def files(tmp_path, monkeypatch):
     train = [example("王明，在[b]北京[/b]", (0, 3, "PER"), (7, 9, "LOC")), example("无"), example("京", (0, 1, "[x]"))]
     write_examples(train, "train", "cluener")
     write_examples([example("无"), example("王明", (0, 2, "PER"))], "dev", "bio")
+    write_examples([example("无")], "none", "jsonl")
 
 
-def test_tool_prints_tables_and_writes_json(files, capsys):
-    assert inspect_data.main(["train", "dev", "--output", "out.json"]) == 0
+def test_the_verb_prints_tables_and_writes_json(files, capsys):
+    assert main(["inspect", "train", "dev", "--output", "out.json"]) == 0
     printed = capsys.readouterr().out
-    for part in (
-        "train: train (cluener)",
-        "dev: dev (bio)",
-        "dev has no entity of type LOC, [x], which another split has",
-        "texts of an earlier split, labeled the same:\n  dev:1  as train:2: '无'",
-        "train:1  PER '王明，' [0, 3]",
-        "Not found: ",
-    ):
+    for part in ("train (cluener)", "dev (bio)", "LOC, [x]", "dev:1  as train:2: '无'", "train:1  PER '王明，' [0, 3]"):
         assert part in printed
     with open("out.json", encoding="utf-8") as file:
         result = json.load(file)
     assert result["splits"]["dev"]["format"] == "bio" and result["splits"]["train"]["texts"] == 3
     assert result["findings"]["punctuation_edge"]["counts"] == {"train": 1, "dev": 0}
+    assert main(["inspect", "train", "--examples", "0"]) == 0 and "train:1" not in capsys.readouterr().out
+    assert main(["inspect", "none"]) == 0 and "none: no entity is labeled" in capsys.readouterr().err
 
 
-def test_tool_takes_data_without_any_entity(tmp_path, capsys):
-    write_examples([example("无")], tmp_path / "train", "jsonl")
-    assert inspect_data.main([str(tmp_path / "train")]) == 0
-    captured = capsys.readouterr()
-    assert "min" in captured.out and f"{tmp_path}/train: no entity is labeled" in captured.err
-
-
-def test_tool_shows_no_examples_when_asked_for_none(files, capsys):
-    assert inspect_data.main(["train", "--examples", "0"]) == 0
-    assert "train:1" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        (["none"], "none: no such file; check the path"),
-        (["train", "--examples", "-1"], "--examples -1: must be 0 or more"),
-        (["train", "--format", "conll"], "unknown format 'conll'; the formats are"),
-        (["train", "--output", "no/out"], "no/out: cannot be written ("),
-        (["train", "--output", "train"], "train: is an input too; give another file"),
-        (["train", "dev", "dev", "dev"], "unrecognized arguments: dev"),
-    ],
-)
-def test_what_a_user_gets_wrong_is_one_line(files, fails, words, message):
-    assert fails(inspect_data, *words).startswith(message)
+@pytest.mark.parametrize("words, place", [("--examples -1", "--examples -1"), ("--format conll", "'conll'")])
+def test_a_wrong_option_is_one_line(files, refused, words, place):
+    assert place in refused("inspect", "train", *words.split())

@@ -4,27 +4,19 @@ import ast
 import json
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
-import evaluate_ner
-import export_ner
 import numpy as np
 import pytest
 
+from tasks.commands.main import main
 from tasks.common.export.folder import write_checksums
 from tasks.ner import NerPredictor
 from tasks.ner.export import NerExporter
-from tests.helpers.exports import FORMATS, export, fails
-from tests.helpers.verbs import verb
+from tests.conftest import REPOSITORY
+from tests.helpers.exports import FORMATS, export
 
-ROOT = Path(__file__).resolve().parents[4]
 needs_onnx = pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
-
-
-@pytest.fixture(scope="module")
-def texts(corpus):
-    return [record["text"] for record in corpus.dev_records]
 
 
 def found(model, texts, **options):
@@ -41,20 +33,20 @@ def assert_finds_the_same(first, second, texts, **options):
 
 
 @pytest.mark.parametrize("options", [{}, {"batch_size": 1}, {"max_tokens": 20}, {"max_entity_tokens": 3}], ids=str)
-def test_finds_what_the_trained_model_finds(trained, exported, texts, options):
-    assert_finds_the_same(trained.model, exported, texts, **options)
+def test_finds_what_the_trained_model_finds(trained, exported, dev_texts, options):
+    assert_finds_the_same(trained.model, exported, dev_texts, **options)
 
 
 @pytest.mark.slow
-def test_several_models_become_one_and_features_go_along(trained, train, texts, tmp_path, capsys):
+def test_several_models_become_one_and_features_go_along(trained, train, dev_texts, tmp_path, capsys):
     several = [trained.model, train(tmp_path / "other", seed=43, attention="linear", num_train_epochs=4).model]
     options = {"features": "segmentation,bigrams,gazetteer", "max_span_length": 9, "tune_thresholds": True}
     featured = train(tmp_path / "run", num_train_epochs=4, **options).model
     for format in FORMATS:
-        assert_finds_the_same(several, export(tmp_path / format, format, *several), texts)
+        assert_finds_the_same(several, export(tmp_path / format, format, *several), dev_texts)
         capsys.readouterr()
         exported = export(tmp_path / f"{format} with features", format, featured)
-        assert_finds_the_same(featured, exported, texts)
+        assert_finds_the_same(featured, exported, dev_texts)
         (note,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
         assert note.removeprefix("note: ") in (exported / "README.md").read_text(encoding="utf-8")
 
@@ -73,66 +65,58 @@ def test_a_graph_says_which_inputs_python_makes(features, inputs):
     assert (inputs is None and limits == []) or f"inputs {inputs} of" in limits[0]
 
 
-def test_it_is_evaluated_but_not_tuned(trained, copied, corpus, tmp_path, capsys):
-    scores = []
-    for model in (trained.model, copied):
-        output = tmp_path / "scores.json"
-        assert evaluate_ner.main([str(model), str(corpus.dev), "--output", str(output), "--device", "cpu"]) == 0
-        scores.append(json.loads(output.read_text(encoding="utf-8"))["per_type"])
-    assert scores[0] == scores[1]
-    before = (copied / "config.json").read_bytes()
-    assert "is exported" in fails(verb("tune"), capsys, copied, corpus.dev)
-    assert (copied / "config.json").read_bytes() == before
+def test_it_is_evaluated_but_not_tuned(trained, copied, corpus, evaluate, refused):
+    assert evaluate(corpus.dev, copied)["per_type"] == evaluate(corpus.dev)["per_type"]
+    assert "is exported" in refused("tune", copied, corpus.dev)
 
 
-def test_a_folder_of_before_reads_and_finds_as_it_did(trained, copied, texts):
+def test_a_folder_of_before_reads_and_finds_as_it_did(trained, copied, dev_texts):
     config = json.loads((copied / "config.json").read_text(encoding="utf-8"))
     lengths = {name: config.pop(name) for name in ("window_tokens", "longest_text", "longest_entity")}
     assert lengths == {name: trained.model_config[name] for name in lengths} and None not in lengths.values()
     (copied / "config.json").write_text(json.dumps(config), encoding="utf-8")
     write_checksums(copied)
     assert NerPredictor(copied, "cpu").reading == (config["max_tokens"], config["max_tokens"] // 4, None)
-    assert_finds_the_same(trained.model, copied, texts, max_tokens=64, max_entity_tokens=0)
+    assert_finds_the_same(trained.model, copied, dev_texts, max_tokens=64, max_entity_tokens=0)
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_both_are_scored_on_a_labeled_file(trained, corpus, tmp_path, capsys, format):
-    words = [trained.model, "--output", tmp_path / "new", "--format", format, "--check", corpus.dev, "--license", "MIT"]
-    assert export_ner.main([*map(str, words)]) == 0
-    row = "| f1 | {0:.4f} | {0:.4f} |".format(trained.metrics["dev"]["f1"])
+    words = ["--output", tmp_path / "new", "--format", format, "--check", corpus.dev, "--license", "MIT"]
+    assert main(["export", str(trained.model), *map(str, words)]) == 0
+    f1 = f"{trained.metrics['dev']['f1']:.4f}"
     stored, card = trained.model_config, (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
-    assert row in capsys.readouterr().out and row in card
+    assert f"| f1 | {f1} | {f1} |" in capsys.readouterr().out and f"{f1} trained, {f1} exported" in card
     facts = ["license: MIT", f"{stored['window_tokens']} tokens", f"{stored['longest_entity']} tokens"]
     assert all(fact in card for fact in (*facts, *stored["types"]))
 
 
 @needs_onnx
-def test_int8_is_smaller_and_finds_nearly_the_same(trained, texts, tmp_path, capsys):
+def test_int8_is_smaller_and_finds_nearly_the_same(trained, dev_texts, tmp_path, refused):
     plain, small = export(tmp_path / "plain", "onnx", trained.model), tmp_path / "int8"
-    words = [trained.model, "--output", small, "--quantize", "int8"]
-    assert export_ner.main([*map(str, words)]) == 0
+    assert main(["export", str(trained.model), "--output", str(small), "--quantize", "int8"]) == 0
     exact, near = (
-        {(row, *entity[:3]) for row, of_text in enumerate(NerPredictor(folder).find(texts)) for entity in of_text}
+        {(row, *entity[:3]) for row, of_text in enumerate(NerPredictor(folder).find(dev_texts)) for entity in of_text}
         for folder in (plain, small)
     )
     assert len(exact & near) > 0.9 * len(exact | near)
     assert (small / "model.onnx").stat().st_size < (plain / "model.onnx").stat().st_size
     assert "int8" in (small / "README.md").read_text(encoding="utf-8")
-    words = [trained.model, "--output", tmp_path / "no", "--quantize", "int8", "--format", "paddle"]
-    assert "--quantize" in fails(export_ner, capsys, *words)
+    words = ["--output", "no", "--quantize", "int8", "--format", "paddle"]
+    assert "--quantize" in refused("export", trained.model, *words)
 
 
 @needs_onnx
-def test_prediction_with_onnx_imports_neither_paddle_nor_paddlenlp(trained, texts, tmp_path):
+def test_prediction_with_onnx_imports_neither_paddle_nor_paddlenlp(trained, dev_texts, tmp_path):
     exported = export(tmp_path / "exported", "onnx", trained.model)
     program = f"""
 import sys
 from tasks.recipes import open_predictor
-print(open_predictor({str(exported)!r})([{texts[0]!r}]))
+print(open_predictor({str(exported)!r})([{dev_texts[0]!r}]))
 print(sorted(name for name in ("paddle", "paddlenlp", "safetensors", "jieba", "rich") if name in sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)
     records, imported = done.stdout.splitlines()
     spans = [(one["start"], one["end"], one["type"]) for one in ast.literal_eval(records)[0]["entities"]]
-    assert [spans] == found(trained.model, texts[:1])[0] != [[]]
+    assert [spans] == found(trained.model, dev_texts[:1])[0] != [[]]
     assert imported == "[]"

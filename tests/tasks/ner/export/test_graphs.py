@@ -14,7 +14,7 @@ from tasks.common.inference import evaluated
 from tasks.ner import NerPredictor
 from tasks.ner.export import NerExporter, add_spans
 from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction.exported import ExportedNerModel
+from tasks.ner.prediction.predictor import ExportedNerModel
 from tests.helpers.exports import FORMATS, export
 
 SIZES = {

@@ -1,19 +1,19 @@
 """Exports that are not written, and exported folders that are not read."""
 
+import itertools
 import json
 import shutil
 
-import export_ner
+import numpy as np
 import paddle
-import predict_ner
 import pytest
 
 from tasks.common.errors import InputError
 from tasks.common.export import exporter as exporting
 from tasks.common.export.folder import GRAPH_FILES, ONNX_FILE, write_checksums
+from tasks.common.export.operators import message_class
 from tasks.ner.export import NerExporter
-from tests.helpers.exports import FORMATS, export, fails
-from tests.tasks.common.export.graph_bytes import field
+from tests.helpers.exports import FORMATS, export
 
 WEIGHTS = ("model.onnx", "inference.pdiparams")
 
@@ -48,7 +48,6 @@ CHANGES = {
     ),
     "a file is named twice": (lambda folder: edit(folder / "SHA256SUMS", lambda sums: 2 * sums), ("twice",)),
     "another file": (lambda folder: (folder / "model.safetensors").write_bytes(b"x"), ("model.safetensors",)),
-    "version 0.1": (lambda folder: (folder / "SHA256SUMS").rename(folder / "inference.sha256"), ("version 0.1",)),
     **{
         f"{key} {value}": (
             lambda folder, key=key, value=value: configured(folder, **{key: value}),
@@ -82,17 +81,15 @@ def configured(folder, **values):
 
 
 @pytest.mark.parametrize("change, places", CHANGES.values(), ids=CHANGES)
-def test_a_folder_that_is_not_as_it_was_exported_is_one_line(copied, tmp_path, capsys, change, places):
+def test_a_folder_that_is_not_as_it_was_exported_is_one_line(copied, write, refused, change, places):
     change(copied)
-    (tmp_path / "texts").write_text("甲\n", encoding="utf-8")
-    error = fails(predict_ner, capsys, copied, "--input", tmp_path / "texts")
+    error = refused("predict", copied, "--input", write("甲\n"))
     assert all(place in error for place in (str(copied), *places))
 
 
-def test_a_graph_that_would_write_a_file_writes_nothing(copied, tmp_path, capsys):
+def test_a_graph_that_would_write_a_file_writes_nothing(copied, tmp_path, refused):
     graph, target = graph_of(copied), tmp_path / "mine.txt"
     target.write_text("mine", encoding="utf-8")
-    before = sorted(tmp_path.rglob("*"))
     if graph.suffix == ".json":
         content = json.loads(graph.read_text(encoding="utf-8"))
         operators = content["program"]["regions"][0]["blocks"][0]["ops"]
@@ -101,48 +98,39 @@ def test_a_graph_that_would_write_a_file_writes_nothing(copied, tmp_path, capsys
         operators.insert(next(n for n, operator in enumerate(operators) if operator["#"] != "p"), save)
         graph.write_text(json.dumps(content), encoding="utf-8")
     elif graph.suffix == ".pdmodel":
-        path = field(1, b"file_path") + field(2, 2) + field(5, str(target).encode())
-        save = field(3, b"save") + field(1, field(1, b"X") + field(2, b"linear_0.b_0")) + field(4, path)
-        graph.write_bytes(graph.read_bytes() + field(1, field(1, 1) + field(2, 0) + field(4, save)))
+        save = {"operator": [b"save"], "inputs": [{"names": [b"linear_0.b_0"]}]}
+        more = message_class(".pdmodel")(blocks=[{"operators": [save]}])
+        graph.write_bytes(graph.read_bytes() + more.SerializeToString())
     else:
-        secret = field(1, b"location") + field(2, str(target).encode())
-        graph.write_bytes(graph.read_bytes() + field(7, field(5, field(13, secret) + field(14, 1))))
+        place = str(target).encode()
+        secret = b"\n\x08location\x12" + bytes([len(place)]) + place
+        more = message_class(".onnx")(graph=[{"constant": [{"external_data": [secret], "location": [1]}]}])
+        graph.write_bytes(graph.read_bytes() + more.SerializeToString())
     write_checksums(copied)
-    error = fails(predict_ner, capsys, copied)
+    error = refused("predict", copied)  # which leaves all files as they are
     assert f"{graph}: holds '" in error and ("<external data>" if graph.suffix == ".onnx" else "save") in error
-    assert sorted(tmp_path.rglob("*")) == before and target.read_text(encoding="utf-8") == "mine"
 
 
-def test_exported_models_stand_alone(trained, exported, tmp_path, capsys):
-    assert "stands alone" in fails(predict_ner, capsys, trained.model, exported)
-    assert "is already exported" in fails(export_ner, capsys, exported, "--output", tmp_path / "again")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_cannot_be_written_is_said_before_anything_is(trained, exported, tmp_path, capsys):
-    for output, place in ((exported, "is not empty"), (exported / "vocab.txt", "is a file"), ("a/b", "writable")):
-        assert place in fails(export_ner, capsys, trained.model, "--output", tmp_path / output)
-    assert "is a training run" in fails(export_ner, capsys, trained.folder, "--output", tmp_path / "new")
-    assert list(tmp_path.iterdir()) == []
+def test_exported_models_stand_alone_and_what_cannot_be_written_is_said_before(trained, exported, refused):
+    assert "stands alone" in refused("predict", trained.model, exported)
+    assert "is already exported" in refused("export", exported, "--output", "again")
+    for output, place in ((exported, "is not empty"), (exported / "vocab.txt", "is a file"), ("/proc/b", "writable")):
+        assert place in refused("export", trained.model, "--output", output)
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_graph_that_scores_otherwise_is_not_left_behind(trained, tmp_path, monkeypatch, format):
-    def changed(self, model):
-        model.head.dense.weight.set_value(1.1 * model.head.dense.weight)
-        return model
-
-    monkeypatch.setattr(NerExporter, "layer", changed)
+    numbers = itertools.count()
+    monkeypatch.setattr(NerExporter, "scores", lambda *_: np.full(3, float(next(numbers))))
     with pytest.raises(InputError, match="scores differ"):
         exporting.export(NerExporter(), [trained.model], tmp_path / "new", format)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_paddle_2_neither_exports_onnx_nor_reads_graphs_of_paddle_3(trained, tmp_path, capsys, monkeypatch):
+def test_paddle_2_neither_exports_onnx_nor_reads_graphs_of_paddle_3(trained, tmp_path, refused, monkeypatch):
     exported = export(tmp_path / "exported", "paddle", trained.model)
     shutil.move(graph_of(exported), exported / "inference.json")
     write_checksums(exported)
     monkeypatch.setattr(paddle, "__version__", "2.6.2")
-    assert "--format paddle" in fails(export_ner, capsys, trained.model, "--output", tmp_path / "new")
-    assert "Paddle 3" in fails(predict_ner, capsys, exported)
-    assert [path.name for path in tmp_path.iterdir()] == ["exported"]
+    assert "--format paddle" in refused("export", trained.model, "--output", "new")
+    assert "Paddle 3" in refused("predict", exported)

@@ -1,9 +1,7 @@
-"""Word features: values by hand and by their definition, leave-one-out, files, batches and windows."""
+"""Word features: values by hand and by their definition, leave-one-out, files."""
 
-import logging
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_rope import CharTokenizer
-from tasks.ner.batching import NerDataset, SpanCollator
+from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import read_examples
-from tasks.ner.examples import Entity, Example, TokenizedText
+from tasks.ner.examples import Entity, Example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
-from tasks.ner.features.chinese_words import TAG_CLASSES, tag_class
+from tasks.ner.features.chinese_words import TAG_CLASSES
 from tasks.ner.features.jieba_dictionary import installed_words
 from tasks.ner.features.word_features import Gazetteer
-from tasks.ner.prediction.windows import windows_of
+from tests.conftest import REPOSITORY
 from tests.tasks.ner.features.plain_features import plain_columns, plain_flags, same, segmentation
 
 TEXT = "他在北京大学学习"  # jieba: 他/r 在/p 北京大学/nt 学习/v
@@ -110,11 +108,6 @@ def test_dictionary_flags_hold_class_length_and_place_of_all_words_through_a_cha
     }  # fmt: skip
 
 
-def test_parts_of_speech_fall_into_classes():
-    tags = {"nrt": "nr", "ns": "ns", "ng": "n", "vn": "v", "ad": "a", "b": "a", "l": "i", "q": "m", "eng": "x", "": "x"}
-    assert {tag: TAG_CLASSES[tag_class(tag)] for tag in tags} == tags
-
-
 @pytest.mark.parametrize("min_count, bigrams", [(1, ["丙丁", "甲丙", "甲乙"]), (2, ["丙丁", "甲丙"])])
 def test_rare_values_are_unknown_unless_they_are_frequent_in_more_texts(min_count, bigrams):
     few, more = [example("甲乙"), example("丙丁")], [example("甲丙")] * 3 + [example("丙丁")] * 2
@@ -199,27 +192,36 @@ def test_features_are_as_defined(features, text, length):
         assert np.array_equal(found.flags, plain_flags(features, text, offsets))
 
 
-def test_features_of_training_texts_are_as_defined(features, examples):
+def test_features_of_training_texts_are_as_defined_also_once_saved(features, examples, tmp_path, caplog):
+    features.save_pretrained(tmp_path)
+    loaded = WordFeatures.from_pretrained(tmp_path)
+    assert (loaded.sizes, loaded.kinds) == (features.sizes, features.kinds) and not caplog.records
     for one in examples[:30]:
         offsets = each_character(one.text)
         found = features(one.text, offsets, one)
         assert np.array_equal(found.columns, plain_columns(features, one.text, offsets))
         assert np.array_equal(found.flags, plain_flags(features, one.text, offsets, one))
+        assert same(loaded(one.text, offsets, one), found)
+    path = tmp_path / "features.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"jieba": "', '"jieba": "9.'), encoding="utf-8")
+    WordFeatures.from_pretrained(tmp_path)
+    assert "made with jieba 9." in caplog.text
+
+
+def test_vocabularies_of_hostile_texts_can_be_saved(tmp_path):
+    training = [Example(text, (Entity(0, min(3, len(text)), "t"),) if text else (), "x:1") for text in HOSTILE]
+    features = WordFeatures.from_examples(training, FEATURE_KINDS, min_count=1)
+    features.save_pretrained(tmp_path)
+    loaded = WordFeatures.from_pretrained(tmp_path)
+    for text in HOSTILE:
+        offsets = [(0, 0), *each_character(text), (0, 0)]
+        assert same(loaded(text, offsets), features(text, offsets))
 
 
 @DRAWN
 @given(st.text(COMMON * 2 + "aB3.+&_ ，龘", min_size=2, max_size=16))
 def test_unknown_words_are_those_of_jieba(text):
     assert installed_words()(text).segmentation == segmentation(text)
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_vocabularies_of_any_text_can_be_saved(text, tmp_path):
-    training = [Example(text, (Entity(0, min(3, len(text)), "t"),) if text else (), "x:1"), example(TEXT)]
-    features = WordFeatures.from_examples(training, FEATURE_KINDS, min_count=1)
-    features.save_pretrained(tmp_path)
-    offsets = [(0, 0), *each_character(text), (0, 0)]
-    assert same(WordFeatures.from_pretrained(tmp_path)(text, offsets), features(text, offsets))
 
 
 # ---- jieba
@@ -234,64 +236,8 @@ features = WordFeatures.from_examples([Example("他在", (), "x:1")], FEATURE_KI
 assert features("他在", [(0, 1)]).columns.shape == (1, 6)
 assert not {"jieba", "pkg_resources", "paddle", "paddlenlp"} & set(sys.modules)
 """
-    repository = Path(__file__).resolve().parents[4]
-    done = subprocess.run([sys.executable, "-c", program], cwd=repository, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-def test_words_that_a_program_adds_to_jieba_change_nothing(monkeypatch):
-    import jieba
-
-    before = installed_words()(TEXT)
-    jieba.initialize()
-    # del_word would leave the sum of frequencies changed, and with it what jieba finds in other tests
-    monkeypatch.setattr(jieba.dt, "FREQ", dict(jieba.dt.FREQ))
-    monkeypatch.setattr(jieba.dt, "total", jieba.dt.total)
-    jieba.add_word("大学学习", freq=10**7)
-    assert "大学学习" in jieba.lcut(TEXT) and installed_words()(TEXT).segmentation == before.segmentation
-
-
-# ---- files, batches and windows
-
-
-def test_features_of_another_jieba_are_read_with_a_warning(features, examples, tmp_path, caplog):
-    features.save_pretrained(tmp_path)
-    with caplog.at_level(logging.WARNING):
-        loaded = WordFeatures.from_pretrained(tmp_path)
-        assert caplog.text == "" and loaded.sizes == features.sizes and loaded.kinds == features.kinds
-        for one in examples[:20]:
-            offsets = each_character(one.text)
-            assert same(loaded(one.text, offsets, one), features(one.text, offsets, one))
-        path = tmp_path / "features.json"
-        path.write_text(path.read_text(encoding="utf-8").replace('"jieba": "', '"jieba": "9.'), encoding="utf-8")
-        WordFeatures.from_pretrained(tmp_path)
-    assert "made with jieba 9." in caplog.text
-
-
-def test_windows_have_the_features_that_the_whole_text_has(features, examples):
-    text = "".join(one.text for one in examples[:5])
-    offsets = [(0, 0), *each_character(text), (0, 0)]
-    whole = features(text, offsets)
-    windows = list(windows_of([TokenizedText(list(range(len(offsets))), offsets, [], whole)], 20, 5))
-    assert len(windows) > 3
-    for window in windows:
-        rows = [0, *window.text.ids[1:-1], len(offsets) - 1]
-        assert same(window.text.features, whole.of_tokens(rows))
-        assert np.array_equal(window.text.features.flags, whole.flags[rows])
-
-
-def test_a_batch_pads_features_with_zeros(features):
-    tokens = [each_character(text) for text in (TEXT, "去北京")]
-    texts = [
-        TokenizedText([1] * len(offsets), offsets, [], features(text, offsets))
-        for text, offsets in zip((TEXT, "去北京"), tokens)
-    ]
-    batch = SpanCollator(0)(texts)
-    assert batch["columns"].dtype == np.int64 and batch["flags"].dtype == bool
-    for row, text in enumerate(texts):
-        for name in ("columns", "flags"):
-            assert np.array_equal(batch[name][row, : len(text.ids)], getattr(text.features, name))
-            assert not batch[name][row, len(text.ids) :].any()
 
 
 def test_the_dataset_of_training_examples_is_seen_leave_one_out(features, examples):

@@ -1,17 +1,16 @@
-"""Models with word features: embedding and dropouts, configuration keys, and from training to prediction."""
+"""Models with word features: embedding and dropouts, and from training to prediction."""
 
 import json
 import shutil
 
 import numpy as np
 import paddle
-import predict_ner
 import pytest
 
 from tasks.ner import NerPredictor
-from tasks.ner.features import COLUMNS, FEATURE_KINDS, WordFeatures
-from tasks.ner.model import FeatureEmbedding, NerConfig, NerModel
-from tasks.recipes import get_recipe
+from tasks.ner.features import COLUMNS, FEATURE_KINDS
+from tasks.ner.model import NerConfig, NerModel
+from tests.tasks.ner.conftest import spans_of
 from tests.tasks.ner.features.plain_features import same
 
 # ---- the model
@@ -60,11 +59,6 @@ def test_every_parameter_of_the_features_gets_a_gradient(sizes):
         model(**batch)
 
 
-def test_columns_of_a_kind_share_one_table():
-    layer = FeatureEmbedding({"tables": {"words": 5}, "flags": 0}, 8)
-    assert [tuple(p.shape) for p in layer.parameters()] == [(5, 64), (192, 8), (8,)]
-
-
 def seen_by(model, batch):
     """(token ids, columns) that reach the embeddings."""
     seen = []
@@ -100,16 +94,6 @@ def test_dropouts_hide_tokens_and_values_at_their_rate_in_training_only():
     assert same(first, seen_by(model, batch))
 
 
-def test_model_without_features_draws_no_random_numbers_for_them():
-    plain, batch = NerModel(NerConfig(**SIZES)), random_batch()
-    assert not hasattr(plain, "feature_embedding") and plain.config.features is None
-    np.random.seed(3)
-    expected = np.random.rand(3)
-    np.random.seed(3)
-    plain(*(batch[name] for name in ("input_ids", "attention_mask", "token_mask")))
-    assert np.array_equal(np.random.rand(3), expected)
-
-
 @pytest.mark.parametrize(
     "wrong, named",
     [
@@ -126,20 +110,6 @@ def test_model_without_features_draws_no_random_numbers_for_them():
 def test_wrong_values_of_the_configuration_are_an_error(wrong, named):
     with pytest.raises(ValueError, match=named):
         NerConfig(**{**SIZES, **wrong})
-
-
-# ---- configuration keys
-
-
-@pytest.mark.parametrize(
-    "given, features",
-    [(["words", "bigrams"], ["words", "bigrams"]), (" words, bigrams ,", ["words", "bigrams"])]
-    + [(empty, None) for empty in (None, "", [])],
-)
-def test_features_are_a_list_or_names_between_commas(given, features):
-    files = {"train_file": "train", "dev_file": "dev", "output_dir": "run", "device": "cpu"}
-    config, keys, *_ = get_recipe("ner").resolve({**files, "features": given})
-    assert keys.features == config["features"] == features
 
 
 # ---- from training to prediction
@@ -159,46 +129,18 @@ def run(train, tmp_path_factory):
     )
 
 
-def spans(record):
-    return [(entity["start"], entity["end"], entity["type"]) for entity in record["entities"]]
-
-
-def dev_predictions(run):
-    lines = (run.folder / "predictions_dev.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def test_trained_folder_predicts_what_training_predicted(run, predict, evaluate, corpus):
-    expected = dev_predictions(run)
-    assert sum(len(record["entities"]) for record in expected) > 20
-    found = predict("".join(record["text"] + "\n" for record in expected), run.model)
-    assert list(map(spans, found)) == list(map(spans, expected))
+def test_the_trained_folder_predicts_what_training_predicted_a_text_alone_or_with_others(run, evaluate, corpus):
+    texts = ["", *(record["text"] for record in run.predictions), " \t", "".join(r["text"] for r in run.predictions)]
+    predictor = NerPredictor(run.model, "cpu")
+    assert len(texts[-1]) > 2 * predictor.max_tokens and run.model_config["features"] == predictor.features.sizes
+    together = predictor(texts)
+    assert spans_of(together[1:-2]) == spans_of(run.predictions) and sum(map(len, spans_of(together))) > 40
+    for text, record in zip(texts, together):
+        (alone,) = predictor([text])
+        assert spans_of([alone]) == spans_of([record])
+        scores = [[entity["score"] for entity in one["entities"]] for one in (alone, record)]
+        assert scores[0] == pytest.approx(scores[1], abs=2e-4)
     assert evaluate(corpus.dev, run.model)["f1"] == run.metrics["dev"]["f1"] > 0.1
-
-
-def test_text_alone_is_predicted_as_in_a_batch_of_others(run):
-    texts = ["", *(record["text"] for record in dev_predictions(run)[:12]), " \t"]
-    predictor = NerPredictor(run.model, "cpu")
-    for text, together in zip(texts, predictor.find(texts)):
-        (alone,) = predictor.find([text])
-        assert [entity[:3] for entity in alone] == [entity[:3] for entity in together]
-        assert [entity[3] for entity in alone] == pytest.approx([entity[3] for entity in together], abs=1e-4)
-
-
-def test_long_text_is_predicted_in_windows(run):
-    text = "".join(record["text"] for record in dev_predictions(run)[:10])
-    predictor = NerPredictor(run.model, "cpu")
-    assert len(text) > 2 * predictor.max_tokens
-    (record,) = predictor([text])
-    assert record["entities"] and all(text[e["start"] : e["end"]] == e["text"] for e in record["entities"])
-
-
-def test_configuration_of_the_run_holds_its_features_and_trains_again_to_the_same_weights(run, train, tmp_path):
-    assert {*run.config["features"]} == {*FEATURE_KINDS}
-    assert run.model_config["features"] == WordFeatures.from_pretrained(run.model).sizes
-    again = train(tmp_path / "again", config=run.folder / "config.yaml")
-    assert again.weights == run.weights
-    assert (again.model / "features.json").read_bytes() == (run.model / "features.json").read_bytes()
 
 
 DAMAGES = {
@@ -214,20 +156,13 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_damaged_file_is_one_line_with_the_remedy(run, tmp_path, fails, corpus, damage):
-    shutil.copytree(run.model, tmp_path / "model")
-    path = tmp_path / "model" / "features.json"
+@pytest.mark.parametrize("damage", [*DAMAGES.values(), None], ids=[*DAMAGES, "missing"])
+def test_a_damaged_or_missing_file_is_one_line_with_the_folder(run, tmp_path, refused, corpus, damage):
+    path = shutil.copytree(run.model, tmp_path / "model") / "features.json"
     content = path.read_text(encoding="utf-8")
-    assert damage(content) != content
-    path.write_text(damage(content), encoding="utf-8")
-    message = fails(predict_ner, tmp_path / "model", "--input", corpus.dev, "--output", "found.jsonl")
-    assert message.startswith(f"{tmp_path / 'model'}: features.json is damaged or does not fit the other files")
-
-
-def test_missing_file_is_named_for_a_model_with_features_only(run, trained, tmp_path, fails, corpus):
-    shutil.copytree(run.model, tmp_path / "model")
-    (tmp_path / "model" / "features.json").unlink()
-    message = fails(predict_ner, tmp_path / "model", "--input", corpus.dev)
-    assert "no model here (features.json missing)" in message
-    assert not (trained.model / "features.json").exists()
+    path.unlink()
+    if damage is not None:
+        assert damage(content) != content
+        path.write_text(damage(content), encoding="utf-8")
+    message = refused("predict", tmp_path / "model", "--input", corpus.dev, "--output", "found.jsonl")
+    assert message.startswith(f"{tmp_path / 'model'}: ") and "features.json" in message

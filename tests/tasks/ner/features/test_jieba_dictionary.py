@@ -68,20 +68,14 @@ def columns():
     return features(TEXT, OFFSETS).columns.tolist()
 
 
-def half(content):
-    return content[: len(content) // 2]
+DAMAGES = {
+    "truncated": lambda content: content[: len(content) // 2],
+    "changed": lambda content: content[:999_999] + bytes([content[999_999] ^ 255]) + content[1_000_000:],
+    "text": lambda content: b"words",
+}
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda content: half(content),
-        lambda content: half(content) + bytes([content[len(content) // 2] ^ 255]) + content[len(content) // 2 + 1 :],
-        lambda content: b"",
-        lambda content: b"words",
-    ],
-    ids=["truncated", "changed", "empty", "text"],
-)
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_the_file_is_made_once_and_then_read_and_made_again_if_it_is_damaged(cache, reads, new_process, damage):
     expected = columns()
     (file,) = cache.iterdir()
@@ -91,23 +85,23 @@ def test_the_file_is_made_once_and_then_read_and_made_again_if_it_is_damaged(cac
         assert columns() == expected and len(reads) == number
 
 
-def test_a_file_of_another_format_is_made_again(cache, reads, monkeypatch):
-    monkeypatch.setattr(jieba_dictionary, "FORMAT", 0)
+class Evil:
+    """As a pickle: makes a folder where it is read."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_file_of_another_format_or_with_pickles_is_made_again(cache, reads, new_process):
     cache.mkdir(parents=True)
-    np.savez_compressed(jieba_dictionary.cache_file(), format=np.array(7))
-    columns()
-    assert len(reads) == 1
-
-
-def test_a_file_with_pickles_is_not_read(cache, reads):
-    class Evil:
-        def __reduce__(self):
-            return os.mkdir, (str(cache / "evil"),)
-
-    cache.mkdir(parents=True)
-    np.savez(jieba_dictionary.cache_file(), format=np.array([Evil()], dtype=object))
-    columns()
-    assert len(reads) == 1 and not (cache / "evil").exists()
+    for number, format in enumerate((np.array(7), np.array([Evil(cache / "evil")], dtype=object)), 1):
+        np.savez(jieba_dictionary.cache_file(), format=format)
+        new_process()
+        columns()
+        assert len(reads) == number and not (cache / "evil").exists()
 
 
 def test_another_jieba_has_another_file(cache, monkeypatch, tmp_path):
@@ -137,7 +131,12 @@ def test_a_folder_with_the_dictionary_needs_no_jieba(features, without_jieba, tm
     expected = features(TEXT, OFFSETS)
     features.save_pretrained(tmp_path, with_dictionary=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["features.json", "words.npz"]
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    features.save_pretrained(bare)
     without_jieba()
+    with pytest.raises(InputError, match="jieba is not installed.*pip install"):
+        WordFeatures.from_pretrained(bare)(TEXT, OFFSETS)
     loaded = WordFeatures.from_pretrained(tmp_path)
     assert same(loaded(TEXT, OFFSETS), expected)
     loaded.save_pretrained(tmp_path, with_dictionary=True)
@@ -148,25 +147,12 @@ def test_a_folder_with_the_dictionary_needs_no_jieba(features, without_jieba, tm
         WordFeatures.from_pretrained(tmp_path)
 
 
-def test_without_jieba_and_a_dictionary_the_error_tells_how_to_get_it(features, without_jieba, tmp_path):
-    features.save_pretrained(tmp_path)
-    without_jieba()
-    with pytest.raises(InputError, match="jieba is not installed.*pip install"):
-        WordFeatures.from_pretrained(tmp_path)(TEXT, OFFSETS)
-
-
-def test_features_that_need_no_words_have_no_dictionary(tmp_path):
-    features = WordFeatures.from_examples([Example("甲乙", (), "x:1")], ["bigrams"])
-    features.save_pretrained(tmp_path, with_dictionary=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["features.json"]
-
-
 def test_threads_share_the_dictionary_and_get_the_same_features(cache, features, monkeypatch, reads, tmp_path):
     texts = [TEXT[at:] + TEXT[:at] for at in range(len(TEXT))] * 4
     expected = [features(text, OFFSETS) for text in texts]
     features.save_pretrained(tmp_path)
     loaded = WordFeatures.from_pretrained(tmp_path)
-    monkeypatch.setattr("tasks.ner.features.unknown_words.MAX_REMEMBERED", 3)
+    monkeypatch.setattr("tasks.ner.features.chinese_words.MAX_REMEMBERED", 3)
     ready = threading.Barrier(4)
 
     def work(part):

@@ -4,6 +4,9 @@ import csv
 import gzip
 import io
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,8 +20,8 @@ from tasks.ner.data.reading import FORMATS, Entity, read_examples, read_labeled,
 from tasks.ner.formats.label_studio import labeling_configuration
 from tasks.ner.page.html import write_html
 from tasks.ner.prediction.output_formats import PredictionWriter
-from tasks.ner.reports.inspection import print_inspection
-from tasks.ner.reports.printed import print_scores
+from tasks.ner.reports.printed import print_inspection, print_scores
+from tests.conftest import REPOSITORY
 from tests.tasks.ner.reading import contents, error_of, example
 
 TAGS = [format for format in FORMATS if format.startswith(("bio", "bmes"))]
@@ -67,9 +70,8 @@ def test_what_is_written_reads_back_the_same_named_and_recognized(tmp_path, capl
 @st.composite
 def some_examples(draw, is_flat):
     examples = []
-    for text in draw(
-        st.lists(st.text("中国北京a1 　-O{[，。👍\u2028", min_size=2, max_size=12), min_size=1, max_size=9)
-    ):
+    characters = "中国北京a1 　-O{[，。👍\u2028"
+    for text in draw(st.lists(st.text(characters, min_size=2, max_size=12), min_size=1, max_size=9)):
         entities, start = set(), 0
         for _ in range(draw(st.integers(0, 5))):
             start = start if is_flat else draw(st.integers(0, len(text) - 1))
@@ -231,17 +233,13 @@ def test_what_a_format_cannot_hold_is_refused_and_an_old_file_stays(tmp_path, wr
         return
     is_refused([example("", where="a:7")], old, format, "a:7: ", "jsonl")
     if format in FLAT_ONLY:
-        is_refused([example("北京大", (0, 2, "L"), (0, 3, "O"), where="a:7")], old, format, "a:7: ", "[0, 2]", "[0, 3]")
-        is_refused([example("北京大学", (0, 3, "LOC"), (2, 4, "ORG"), where="a:7")], old, format, "a:7: ", "overlap")
-        is_refused([example("北京", (0, 1, "a"), (0, 1, "b"), where="a:7")], old, format, "a:7: ", "overlap")
+        for spans in (((0, 2, "L"), (0, 3, "O")), ((0, 3, "LOC"), (2, 4, "ORG")), ((0, 1, "a"), (0, 1, "b"))):
+            is_refused(
+                [example("北京大学", *spans, where="a:7")], old, format, "a:7: ", "overlap", f"{list(spans[0][:2])}"
+            )
     if format in TAGS:
         is_refused([example("第一\n行", where="a:7")], old, format, "a:7: ", "'\\n' (character 2)")
     assert [path.name for path in tmp_path.iterdir()] == [old.name] and old.read_text() == "old"
-
-
-def test_an_unknown_format_names_the_formats(tmp_path, write):
-    for call, *arguments in ((read_examples, write("甲 O\n")), (write_examples, FLAT, tmp_path / "out")):
-        assert "cluener" in error_of(call, *arguments, "conll")
 
 
 def test_brat_is_written_into_a_new_or_empty_folder_only(tmp_path, write, monkeypatch):
@@ -253,3 +251,31 @@ def test_brat_is_written_into_a_new_or_empty_folder_only(tmp_path, write, monkey
     for target in ("empty", write("x", "file"), "x" * 250, "y" * 300, ".", io.StringIO()):
         is_refused([], target, "brat", "folder")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file"]
+
+
+# ---- paddle-rope convert
+
+
+def test_dashes_are_the_standard_streams_and_ill_formed_tags_are_told_on_the_second():
+    command = [sys.executable, "-m", "paddle_rope", "convert", "-", "-", "--to", "doccano"]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, input="甲 I-P\n".encode(), capture_output=True, timeout=60, env=environment)
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"text": "甲", "label": [[0, 1, "P"]]})
+    warning, counts = done.stderr.decode("utf-8").splitlines()
+    assert warning.startswith("<stdin>:1: 1 tag sequence is not well-formed") and "1 entities" in counts
+
+
+@pytest.mark.parametrize(
+    "words, place",
+    [
+        (["docs", "docs", "--to", "jsonl"], "docs: is the source"),
+        (["docs", "docs/new.bio", "--to", "jsonl"], "docs/new.bio: is the source"),
+        (["docs/000001.ann", "docs/000001.txt", "--to", "jsonl"], "docs/000001.txt: is the source"),
+        (["docs", "out", "--to", "bmes"], "docs/000001.txt:1: "),  # nested
+        (["docs", "-", "--to", "brat"], "a folder"),
+        (["docs", "out", "--to", "conll"], "'conll'"),
+    ],
+)
+def test_what_would_change_the_source_or_cannot_be_written_is_refused(refused, words, place, tmp_path):
+    write_examples(DEEP[:1], tmp_path / "docs", "brat")
+    assert place in refused("convert", *words)

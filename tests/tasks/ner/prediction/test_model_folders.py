@@ -1,9 +1,7 @@
-"""Folders that hold no model, or a damaged one."""
+"""Folders that hold a damaged model, or one of before."""
 
 from pathlib import Path
 
-import evaluate_ner
-import predict_ner
 import pytest
 import yaml
 from safetensors.numpy import load_file, save_file
@@ -31,22 +29,13 @@ def damage(path, old=None, new=None, cut=None, content=None, gone=False, without
 
 
 @pytest.mark.parametrize("case", DAMAGES, ids=lambda case: case["name"])
-def test_a_damaged_file_is_one_line_with_the_folder_and_the_remedy(case, fails, copy_with, corpus):
+def test_a_damaged_file_is_one_line_with_the_folder_and_the_remedy(case, refused, copy_with, corpus):
     case = dict(case)
     _, place, folder = case.pop("name"), case.pop("place"), copy_with()
     damage(folder / case.pop("file"), **case)
-    message = fails(predict_ner, folder, "--input", corpus.dev, "--output", "found.jsonl")
+    message = refused("predict", folder, "--input", corpus.dev, "--output", "found.jsonl")
     assert message.startswith(f"{folder}: ") and place in message
     assert "OUTPUT_DIR/model" in message or "removed" in message
-    assert len(message) < len(str(folder)) + 450
-
-
-@pytest.mark.parametrize("tool", [predict_ner, evaluate_ner], ids=["predict", "evaluate"])
-def test_other_folders_are_refused_with_the_one_to_give(tool, fails, trained, tmp_path, corpus):
-    data = ["--input", corpus.dev] if tool is predict_ner else [corpus.dev]
-    assert fails(tool, trained.folder, *data).endswith(f"give {trained.model}")
-    assert fails(tool, "nope", *data).startswith("nope: no such folder")
-    assert "config.json missing" in fails(tool, tmp_path, *data)
 
 
 def test_a_model_of_before_finds_what_it_found(copy_with, predictor, dev_texts):

@@ -68,12 +68,10 @@ def test_an_empty_text_keeps_its_line(format):
     lines = write([record(""), record("甲")], format)[0].split("\n")
     assert lines[0] == "" if format == "bio" else json.loads(lines[0])["text"] == ""
     assert "甲" in lines[1]
-
-
-@pytest.mark.parametrize("bad", [record("一\n二"), record("一", (0, 1, "a b", 1.0))])
-def test_bio_refuses_what_a_line_cannot_hold_and_names_the_place(bad):
-    with pytest.raises(InputError, match="^in:2: "):
-        write([record("甲"), bad], "bio")
+    if format == "bio":
+        for bad in (record("一\n二"), record("一", (0, 1, "a b", 1.0))):
+            with pytest.raises(InputError, match="^in:2: "):
+                write([record("甲"), bad], "bio")
 
 
 def test_label_studio_gets_one_list_of_tasks():
@@ -92,12 +90,9 @@ def test_label_studio_gets_one_list_of_tasks():
     assert second == [{"model_version": "my model", "score": 1.0, "result": []}]
     assert third[0]["result"][0]["value"] == {"start": 2, "end": 5, "text": "b\t𠮷", "labels": ["书"]}
     assert json.loads(write([], "labelstudio")[0]) == []
-
-
-def test_an_unfinished_list_for_label_studio_stays_open():
     file = io.StringIO()
     with pytest.raises(KeyboardInterrupt), PredictionWriter(file, "labelstudio") as writer:
         writer.write(FLAT, ["in:1", "in:2", "in:3"])
         raise KeyboardInterrupt
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError):  # an unfinished list stays open
         json.loads(file.getvalue())

@@ -1,23 +1,21 @@
 """Prediction in Python: with one model, with several, in threads."""
 
-import json
 import random
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import paddle
 import pytest
 
 from paddle_rope import CharTokenizer
 from tasks.common.errors import InputError
+from tasks.common.inference import evaluated
 from tasks.ner import NerPredictor
 from tasks.ner.batching import SpanCollator
 from tasks.ner.data.reading import read_examples, write_examples
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.model import NerModel
 from tests.helpers.exports import FORMATS, export
-from tests.tasks.ner.conftest import EPOCHS
-from tests.tasks.ner.prediction.conftest import spans_of
+from tests.tasks.ner.conftest import EPOCHS, spans_of
 
 KEYS = ["start", "end", "type", "text", "score", "probability"]
 
@@ -41,29 +39,25 @@ def test_records_have_the_promised_form_whatever_the_texts(predictor, dev_texts)
     assert records[-2]["entities"][-1]["start"] > len(texts[-2]) - 2 * predictor.max_tokens
 
 
-def test_python_the_verb_and_the_training_run_agree(predictor, predict, dev_texts, trained):
+def test_python_the_verbs_and_the_training_run_agree(predictor, predict, evaluate, dev_texts, trained, corpus):
     records = predictor(dev_texts)
     assert predict("".join(f"{text}\n" for text in dev_texts)) == records
-    written = (trained.folder / "predictions_dev.jsonl").read_text(encoding="utf-8").splitlines()
-    of_run = list(map(json.loads, written))
-    assert spans_of(of_run) == spans_of(records) and len(scores_of(records)) > 20
-    assert scores_of(of_run) == pytest.approx(scores_of(records), abs=2e-4)
+    assert spans_of(trained.predictions) == spans_of(records) and len(scores_of(records)) > 20
+    assert scores_of(trained.predictions) == pytest.approx(scores_of(records), abs=2e-4)
+    scores = evaluate(corpus.dev)
+    assert len(scores.pop("worst_examples")) == 5 and scores == trained.metrics["dev"]
 
 
-def test_the_batch_and_the_order_of_the_texts_change_nothing(trained, dev_texts):
+def test_the_batch_the_order_and_the_window_change_nothing(predictor, trained, dev_texts):
     texts = ["", "我", dev_texts[0], "".join(dev_texts), dev_texts[1][:3], "".join(dev_texts[:9]), " \t", *dev_texts]
     random.Random(1).shuffle(texts)
-    predictor = NerPredictor(trained.model, "cpu", batch_size=len(texts), max_tokens=5000)
-    together, alone = predictor(texts), [predictor([text])[0] for text in texts]
+    large = NerPredictor(trained.model, "cpu", batch_size=len(texts), max_tokens=5000)
+    together, alone = large(texts), [large([text])[0] for text in texts]
     assert spans_of(together) == spans_of(alone)
     # 1e-4, and as much again by rounding to 4 digits
     assert scores_of(together) == pytest.approx(scores_of(alone), abs=2e-4)
-
-
-def test_a_text_of_max_tokens_is_read_whole(predictor, trained, dev_texts):
-    text = "".join(dev_texts)[: predictor.max_tokens]
-    alone = NerPredictor(trained.model, "cpu", max_tokens=1000)
-    assert predictor([text]) == alone([text]) != [{"text": text, "entities": []}]
+    text = "".join(dev_texts)[: predictor.max_tokens]  # is read whole
+    assert predictor([text]) == large([text]) != [{"text": text, "entities": []}]
 
 
 def test_thresholds_of_the_configuration_decide(predictor, copy_with, dev_texts):
@@ -72,12 +66,6 @@ def test_thresholds_of_the_configuration_decide(predictor, copy_with, dev_texts)
     candidates = predictor.find(dev_texts, thresholds=-1.0)
     expected = [[entity for entity in entities if entity.score > bound[entity.type]] for entities in candidates]
     assert NerPredictor(copy_with(thresholds=thresholds), "cpu").find(dev_texts) == expected != candidates
-
-
-def test_the_evaluation_equals_the_metrics_of_the_run(evaluate, trained, corpus):
-    scores = evaluate(corpus.dev)
-    assert len(scores.pop("worst_examples")) == 5
-    assert scores == trained.metrics["dev"]
 
 
 @pytest.mark.parametrize(
@@ -101,35 +89,28 @@ def test_wrong_texts_and_sizes_are_refused(trained, options, texts, place):
 # ---- several models
 
 
-@pytest.fixture(scope="module")
-def other(train, tmp_path_factory):
-    """A model of another seed, size and attention than ``trained``."""
-    folder = tmp_path_factory.mktemp("other") / "run"
-    return train(folder, seed=43, attention="linear", intermediate_size=32, num_train_epochs=EPOCHS)
+def logits_of(predictor, texts):
+    """Logits of all texts, one after the other."""
+    collate = SpanCollator(predictor.tokenizer.pad_token_id, with_labels=False)
+    batch = collate([predictor.tokenize(text) for text in texts])
+    return evaluated(predictor.model, batch).numpy().astype("float64").ravel()
 
 
-def test_scores_of_several_models_are_averaged(predictor, trained, other, corpus, evaluate, dev_texts):
+@pytest.mark.slow
+def test_scores_of_several_models_are_averaged(predictor, trained, train, tmp_path, corpus, evaluate, dev_texts):
+    options = {"seed": 43, "attention": "linear", "intermediate_size": 32, "num_train_epochs": EPOCHS}
+    other = train(tmp_path / "other", **options)
     both = NerPredictor([trained.model, other.model], "cpu")
-    texts = [both.tokenize(text) for text in dev_texts[:4]]
-    batch = SpanCollator(both.tokenizer.pad_token_id, with_labels=False)(texts)
-    first, second, mean = (
-        np.concatenate([scores.ravel() for scores in logits_of(model, batch)])
-        for model in (predictor.model, NerPredictor(other.model, "cpu").model, both.model)
-    )
+    predictors = (predictor, NerPredictor(other.model, "cpu"), both)
+    first, second, mean = (logits_of(one, dev_texts[:4]) for one in predictors)
     is_span = first > -1e3  # others are masked
     assert is_span.sum() > 1000 and np.abs(first - second)[is_span].max() > 1
     np.testing.assert_allclose(mean[is_span], ((first + second) / 2)[is_span], atol=1e-5)
     assert evaluate(corpus.dev, trained.model, other.model)["predicted"] == len(scores_of(both(dev_texts)))
+
+
+def test_several_models_take_mean_thresholds_and_the_least_lengths(predictor, trained, copy_with, dev_texts):
     assert NerPredictor([trained.model] * 2, "cpu")(dev_texts) == predictor(dev_texts)
-
-
-def logits_of(model, batch):
-    model.eval()
-    with paddle.no_grad():
-        return model(**{name: paddle.to_tensor(array) for name, array in batch.items()}).numpy().astype("float64")
-
-
-def test_several_models_take_mean_thresholds_and_the_least_lengths(trained, copy_with):
     lengths = {"max_tokens": 20, "window_tokens": 18, "longest_entity": 50, "longest_text": None}
     both = NerPredictor([trained.model, copy_with(thresholds=[1.0] * 6, **lengths)], "cpu")
     assert both.model.config.thresholds == [0.5] * 6
@@ -170,30 +151,29 @@ def test_threads_that_share_a_predictor_get_what_one_caller_gets(kind, trained, 
 LENGTH = 100_000
 
 
-def test_a_banded_head_finds_the_short_entities_of_the_full_one(train, predict, tmp_path, corpus, capsys):
+@pytest.mark.slow
+def test_a_banded_head_finds_the_short_entities_of_the_full_one(train, predict, tmp_path, corpus, dev_texts, capsys):
     run = train(tmp_path / "run", max_span_length=6, attention="linear", num_train_epochs=6)
     assert run.model_config["max_span_length"] == 6 and run.metrics["dev"]["f1"] > 0.2
     entities = [entity for example in read_examples(corpus.dev) for entity in example.entities]
     longer = sum(end - start > 6 for start, end, *_ in entities)
     assert longer and f"  {longer} of them have more than max_span_length 6 tokens" in capsys.readouterr().out
-    text = "".join(record["text"] for record in corpus.dev_records)
-    lengths = [end - start for start, end, _ in spans_of(predict(text, run.model))[0]]
+    lengths = [end - start for start, end, _ in spans_of(predict("".join(dev_texts), run.model))[0]]
     assert len(lengths) > 20 and max(lengths) <= 6
-
-    found = []
-    ids = CharTokenizer.from_pretrained(run.model).encode(corpus.dev_records[0]["text"]).ids
-    for options in ({}, {"max_span_length": None}):
-        model = NerModel.from_pretrained(str(run.model), **options)
-        batch = {"input_ids": [ids], "attention_mask": [[True] * len(ids)], "token_mask": [[True] * len(ids)]}
-        logits = paddle.to_tensor(logits_of(model, batch), dtype="float32")
-        found.append([span[:3] for span in model.decode(logits, -1.0)[0]])
-    banded, full = found
+    ids = CharTokenizer.from_pretrained(run.model).encode(dev_texts[0]).ids
+    batch = {"input_ids": [ids], "attention_mask": [[True] * len(ids)], "token_mask": [[True] * len(ids)]}
+    banded, full = (
+        [span[:3] for span in NerModel.from_pretrained(str(run.model), **options).find_spans(batch, -1.0)[0]]
+        for options in ({}, {"max_span_length": None})
+    )
     assert banded == [span for span in full if span[1] - span[0] <= 6] != []
 
 
+@pytest.mark.slow
 def test_a_document_of_100_000_characters_is_trained_on_and_predicted_whole(train, corpus, tmp_path):
-    # characters that are a token each
-    sentences = [one for one in read_examples(corpus.train) if is_plain(one.text)]
+    # characters that are a token each: runs of letters and digits are one
+    plain = {*map(chr, range(0x4E00, 0x9FD6)), *"，。"}
+    sentences = [one for one in read_examples(corpus.train) if plain.issuperset(one.text)]
     text, entities = "", []
     while len(text) + 60 < LENGTH:
         example = sentences[len(entities) % len(sentences)]
@@ -209,14 +189,9 @@ def test_a_document_of_100_000_characters_is_trained_on_and_predicted_whole(trai
     )  # fmt: skip
     assert run.model_config["max_tokens"] == LENGTH
     predictor = NerPredictor(run.model, "cpu")
-    logits = logits_of(predictor.model, SpanCollator(0, with_labels=False)([predictor.tokenize(document.text)]))
-    assert logits.shape == (1, len(predictor.types), LENGTH + 2, 16)
-    (found,) = predictor.find([document.text], thresholds=float(np.partition(logits.ravel(), -300)[-300]))
+    logits = logits_of(predictor, [document.text])
+    (found,) = predictor.find([document.text], thresholds=float(np.partition(logits, -300)[-300]))
+    logits = logits.reshape(len(predictor.types), LENGTH + 2, 16)
     assert len(found) > 200
     for start, end, kind, score, _ in found:  # the special token comes first
-        assert score == pytest.approx(logits[0, predictor.types.index(kind), start + 1, end - start - 1], abs=1e-4)
-
-
-def is_plain(text):
-    """Whether each character is a token: runs of letters and digits are one."""
-    return all("\u4e00" <= character <= "\u9fd5" or character in "，。" for character in text)
+        assert score == pytest.approx(logits[predictor.types.index(kind), start + 1, end - start - 1], abs=1e-4)

@@ -5,10 +5,8 @@ import os
 
 import pytest
 
+from tasks.commands.main import main
 from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, threshold_for_f1
-from tests.helpers.verbs import verb
-
-tune = verb("tune")
 
 
 def config_of(folder):
@@ -20,11 +18,11 @@ def without(config, *keys):
 
 
 @pytest.mark.slow
-def test_a_run_chooses_its_thresholds_on_dev(train, few_texts, tmp_path):
-    options = {"train_file": few_texts.train, "dev_file": few_texts.dev, "num_train_epochs": 3}
-    plain = train(tmp_path / "plain", **options)
-    lowered = train(tmp_path / "lowered", threshold_for_f1=True, **options)
-    tuned = train(tmp_path / "tuned", tune_thresholds=True, **options)
+def test_a_run_chooses_its_thresholds_on_dev(train_few, tmp_path):
+    plain, lowered, tuned = (
+        train_few(tmp_path / name, num_train_epochs=8, **{name: True} if name != "keep_best" else {})
+        for name in ("keep_best", "threshold_for_f1", "tune_thresholds")
+    )
     assert plain.weights == lowered.weights == tuned.weights
     types, before = plain.model_config["types"], plain.metrics["dev"]
     assert lowered.model_config["thresholds"] == [threshold_for_f1(before["f1"])] * len(types)
@@ -34,9 +32,8 @@ def test_a_run_chooses_its_thresholds_on_dev(train, few_texts, tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"learning_rate": 1e-9}, {"dev_file": "", "dev_fraction": 0}])
-def test_temperatures_are_1_of_a_model_that_has_not_learned_and_without_dev(train, few_texts, tmp_path, options):
-    files = {"train_file": few_texts.train, "dev_file": few_texts.dev}
-    run = train(tmp_path / "run", **{**files, "num_train_epochs": 1, **options})
+def test_temperatures_are_1_of_a_model_that_has_not_learned_and_without_dev(train_few, tmp_path, options):
+    run = train_few(tmp_path / "run", **{"num_train_epochs": 1, **options})
     assert run.model_config.get("temperatures", 1.0) == 1.0
 
 
@@ -51,16 +48,18 @@ def test_temperatures_change_probabilities_alone(trained, copy_with, corpus, eva
     assert sum(row["entities"] for row in reliable["calibrated"]["bins"]) == new["predicted"]
 
 
-def test_the_verb_writes_what_is_wanted_and_the_f1_is_as_it_says(copy_with, corpus, trained, evaluate, capsys):
-    model, words = copy_with(temperatures=1.0), [str(corpus.dev), "--device", "cpu"]
-    before = config_of(model)
-    assert tune.main([str(model), *words, "--only", "temperatures"]) == 0
+def test_the_verb_writes_what_is_wanted_and_the_f1_is_as_it_says(
+    copy_with, corpus, trained, evaluate, capsys, monkeypatch
+):
+    model = copy_with(temperatures=1.0)
+    words, before = ["tune", str(model), str(corpus.dev), "--device", "cpu"], config_of(model)
+    assert main([*words, "--only", "temperatures"]) == 0
     cooled = config_of(model)
     assert without(cooled, "temperatures") == without(before, "temperatures")
     # other batches, the same dev
     assert cooled["temperatures"] == pytest.approx(trained.model_config["temperatures"], rel=0.05)
     capsys.readouterr()
-    assert tune.main([str(model), *words, "--only", "thresholds"]) == 0
+    assert main([*words, "--only", "thresholds"]) == 0
     tuned, printed = config_of(model), capsys.readouterr().out
     assert without(tuned, "thresholds") == without(cooled, "thresholds")
     thresholds = tuned["thresholds"]
@@ -68,38 +67,20 @@ def test_the_verb_writes_what_is_wanted_and_the_f1_is_as_it_says(copy_with, corp
     old, new = trained.metrics["dev"]["f1"], evaluate(corpus.dev, model)["f1"]
     assert new > old and f"micro F1 {old:.4f} before, {new:.4f} after" in printed
     assert all((f"{kind}: {one:.4f}\n" in printed) == (one != 0) for kind, one in zip(before["types"], thresholds))
-    assert tune.main([str(model), *words]) == 0  # both, again
-    assert config_of(model) == tuned
-    assert {path.name for path in model.iterdir()} == {path.name for path in trained.model.iterdir()}
-
-
-def test_the_config_is_kept_whole_when_writing_fails(copy_with, corpus, monkeypatch):
-    model = copy_with()
-    before, files = (model / "config.json").read_bytes(), sorted(model.iterdir())
+    content, files = (model / "config.json").read_bytes(), sorted(model.iterdir())
 
     def fail(*arguments):
         raise OSError("disk")
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk"):
-        tune.main([str(model), str(corpus.dev), "--device", "cpu"])
-    assert (model / "config.json").read_bytes() == before and sorted(model.iterdir()) == files
+        main(words)  # both, again
+    assert (model / "config.json").read_bytes() == content and sorted(model.iterdir()) == files
 
 
 @pytest.mark.parametrize(
-    "words, place",
-    [
-        (["model", "missing"], "missing: no such file"),
-        (["nowhere", "dev"], "no such folder"),
-        (["model", "plain.jsonl"], "no entity"),
-        (["model", "other.jsonl"], "other.jsonl:1: entity type 'animal'"),
-        (["model", "dev", "--batch_size", "0"], "batch_size"),
-        (["model"], "see"),
-    ],
+    "label, place", [({}, "no entity"), ({"animal": {"甲": [[0, 0]]}}, "data.jsonl:1: entity type")]
 )
-def test_a_mistake_is_one_line(fails, copy_with, corpus, tmp_path, words, place):
-    copy_with()
-    (tmp_path / "plain.jsonl").write_text('{"text": "甲", "label": {}}\n', encoding="utf-8")
-    (tmp_path / "other.jsonl").write_text('{"text": "甲", "label": {"animal": {"甲": [[0, 0]]}}}\n', encoding="utf-8")
-    (tmp_path / "dev").write_bytes(corpus.dev.read_bytes())
-    assert place in fails(tune, *words)
+def test_data_without_an_entity_or_of_another_type_are_one_line(refused, copy_with, write, label, place):
+    data = write(json.dumps({"text": "甲", "label": label}), "data.jsonl")
+    assert place in refused("tune", copy_with(), data)

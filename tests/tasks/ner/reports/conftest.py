@@ -7,8 +7,13 @@ from tests.tasks.ner.conftest import SHOW
 
 
 @pytest.fixture(scope="module", autouse=True)
-def without_drawings():
+def without_pictures():
     """Pictures are drawn here."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_drawings():
+    """And so are the curves of the epochs."""
 
 
 @pytest.fixture(scope="session")

@@ -123,8 +123,7 @@ def test_counts_of_a_corpus():
 
 
 def test_ten_thousand_entities_of_one_text_are_matched():
-    gold = entities((10 * n, 10 * n + 4, "a") for n in range(10_000))
-    predicted = entities((10 * n + 1, 10 * n + 5, "a") for n in range(10_000))
+    gold, predicted = (entities((10 * n + at, 10 * n + at + 4, "a") for n in range(10_000)) for at in (0, 1))
     errors = error_analysis([gold], [predicted], TYPES)["errors"]
     assert errors["boundary"] == errors["crossing"] == 10_000
 

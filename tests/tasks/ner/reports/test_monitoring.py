@@ -7,26 +7,21 @@ import numpy as np
 import paddle
 import pytest
 from PIL import Image
-from visualdl import LogReader
 
 from paddle_rope import CharTokenizer
-from tasks.ner import evaluation
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import Entity, Example, read_examples
 from tasks.ner.evaluation import Evaluation, evaluate_model
 from tasks.ner.metrics import precision_recall_curves
 from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.prediction import thresholds
 from tasks.ner.prediction.finding import predict_entities
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD
 from tasks.ner.reports.monitoring import CURVE_STEPS, MOST_TYPES, NerMonitor, span_scores
+from tests.tasks.ner.reading import log_of
 
 STEPS = 19  # of an epoch
-
-
-def log_of(folder):
-    (path,) = folder.glob("*.log")
-    return LogReader(file_path=str(path))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +37,7 @@ def scalars(log, tag):
     return {record.id: record.value for record in log.get_data("scalar", tag)}
 
 
-def test_each_type_has_a_curve_at_each_evaluation_that_agrees_with_its_scores(log, pictured, corpus):
+def test_each_type_has_a_curve_once_spans_are_told_apart_that_agrees_with_its_scores(log, pictured, corpus):
     types, epochs = pictured.model_config["types"], int(pictured.config["num_train_epochs"])
     assert set(log.get_tags()["pr_curve"]) == {f"dev/{kind}" for kind in types}
     f1 = scalars(log, "dev/f1")
@@ -54,7 +49,7 @@ def test_each_type_has_a_curve_at_each_evaluation_that_agrees_with_its_scores(lo
     for kind in types:
         curves = of_steps(log, "pr_curve", f"dev/{kind}")
         precision, recall = (scalars(log, f"dev_{name}_by_type/{kind}") for name in ("precision", "recall"))
-        assert list(curves) == [STEPS * epoch for epoch in range(1, epochs + 1)]
+        assert list(curves) == [STEPS * epoch for epoch in range(1, epochs + 1)][-len(curves) :] and len(curves) > 2
         for step, curve in curves.items():
             assert curve.precision[half] == pytest.approx(precision[step], abs=1e-6) or not curve.TP[half]
             assert curve.recall[half] == pytest.approx(recall[step], abs=1e-6)
@@ -84,7 +79,7 @@ def test_scores_and_reliability_are_pictures_at_each_evaluation_and_the_newest_a
     assert set(log.get_tags()["image"]) == {f"{group}/{name}" for group in ("dev", "dev_history") for name in names}
     for name in names:
         history, alone = (of_steps(log, "image", f"{group}/{name}") for group in ("dev_history", "dev"))
-        assert len(history) == pictured.config["num_train_epochs"] and alone == dict([history.popitem()])
+        assert len(history) > 2 and alone == dict([history.popitem()])
         first, last = (
             np.asarray(Image.open(io.BytesIO(image.encoded_image_string))).astype(int)
             for image in (*list(history.values())[:1], *alone.values())
@@ -171,12 +166,12 @@ def test_without_candidates_there_are_no_curves_and_one_process_writes(tmp_path)
     assert shown_of(tmp_path / "other", None, None, None, is_first=False) is None
 
 
-def test_candidates_are_collected_unless_too_many_are_expected(monkeypatch):
-    monkeypatch.setattr(evaluation, "MOST_CANDIDATES", 11)  # an untrained model has 6 in a text of 3 characters
-    model, tokenizer = small_model(["a"])
-    example = Example("甲乙丙", (Entity(0, 1, "a"),), "f:1")
-    one, two = (NerDataset([example] * count, tokenizer, ["a"], 9) for count in (1, 2))
-    few, many = (evaluate_model(model, dataset, 1, with_candidates=True) for dataset in (one, two))
-    assert [len(of_text) for of_text in few.candidates] == [6]
-    assert evaluate_model(model, one, 1).candidates is None is many.candidates
-    assert many.found == few.found * 2
+def test_candidates_are_collected_unless_there_are_too_many(monkeypatch):
+    model, tokenizer = small_model(["a"])  # which finds all 6 spans of a text of 3 characters
+    dataset = NerDataset([Example("甲乙丙", (Entity(0, 1, "a"),), "f:1")] * 2, tokenizer, ["a"], 9)
+    few = evaluate_model(model, dataset, 1, with_candidates=True)
+    assert [len(of_text) for of_text in few.candidates] == [6, 6]
+    monkeypatch.setattr(thresholds, "MOST_CANDIDATES", 1)  # a character
+    monkeypatch.setattr(thresholds, "LEAST_BOUND", 11)
+    many = evaluate_model(model, dataset, 1, with_candidates=True)
+    assert evaluate_model(model, dataset, 1).candidates is None is many.candidates and many.found == few.found

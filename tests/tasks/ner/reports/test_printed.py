@@ -7,14 +7,7 @@ import pytest
 from tasks.ner.examples import Entity, Example
 from tasks.ner.metrics import entity_scores
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
-from tasks.ner.reports.printed import (
-    MOST_CONFUSED,
-    MOST_ERRORS,
-    MOST_TYPES,
-    print_errors,
-    print_scores,
-    print_worst_examples,
-)
+from tasks.ner.reports.printed import MOST_ERRORS, MOST_TYPES, print_errors, print_scores, print_worst_examples
 
 
 @pytest.fixture
@@ -51,7 +44,7 @@ def test_errors_and_confusion_by_hand(printed):
     found = [{Entity(0, 2, "b"), Entity(3, 6, "a"), Entity(10, 11, "b")}]
     rows = rows_of(printed(print_errors, error_analysis(gold, found, ["a", "b"])))
     assert [(row[0].split(":")[0], row[1]) for row in rows[:5]] == [
-        *(("type", "1"), ("boundary", "1"), ("both", "0"), ("missed", "1"), ("spurious", "1")),
+        *(("type", "1"), ("boundary", "1"), ("both", "0"), ("missed", "1"), ("spurious", "1"))
     ]
     assert "1 too long, 0 too short, 0 crossing" in rows[1][0]
     assert rows[5:9] == [
@@ -62,7 +55,7 @@ def test_errors_and_confusion_by_hand(printed):
     ]
 
 
-def test_of_a_thousand_types_the_most_frequent_are_printed_and_the_most_frequent_confusions(printed):
+def test_of_a_thousand_types_the_most_frequent_are_printed_and_no_confusion(printed):
     types = [f"type {number:03}" for number in range(1000)]
     every = [Entity(0, 1, kind) for kind in types]
     gold = [every, [Entity(0, 1, types[900]), Entity(5, 6, types[7])], [Entity(0, 1, types[7])]]
@@ -71,12 +64,8 @@ def test_of_a_thousand_types_the_most_frequent_are_printed_and_the_most_frequent
     kinds = [row[0] for row in rows_of(output)]
     assert len(kinds) == MOST_TYPES + 1 and {types[7], types[900]} < set(kinds)
     assert f"{1000 - MOST_TYPES} types" in output
-    rows = rows_of(printed(print_errors, error_analysis(gold, found, types)))
-    assert rows[5:7] == [["gold type 007, predicted type 900", "2"], ["gold type 900, predicted type 003", "1"]]
-    assert len(rows) < 12
-    shifted = [[Entity(0, 1, kind)] for kind in types[1 : MOST_CONFUSED + 9]]
-    output = printed(print_errors, error_analysis([[one] for one in every[: MOST_CONFUSED + 8]], shifted, types))
-    assert output.count(", predicted type") == MOST_CONFUSED
+    output = printed(print_errors, error_analysis(gold, found, types))
+    assert len(rows_of(output)) < 12 and "confusion between 1000 types is not printed" in output
 
 
 def test_long_texts_and_many_errors_are_cut(printed):

@@ -1,0 +1,270 @@
+"""The page of texts and entities: escaped, well-formed, with the very text in it, and a way into long ones."""
+
+import re
+import time
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks.ner.examples import Entity
+from tasks.ner.page import LANGUAGES
+from tasks.ner.page.boxes import COLORS, EDGES, looks_of, nested_pieces
+from tasks.ner.page.contents import SECTION_CHARACTERS, is_heading, sections_of
+from tasks.ner.page.html import WORDS
+from tests.tasks.ner.page.parsing import Page, page, parsed, record
+
+NEST = [(0, 2, "b", 3.04), (0, 4, "a", 2.0), (0, 8, "a", 1.5), (2, 4, "c", 12.0), (9, 11, "b", 0.26)]
+
+
+@pytest.mark.parametrize(
+    "entities, expected",
+    [
+        (NEST, ["0-8 a 0.68 h2", "0-4 a 0.73 h1", "0-2 b 0.82 h0", "2-4 c 1.00 h0", "9-11 b 0.53 h0"]),
+        ([(0, 2, "a", 1.0), (0, 2, "b", 2.0)], ["0-2 a 0.62 h1", "0-2 b 0.73 h0"]),
+        # of crossing entities the later is drawn in pieces that go on
+        (
+            [(0, 4, "a", 1.0), (2, 6, "b", 2.0), (5, 8, "c", 3.0)],
+            [
+                *("0-4 a 0.62 h1", "2-4 b 0.73 h0 goes-on-right", "4-6 b 0.73 h1 goes-on-left"),
+                *("5-6 c 0.82 h0 goes-on-right", "6-8 c 0.82 h0 goes-on-left"),
+            ],
+        ),
+        ([(0, 2, "a", -1e4), (2, 4, "b", 0.0), (4, 6, "c", 1e4)], ["0-2 a 0.00 h0", "2-4 b 0.50 h0", "4-6 c 1.00 h0"]),
+    ],
+)
+def test_entities_are_nested_marks_with_type_and_probability(entities, expected):
+    text = "北京大学附属医院在北京"
+    read = parsed(record(text, *entities))
+    drawn = []
+    for start, end, a in read.marks[0]:
+        more = " ".join(["", *a["class"].split()[1:]])
+        drawn.append(f"{start}-{end} {a['data-type']} {a['data-certainty']} {a['style'].replace('--h:', 'h')}{more}")
+    assert drawn == expected and read.texts == [text]
+    title = read.marks[0][0][2]["title"]
+    assert text[: entities[0][1]] in title and f"to {expected[0].split()[0].split('-')[1]} " in title
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</p></section></main></body>",
+    "a & b &lt; &amp;#60; \"quoted\" 'single'",
+    'x" onclick="alert(1)"><img onerror=alert(1)>',
+    "<!-- --> <![CDATA[ ]]> </style><style>*{display:none}",
+    "  leading, trailing \t and  double  ",
+    "\nline\r\nbreaks\rof all kinds\n",
+    "𠮷👨\u200d👩\u200d👧 e\u0301 \u202eright to left\u202c \u2028",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_types_and_title_are_escaped_and_the_text_is_the_input(text):
+    entities = [(0, len(text), text, 1.0), (1, 4, "a", 2.0), (2, 6, text, 3.0)]
+    content = page(record(text, *entities), types=["a", text], name=text)
+    read = Page(content)
+    assert read.texts == [text] and read.marks[0][0][2]["data-type"] == text
+    assert not {"script", "img"} & read.tags and content.count("<style>") == 1 and "<!--" not in content
+    assert not [name for _, name, _ in read.attributes if name.startswith("on")]
+    assert "\r" not in content  # which a browser would turn into a line feed: it is written as a reference
+    assert read.legend == ["a 1", f"{text} 2"]
+
+
+def test_the_page_needs_nothing_else_may_load_nothing_and_shows_control_characters():
+    content = page(record("a\x00\x1b[31m\x7fb", (0, 2, "a", 1.0)))
+    assert content.startswith("<!DOCTYPE html>\n") and 'charset="utf-8"' in content
+    assert not re.search(r"https?:|//|url\(|@import|src=|<link|<script", content)
+    assert "content=\"default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\"" in content
+    assert Page(content).texts == ["a\u2400\u241b[31m\u2421b"]
+    assert parsed(record("ab"), record("")).texts == ["ab", ""] and (parsed().texts, parsed().legend) == ([], [])
+
+
+@pytest.mark.parametrize("language, probability, score", [("en", "probability", "score"), ("zh", "概率", "得分")])
+def test_probabilities_without_temperatures_are_called_scores_in_each_language(language, probability, score):
+    old = record("北京", (0, 2, "a", 1.0))
+    del old["entities"][0]["probability"]  # of a file of before: the one of its score
+    for calibrated, word in ((True, probability), (False, score)):
+        content = page(old, record("上海"), calibrated=calibrated, language=language)
+        read = Page(content)
+        assert read.marks[0][0][2]["title"].endswith(f"{word} 0.731") and ("html", "lang", language) in read.attributes
+    assert WORDS[language]["score of a box"] in content
+
+
+def test_each_language_has_all_words_with_the_same_places():
+    def places(text):
+        return sorted(set(re.findall(r"{\w*}", str(text))))
+
+    english, chinese = (WORDS[language] for language in LANGUAGES)
+    assert {name: places(text) for name, text in english.items()} == {n: places(t) for n, t in chinese.items()}
+    content = re.sub(r"<style>.*?</style>|<[^>]*>", "", page(record("北京"), name="", language="zh"), flags=re.DOTALL)
+    assert set(WORDS) == set(LANGUAGES) and not re.search("[a-z]", content)
+
+
+@settings(derandomize=True, max_examples=30, deadline=None)
+@given(
+    st.text("甲乙<&丙 \n", min_size=40, max_size=40),
+    st.sets(st.tuples(st.integers(0, 24), st.integers(1, 15), st.sampled_from("abc")), max_size=15),
+    st.sets(st.integers(1, 40)),
+)
+def test_pieces_nest_end_at_cuts_and_make_up_their_entities(text, spans, cuts):
+    entities = sorted(Entity(start, start + size, kind, 1.0) for start, size, kind in spans)
+    pieces = nested_pieces(entities, sorted(cuts))
+    for number, piece in enumerate(pieces):
+        assert piece.start < piece.end and not cuts & set(range(piece.start + 1, piece.end))
+        assert all(other.start >= piece.end or other.end <= piece.end for other in pieces[number + 1 :]), "they cross"
+    for entity in entities:
+        parts = [piece for piece in pieces if piece.entity is entity]
+        assert parts[0].start == entity.start and parts[-1].end == entity.end
+        assert all(part.end == following.start for part, following in pairwise(parts))
+        assert [part.is_first for part in parts] == [True] + [False] * (len(parts) - 1)
+        assert [part.is_last for part in parts] == [False] * (len(parts) - 1) + [True]
+    read = parsed(record(text, *(entity[:4] for entity in entities)))
+    lines = [place + 1 for place, character in enumerate(text) if character == "\n"]
+    assert read.texts == [text]
+    assert [tuple(mark[:2]) for mark in read.marks[0]] == [(p.start, p.end) for p in nested_pieces(entities, lines)]
+
+
+# ---- long texts
+
+LINE = "一" * 99 + "\n"
+FULL = SECTION_CHARACTERS // 100  # lines
+TEXTS = {  # name: (text, lengths of the paragraphs of each section)
+    "empty": ("", [[0]]),
+    "all kinds of line ends": ("\n\r\n甲\r乙\r\n\n丙\n", [[1, 2, 2, 3, 1, 2]]),
+    "lines": (LINE * 50, [[100] * FULL, [100] * FULL, [100] * (50 - 2 * FULL)]),
+    "headings": ("第一回 甲\n" + LINE * 10 + "第二回 乙\n" + LINE, [[6, *[100] * 10], [6, 100]]),
+    "no line end": ("甲乙丙丁。" * 1000, [[2000], [2000], [1000]]),
+    "no end of a sentence": ("甲" * 4001, [[2000], [2000], [1]]),
+}
+
+
+@pytest.mark.parametrize("text, lengths", TEXTS.values(), ids=TEXTS)
+def test_sections_begin_with_a_heading_or_when_the_last_is_long_enough(text, lengths):
+    spans = [span for section in sections_of(text) for span in section]
+    assert spans[0][0] == 0 and spans[-1][1] == len(text)
+    assert [start for start, _ in spans[1:]] == [end for _, end in spans[:-1]]
+    assert [[end - start for start, end in section] for section in sections_of(text)] == lengths
+
+
+def test_headings():
+    for line in ("第十二回 宴桃園豪傑三結義\n", "　　第3章 数据", "第一部分 招生政策规定", "## 结果", "Chapter IV"):
+        assert is_heading(line)
+    for line in ("", "他第一回来北京。", "第二天，他去了北京。", "#标签", "第一章" + "很长" * 40):
+        assert not is_heading(line)
+
+
+def test_a_short_page_lists_its_entities_by_frequency_without_contents():
+    content = page(record("北京、上海、上海", *((start, start + 2, "a", 1.0) for start in (0, 3, 6))), record("丙"))
+    read = Page(content)
+    assert "3 (2 different)" in content and read.contents == ["上海 2", "北京 1"]
+    assert read.links == ["#e2", "#e1", "#text1", "#text2"]
+    assert [(mark[0], mark[2].get("id")) for mark in read.marks[0]] == [(0, "e1"), (3, "e2"), (6, None)]
+    assert "nav" not in parsed(record("北京")).tags
+
+
+def test_contents_lead_to_sections_and_an_entity_over_a_line_end_is_linked_once():
+    text = "第一回 甲\n" + LINE * 10 + "第二回 <乙>\n" + LINE * 20 + "丙" * 30
+    second, last = text.index("第二回"), len(text) - 30
+    read = parsed(record(text, (0, 3, "a", 1.0), (8, 9, "b", 1.0), (second + 4, second + 9, "a", 1.0)))
+    assert read.links[:4] == ["#text1", "#text1", f"#text1-{second}", f"#text1-{last}"]
+    lines = [" ".join(line.split()) for line in read.contents[:4]]
+    assert lines == ["1 第一回 甲 2 1", "0 第一回 甲 1 1", f"{second:,} 第二回 <乙> 1", f"{last:,} {'丙' * 24}…"]
+    assert read.texts == [text] and read.paragraphs[0][0] == "第一回 甲\n"
+    pieces = [("id" in attributes, attributes["class"]) for _, _, attributes in read.marks[0]]
+    assert pieces[2:] == [(True, "t0 goes-on-right"), (False, "t0 goes-on-left")]
+    # short texts share an entry until they are as long as a section
+    read = parsed(*map(record, ["", "甲" * 500, "乙" * 1500, "丙", LINE * 50, "丁"]))
+    assert [line.split()[0] for line in read.contents] == ["1–3", "4", "5", "0", "2,000", "4,000", "6"]
+    assert read.links[:4] == ["#text1", "#text4", "#text5", "#text5"]
+
+
+def test_a_page_of_several_hundred_thousand_characters_is_drawn_in_seconds():
+    text = LINE * 3000
+    entities = [(start, start + 2, "a", 1.0) for start in range(0, len(text) - 2, 20)]
+    begin = time.process_time()
+    content = page(record(text, *entities))
+    assert time.process_time() - begin < 3  # half a second on an idle machine
+    read = Page(content)
+    assert read.texts == [text] and len(read.paragraphs[0]) == 3000 and content.count("<section") == 150
+    assert [tuple(mark[:2]) for mark in read.marks[0]] == [entity[:2] for entity in entities]
+
+
+# ---- colors
+
+# What linear red, green and blue look like without the cones for long, medium or short waves: Machado et al. 2009, "A
+# physiologically-based model for simulation of color vision deficiency", table 1, severity 1.
+VISIONS = np.array([
+    [(1, 0, 0), (0, 1, 0), (0, 0, 1)],
+    [(0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)],
+    [(0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)],
+    [(1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)],
+])  # fmt: skip
+# From linear red, green and blue to OKLab: B. Ottosson 2020, "A perceptual color space for image processing".
+TO_CONES = np.array([
+    (0.4122214708, 0.5363325363, 0.0514459929), (0.2119034982, 0.6806995451, 0.1073969566),
+    (0.0883024619, 0.2817188376, 0.6299787005),
+])  # fmt: skip
+TO_LAB = np.array([
+    (0.2104542553, 0.7936177850, -0.0040720468), (1.9779984951, -2.4285922050, 0.4505937099),
+    (0.0259040371, 0.7827717662, -0.8086757660),
+])  # fmt: skip
+
+
+def linear(color):
+    channels = np.array(color.split(), dtype=float) / 255
+    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+
+
+def distance(color, other):
+    """How far two colors are apart in OKLab, in the vision in which they are nearest."""
+    one, two = (np.cbrt(np.clip(VISIONS @ linear(c), 0, 1) @ TO_CONES.T) @ TO_LAB.T for c in (color, other))
+    return np.linalg.norm(one - two, axis=1).min()
+
+
+def contrast(color, other):
+    """Contrast of two colors by WCAG 2, from 1 to 21."""
+    dark, light = sorted(float(linear(one) @ (0.2126, 0.7152, 0.0722)) for one in (color, other))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_colors_are_told_apart_in_every_vision_and_can_be_read():
+    colors = [color for color, _ in COLORS]
+    assert min(distance(*pair) for pair in combinations(colors, 2)) > 0.075
+    assert min(distance(*pair) for pair in pairwise(colors[:7])) > 0.17 and distance(*colors[:2]) > 0.25
+    assert distance("0 0 0", "255 255 255") == pytest.approx(1, abs=1e-3)  # of OKLab's lightness
+    white, black, dark = "255 255 255", "0 0 0", "22 24 29"
+    for color, ink in COLORS:
+        of_ink = {"#ffffff": contrast(color, white), "#000000": contrast(color, black)}
+        assert of_ink[ink] == max(of_ink.values()) >= 4.5
+        assert min(contrast(color, white), contrast(color, dark)) >= 2.9
+
+
+def inside(*pairs):
+    """A text for each pair, in which an entity of the second type is in one of the first."""
+    return [[Entity(0, 9, outer), Entity(2, 5, inner)] for outer, inner in pairs]
+
+
+@pytest.mark.parametrize(
+    "texts, order",
+    [
+        ([], "abcd"),
+        (inside(*["dc"] * 9, *["ab"] * 8), "cdab"),
+        (inside("ad", "da", "bc"), "adbc"),
+        ([[Entity(0, 4, "b"), Entity(2, 6, "d")]], "bdac"),  # crossing entities count as nested
+        ([[Entity(0, 2, "b"), Entity(2, 6, "d")]], "abcd"),  # neighbors do not
+    ],
+)
+def test_types_that_nest_most_often_get_the_first_colors(texts, order):
+    looks = looks_of("abcd", texts)
+    assert [looks[kind]["color"] for kind in order] == [color for color, _ in COLORS[:4]]
+
+
+def test_types_share_a_look_only_when_all_are_used_and_only_those_that_occur_are_on_the_page():
+    looks = [tuple(look.values()) for look in looks_of([f"t{number}" for number in range(35)], []).values()]
+    assert len(set(looks)) == len(COLORS) * len(EDGES) == 30 and looks_of([], []) == {}
+    types = [f"type {number}" for number in range(1000)]
+    content = page(record("abc", (0, 1, "type 999", 1.0), (1, 2, "type 3", 1.0)), types=types)
+    assert len(content) < 12_000 and content.count('type="checkbox"') == 2
+    color, ink = COLORS[0]
+    assert f".t0{{--c:{color};--ink:{ink};--edge:{EDGES[0]}}}" in content

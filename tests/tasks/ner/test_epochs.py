@@ -1,0 +1,201 @@
+"""Which epoch of a run is kept and where it stops; batches, gradients and several seeds."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load, load_file
+
+from tasks.commands.main import main
+from tasks.common.training.samplers import LengthGroupedBatchSampler
+from tasks.ner.recipe import NerRecipe
+from tasks.ner.reports.monitoring import NerMonitor
+from tests.helpers.power_cut import power_cut
+from tests.tasks.ner.reading import log_of
+
+TWO_STEPS = {"per_device_train_batch_size": 23}  # an epoch
+PLAIN = {
+    "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0, "lr_scheduler_type": "constant", "warmup_ratio": 0,
+    "learning_rate": 1e-3, "max_grad_norm": 0, "num_train_epochs": 1,
+}  # fmt: skip
+
+
+# ---- which epoch is kept, and where training stops
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """``pretend(values)``: the dev F1 of each epoch."""
+
+    def pretend(values):
+        original = NerRecipe.dev_scores
+
+        def dev_scores(self, run):
+            return {**original(self, run), "f1": values[round(run.trainer.state.epoch) - 1]}
+
+        monkeypatch.setattr(NerRecipe, "dev_scores", dev_scores)
+
+    return pretend
+
+
+def checkpoint_steps(folder):
+    return sorted(int(path.name.split("-")[1]) for path in (folder / "checkpoints").glob("checkpoint-*"))
+
+
+def assert_saved(run, step, name="average.safetensors"):
+    """The run's model has the weights of a checkpoint."""
+    kept, saved = load_file(run.folder / f"checkpoints/checkpoint-{step}" / name), load(run.weights)
+    assert saved.keys() == kept.keys() and all((saved[key] == value).all() for key, value in kept.items())
+
+
+@pytest.mark.parametrize(
+    "patience, values, stopped, best",
+    [
+        (1, [0.1, 0.3, 0.2, 0.9], 3, 2),
+        (2, [0.3, 0.2, 0.4, 0.3, 0.3, 0.9], 5, 3),
+        (1, [0.2, 0.2, 0.9], 2, 1),  # as good is not better
+        (3, [0.1, 0.2, 0.1, 0.1], 4, 2),  # the epochs end first
+        (1, [0.0, 0.0, 0.2, 0.1, 0.9], 4, 3),  # nothing counts before anything is found
+    ],
+)
+def test_training_stops_after_epochs_without_a_better_one_and_keeps_the_best(
+    train_few, tmp_path, pretend, capsys, patience, values, stopped, best
+):
+    pretend(values)
+    run = train_few(tmp_path / "run", num_train_epochs=len(values), early_stopping_patience=patience, **TWO_STEPS)
+    assert checkpoint_steps(run.folder) == sorted({2 * stopped, 2 * best})
+    assert_saved(run, 2 * best, "model.safetensors")
+    assert ("training stops: " in capsys.readouterr().out) == (stopped < len(values))
+
+
+@pytest.mark.parametrize("is_terminal, shown", [(False, [1, 2, 5]), (True, [1, 2, 3, 4, 5, 6])])
+def test_a_log_has_a_line_of_each_epoch_that_is_better_and_a_terminal_of_all(
+    train_few, tmp_path, pretend, capsys, monkeypatch, is_terminal, shown
+):
+    pretend([0.1, 0.3, 0.2, 0.3, 0.4, 0.2])
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    train_few(tmp_path / "run", num_train_epochs=6, **TWO_STEPS)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("epoch ")]
+    assert [float(words[1]) for words in lines] == shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("event, step", [("on_epoch_end", 6), ("on_train_end", None)])
+def test_a_resumed_run_ends_at_the_epoch_where_it_would_have(train_few, tmp_path, pretend, event, step):
+    """Cut at the end of the third epoch, before its evaluation, or when it has just been stopped."""
+    pretend([0.1, 0.3, 0.2, 0.25, 0.9, 0.9])
+    options = {"num_train_epochs": 6, "early_stopping_patience": 2, "ema_decay": 0.5, **TWO_STEPS}
+    whole = train_few(tmp_path / "whole", **options)
+    with power_cut(event, step):
+        train_few(tmp_path / "cut", **options)
+    assert main(["train", "--resume", str(tmp_path / "cut")]) == 0
+    assert (tmp_path / "cut/model/model.safetensors").read_bytes() == whole.weights
+    assert checkpoint_steps(tmp_path / "cut") == checkpoint_steps(whole.folder) == [4, 8]
+
+
+def test_the_saved_model_is_the_average_at_the_best_epoch_and_has_the_reported_scores(
+    train_few, tmp_path, evaluate, few_texts
+):
+    run = train_few(tmp_path / "run", num_train_epochs=8, ema_decay=0.8, learning_rate=3e-2)
+    states = [json.loads(path.read_text("utf-8")) for path in run.folder.glob("checkpoints/*/trainer_state.json")]
+    state = max(states, key=lambda state: state["global_step"])
+    best = int(state["best_model_checkpoint"].rpartition("-")[2])
+    assert_saved(run, best)
+    plain = load_file(run.folder / f"checkpoints/checkpoint-{best}/model.safetensors")
+    assert any((load(run.weights)[name] != value).any() for name, value in plain.items())
+    assert run.metrics["dev"]["f1"] == state["best_metric"] == evaluate(few_texts.dev, run.model)["f1"] > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"keep_best": False}, {"dev_file": "", "dev_fraction": 0, "early_stopping_patience": 1}],
+    ids=["keep_best false", "no dev"],
+)
+def test_the_last_epoch_is_kept_without_dev_data_or_if_so_told(train_few, few_texts, tmp_path, pretend, options):
+    pretend([0.1, 0.3, 0.2])
+    options = {"num_train_epochs": 3, "ema_decay": 0.5, "test_file": few_texts.dev, **TWO_STEPS, **options}
+    run = train_few(tmp_path / "run", **options)
+    assert_saved(run, 6)
+    has_dev = "keep_best" in options
+    assert ("dev" in run.metrics) == (run.predictions is not None) == has_dev and 0 <= run.metrics["test"]["f1"] <= 1
+    tags = log_of(run.folder / "vdl").get_tags()["scalar"]
+    assert any(tag.startswith("dev") for tag in tags) == has_dev
+
+
+# ---- batches, gradients and several seeds
+
+
+@pytest.fixture
+def texts_of(few_texts, write):
+    """``texts_of(n)``: a file of the first n training texts."""
+    lines = few_texts.train.read_bytes().splitlines(keepends=True)
+    return lambda count: write(b"".join(lines[:count]), f"{count}.jsonl")
+
+
+def test_accumulated_gradients_are_those_of_one_batch(train_few, texts_of, tmp_path):
+    def weights(name, batch_size, **more):
+        options = {**PLAIN, "train_file": texts_of(12), "per_device_train_batch_size": batch_size, **more}
+        run = train_few(tmp_path / name, **options)
+        assert checkpoint_steps(run.folder) == [1]
+        return load(run.weights)
+
+    one, two = weights("one", 12), weights("two", 6, gradient_accumulation_steps=2)
+    start = weights("start", 12, learning_rate=1e-12)
+    changed = 0
+    for name in one:
+        # Adam's first step has the size of the learning rate wherever there is a gradient to speak of
+        np.testing.assert_allclose(one[name], two[name], atol=1e-4)
+        changed += (np.abs(one[name] - start[name]) > 5e-4).mean() > 0.3
+    assert changed > len(one) / 2
+
+
+def test_each_epoch_shuffles_anew_and_gradients_of_batches_left_over_do_not_reach_the_next(
+    train_few, texts_of, tmp_path, monkeypatch
+):
+    at_start, epochs = [], []
+
+    def on_step_begin(self, args, state, control, model=None, **kwargs):
+        at_start.append(sum(float(p.grad.abs().sum()) for p in model.parameters() if p.grad is not None))
+
+    monkeypatch.setattr(NerMonitor, "on_step_begin", on_step_begin, raising=False)
+    monkeypatch.setattr(LengthGroupedBatchSampler, "set_epoch", lambda self, epoch: epochs.append(epoch))
+    options = {**PLAIN, "num_train_epochs": 3, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}
+    run = train_few(tmp_path / "run", train_file=texts_of(10), **options)  # five batches: two steps and one left over
+    assert checkpoint_steps(run.folder)[-1] == 6 and epochs == [0, 1, 2]
+    assert at_start == [0] * 8  # two steps of each epoch, and its batch left over but for the last epoch's
+
+
+def test_recomputation_gives_the_same_weights(train_few, tmp_path):
+    options = {"num_train_epochs": 2, "num_hidden_layers": 2, "attention_probs_dropout_prob": 0.2}
+    plain, again = (train_few(tmp_path / str(one), **options, recompute=one) for one in (False, True))
+    assert again.config["recompute"] is True and again.weights == plain.weights
+
+
+@pytest.mark.slow
+def test_runs_of_several_seeds_are_the_runs_of_each_seed_alone(train_few, few_texts, evaluate, tmp_path):
+    alone = train_few(tmp_path / "alone", num_train_epochs=6, learning_rate=3e-2, seed=5)
+    seeds = tmp_path / "seeds"
+    assert main(["train", str(alone.folder / "config.yaml"), "--output_dir", str(seeds), "--seeds", "3,5"]) == 0
+    models = [seeds / seed / "model" for seed in ("seed_3", "seed_5")]
+    first, second = ((model / "model.safetensors").read_bytes() for model in models)
+    assert first != second == alone.weights
+    (summary,) = json.loads((seeds / "summary.json").read_text("utf-8"))["variants"]
+    for name in ("precision", "recall", "f1"):
+        assert summary["scores"][f"dev.{name}"]["values"][1] == alone.metrics["dev"][name]
+    assert summary["scores"]["dev.f1"]["ensemble"] == evaluate(few_texts.dev, *models)["f1"] > 0
+    # of other texts the models have other vocabularies, and no score together
+    words = [
+        "--seeds",
+        "1,2",
+        "--train_texts",
+        "30",
+        "--num_train_epochs",
+        "1",
+        "--output_dir",
+        str(tmp_path / "drawn"),
+    ]
+    assert main(["train", str(alone.folder / "config.yaml"), *words]) == 0
+    (summary,) = json.loads((tmp_path / "drawn/summary.json").read_text("utf-8"))["variants"]
+    assert "ensemble" not in summary["scores"]["dev.f1"]
+    first, second = ((tmp_path / f"drawn/seed_{seed}/model/vocab.txt").read_bytes() for seed in (1, 2))
+    assert first != second
