@@ -132,7 +132,7 @@ class Batcher:
         """Compute what comes, until cancelled."""
         while True:
             await self._wait_for_batch()
-            jobs = [job for job in self._jobs if job.work is self._jobs[0].work]
+            jobs = [job for job in self._jobs if job.work.key == self._jobs[0].work.key]
             self.computing_since = time.monotonic()
             finished = await asyncio.get_running_loop().run_in_executor(self.thread, self._compute_batch, jobs)
             self.computing_since = None
@@ -148,7 +148,7 @@ class Batcher:
             timeout = None
             if self._jobs:
                 first = self._jobs[0]
-                ready = sum(max(1, job.waiting) for job in self._jobs if job.work is first.work)
+                ready = sum(max(1, job.waiting) for job in self._jobs if job.work.key == first.work.key)
                 timeout = first.arrived + self.settings.max_wait_ms / 1000 - time.monotonic()
                 if ready >= self.settings.batch_size or timeout <= 0:
                     return
