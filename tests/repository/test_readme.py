@@ -50,6 +50,7 @@ def ner_folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_commands_on_own_data_leave_what_they_name(ner_folder):
     assert {"precision", "recall", "f1"} <= json.loads((ner_folder / "scores.json").read_text(encoding="utf-8")).keys()
     records = map(json.loads, (ner_folder / "entities.jsonl").read_text(encoding="utf-8").splitlines())
@@ -88,7 +89,12 @@ def service_address(tmp_path_factory):
         yield f"127.0.0.1:{client.wait_until_ready().port}"
 
 
-@pytest.mark.parametrize("page", [page for page in ONCE if blocks(page, "python")])
+WITH_PYTHON = [page for page in ONCE if blocks(page, "python")]
+QUICK = [page for page in WITH_PYTHON if page in READMES]
+SLOW = [pytest.param(page, marks=pytest.mark.slow) for page in WITH_PYTHON if page not in READMES]
+
+
+@pytest.mark.parametrize("page", QUICK + SLOW)
 def test_python_runs(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     write_what_python_needs(page, request)
@@ -128,6 +134,7 @@ def clone(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_both_set_up_commands_run(clone):
     first, second = blocks("README.md", "bash")[0].splitlines()
     run = {"cwd": clone, "capture_output": True, "text": True}

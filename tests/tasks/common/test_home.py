@@ -97,6 +97,7 @@ def test_no_place_for_a_folder_changes_nothing(monkeypatch, tmp_path):
     assert os.environ["HOME"] == str(tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_recipes_dashboard_and_static_graphs_work_without_a_home(tmp_path):
     """All that the verbs import, and the one call of paddle that makes a folder in it later, in an export."""
     (tmp_path / "file").write_text("")

@@ -38,6 +38,7 @@ def test_every_kind_of_attention_position_and_pooling_is_among_the_kinds():
     assert {config.classifier_activation for config in classifiers} == set(choices.ACTIVATIONS)
 
 
+@pytest.mark.slow
 def test_the_list_is_that_of_the_operators_of_exported_models(tmp_path, monkeypatch):
     held = {}
 

@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import REPOSITORY
 from tests.helpers.two_processes import launch
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_due_for_all_processes_when_it_is_for_one(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     launch(tmp_path, Path(__file__).with_name("two_clocks.py"), tmp_path)
