@@ -18,7 +18,6 @@ from tasks.ner import NerPredictor
 from tasks.scaling.processes import run_in_processes
 from tasks.scaling.run import run_documents
 from tasks.scaling.worker import Job, PartWorker
-from tests.helpers.verbs import verb
 from tests.tasks.scaling.conftest import THRESHOLD, WRITERS, write_jsonl
 
 
@@ -218,10 +217,10 @@ WRONG = [  # words after the model, or with another one, words of the error
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG)
-def test_wrong_calls_are_told_and_write_nothing(model, tmp_path, fails, words, message):
+def test_wrong_calls_are_told_and_write_nothing(model, tmp_path, refused, words, message):
     for name in ("data", "empty"):
         (tmp_path / name).mkdir()
     (tmp_path / "in.jsonl").write_text('{"text": "x"}\n')
     (tmp_path / "data" / "in.csv").write_text("text\nx\n")
     folder = words[0] if words[0] in ("nope", "empty") else str(model)
-    assert message in fails(verb("predict", folder), *words[words[0] == folder :])
+    assert message in refused("predict", folder, *words[words[0] == folder :])
