@@ -15,25 +15,15 @@ def depthwise_convolution(
     r"""y_i = sum_{|t| <= radius} w_t * x_{i + t}, feature by feature, size = 2 radius + 1 (MILA, arXiv 2405.16605).
 
     With ``causal`` -size < t <= 0. The sum leaves out what is before the first and after the last token, at padding, or
-    of another packed text.
+    of another packed text. ``x`` is ``[batch, seq, hidden]``, ``weight`` ``[size, hidden]``, the first row that of the
+    smallest t; ``key_mask`` and ``segment_ids`` are as of the attention.
 
     A sum of shifted products: on CPU the mask and the weight of a shift are one outer product, whose gradient is a
     matrix product. Paddle's convolution by groups takes longer on short texts, and knows no segments.
 
-    Args:
-        x: ``[batch, seq, hidden]``.
-        weight: ``[size, hidden]``, the first row that of the smallest t; an odd size unless ``causal``.
-        key_mask: bool ``[batch, seq]``, False at padding, which counts as 0.
-        segment_ids: integer ``[batch, seq]`` of packed texts, which do not see each other.
-        causal: no token sees a later one.
-
-    Returns:
-        ``[batch, seq, hidden]``; at padding it means nothing.
-
-    Example:
-        >>> x = paddle.to_tensor([[[1.0], [2.0], [4.0]]])
-        >>> depthwise_convolution(x, paddle.ones([3, 1])).flatten().tolist()
-        [3.0, 7.0, 6.0]
+    >>> x = paddle.to_tensor([[[1.0], [2.0], [4.0]]])
+    >>> depthwise_convolution(x, paddle.ones([3, 1])).flatten().tolist()
+    [3.0, 7.0, 6.0]
     """
     seq = paddle.shape(x)[1]
     index = paddle.arange(seq).unsqueeze(0)  # [1, seq]
@@ -54,12 +44,8 @@ def depthwise_convolution(
 
 
 class DepthwiseConvolution(nn.Layer):
-    r"""A :func:`depthwise_convolution` of ``size`` (odd unless ``causal``) with a trained weight.
-
-    Before training y = ``center`` x: 0 suits x + y, 1 suits y in the place of x.
-
-    Raises:
-        ValueError: the size is even, or not positive.
+    r"""A :func:`depthwise_convolution` of ``size`` (odd unless ``causal``) with a trained weight. Before training
+    y = ``center`` x: 0 suits x + y, 1 suits y in the place of x.
     """
 
     def __init__(self, hidden_size: int, size: int = 3, center: float = 0.0, causal: bool = False) -> None:

@@ -37,16 +37,11 @@ def first_two(x: Tensor) -> list[int]:
 
 @native_form(native_linear)
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | None = None) -> Tensor:
-    """activation(x W + b).
+    """activation(x W + b): ``[..., in_features]`` -> ``[..., out_features]``; ``bias`` and ``activation``, a name of
+    :data:`ACTIVATION_FUNCTIONS`, may be None.
 
     On CPU the bias is added as the outer product 1 b^T, so that its gradient is a matrix product: Paddle's kernel
     reduces the bias gradient over the batch much slower than it multiplies matrices.
-
-    Args:
-        x: ``[..., in_features]``.
-        weight: ``[in_features, out_features]``.
-        bias: ``[out_features]``; None for 0.
-        activation: a name of :data:`ACTIVATION_FUNCTIONS`; None for none.
     """
     if bias is None or not computes_on_cpu():
         y = F.linear(x, weight, bias)
@@ -178,17 +173,15 @@ def padded(x: Tensor, axis: int, before: int | Tensor = 0, after: int | Tensor =
 
 
 def scaled(x: Tensor, factor: Tensor) -> Tensor:
-    """``x`` times a factor, numbers or a bool mask, that broadcasts to the shape of ``x``.
-
-    On CPU the factor is expanded first: Paddle's kernels for products of two shapes, backward above all, take longer.
+    """``x`` times a factor, numbers or a bool mask, that broadcasts to the shape of ``x``. On CPU the factor is
+    expanded first: Paddle's kernels for products of two shapes, backward above all, take longer.
     """
     factor = factor.astype(x.dtype)
     return x * (factor.expand(x.shape) if computes_on_cpu() else factor)
 
 
 def outer(a: Tensor, b: Tensor) -> Tensor:
-    """a_i b_j: ``[..., rows]`` and ``[columns]`` -> ``[..., rows, columns]``.
-
-    On CPU it is a matrix product, since the gradient of b is one then, and not a reduction, which takes longer.
+    """a_i b_j: ``[..., rows]`` and ``[columns]`` -> ``[..., rows, columns]``. On CPU it is a matrix product, since the
+    gradient of b is one then, and not a reduction, which takes longer.
     """
     return paddle.matmul(a.unsqueeze(-1), b.unsqueeze(0)) if computes_on_cpu() else a.unsqueeze(-1) * b

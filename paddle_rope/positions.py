@@ -52,10 +52,9 @@ class LearnedPositionEmbedding(nn.Embedding):
 
 
 def alibi_slopes(num_heads: int) -> list[float]:
-    """The slopes of ALiBi: 2^(-8/n), 2^(-16/n), ... for n heads, n a power of two (arXiv 2108.12409, section 3).
-
-    For another n: those of the largest power of two below it, then every other one of those of the next power of two,
-    as the authors' program does.
+    """The slopes of ALiBi: 2^(-8/n), 2^(-16/n), ... for n heads, n a power of two (arXiv 2108.12409, section 3). For
+    another n: those of the largest power of two below it, then every other one of those of the next power of two, as
+    the authors do.
 
     >>> alibi_slopes(4)
     [0.25, 0.0625, 0.015625, 0.00390625]
@@ -66,21 +65,15 @@ def alibi_slopes(num_heads: int) -> list[float]:
 
 
 def alibi_bias(slopes: Sequence[float], query_positions: Tensor, key_positions: Tensor) -> Tensor:
-    """What ALiBi adds to the scores: -slope |m - n|, the same forward and backward (arXiv 2108.12409, eq. 1).
+    """What ALiBi adds to the scores: -slope |m - n|, the same forward and backward (arXiv 2108.12409, eq. 1). For
+    causal attention this is the paper's; for bidirectional attention it is the symmetric form.
 
-    For causal attention this is the paper's; for bidirectional attention it is the symmetric form.
+    Slopes of heads, positions of queries ``[batch, queries]``, of keys ``[batch, seq]`` -> ``[batch, heads, queries,
+    seq]``.
 
-    Args:
-        slopes: as from :func:`alibi_slopes`.
-        query_positions, key_positions: ``[batch, queries]`` and ``[batch, seq]``.
-
-    Returns:
-        float32 ``[batch, heads, queries, seq]``.
-
-    Example:
-        >>> positions = paddle.arange(3).unsqueeze(0)
-        >>> alibi_bias([0.5], positions, positions)[0, 0, 0].tolist()
-        [-0.0, -0.5, -1.0]
+    >>> positions = paddle.arange(3).unsqueeze(0)
+    >>> alibi_bias([0.5], positions, positions)[0, 0, 0].tolist()
+    [-0.0, -0.5, -1.0]
     """
     difference = query_positions.unsqueeze(2) - key_positions.unsqueeze(1)
     # not abs, which oneDNN fuses wrongly with the difference

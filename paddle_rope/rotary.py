@@ -14,26 +14,21 @@ from paddle_rope.options import ROTARY_LAYOUTS, choice
 from paddle_rope.precision import Float32Layer, float64_tensor, without_amp
 from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, rotary_frequencies
 
-# Tables begin at position 0; further than this beyond what is tabulated, positions are computed by themselves.
-_LARGEST_GAP = 4096
 # paddle 3.x keeps a view whose last axis is strided, and as_complex refuses it. 2.6 copies by itself, and its
 # to_static does not know contiguous().
 _RESHAPE_COPIES_VIEWS = paddle.__version__.startswith("2.")
 
 
 def interleaved_to_half(head_dim: int) -> np.ndarray:
-    """The order of features that turns the layout "interleaved" into "half": 0, 2, 4, ..., 1, 3, 5, ...
+    """The order of features that turns the layout "interleaved" into "half": 0, 2, 4, ..., 1, 3, 5, ...; head_dim is
+    even.
 
     With p = ``interleaved_to_half(d)``: ``half(x[..., p])`` equals ``interleaved(x)[..., p]``. Applied to the columns
     of the query and key projections, head by head, it carries weights from one layout to the other with the same
     attention scores; ``np.argsort(p)`` leads back. If only the first ``rotary_dim`` features turn, reorder those only.
 
-    Raises:
-        ValueError: ``head_dim`` is odd or not positive.
-
-    Example:
-        >>> interleaved_to_half(6)
-        array([0, 2, 4, 1, 3, 5])
+    >>> interleaved_to_half(6)
+    array([0, 2, 4, 1, 3, 5])
     """
     check_even("head_dim", head_dim)
     return np.arange(head_dim).reshape(-1, 2).T.reshape(-1)
@@ -42,10 +37,9 @@ def interleaved_to_half(head_dim: int) -> np.ndarray:
 class Rope(NamedTuple):
     """The rotation of the vectors of a text as numbers: ``apply_rotary(x, *rope)`` rotates them.
 
-    Example:
-        >>> rope = RotaryPositionEmbedding(4).cos_sin(2)
-        >>> tuple(rope.cos.shape), rope.layout
-        ((2, 2), 'interleaved')
+    >>> rope = RotaryPositionEmbedding(4).cos_sin(2)
+    >>> tuple(rope.cos.shape), rope.layout
+    ((2, 2), 'interleaved')
     """
 
     cos: Tensor  # cosines of the phases m theta_i, [seq, rotary_dim / 2] or [batch, seq, rotary_dim / 2]
@@ -68,9 +62,6 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
         cos, sin: ``[seq, rotary_dim / 2]`` or ``[batch or 1, seq, rotary_dim / 2]``; the first ``rotary_dim`` features
             turn, the rest pass unchanged.
         layout: which features are pair i: ``"interleaved"`` (2i, 2i+1) or ``"half"`` (i, i + rotary_dim/2).
-
-    Returns:
-        Tensor of the shape and dtype of ``x``.
 
     Raises:
         ValueError: ``cos`` does not fit ``x``. In static graphs only what is known there is checked.
@@ -124,10 +115,9 @@ class RotaryPositionEmbedding(Float32Layer):
     Two features, a pair, are read as the complex number a + i b and multiplied by exp(i m theta_i),
     theta_i = base^(-2i/rotary_dim). With R_m this (orthogonal) map, <R_m q, R_n k> = <q, R_{n-m} k>.
 
-    Phases are computed in float64; cosine and sine are used in float32 (float64 for float64 inputs), also under
-    AMP. The table grows on demand: no length is too long, and nothing goes into the checkpoint unless ``learned``.
-    In static graphs (``paddle.jit.to_static``) phases are computed in the graph, for any length, and the rotation is
-    written in real numbers, which inference engines know.
+    Phases are computed in float64; cosine and sine are used in float32 (float64 for float64 inputs), also under AMP.
+    The table grows on demand: no length is too long, and nothing goes into the checkpoint unless ``learned``. In static
+    graphs phases are computed in the graph, for any length, and the rotation is written in real numbers.
 
     Args:
         head_dim: size of the last axis of the inputs.
@@ -137,9 +127,8 @@ class RotaryPositionEmbedding(Float32Layer):
         rotary_dim: the first ``rotary_dim`` features turn, the rest pass unchanged; None for all.
         scaling: :class:`~paddle_rope.LinearScaling`, :class:`~paddle_rope.NTKScaling` or
             :class:`~paddle_rope.YaRNScaling` of the frequencies for texts longer than those of training; None for none.
-            YaRN also multiplies what it rotates by its ``amplitude``.
         learned: make theta a float32 parameter ``theta`` ``[rotary_dim / 2]``, which starts at the fixed one
-            (rounded to float32) and is in the checkpoint. Half precision of a model leaves it in float32.
+            and is in the checkpoint. Half precision of a model leaves it in float32.
 
     Raises:
         ValueError: the number of features that turn is odd, not positive or more than ``head_dim``; ``base`` is not
@@ -170,12 +159,8 @@ class RotaryPositionEmbedding(Float32Layer):
         choice(*ROTARY_LAYOUTS).check("layout", layout)
         if scaling is not None and not isinstance(scaling, FrequencyScaling):
             raise ValueError(f"scaling must be None, LinearScaling, NTKScaling or YaRNScaling, got {scaling!r}")
-        self.head_dim = head_dim
-        self.base = float(base)
-        self.layout = layout
-        self.rotary_dim = rotary_dim
-        self.scaling = scaling
-        self.learned = learned
+        self.head_dim, self.rotary_dim, self.base, self.layout = head_dim, rotary_dim, float(base), layout
+        self.scaling, self.learned = scaling, learned
         self.amplitude = scaling.amplitude if scaling else 1.0
         theta = scaling.frequencies(rotary_dim, self.base) if scaling else rotary_frequencies(rotary_dim, self.base)
         if learned:
@@ -186,19 +171,12 @@ class RotaryPositionEmbedding(Float32Layer):
         self._tables: dict = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; never saved
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None, inverse: bool = False) -> Tensor:
-        """Rotate ``x``: :func:`apply_rotary` with the numbers of :meth:`cos_sin`.
+        """Rotate ``x`` ``[batch, seq, ..., head_dim]``, of any floating dtype, by the numbers of :meth:`cos_sin`.
 
         Args:
-            x: ``[batch, seq, ..., head_dim]``, any floating dtype.
             offset: integer, added to the positions.
             positions: ``[seq]`` or ``[batch, seq]``, integer or real; None for 0, 1, 2, ...
             inverse: undo the rotation (negative angles; division by YaRN's amplitude).
-
-        Returns:
-            Tensor of the shape and dtype of ``x``.
-
-        Raises:
-            ValueError: the shapes do not fit. In static graphs only what is known there is checked.
         """
         if x.ndim < 3 or x.shape[-1] != self.head_dim:
             raise ValueError(f"x must be [batch, seq, ..., {self.head_dim}], got {list(x.shape)}")
@@ -211,20 +189,17 @@ class RotaryPositionEmbedding(Float32Layer):
         return apply_rotary(x, rope.cos, rope.sin, rope.layout)  # not *rope: to_static of paddle 2.6.2 cannot read it
 
     def cos_sin(self, positions: int | Tensor, offset: int = 0, dtype: str = "float32") -> Rope:
-        """The rotation as numbers, for all layers of a model and for kernels that rotate on their own.
+        """The rotation as numbers ``[(batch,) seq, rotary_dim / 2]``, times the amplitude.
 
         Args:
             positions: the number of vectors, which are then at 0, 1, 2, ...; or ``[seq]`` or ``[batch, seq]``, integer
                 or real. Left padding, packed texts: any numbers.
             offset: integer, added to the positions.
             dtype: of the result, ``"float32"`` or ``"float64"``.
-
-        Returns:
-            A :class:`Rope` of cos and sin ``[(batch,) seq, rotary_dim / 2]``, times the amplitude.
         """
         with without_amp():
-            if isinstance(positions, int) and not self.learned and paddle.in_dynamic_mode():
-                cos, sin = self._table(offset, positions, dtype)
+            if isinstance(positions, int) and not (offset or self.learned) and paddle.in_dynamic_mode():
+                cos, sin = self._table(positions, dtype)
             else:
                 cos, sin = self._at(positions, offset, dtype)
             if self.amplitude != 1:
@@ -244,27 +219,16 @@ class RotaryPositionEmbedding(Float32Layer):
         phases = positions.astype("float64").unsqueeze(-1) * theta
         return paddle.cos(phases).astype(dtype), paddle.sin(phases).astype(dtype)
 
-    def _table(self, offset, length, dtype):
-        """cos and sin of m theta for m = offset .. offset + length - 1: ``[length, rotary_dim / 2]`` each."""
-        end = offset + length
+    def _table(self, length, dtype):
+        """cos and sin of m theta for m = 0 .. length - 1: ``[length, rotary_dim / 2]`` each."""
         key = f"{dtype} {paddle.get_device()}"
         known = self._tables[key][0].shape[0] if key in self._tables else 0
-        if offset < 0 or offset > max(2 * known, _LARGEST_GAP):  # a table up to there would be nearly all unused
-            return self._tabulate(np.arange(offset, end), dtype)
-        if known < max(end, 1):
-            self._tables[key] = self._tabulate(np.arange(max(end, 2 * known, 512)), dtype)
+        if known < max(length, 1):
+            positions = np.arange(max(length, 2 * known, 512), dtype=np.float64)
+            rotation = np.exp(1j * np.outer(positions, self.theta))
+            self._tables[key] = tuple(paddle.to_tensor(x.astype(dtype)) for x in (rotation.real, rotation.imag))
         cos, sin = self._tables[key]
-        return cos[offset:end], sin[offset:end]
-
-    def _tabulate(self, positions, dtype):
-        rotation = np.exp(1j * np.outer(positions.astype(np.float64), self.theta))
-        return paddle.to_tensor(rotation.real.astype(dtype)), paddle.to_tensor(rotation.imag.astype(dtype))
-
-    def extra_repr(self) -> str:
-        return (
-            f"head_dim={self.head_dim}, base={self.base:g}, layout={self.layout!r}, rotary_dim={self.rotary_dim}, "
-            f"scaling={self.scaling}, learned={self.learned}"
-        )
+        return cos[:length], sin[:length]
 
 
 def _turn_interleaved(x, cos, sin):

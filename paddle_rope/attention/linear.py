@@ -136,10 +136,6 @@ def linear_attention_step(
         state: a :class:`LinearAttentionState`, float32 at least; None before the first token. It is not changed.
         q, k, v: ``[batch, new, heads, head_dim]`` or, of v, ``value_dim``.
         rope: R at the positions of the new tokens, ``rotary.cos_sin(new, offset=state.length)``.
-        key_mask, feature_map, normalizer, decay, placement: as :func:`linear_attention`, of the new tokens.
-
-    Returns:
-        The new state and y ``[batch, new, heads, value_dim]`` in the dtype of ``q``.
 
     Example:
         >>> state, token = None, paddle.ones([1, 1, 2, 4])
@@ -230,13 +226,8 @@ class _ChunkedSums:
     Within a chunk of tokens the weights are formed, ``[size, size]``. The tokens outside of it enter through a state
     for each side, the matrix sum_j k_j v_j^T, which runs from chunk to chunk. No exponent of a gamma is negative.
 
-    Args:
-        like: ``[batch, heads, seq, size]``, which has the length and dtype of the sums. Where a static graph does not
-            know the length, one chunk has the weights of all tokens, quadratic in seq.
-        decay: gamma ``[heads]``, in (0, 1]; None for 1.
-        segment_ids: integer ``[batch, seq]``, equal ids side by side: j runs over the segment of i; None for one.
-        causal: over the j <= i only.
-        chunk_size: any positive number; None for one that is fast.
+    ``like`` ``[batch, heads, seq, size]`` has the length and dtype of the sums. Where a static graph does not know the
+    length, one chunk has the weights of all tokens, quadratic in seq.
     """
 
     def __init__(
@@ -333,11 +324,8 @@ def _times(x, factor):
 
 
 def _running_states(updates, keep, reverse):
-    """state_0 = 0, state_{c+1} = keep_c state_c + update_c: the state before each chunk, or behind it in ``reverse``.
-
-    ``updates`` are ``[batch, heads, chunks, features, value_dim]``, the last of which is in no state; ``keep`` has
-    these axes or 1, None for 1.
-    """
+    """state_0 = 0, state_{c+1} = keep_c state_c + update_c: the state before each chunk, or behind it in
+    ``reverse``."""
     step = -1 if reverse else 1
     if keep is not None:
         keep = paddle.unbind(keep.expand([*updates.shape[:3], 1, 1]), axis=2)[::step]

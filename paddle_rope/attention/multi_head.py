@@ -33,7 +33,7 @@ class MultiHeadAttention(nn.Layer):
         num_heads: number of heads; divides ``hidden_size``.
         kind: ``"softmax"`` (quadratic in length), ``"linear"``, or ``"window"``, softmax over nearby tokens.
         dropout: on the attention weights; linear attention has none.
-        placement: what RoPE rotates, some of the letters ``qkvo`` (:mod:`~paddle_rope.attention.arguments`).
+        placement: what RoPE rotates, some of the letters ``qkvo``.
         share_kv: one projection gives keys and values; the cache of both is one tensor if RoPE turns both or neither.
         bias: whether the projections have biases.
         causal: no token sees a later one.
@@ -104,18 +104,14 @@ class MultiHeadAttention(nn.Layer):
         segment_ids: Tensor | None = None,
         score_bias: Tensor | None = None,
     ) -> Tensor:
-        """Attend within ``hidden``.
+        """Attend within ``hidden``, ``[batch, seq, hidden]`` -> same shape.
 
         Args:
-            hidden: ``[batch, seq, hidden]``.
             rope: of :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`; None for no rotation.
             key_mask: bool ``[batch, seq]``, False at padding.
             segment_ids: integer ``[batch, seq]`` of packed texts.
             score_bias: added to the scores of softmax attention, broadcast to ``[batch, heads, seq, seq]``; linear
                 and window attention have none.
-
-        Returns:
-            ``[batch, seq, hidden]``.
         """
         query, key, value = self._project(hidden)
         if self.value_convolution is not None:
@@ -150,9 +146,6 @@ class MultiHeadAttention(nn.Layer):
 
         Returns:
             ``[batch, new, hidden]``, what :meth:`forward` gives for the last tokens of the whole, and the new cache.
-
-        Raises:
-            ValueError: the layer is not causal.
         """
         if not self.causal:
             raise ValueError("only causal attention continues from a cache")

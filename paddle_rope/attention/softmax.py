@@ -40,8 +40,7 @@ def softmax_attention(
 
     Args:
         q: ``[batch, queries, heads, head_dim]``: the last ``queries`` tokens of the ``seq`` that the keys are of.
-        k: ``[batch, seq, heads, head_dim]``.
-        v: ``[batch, seq, heads, value_dim]``.
+        k, v: ``[batch, seq, heads, head_dim]`` or, of v, ``value_dim``.
         rope: R, from :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`, for q and k of one length; None for no
             position.
         key_mask: bool ``[batch, seq]``, False at padding; padded keys get weight 0 (where all keys of a text are
@@ -57,9 +56,6 @@ def softmax_attention(
     Returns:
         ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; time and memory are quadratic in seq. With
         ``segment_ids`` or ``causal`` a query that sees no key gets 0.
-
-    Raises:
-        ValueError: ``segment_ids`` is not integer ``[batch, seq]``, or ``placement`` is unknown.
 
     Example:
         >>> q = k = v = paddle.ones([1, 5, 2, 4])

@@ -32,18 +32,14 @@ def window_attention(
 ) -> Tensor:
     r"""o_i = sum_{|i-j| <= w} softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j, the softmax over the same j.
 
-    :func:`~paddle_rope.softmax_attention` within a sliding window (arXiv 2004.05150, section 3.1). Distance counts
-    positions in the row, padding included. Time and memory are O(seq * window); where the window reaches over the whole
-    row, those of softmax attention.
+    :func:`~paddle_rope.softmax_attention` within a sliding window (arXiv 2004.05150, section 3.1), with its arguments.
+    Distance counts positions in the row, padding included. Time and memory are O(seq * window).
 
     Args:
         q: ``[batch, queries, heads, head_dim]``: the last ``queries`` tokens of the ``seq`` that the keys are of; in
             static graphs of unknown length all of them.
-        k: ``[batch, seq, heads, head_dim]``.
-        v: ``[batch, seq, heads, value_dim]``.
+        k, v: ``[batch, seq, heads, head_dim]`` or, of v, ``value_dim``.
         window: w, at least 1: i sees 2w + 1 keys, with ``causal`` w + 1.
-        causal: 0 <= i - j <= w.
-        rope, key_mask, dropout, segment_ids, placement: as :func:`~paddle_rope.softmax_attention`.
 
     Returns:
         ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; 0 where a query sees no key.
@@ -97,15 +93,10 @@ def softmax_attention_step(
 
     Args:
         state: as returned by the call before, None at the start. It is not changed.
-        q, k, v: ``[batch, new, heads, head_dim]``. Where v is k, and both are rotated or neither, one tensor is
-            remembered.
+        q, k, v: ``[batch, new, heads, head_dim]``. Where v is k, and both are rotated or neither, one tensor is kept.
         rope: R at the positions of the new tokens.
         key_mask: bool ``[batch, seq]`` of all tokens, old and new.
-        dropout, placement, score_bias: as :func:`~paddle_rope.softmax_attention`; no bias in a window.
-        window: as :func:`window_attention`; None for all tokens.
-
-    Returns:
-        The new state and ``[batch, new, heads, head_dim]``.
+        score_bias, window: None for none, and for all tokens; no bias in a window.
     """
     one_tensor = v is k and ("k" in placement) == ("v" in placement)
     q, k, v = rotate_qkv(q, k, v, rope, placement)

@@ -22,17 +22,12 @@ MASKED_LOGIT = -1e4
 
 
 def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_length: int | None = None) -> Tensor:
-    """The logits, with what is no span set to ``MASKED_LOGIT``: end before start or past the text, or a masked token.
+    """The logits ``[batch, types, seq, seq or max_span_length]`` of starts and ends, or lengths of a band, with what is
+    no span set to ``MASKED_LOGIT``: end before start or past the text, or a token that ``token_mask`` ``[batch, seq]``
+    excludes.
 
-    Args:
-        logits: ``[batch, types, seq, seq]``, rows are starts, columns are ends (inclusive); with ``max_span_length``
-            the band ``[batch, types, seq, max_span_length]``, columns are end - start.
-        token_mask: bool or 0/1 ``[batch, seq]``, 0 where no span may start or end (padding, special tokens).
-        max_span_length: width of a band; None for all spans.
-
-    Example:
-        >>> mask_non_spans(paddle.ones([1, 1, 2, 2])).tolist()
-        [[[[1.0, 1.0], [-10000.0, 1.0]]]]
+    >>> mask_non_spans(paddle.ones([1, 1, 2, 2])).tolist()
+    [[[[1.0, 1.0], [-10000.0, 1.0]]]]
     """
     if token_mask is None:
         token_mask = paddle.ones_like(logits[:1, 0, :, 0])
@@ -58,9 +53,6 @@ class GlobalPointer(nn.Layer):
         use_rope: rotate q and k; without it the scores do not see how far i and j are apart.
         max_span_length: score only spans of at most so many tokens, in time and memory linear in seq instead of
             quadratic; None for all spans. The scores of those spans and the parameters are the same.
-
-    Raises:
-        ValueError: ``head_size`` is odd with RoPE, or ``max_span_length`` is not a positive integer.
 
     Example:
         >>> head = GlobalPointer(hidden_size=8, num_types=3, head_size=4)
@@ -88,13 +80,12 @@ class GlobalPointer(nn.Layer):
         self.dense = Linear(hidden_size, self.num_types * 2 * self.head_size)
 
     def forward(self, hidden: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
-        """Score all spans.
+        """Score all spans of ``hidden`` ``[batch, seq, hidden]``.
 
         Args:
-            hidden: ``[batch, seq, hidden]``.
             token_mask: bool or 0/1 ``[batch, seq]``, 0 where no span may start or end (padding, special tokens).
             positions: ``[seq]`` or ``[batch, seq]``, integer or real, where the tokens stand in their texts, for
-                RoPE; by default 0, 1, 2, ... in each row. Padding may have any. Without RoPE they change nothing.
+                RoPE; by default 0, 1, 2, ... in each row. Padding may have any.
 
         Returns:
             Logits ``[batch, types, seq, seq]``: [b, t, i, j] scores tokens i..j (j inclusive) as a span of type t;
@@ -111,11 +102,8 @@ class GlobalPointer(nn.Layer):
     def loss(
         self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
-        """:func:`~paddle_rope.span_crossentropy` of the logits of :meth:`forward`, ``[batch, types]``; take the mean.
-
-        Raises:
-            ValueError: on CPU, if a span is outside the logits.
-        """
+        """:func:`~paddle_rope.span_crossentropy` of the logits of :meth:`forward`, ``[batch, types]``; take the
+        mean."""
         return span_crossentropy(self(hidden, token_mask, positions), spans, self.max_span_length)
 
 

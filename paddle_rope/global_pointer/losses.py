@@ -24,20 +24,12 @@ def multilabel_categorical_crossentropy(logits: Tensor, labels: Tensor) -> Tenso
     pushed above 0 and every negative one below, with no weighting between few positives and many negatives.
     Computed by logsumexp in float32, so it is finite for scores of any size.
 
-    Args:
-        logits: ``[..., classes]``. For GlobalPointer flatten the last two axes: the classes are the spans.
-        labels: same shape, bool or 0/1.
+    ``logits`` are ``[..., classes]`` (flatten the last two axes of a GlobalPointer's), ``labels`` bool or 0/1 of the
+    same shape, otherwise ValueError. The result is float32 (float64 for float64 logits) ``[...]``; take the mean.
 
-    Returns:
-        float32 (float64 for float64 logits) ``[...]``, one loss for each row; take the mean.
-
-    Raises:
-        ValueError: the shapes differ.
-
-    Example:
-        >>> logits, labels = paddle.to_tensor([[9.0, -9.0, -9.0]]), paddle.to_tensor([[1, 0, 0]])
-        >>> multilabel_categorical_crossentropy(logits, labels).item() < 0.001
-        True
+    >>> logits, labels = paddle.to_tensor([[9.0, -9.0, -9.0]]), paddle.to_tensor([[1, 0, 0]])
+    >>> multilabel_categorical_crossentropy(logits, labels).item() < 0.001
+    True
     """
     if logits.shape != labels.shape:
         raise ValueError(f"logits {list(logits.shape)} and labels {list(labels.shape)} must have the same shape")
@@ -56,25 +48,15 @@ def sparse_multilabel_categorical_crossentropy(logits: Tensor, positives: Tensor
     For many classes with few positives: no label tensor of the size of the logits is made. As in the sparse form of
     Su, https://kexue.fm/archives/8888, the positives are gathered from the logits. The sum over the negatives is NOT
     the sum over all minus the sum over the positives: nothing is left of that difference when the positives
-    dominate. Instead the positives are excluded in a copy of the logits and the rest is summed, so value
-    and gradient are those of the dense form for scores of any size.
+    dominate. Instead the positives are excluded in a copy of the logits and the rest is summed.
 
-    Args:
-        logits: ``[..., classes]``. For GlobalPointer flatten the last two axes; see :func:`span_positives`.
-        positives: integers ``[count, 2]``, tensor or array: (row, class) of each positive, in any order. Rows number
-            the leading axes of the logits as if flattened. A pair given twice counts once; pairs of row -1 are padding
-            and count for nothing.
+    ``positives`` are integers ``[count, 2]``, tensor or array: (row, class) of each positive, in any order. Rows number
+    the leading axes of the logits as if flattened. A pair given twice counts once; row -1 is padding. Others outside of
+    the logits raise ValueError.
 
-    Returns:
-        float32 (float64 for float64 logits) ``[...]``, one loss for each row; take the mean.
-
-    Raises:
-        ValueError: ``positives`` is not ``[count, 2]`` integers, or a pair is outside the logits.
-
-    Example:
-        >>> logits = paddle.to_tensor([[9.0, -9.0, -9.0]])
-        >>> sparse_multilabel_categorical_crossentropy(logits, [[0, 0]]).item() < 0.001  # class 0 of row 0
-        True
+    >>> logits = paddle.to_tensor([[9.0, -9.0, -9.0]])
+    >>> sparse_multilabel_categorical_crossentropy(logits, [[0, 0]]).item() < 0.001  # class 0 of row 0
+    True
     """
     *leading, classes = logits.shape
     places = _flat_places(positives, math.prod(leading), classes)
@@ -99,16 +81,13 @@ def span_positives(
 
     Args:
         spans: integers ``[batch, count, 3]``, tensor or array: (type, first token, last token) of the spans of each
-            text; a type of -1 is padding.
+            text; a type of -1 is padding. Others outside of the logits raise ValueError.
         num_types, seq: sizes of the logits ``[batch, types, seq, ...]``.
         max_span_length: width of a band; None for the logits of all spans.
 
     Returns:
         int64 array ``[number of spans, 2]``, sorted, each once, (row, class): row = text * types + type;
         class = first * seq + last, in a band first * max_span_length + last - first.
-
-    Raises:
-        ValueError: ``spans`` is not of this shape, or a span is outside the logits.
 
     Example:
         >>> span_positives([[[1, 0, 2]]], num_types=2, seq=4)  # tokens 0 to 2, of type 1
@@ -128,14 +107,8 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
     fetches nothing from the device, so that no step waits for the one before: spans outside the logits are then not
     noticed.
 
-    Args:
-        logits: ``[batch, types, seq, seq]``, or ``[batch, types, seq, max_span_length]`` in a band.
-        spans: integers ``[batch, count, 3]``: (type, first token, last token); a type of -1 is padding, and a span
-            given twice counts once.
-        max_span_length: width of a band; None for the logits of all spans.
-
-    Returns:
-        float32 (float64 for float64 logits) ``[batch, types]``; take the mean.
+    ``logits`` are ``[batch, types, seq, seq]`` or the band ``[batch, types, seq, max_span_length]``, ``spans`` as of
+    :func:`span_positives`; a span given twice counts once. The result is ``[batch, types]``; take the mean.
     """
     batch, types, seq, _ = logits.shape
     if computes_on_cpu():
@@ -157,13 +130,7 @@ def sorted_spans(
     Returns:
         int64 ``[number of spans]``, text * types + type; and ``[number of spans, 2]``, first and last token.
     """
-    spans = spans.numpy() if isinstance(spans, Tensor) else np.asarray(spans)
-    if spans.ndim != 3 or spans.shape[2] != 3 or not np.issubdtype(spans.dtype, np.integer):
-        raise ValueError(
-            "spans must be integers [batch, count, 3], (type, first token, last token), "
-            f"got {spans.dtype} {list(spans.shape)}"
-        )
-    spans = spans.astype(np.int64)
+    spans = _integers("spans", spans, "[batch, count, 3], (type, first token, last token)", 3)
     kind, first, last = spans[spans[..., 0] != -1].T
     text = np.nonzero(spans[..., 0] != -1)[0]
     longest = seq if max_span_length is None else max_span_length
@@ -180,12 +147,8 @@ def sorted_spans(
 
 def _flat_places(positives, rows, classes):
     """``[count, 2]`` (row, class) -> sorted distinct row * classes + class, numpy int64; checks them."""
-    positives = positives.numpy() if isinstance(positives, Tensor) else np.asarray(positives)
-    if positives.ndim != 2 or positives.shape[1] != 2 or not np.issubdtype(positives.dtype, np.integer):
-        raise ValueError(
-            f"positives must be integers [count, 2], (row, class), got {positives.dtype} {list(positives.shape)}"
-        )
-    positives = positives[positives[:, 0] != -1].astype(np.int64)
+    positives = _integers("positives", positives, "[count, 2], (row, class)", 2)
+    positives = positives[positives[:, 0] != -1]
     outside = ((positives < 0) | (positives >= (rows, classes))).any(axis=1)
     if outside.any():
         raise ValueError(
@@ -193,6 +156,14 @@ def _flat_places(positives, rows, classes):
             f"which have {rows} rows and {classes} classes"
         )
     return np.unique(positives[:, 0] * classes + positives[:, 1])
+
+
+def _integers(name, given, expected, axes):
+    """An int64 array of so many axes, the last of that size too; ``expected`` is for the message."""
+    array = given.numpy() if isinstance(given, Tensor) else np.asarray(given)
+    if array.ndim != axes or array.shape[-1] != axes or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} must be integers {expected}, got {array.dtype} {list(array.shape)}")
+    return array.astype(np.int64)
 
 
 def _without_fetching(logits, spans, width, in_band):

@@ -14,8 +14,8 @@ from paddle_rope.native.library import call
 class AdamW(paddle.optimizer.AdamW):
     """``paddle.optimizer.AdamW``: the same arguments, state and equations (Loshchilov and Hutter, arXiv 1711.05101).
 
-    With native operators one call clips by the global norm and updates all weights; the gradients stay as they are.
-    What the operators do not take (parameter groups, other clipping, regularizers, AMSGrad, ...) is left to Paddle.
+    With native operators one call clips by the global norm and updates all weights. What they do not take (parameter
+    groups, other clipping, regularizers, AMSGrad, ...) is left to Paddle.
     """
 
     def _apply_optimize(self, loss, startup_program, params_grads, param_group_idx=0):

@@ -91,7 +91,7 @@ def fits_rope(rope: tuple | None, batch: int, seq: int, head_dim: int) -> bool:
 
 
 def rope_arguments(rope: tuple | None) -> tuple:
-    """cos, sin, numbers from one text to the next, whether pairs are interleaved: as in rotation.h."""
+    """cos, sin, numbers from one text to the next, whether pairs are interleaved: as in kernels.h."""
     if rope is None:
         return None, None, 0, 0
     cos, sin, layout = rope

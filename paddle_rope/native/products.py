@@ -5,7 +5,6 @@ import math
 import os
 import platform
 import threading
-import time
 from collections.abc import Iterator
 
 import paddle
@@ -16,11 +15,7 @@ from paddle_rope.native.library import call, library, state_in_words
 
 # What Linux calls instructions that multiply bfloat16, of x86. oneDNN takes longer than float32 without.
 _INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
-# "1" or "0": whether products in bfloat16 are the faster ones here, once that is decided; read by child processes, too.
 DECISION = "PADDLE_ROPE_BFLOAT16"
-_MEASURED = (512, 256, 512)  # m, k and n of the products that decide: 1.3 ms in float32 at 100 GFLOP/s
-_ROUNDS = 5
-_deciding = threading.Lock()
 _open = threading.local()  # .blocks: how many blocks of bfloat16_products are, in a thread
 
 
@@ -48,8 +43,7 @@ def why_no_bfloat16() -> str | None:
     """Why this machine has no products in bfloat16, one line; None where it has."""
     if library() is None:
         return state_in_words()
-    flags = {flag for one in processors()[:1] for flag in one.get("flags", "").split()}
-    if flags.isdisjoint(_INSTRUCTIONS):
+    if _flags().isdisjoint(_INSTRUCTIONS):
         return f"the processor ({platform.machine()}) has none of {', '.join(_INSTRUCTIONS)}"
     if not library().has_bfloat16:
         return "this Paddle has no libdnnl with products in bfloat16"
@@ -59,28 +53,16 @@ def why_no_bfloat16() -> str | None:
 def bfloat16_is_faster() -> bool:
     """Whether products in bfloat16 are faster than in float32 here; for where :func:`why_no_bfloat16` is None.
 
-    Intel's processors with avx512_bf16 and without AMX take twice as long, AMD's Zen 4 half of the time. The first call
-    measures, some 10 ms, and decides for the process and for its children.
+    Intel's processors with avx512_bf16 and without AMX take twice as long, AMD's half of the time. The variable
+    ``PADDLE_ROPE_BFLOAT16``, "1" or "0", decides otherwise.
     """
-    with _deciding:
-        if DECISION not in os.environ:
-            in_float32, in_bfloat16 = _measure()
-            os.environ[DECISION] = str(int(in_bfloat16 < in_float32))
+    if DECISION in os.environ:
         return os.environ[DECISION] != "0"
+    return "amx_bf16" in _flags() or processors()[0].get("vendor_id") == "AuthenticAMD"
 
 
-def _measure():
-    """Seconds of a product in float32 and in bfloat16 with the rounding of its factors, the least of some in turns."""
-    m, k, n = _MEASURED
-    a, b = paddle.ones([m, k], "float32"), paddle.ones([k, n], "float32")
-    sides = (lambda: product(a, b), lambda: product(rounded(a), rounded(b)))
-    seconds = [float("inf")] * len(sides)
-    for _ in range(_ROUNDS):
-        for side, multiply in enumerate(sides):
-            started = time.perf_counter()
-            multiply()
-            seconds[side] = min(seconds[side], time.perf_counter() - started)
-    return seconds
+def _flags():
+    return {flag for one in processors()[:1] for flag in one.get("flags", "").split()}
 
 
 def are_rounded() -> bool:

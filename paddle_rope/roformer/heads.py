@@ -18,8 +18,7 @@ IGNORED_LABEL = -100
 class LanguageModelHead(nn.Layer):
     """Hidden states to scores of the vocabulary, by the token embedding E.
 
-    Version 1: scores = E norm(act(W h + a)) + b. Version 2: scores = E h, after a projection where the sizes of
-    embedding and hidden states differ.
+    Version 1: scores = E norm(act(W h + a)) + b. Version 2: scores = E h, after a projection if the sizes differ.
     """
 
     def __init__(self, config: RoFormerConfig) -> None:
@@ -73,14 +72,10 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
         segment_ids: Tensor | None = None,
         labels: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Score a batch; ``input_ids`` to ``segment_ids`` as :meth:`RoFormerModel.forward`.
+        """Logits ``[batch, seq, vocab]``; ``input_ids`` to ``segment_ids`` as :meth:`RoFormerModel.forward`.
 
-        Args:
-            labels: int64 ``[batch, seq]``, the token to predict at each place, -100 where there is nothing to predict.
-
-        Returns:
-            Logits ``[batch, seq, vocab]``. With ``labels`` the pair (loss, logits ``[labeled, vocab]``): the mean
-            cross-entropy over the labeled tokens, and the logits of these tokens, in the order of the batch.
+        With ``labels``, int64 ``[batch, seq]``, the token to predict at each place or -100, the pair (mean
+        cross-entropy over the labeled tokens, their logits ``[labeled, vocab]`` in the order of the batch).
 
         Raises:
             ValueError: no token is labeled.
@@ -97,9 +92,8 @@ class RoFormerForMaskedLM(RoFormerLanguageModel):
 
     Example:
         >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
-        >>> model = RoFormerForMaskedLM(config)
-        >>> input_ids = paddle.to_tensor([[2, 4, 9, 3]])
-        >>> loss, logits = model(input_ids, labels=paddle.to_tensor([[-100, 7, -100, -100]]))
+        >>> ids, labels = paddle.to_tensor([[2, 4, 9, 3]]), paddle.to_tensor([[-100, 7, -100, -100]])
+        >>> loss, logits = RoFormerForMaskedLM(config)(ids, labels=labels)
         >>> tuple(logits.shape)  # of the labeled token
         (1, 20)
     """
@@ -140,10 +134,8 @@ class RoFormerForSequenceClassification(RoFormerPretrainedModel):
     logits = V act(W pooled + a) + b, with ``config.classifier_activation``.
 
     Example:
-        >>> config = SequenceClassificationConfig(
-        ...     vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, num_labels=3
-        ... )
-        >>> model = RoFormerForSequenceClassification(config)
+        >>> sizes = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+        >>> model = RoFormerForSequenceClassification(SequenceClassificationConfig(**sizes, num_labels=3))
         >>> tuple(model(paddle.to_tensor([[2, 7, 9, 3]])).shape)  # [batch, labels]
         (1, 3)
     """

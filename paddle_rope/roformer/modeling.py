@@ -153,8 +153,7 @@ class RoFormerModel(RoFormerPretrainedModel):
             positions: ``[batch, seq]``, by default 0, 1, 2, ...; give others under left padding where more than
                 relative positions count.
             segment_ids: integer ``[batch, seq]``: texts packed into one row, which do not see each other.
-            added_embeddings: float ``[batch, seq, embedding_size]``: what else is known of the tokens, added to their
-                embeddings before the normalization.
+            added_embeddings: float ``[batch, seq, embedding_size]``, added to the embeddings before the normalization.
 
         Returns:
             Hidden states ``[batch, seq, hidden]``; those at padding mean nothing.
@@ -178,16 +177,12 @@ class RoFormerModel(RoFormerPretrainedModel):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
     ) -> tuple[Tensor, RoFormerCache]:
-        """Encode the tokens that follow those in ``cache``; for causal models.
+        """Encode the tokens ``[batch, new]`` that follow those in ``cache``, None at the start; for causal models.
 
         Positions count real tokens: padding, to be given on the left, does not move them.
 
-        Args:
-            input_ids, attention_mask, token_type_ids: as :meth:`forward`, ``[batch, new]``.
-            cache: the :class:`RoFormerCache` of the call before, None at the start. It is not changed.
-
         Returns:
-            Hidden states ``[batch, new, hidden]``, equal to :meth:`forward` of the whole text, and the new cache.
+            Hidden states ``[batch, new, hidden]``, equal to :meth:`forward` of the whole text, and a new cache.
 
         Raises:
             ValueError: the model is not causal; otherwise as :meth:`forward`.

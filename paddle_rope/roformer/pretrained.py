@@ -67,9 +67,6 @@ class RoFormerPretrainedModel(nn.Layer):
                 the index of their parts. Of pickled files only tensors are admitted.
             changes: options of the configuration that differ from the folder's, such as ``attention="linear"``.
 
-        Returns:
-            The model, in training mode and float32.
-
         Raises:
             ValueError: the folder or a file cannot be read, holds another kind of model or options that are not
                 supported, or weights are missing, ill-shaped or left over in the encoder.

@@ -95,13 +95,10 @@ def convert(argv):
     with standard_output() if to_stdout else contextlib.nullcontext(options.target) as target:
         write_examples(examples, target, options.to)
     entities = sum(len(example.entities) for example in examples)
-    print(
-        (
-            f"{options.source} ({source_format}) -> {options.target} ({options.to}): {len(examples)} texts, "
-            f"{sum((len(example.text) for example in examples))} characters, {entities} entities"
-        ),
-        file=sys.stderr if to_stdout else sys.stdout,
-    )
+    characters = sum(len(example.text) for example in examples)
+    counts = f"{len(examples)} texts, {characters} characters, {entities} entities"
+    done = f"{options.source} ({source_format}) -> {options.target} ({options.to}): {counts}"
+    print(done, file=sys.stderr if to_stdout else sys.stdout)
     return 0
 
 
@@ -138,23 +135,18 @@ def demo(argv):
         raise InputError(f"{options.folder}: is not empty; give another FOLDER")
     check_makeable(options.folder, "FOLDER")
     options.folder.mkdir(parents=True, exist_ok=True)
-    {"ner": write_ner_demo, "matching": write_matching_demo}[task](options.folder)
+    if task == "ner":
+        from tasks.ner.data.reading import read_examples
+        from tasks.ner.demo import ENTITY_TYPES, write_demo_corpus
+
+        for path in write_demo_corpus(options.folder):
+            examples = read_examples(path)
+            counts = Counter(entity.type for example in examples for entity in example.entities)
+            types = ", ".join(f"{kind} {counts[kind]}" for kind in ENTITY_TYPES)
+            print(f"{path}: {len(examples)} sentences, {types}")
+    else:
+        from tasks.matching.demo import write_demo_data
+
+        for path in write_demo_data(options.folder):
+            print(f"{path}: {len(path.read_text(encoding='utf-8').splitlines())} lines")
     return 0
-
-
-def write_ner_demo(folder):
-    from tasks.ner.data.reading import read_examples
-    from tasks.ner.demo import ENTITY_TYPES, write_demo_corpus
-
-    for path in write_demo_corpus(folder):
-        examples = read_examples(path)
-        counts = Counter(entity.type for example in examples for entity in example.entities)
-        types = ", ".join(f"{kind} {counts[kind]}" for kind in ENTITY_TYPES)
-        print(f"{path}: {len(examples)} sentences, {types}")
-
-
-def write_matching_demo(folder):
-    from tasks.matching.demo import write_demo_data
-
-    for path in write_demo_data(folder):
-        print(f"{path}: {len(path.read_text(encoding='utf-8').splitlines())} lines")

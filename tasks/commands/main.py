@@ -5,7 +5,7 @@ import shlex
 import sys
 
 import paddle_rope
-from tasks.commands import benchmark, data, evaluate, experiment, model, predict, select, serve, train, weights
+from tasks.commands import benchmark, data, experiment, model, predict, select, serve, train, weights
 from tasks.commands.options import choose
 from tasks.common.cli.streams import on_terminal
 from tasks.common.errors import InputError
@@ -17,7 +17,7 @@ VERBS = {  # name -> (function of the arguments after it, what it does)
     "predict": (predict.predict, "entities, scores or classes of texts: predict MODEL_DIR --input FILE"),
     "serve": (serve.serve, "serve models over HTTP: serve MODEL_DIR"),
     "select": (select.select, "the texts to label next: select MODEL_DIR --input FILE --count N"),
-    "evaluate": (evaluate.evaluate, "score a model on labeled data: evaluate MODEL_DIR DATA"),
+    "evaluate": (model.evaluate, "score a model on labeled data: evaluate MODEL_DIR DATA"),
     "export": (model.export, "export a model for deployment: export MODEL_DIR --output FOLDER"),
     "tune": (model.tune, "thresholds and temperatures of a NER model: tune MODEL_DIR DEV_FILE"),
     "inspect": (data.inspect, "look at labeled NER data: inspect TRAIN [DEV] [TEST]"),

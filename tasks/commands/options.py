@@ -20,12 +20,8 @@ RECIPES_OF = {
 
 def new_parser(verb, *description, **options):
     """The parser of ``paddle-rope VERB``."""
-    return OneLineArgumentParser(
-        prog=f"paddle-rope {verb}",
-        description="".join(description),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        **options,
-    )
+    form, text = argparse.RawDescriptionHelpFormatter, "".join(description)
+    return OneLineArgumentParser(prog=f"paddle-rope {verb}", description=text, formatter_class=form, **options)
 
 
 def choose(command, kind, argv, choices):
@@ -68,25 +64,12 @@ def add_model_dir(parser):
 
 def add_computing(parser):
     """The options with which a model computes."""
-    parser.add_argument(
-        "--max_tokens",
-        type=int,
-        metavar="N",
-        help="NER and matching: tokens computed at once (default: as trained); NER reads longer texts in windows, "
-        "matching cuts them",
-    )
-    parser.add_argument(
-        "--max_characters",
-        type=int,
-        metavar="N",
-        help="classification: the rest of a text is cut (default: as trained)",
-    )
-    parser.add_argument(
-        "--max_entity_tokens",
-        type=int,
-        metavar="N",
-        help="NER: tokens of the longest entity that is found, 0 for any (default: twice the longest one in training)",
-    )
+    max_tokens = "NER and matching: tokens computed at once (default: as trained); NER reads longer texts in windows, "
+    max_characters = "classification: the rest of a text is cut (default: as trained)"
+    entity = "NER: tokens of the longest entity that is found, 0 for any (default: twice the longest one in training)"
+    parser.add_argument("--max_tokens", type=int, metavar="N", help=max_tokens + "matching cuts them")
+    parser.add_argument("--max_characters", type=int, metavar="N", help=max_characters)
+    parser.add_argument("--max_entity_tokens", type=int, metavar="N", help=entity)
     parser.add_argument("--batch_size", type=int, default=32, metavar="N", help="texts computed together (default: 32)")
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     add_bf16(parser)
@@ -94,7 +77,9 @@ def add_computing(parser):
 
 def add_bf16(parser):
     """The option ``--bf16``."""
-    faster = "multiply in bfloat16, where that is faster on the CPU; scores change a little (docs/performance.md)"
+    faster = (
+        "multiply in bfloat16, where that is faster on the CPU; scores change a little (docs/guides/performance.md)"
+    )
     parser.add_argument("--bf16", action="store_true", default=None, help=faster)
 
 

@@ -9,7 +9,7 @@ from tasks.commands.options import add_computing, add_model_dirs, computing, new
 from tasks.common.cli.streams import check_standard_output, progress_bar, standard_output
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
-from tasks.common.texts.json_records import json_line
+from tasks.common.texts.json_records import TEXT_KEYS, json_line
 from tasks.common.texts.streams import FileStream, TextStream
 from tasks.common.texts.text_files import STDIN
 from tasks.recipes import get_predictor
@@ -82,9 +82,8 @@ def _parse(argv):
     ner.add_argument("--html_language", default="en", choices=LANGUAGES, help="of the page (default: en)")
     overlap = "longest entity that is sure to lie whole in a window (default: the longest in training, if it fits)"
     ner.add_argument("--overlap", type=int, metavar="TOKENS", help=overlap)
-    ner.add_argument(
-        "--whole_files", action="store_true", help="each --input is one document with its lines, not one text a line"
-    )
+    whole = "each --input is one document with its lines, not one text a line"
+    ner.add_argument("--whole_files", action="store_true", help=whole)
     matching = parser.add_argument_group("matching")
     matching.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
     predict_many.add_options(parser)
@@ -101,10 +100,9 @@ def check_files(options):
         if path is None or (name, path) == ("--output", STDIN):
             continue
         check_output_file(path)
-        place = os.path.realpath(path)
-        if place in taken:
-            raise InputError(f"{path}: is {taken[place]} too; give another {name}")
-        taken[place] = f"the {name}"
+        other = taken.setdefault(os.path.realpath(path), f"the {name}")
+        if other != f"the {name}":
+            raise InputError(f"{path}: is {other} too; give another {name}")
 
 
 def open_model(recipe, model, options, **more):
@@ -143,10 +141,7 @@ def find_entities(options):
     longest = max(predictor.max_tokens, predictor.longest_text)
     drawn, name = [], ", ".join(options.model_dirs)
     try:
-        with (
-            open_output(options.output) as file,
-            PredictionWriter(file, options.format or "jsonl", name) as writer,
-        ):
+        with open_output(options.output) as file, PredictionWriter(file, options.format or "jsonl", name) as writer:
             for chunk in chunks(stream, longest, f"{predictor.reading.windows} (--max_tokens)"):
                 texts, where = zip(*chunk)
                 records = predictor(texts, where)
@@ -169,15 +164,12 @@ def find_entities(options):
 
 
 def classify(options):
-    from tasks.classification.data import TEXT_KEYS
-
+    """Classes of texts as JSON lines."""
     stream = TextStream(options.input, chunk_size(options), TEXT_KEYS)
     classifier = open_model("classification", options.model_dirs[0], options)
     longest = classifier.max_characters
-    with open_output(options.output) as file:
-        for chunk in chunks(stream, longest, f"cut to --max_characters {longest}"):
-            file.writelines(map(json_line, classifier([text for text, _ in chunk])))
-            file.flush()
+    of_chunks = chunks(stream, longest, f"cut to --max_characters {longest}")
+    write_lines(options.output, (classifier([text for text, _ in chunk]) for chunk in of_chunks))
 
 
 def score(options):
@@ -186,11 +178,20 @@ def score(options):
 
     stream = ExampleStream(options.input, chunk_size(options))
     predictor = open_model("matching", options.model_dirs[0], options)
-    with open_output(options.output) as file:
-        for chunk in chunks(stream):
-            tuples = [example.texts for example in chunk]
-            scores = predictor.score_triples(tuples) if len(tuples[0]) == 3 else predictor.score(tuples)[:, None]
-            file.writelines(map(json_line, prediction_records(tuples, scores, predictor.threshold)))
+
+    def records(chunk):
+        tuples = [example.texts for example in chunk]
+        scores = predictor.score_triples(tuples) if len(tuples[0]) == 3 else predictor.score(tuples)[:, None]
+        return prediction_records(tuples, scores, predictor.threshold)
+
+    write_lines(options.output, map(records, chunks(stream)))
+
+
+def write_lines(output, parts):
+    """Write the records of each part as it comes."""
+    with open_output(output) as file:
+        for records in parts:
+            file.writelines(map(json_line, records))
             file.flush()
 
 

@@ -17,6 +17,7 @@ Reads what paddle-rope predict reads with a NER model. Writes the texts with the
 them, for annotators to correct, the most uncertain text first. The uncertainty is the entropy, in nats, of all that the
 model says about the spans of a text; jsonl has it under "uncertainty". Near duplicates are not selected twice, nor are
 near duplicates of a labeled text. The formats are those of paddle-rope predict."""
+SELECTED = "what is selected; - is standard output (default)"
 
 
 def select(argv):
@@ -46,9 +47,7 @@ def _parse(argv):
     parser = new_parser("select", SELECT)
     add_model_dirs(parser)
     parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
-    parser.add_argument(
-        "--output", default=STDIN, metavar="FILE", help="what is selected; - is standard output (default)"
-    )
+    parser.add_argument("--output", default=STDIN, metavar="FILE", help=SELECTED)
     parser.add_argument("--count", type=int, required=True, metavar="N", help="how many texts to select")
     parser.add_argument("--labeled", metavar="FILE", help=f"texts that need no more labels: {LABELED}")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the output (default: jsonl)")
@@ -65,21 +64,16 @@ def _select(options, known):
 
     stream = EntityTextStream(options.input, chunk_size(options))
     predictor = open_model("ner", options.model_dirs, options)
-    texts, places, uncertainties = [], [], []
+    seen, uncertainties = [], []
     for chunk in chunks(stream):
-        for text, place in chunk:
-            texts.append(text)
-            places.append(place)
-        found = predictor.find([text for text, _ in chunk], [place for _, place in chunk], LOWEST_THRESHOLD)
-        uncertainties.extend(map(uncertainty, found))
-    chosen = rank(texts, uncertainties, options.count, known)
-    where = [places[index] for index in chosen]
-    records = predictor([texts[index] for index in chosen], where)
+        seen += chunk
+        uncertainties.extend(map(uncertainty, predictor.find(*zip(*chunk), LOWEST_THRESHOLD)))
+    chosen = rank([text for text, _ in seen], uncertainties, options.count, known)
+    texts, where = ([seen[index][part] for index in chosen] for part in (0, 1))
+    records = predictor(texts, where)
     for record, index in zip(records, chosen):
         record["uncertainty"] = round(uncertainties[index], 4)
-    with (
-        open_output(options.output) as file,
-        PredictionWriter(file, options.format, ", ".join(options.model_dirs)) as writer,
-    ):
+    name = ", ".join(options.model_dirs)
+    with open_output(options.output) as file, PredictionWriter(file, options.format, name) as writer:
         writer.write(records, where)
-    return len(chosen), len(texts)
+    return len(chosen), len(seen)

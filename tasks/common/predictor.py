@@ -16,7 +16,6 @@ from tasks.common.export.model import ExportedModel, open_exported
 from tasks.common.model_folder import check_least, load_model, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import choose_device
 
-FLOAT32_NOTE = "note: float32 is faster than bfloat16 on this processor, so --bf16 computes in float32"
 Folder = str | os.PathLike
 
 
@@ -82,14 +81,21 @@ def predict_in_bfloat16(model: Any) -> None:
         raise InputError("--bf16: an exported model computes as it was exported; give the model it was exported from")
     import paddle
 
-    from paddle_rope.native.products import bfloat16_is_faster, bfloat16_products, why_no_bfloat16
+    from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
 
     if paddle.get_device() != "cpu":
         raise InputError("--bf16 is for models on a CPU; leave it out")
     why = why_no_bfloat16()
     if why is not None:
         raise InputError(f"--bf16 cannot be used on this CPU: {why}; leave it out")
-    if bfloat16_is_faster():
+    if bfloat16_pays():
         model.precision = bfloat16_products
-    else:
-        print(FLOAT32_NOTE, file=sys.stderr)
+
+
+def bfloat16_pays(says_so: bool = True) -> bool:
+    """Whether ``--bf16`` computes in bfloat16 on this processor; where float32 is faster, a note says so."""
+    from paddle_rope.native.products import bfloat16_is_faster
+
+    if says_so and not bfloat16_is_faster():
+        print("note: float32 is faster than bfloat16 on this processor, so --bf16 computes in float32", file=sys.stderr)
+    return bfloat16_is_faster()

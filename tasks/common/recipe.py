@@ -23,7 +23,7 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
 from tasks.common.files import check_output_dir, write_json_lines
 from tasks.common.model_folder import check_pretrained, check_vocabulary
-from tasks.common.predictor import FLOAT32_NOTE
+from tasks.common.predictor import bfloat16_pays
 from tasks.common.process import is_first_process, quiet_paddlenlp
 from tasks.common.run import Run
 from tasks.common.runs import run_folder
@@ -167,9 +167,7 @@ class Recipe:
         settings = self.resolve(config)
         if is_first_process():
             check_output_dir(settings.config["output_dir"])
-        if settings.training.bf16 and settings.config["device"] == "cpu" and not bfloat16_is_faster():
-            if is_first_process():
-                print(FLOAT32_NOTE)
+        if settings.training.bf16 and settings.config["device"] == "cpu" and not bfloat16_pays(is_first_process()):
             settings = self.resolve({**config, "bf16": False})
         return self._start(settings, memory)
 

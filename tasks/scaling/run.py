@@ -166,14 +166,12 @@ def _with_precision(job, manifest):
     if not job.options.get("bf16"):
         return job
     prepare_process()
-    from paddle_rope.native.products import DECISION, bfloat16_is_faster, why_no_bfloat16
-    from tasks.common.predictor import FLOAT32_NOTE
+    from paddle_rope.native.products import DECISION, why_no_bfloat16
+    from tasks.common.predictor import bfloat16_pays
 
     is_on = manifest["options"].get("bf16") if manifest else None
     if not isinstance(is_on, bool):
-        is_on = why_no_bfloat16() is not None or bfloat16_is_faster()  # where it cannot be, predictors say so
-        if not is_on:
-            print(FLOAT32_NOTE, file=sys.stderr)
+        is_on = why_no_bfloat16() is not None or bfloat16_pays()  # where it cannot be, predictors say so
     os.environ[DECISION] = str(int(is_on))
     return dataclasses.replace(job, options={**job.options, "bf16": is_on})
 

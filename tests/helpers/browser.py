@@ -11,6 +11,13 @@ import subprocess
 import time
 
 WIDTH, HEIGHT = 1280, 900  # of the window, pixels
+WORDS = (
+    *("--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+    *("--no-first-run", "--lang=en-US"),
+    # what a browser asks of the internet by itself; pages may ask this machine alone
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+)
 
 
 def chromium():
@@ -28,13 +35,9 @@ def open_page(folder, seconds=120):
     """
     to_browser, commands = _pipe()
     answers, from_browser = _pipe()
-    words = [chromium(), "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={folder}"]
-    words += ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--lang=en-US"]
-    # what a browser asks of the internet by itself; pages may ask this machine alone
-    words += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    words += ["--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
     # the browser reads commands from 3 and answers on 4
-    start = ["bash", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "bash", *words]
+    start = ["bash", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "bash", chromium(), *WORDS]
+    start.append(f"--user-data-dir={folder}")
     with subprocess.Popen(start, pass_fds=(to_browser, from_browser), stderr=subprocess.DEVNULL) as process:
         os.close(to_browser)
         os.close(from_browser)
@@ -55,9 +58,7 @@ class Page:
 
     def __init__(self, commands, answers, seconds):
         self._commands, self._answers, self._seconds = commands, answers, seconds
-        self._received = b""
-        self._number = 0
-        self._session = None
+        self._received, self._number, self._session = b"", 0, None
         self.errors = []
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -103,9 +104,8 @@ class Page:
 
     def _call(self, method, **parameters):
         self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
+        session = {"sessionId": self._session} if self._session else {}
+        message = {"id": self._number, "method": method, "params": parameters, **session}
         os.write(self._commands, json.dumps(message).encode() + b"\0")
         end = time.monotonic() + self._seconds
         while True:

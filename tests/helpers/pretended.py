@@ -11,7 +11,6 @@ from tasks.common.errors import InputError
 
 def pretended_recipe():
     """A recipe that trains nothing: ``calls`` lists its calls; ``scores_of`` gives what a run leaves."""
-    calls = []
 
     def leave(config):
         folder = Path(config["output_dir"])
@@ -21,7 +20,7 @@ def pretended_recipe():
         return metrics
 
     def train(config):
-        calls.append(("train", config))
+        recipe.calls.append(("train", config))
         if recipe.fails(config):
             raise InputError("wrong data")
         metrics = leave(config)
@@ -29,18 +28,18 @@ def pretended_recipe():
         return metrics
 
     def resume(folder):
-        calls.append(("resume", folder))
+        recipe.calls.append(("resume", folder))
         return leave({"output_dir": folder})
 
     def resolve(config):
-        unknown = [key for key in config if "atention" in key]
-        if unknown:
-            raise InputError(f"unknown key {unknown[0]!r}")
+        for key in config:
+            if "atention" in key:
+                raise InputError(f"unknown key {key!r}")
         return SimpleNamespace(config=config)
 
     recipe = SimpleNamespace(
-        name="ner", train=train, resume=resume, resolve=resolve, calls=calls, fails=lambda config: False,
-        scores=("f1", "recall"),
-        scores_of=lambda config: {"dev": {"f1": 0.9}}, score_ensemble=lambda config, run_dirs: None,
+        name="ner", train=train, resume=resume, resolve=resolve, calls=[], fails=lambda config: False,
+        scores=("f1", "recall"), scores_of=lambda config: {"dev": {"f1": 0.9}},
+        score_ensemble=lambda config, run_dirs: None,
     )  # fmt: skip
     return recipe

@@ -1,15 +1,12 @@
-"""Training runs in tests: what one leaves, and one that is cut off."""
+"""Training runs in tests, and what one leaves."""
 
-import contextlib
 import json
 from types import SimpleNamespace
 
-import pytest
 import yaml
 from visualdl import LogReader
 
 from tasks.commands.main import main
-from tasks.common.training.monitor import VisualDLMonitor
 
 
 def train(config, folder, **keys):
@@ -41,20 +38,3 @@ def curve(folder, tag):
     """A curve of the VisualDL log: [(step, value)]."""
     (path,) = (folder / "vdl").glob("*vdlrecords*.log")
     return [(record.id, record.value) for record in LogReader(file_path=str(path)).get_data("scalar", tag)]
-
-
-class PowerCut(Exception):
-    """Ends a run at once."""
-
-
-@contextlib.contextmanager
-def power_cut(step, event="on_step_end", monitor=VisualDLMonitor):
-    """The run in this block ends when it comes to an event of this step."""
-
-    def cut(self, args, state, control, **kwargs):
-        if state.global_step >= step:
-            raise PowerCut
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(PowerCut):
-        patch.setattr(monitor, event, cut)
-        yield

@@ -38,15 +38,17 @@ print(json.dumps([status, count(None)]))
 """
 
 
+def run(*words):
+    command, environment = [sys.executable, *words], {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(command, env=environment, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def test_process_ends_at_the_moment_that_was_drawn():
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run([sys.executable, "-c", KILLED], env=environment, capture_output=True, text=True, check=True)
-    status, events = json.loads(done.stdout)
+    status, events = json.loads(run("-c", KILLED))
     assert status == -signal.SIGKILL
     assert len(events) == 2 and events[0] == events[1] >= 8
-
-
-def test_moments_lie_within_the_work():
     moments = [draw(random.Random(seed), [1, 5, 2]) for seed in range(200)]
     assert {call for call, _ in moments} == {0, 1, 2}
     assert {event for call, event in moments if call == 1} == set(range(5))
@@ -57,10 +59,7 @@ def test_differences_are_named():
     assert compare({"a": 1, "b": 2}, {"a": 2, "c": 2}) == "differs: a, c, b"
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
 def test_killed_works_end_as_undisturbed_ones():
-    words = ["-m", "tests.kill", "--kills", "2", "--seed", "0", "--works", "save,download"]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run([sys.executable, *words], env=environment, cwd=REPOSITORY, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(": equal\n") == 2
+    shown = run("-m", "tests.kill", "--kills", "2", "--seed", "0", "--works", "save,download")
+    assert shown.count(": equal\n") == 2

@@ -8,41 +8,16 @@ from pathlib import Path
 import yaml
 from visualdl import LogReader
 
+from tests.tasks.tiny_recipes import KEYS, without_times
+
 TRAINER = "tasks.common.training.trainer:RecipeTrainer"
 RUN = "run"  # folder, in that of a case
-ENCODER = {
-    "hidden_size": 16,
-    "intermediate_size": 32,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "hidden_dropout_prob": 0.1,
-    "learning_rate": 1e-2,
-    "device": "cpu",
-    "checkpoint_minutes": 1e-9,  # after each step
-}
+AFTER_EACH_STEP = {"checkpoint_minutes": 1e-9}
 NER = {
-    "recipe": "ner",
-    **ENCODER,
-    "head_size": 8,
-    "train_file": "../data/train.jsonl",
-    "dev_file": "../data/dev.jsonl",
-    "num_train_epochs": 2,
-    "per_device_train_batch_size": 4,
-    "logging_steps": 3,
-    "masked_lm_epochs": 2,
-    "ema_decay": 0.8,
-    "character_dropout": 0.1,
-}
-PRETRAINING = {
-    "recipe": "pretraining",
-    **ENCODER,
-    "text_files": "../data/texts.txt",
-    "stages": "24x4x5,12x4x4",
-    "dev_fraction": 0.2,
-    "vocab_min_count": 1,
-    "save_steps": 3,
-    "logging_steps": 4,
-}
+    "recipe": "ner", **KEYS["ner"], **AFTER_EACH_STEP, "features": "", "train_file": "../data/train.jsonl",
+    "dev_file": "../data/dev.jsonl", "per_device_train_batch_size": 4, "logging_steps": 3, "masked_lm_epochs": 2,
+}  # fmt: skip
+PRETRAINING = {"recipe": "pretraining", **KEYS["pretraining"], **AFTER_EACH_STEP, "text_files": "../data/texts.txt"}
 
 
 @dataclass
@@ -125,20 +100,10 @@ def left(folder):
 
 def _content(path):
     if path.name.endswith(".json"):
-        return _without_times(json.loads(path.read_text(encoding="utf-8")))
+        return without_times(json.loads(path.read_text(encoding="utf-8")))
     if path.name.endswith(".md") or path.name in ("stages.csv", "stages.png", "runs.csv"):
         return "written"  # shows seconds
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _without_times(value):
-    if isinstance(value, dict):
-        return {name: _without_times(one) for name, one in value.items() if not {"second", "minute"} & _stems(name)}
-    return [_without_times(one) for one in value] if isinstance(value, list) else value
-
-
-def _stems(name):
-    return {stem for stem in ("second", "minute") if stem in name}
 
 
 def _logged(folder):

@@ -5,19 +5,14 @@ for. It saves the logits of all others.
 """
 
 import contextlib
+from functools import partial
 
 import numpy as np
 import paddle
 import pytest
 
-from paddle_rope import RoFormerConfig, layers
+from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, layers
 from paddle_rope.global_pointer import losses
-from paddle_rope.roformer import (
-    RoFormerForCausalLM,
-    RoFormerForMaskedLM,
-    RoFormerForSequenceClassification,
-    SequenceClassificationConfig,
-)
 from tasks.ner.batching import SpanCollator
 from tasks.ner.examples import TokenizedText
 from tasks.ner.model import NerConfig, NerModel
@@ -57,29 +52,25 @@ def tokens(batch=3, seq=9):
 
 
 def entities(**options):
-    config = NerConfig(types=["a", "b"], head_size=4, **SIZES, **options)
     texts = [TokenizedText([3] * size, [(i, i + 1) for i in range(size)], [(0, 1, 2)]) for size in (5, 9)]
     batch = {name: paddle.to_tensor(value) for name, value in SpanCollator(0)(texts).items()}
-    return NerModel(config), lambda model: model(**batch)
+    model = NerModel(NerConfig(types=["a", "b"], head_size=4, **SIZES, **options))
+    return model, lambda: model(**batch)
 
 
-def language_model(kind, **options):
+def of_tokens(kind, labels=None, **options):
     ids, mask = tokens()
-    return kind(RoFormerConfig(**SIZES, **options)), lambda model: model(ids, mask, labels=ids)
+    model = kind(kind.config_class(**SIZES, **options))
+    return model, lambda: model(ids, mask, labels=ids if labels is None else labels)
 
 
-def classes(**options):
-    ids, mask = tokens()
-    model = RoFormerForSequenceClassification(SequenceClassificationConfig(**SIZES, num_labels=3, **options))
-    return model, lambda model: model(ids, mask, labels=paddle.to_tensor([0, 1, 2]))
-
-
+CLASSES = {"labels": paddle.to_tensor([0, 1, 2]), "num_labels": 3}
 MODELS = {
     "entities": entities,
-    "entities of a band": lambda **options: entities(max_span_length=3, **options),
-    "masked": lambda **options: language_model(RoFormerForMaskedLM, **options),
-    "causal": lambda **options: language_model(RoFormerForCausalLM, causal=True, **options),
-    "classes": classes,
+    "entities of a band": partial(entities, max_span_length=3),
+    "masked": partial(of_tokens, RoFormerForMaskedLM),
+    "causal": partial(of_tokens, RoFormerForCausalLM, causal=True),
+    "classes": partial(of_tokens, RoFormerForSequenceClassification, **CLASSES),
 }
 ATTENTION = {
     "softmax": {},
@@ -94,9 +85,9 @@ ATTENTION = {
 def test_a_training_step_fetches_no_value(name, attention):
     model, call = MODELS[name](**ATTENTION[attention])
     model.train()
-    call(model)  # tables are made at the first use
+    call()  # tables are made at the first use
     with counted_fetches() as found:
-        result = call(model)
+        result = call()
         loss = result[0] if isinstance(result, tuple) else result
         loss.mean().backward()
     assert found == []

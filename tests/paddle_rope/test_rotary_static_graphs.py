@@ -69,6 +69,7 @@ def test_saved_graphs_take_positions_and_half_precision(dtype, unit, axes, of_po
 
 
 @pytest.mark.equation("1.16")
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["plain", "half partial", "learned"])
 def test_to_static_without_further_arguments_changes_nothing(name):

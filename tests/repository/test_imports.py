@@ -1,4 +1,4 @@
-"""What an import of the library loads."""
+"""What an import of the library loads, and what it changes."""
 
 import os
 import subprocess
@@ -9,44 +9,49 @@ import pytest
 
 import paddle_rope
 import paddle_rope.roformer
-from paddle_rope import CharTokenizer
-from tasks.classification.model import ClassificationModel
-from tasks.matching.model import MatchingModel
-from tasks.ner.model import NerModel
+from tests.tasks.commands.conftest import MODELS, write_models
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HEAVY = ("paddle", "paddlenlp")
+OPEN = "from tasks.recipes import open_predictor; predictor = open_predictor(folder); "
+PREDICT = {
+    "ner": "predictor(['医院'])",
+    "matching": "predictor.score([('医', '院')])",
+    "classification": "predictor(['医院'])",
+}
 
 
-@pytest.mark.parametrize(
-    "program, loaded",
-    [
-        ("import paddle_rope", []),
-        ("import paddle_rope.options", []),
-        ("from paddle_rope import prepare_process; prepare_process()", []),
-        ("from paddle_rope import CharTokenizer, WordTokenizer, Encoding, load_tokenizer", []),
-        ("from paddle_rope.roformer import CharTokenizer, load_tokenizer", []),
-        ("from paddle_rope import LinearScaling; import paddle_rope.long_range_decay", []),
-        (
-            "from paddle_rope import RotaryPositionEmbedding, linear_attention, EfficientGlobalPointer; "
-            "from paddle_rope import MultiHeadAttention, decode_spans, alibi_bias",
-            ["paddle"],
-        ),
-        ("from tasks.ner import NerPredictor", []),
-        ("import tasks.ner.recipe", ["paddle", "paddlenlp"]),
-        ("from paddle_rope import RoFormerConfig", []),
-        (
-            "from paddle_rope.roformer import RoFormerConfig, RoFormerModel; "
-            "RoFormerModel(RoFormerConfig(9, 8, 1, 2, 8))",
-            ["paddle"],
-        ),
-    ],
-)
+def run(program, **environment):
+    """What a program prints on standard output, in lines; it must end well and silently."""
+    environment = environment or dict(os.environ)
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout.splitlines()
+
+
+def loaded_by(program):
+    return run(f"import sys; {program}; print(*(name for name in {HEAVY} if name in sys.modules))")[-1].split()
+
+
+@pytest.mark.parametrize("program, loaded", [
+    ("import paddle_rope, paddle_rope.options", []),
+    ("from paddle_rope import prepare_process; prepare_process()", []),
+    ("from paddle_rope import CharTokenizer, WordTokenizer, Encoding, load_tokenizer, RoFormerConfig", []),
+    ("from paddle_rope import LinearScaling; import paddle_rope.long_range_decay", []),
+    ("from paddle_rope import RotaryPositionEmbedding, linear_attention, EfficientGlobalPointer", ["paddle"]),
+    ("from paddle_rope import RoFormerConfig as C, RoFormerModel; RoFormerModel(C(9, 8, 1, 2, 8))", ["paddle"]),
+    ("from tasks.ner import NerPredictor", []),
+    ("import tasks.ner.recipe", ["paddle", "paddlenlp"]),
+])  # fmt: skip
 def test_an_import_loads_no_more_than_it_needs(program, loaded):
-    program = f"import sys; {program}; print(*(name for name in {HEAVY} if name in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split() == loaded
+    assert loaded_by(program) == loaded
+
+
+@pytest.mark.parametrize("recipe", PREDICT)
+def test_prediction_with_a_trained_folder_imports_no_paddlenlp(recipe, tmp_path):
+    write_models(tmp_path, {recipe: MODELS[recipe]})
+    assert loaded_by(f"folder = {str(tmp_path / recipe)!r}; {OPEN}{PREDICT[recipe]}") == ["paddle"]
 
 
 def test_a_static_graph_is_made_without_notes_of_paddle(tmp_path):
@@ -59,55 +64,18 @@ def test_a_static_graph_is_made_without_notes_of_paddle(tmp_path):
         "print(graph(paddle.ones([2])).tolist())\n"
     )
     environment = {name: value for name, value in os.environ.items() if name != "GLOG_minloglevel"}
-    environment["PYTHONPATH"] = str(REPOSITORY)
-    done = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("[1.0, 1.0]\n", "")
+    assert run(f"import runpy; runpy.run_path({str(program)!r})", **environment) == ["[1.0, 1.0]"]
 
 
 def test_an_import_changes_nothing_in_the_environment():
     program = "import os; before = dict(os.environ); import paddle_rope, paddle_rope.roformer.config; "
     program += "from paddle_rope import CharTokenizer; print(dict(os.environ) == before)"
-    environment = {"HOME": "/nowhere", "PATH": os.environ["PATH"]}
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=REPOSITORY, env=environment, capture_output=True, text=True
-    )
-    assert (done.stdout, done.stderr) == ("True\n", "")
-
-
-@pytest.mark.parametrize(
-    "model_class, options, predict",
-    [
-        (NerModel, {"types": ["place"]}, "from tasks.ner import NerPredictor; NerPredictor(folder)(['医院'])"),
-        (
-            MatchingModel,
-            {},
-            "from tasks.matching.prediction import MatchingPredictor; MatchingPredictor(folder).score([('医', '院')])",
-        ),
-        (
-            ClassificationModel,
-            {"classes": ["a", "b"]},
-            "from tasks.classification.prediction import Classifier; Classifier(folder)(['医院'])",
-        ),
-    ],
-    ids=["ner", "matching", "classification"],
-)
-def test_prediction_with_a_trained_folder_imports_no_paddlenlp(model_class, options, predict, tmp_path):
-    tokenizer = CharTokenizer.from_corpus(["护士长在医院。"])
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
-    model_class(model_class.config_class(vocab_size=len(tokenizer), **sizes, **options)).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    program = (
-        f"import sys; folder = {str(tmp_path)!r}; {predict}; print([name for name in {HEAVY} if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "['paddle']"
+    assert run(program, HOME="/nowhere", PATH=os.environ["PATH"]) == ["True"]
 
 
 @pytest.mark.parametrize("package", [paddle_rope, paddle_rope.roformer], ids=lambda package: package.__name__)
 def test_every_name_is_there_and_others_are_not(package):
     assert len(package.__all__) > 9
-    for name in package.__all__:
-        assert getattr(package, name).__name__ == name
+    assert [name for name in package.__all__ if getattr(package, name).__name__ != name] == []
     with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'RotaryEmbedding'"):
         _ = package.RotaryEmbedding

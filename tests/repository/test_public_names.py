@@ -3,8 +3,10 @@
 import importlib
 import inspect
 import pydoc
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +32,17 @@ def test_dir_imports_no_paddle():
     code = "import sys, paddle_rope; assert 'RoFormerModel' in dir(paddle_rope); assert 'paddle' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_page_of_the_api_has_every_public_name():
+    page = (Path(__file__).resolve().parents[2] / "docs/reference/python-api.md").read_text(encoding="utf-8")
+    shown = re.findall(r"[\w.]+", " ".join(re.findall("<!-- api: (.*?) -->", page, re.DOTALL)))
+    assert {f"paddle_rope.{name}" for name in importlib.import_module("paddle_rope").__all__} <= set(shown)
+    for place in shown:
+        module, name = place.rsplit(".", 1)
+        if module.endswith("Recipe"):
+            continue
+        assert hasattr(importlib.import_module(module), name), place
 
 
 @pytest.mark.parametrize("place", CALLED)

@@ -82,15 +82,15 @@ def left_by(folder):
     for name in ("predictions_dev.jsonl", "epochs.csv", "inputs.json"):
         if (folder / name).exists():
             found[name] = (folder / name).read_bytes()
-    return {**found, "metrics.json": _without_times(metrics)}
+    return {**found, "metrics.json": without_times(metrics)}
 
 
-def _without_times(value):
+def without_times(value):
     if isinstance(value, dict):
         return {
-            name: _without_times(one) for name, one in value.items() if "second" not in name and "minute" not in name
+            name: without_times(one) for name, one in value.items() if "second" not in name and "minute" not in name
         }
-    return [_without_times(one) for one in value] if isinstance(value, list) else value
+    return [without_times(one) for one in value] if isinstance(value, list) else value
 
 
 def weights(folder):

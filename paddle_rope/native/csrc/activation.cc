@@ -15,9 +15,9 @@ constexpr float kTanhScale = 1.59576912f, kTanhCubic = 0.044715f;  // 2 sqrt(2 /
 inline float normal_distribution(float x, float e) {
   const float z = std::fabs(x) * kRootHalf;
   const float t = 1.0f / (1.0f + 0.5f * z);
-  const float p = polynomial(t, 0.013534649275243282f, -0.12961405515670776f, 0.44281113147735596f, -0.6870458126068115f,
-                             0.43415188789367676f, -0.10452847927808762f, 0.22744551301002502f, 0.23828822374343872f,
-                             0.2828940153121948f, 0.2820628881454468f);
+  const float p = polynomial(t, 0.013534649275243282f, -0.12961405515670776f, 0.44281113147735596f,
+                             -0.6870458126068115f, 0.43415188789367676f, -0.10452847927808762f, 0.22744551301002502f,
+                             0.23828822374343872f, 0.2828940153121948f, 0.2820628881454468f);
   const float tail = 0.5f * e * p * t;
   return x < 0.0f ? tail : 1.0f - tail;
 }

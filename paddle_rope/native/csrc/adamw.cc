@@ -11,14 +11,6 @@ struct Piece {
   int64_t weight, start, size;
 };
 
-std::vector<Piece> pieces_of(int64_t count, const int64_t* sizes) {
-  std::vector<Piece> pieces;
-  for (int64_t i = 0; i < count; ++i)
-    for (int64_t start = 0; start < sizes[i]; start += kPiece)
-      pieces.push_back({i, start, std::min(sizes[i] - start, kPiece)});
-  return pieces;
-}
-
 // Summed piece by piece in their order, so that the bits do not depend on the number of threads.
 double norm_of(const std::vector<Piece>& pieces, const float* const* gradients) {
   const int64_t count = static_cast<int64_t>(pieces.size());
@@ -44,7 +36,10 @@ EXPORT void adamw_step(int64_t count, const int64_t* sizes, const float* rates, 
                        float* const* weights, const float* const* gradients, float* const* means, float* const* squares,
                        float* const* beta1_powers, float* const* beta2_powers, float beta1, float beta2, float epsilon,
                        float max_norm) {
-  const std::vector<Piece> pieces = pieces_of(count, sizes);
+  std::vector<Piece> pieces;
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t start = 0; start < sizes[i]; start += kPiece)
+      pieces.push_back({i, start, std::min(sizes[i] - start, kPiece)});
   float factor = 1.0f;
   if (max_norm > 0.0f) {
     const double norm = norm_of(pieces, gradients);
@@ -56,10 +51,9 @@ EXPORT void adamw_step(int64_t count, const int64_t* sizes, const float* rates, 
     const float rate = rates[piece.weight] / (1.0f - *beta1_powers[piece.weight]);
     const float correction = 1.0f / std::sqrt(1.0f - *beta2_powers[piece.weight]);
     const float shrunk = 1.0f - rates[piece.weight] * decays[piece.weight];
-    float* w = weights[piece.weight] + piece.start;
-    const float* g = gradients[piece.weight] + piece.start;
-    float* m = means[piece.weight] + piece.start;
+    float *w = weights[piece.weight] + piece.start, *m = means[piece.weight] + piece.start;
     float* v = squares[piece.weight] + piece.start;
+    const float* g = gradients[piece.weight] + piece.start;
 #pragma omp simd
     for (int64_t j = 0; j < piece.size; ++j) {
       const float gradient = g[j] * factor;

@@ -1,12 +1,10 @@
 // Linear attention with elu + 1 as feature map and RoPE in the numerator: bidirectional or causal, with or without
-// decay, divided by its denominator or by its root mean square. Time and memory are linear in seq.
-//
-// Where every token sees all others alike there is one state, sum_j b_j c_j^T, and whatever else is made of the tokens
-// stays in the cache: see Whole. Otherwise all sums are s_i = sum_j gamma^|i - j| (a_i . b_j) c_j: see sums().
+// decay, divided by its denominator or by its root mean square. Time and memory are linear in seq: where every token
+// sees all others alike by one state, see Whole; otherwise by sums().
 #include <algorithm>
 #include <memory>
 
-#include "rotation.h"
+#include "kernels.h"
 
 namespace {
 
@@ -23,7 +21,8 @@ enum Sides { kLeft = 1, kRight = 2, kBoth = 3 };  // j <= i, j >= i, all
 inline Sides reversed(Sides sides) { return sides == kBoth ? kBoth : (sides == kLeft ? kRight : kLeft); }
 
 // The rows of a chunk, which are contiguous: row i times powers[first + step * i].
-void scaled_rows(const Matrix& x, int64_t start, int64_t rows, const float* powers, int64_t first, int64_t step, float* out) {
+void scaled_rows(const Matrix& x, int64_t start, int64_t rows, const float* powers, int64_t first, int64_t step,
+                 float* out) {
   for (int64_t i = 0; i < rows; ++i) {
     const float *row = x.row(start + i), power = powers[first + step * i];
 #pragma omp simd
@@ -31,8 +30,8 @@ void scaled_rows(const Matrix& x, int64_t start, int64_t rows, const float* powe
   }
 }
 
-// s_i = sum_j gamma^|i - j| (a_i . b_j) c_j over the j of `sides`, i itself always. Within a chunk the weights are formed;
-// what is outside enters through the state sum_j gamma^.. b_j c_j^T, which runs from the left, and from the right.
+// s_i = sum_j gamma^|i - j| (a_i . b_j) c_j over the j of `sides`, i itself always. Within a chunk the weights are
+// formed; what is outside enters through the state sum_j gamma^.. b_j c_j^T, which runs from the left and the right.
 void sums(const Matrix& a, const Matrix& b, const Matrix& c, int64_t seq, float gamma, Sides sides, float* out,
           std::vector<float>& scratch) {
   const int64_t features = a.stride, values = c.stride;
@@ -91,7 +90,7 @@ struct LinearAttention {
   int64_t stride() const { return heads * dim; }
   float gamma(int64_t head) const { return gammas ? gammas[head] : 1.0f; }
 
-  // A denominator under a rotated numerator has a lower bound. A divisor that is the bound is written as a negative number.
+  // A denominator under a rotated numerator has a lower bound. A divisor that is the bound is written as negative.
   bool bounds() const { return divides && rotation.cosine; }
 
   // What the bound makes of the features of a query, and of their gradients: kMinOverlap times the mean of all.
@@ -99,10 +98,8 @@ struct LinearAttention {
 
   // What is kept of a head for backward: its state [dim, dim] and the sum of its keys [dim].
   int64_t kept_size() const { return (dim + 1) * dim; }
-  template <typename Number>
-  Number* state(Number* kept, int64_t head) const { return kept + head * kept_size(); }
-  template <typename Number>
-  Number* key_sum(Number* kept, int64_t head) const { return state(kept, head) + dim * dim; }
+  float* state(float* kept, int64_t head) const { return kept + head * kept_size(); }
+  float* key_sum(float* kept, int64_t head) const { return state(kept, head) + dim * dim; }
 
   bool is_whole(int64_t head) const { return sides == kBoth && gamma(head) == 1.0f; }
 
@@ -148,8 +145,8 @@ struct LinearAttention {
   }
 };
 
-// Attention without decay to all tokens, of neighboring heads: their features stand side by side in the tensors, and are read
-// row by row. Whatever is made of a chunk of tokens stays in the cache.
+// Attention without decay to all tokens, of neighboring heads, whose features stand side by side in the tensors.
+// Whatever is made of a chunk of tokens stays in the cache.
 struct Whole {
   const LinearAttention& a;
   int64_t text, first, heads;
@@ -231,7 +228,7 @@ struct Whole {
   }
 
   void differentiate(const float* q, const float* k, const float* v, const float* out, const float* divisors,
-                     const float* kept, const float* d_out, float* d_q, float* d_k, float* d_v) {
+                     float* kept, const float* d_out, float* d_q, float* d_k, float* d_v) {
     d_turned.resize(heads * size), d_key_sums.resize(heads * a.dim);
     d_state.resize(heads * a.dim * a.dim), transposed.resize(heads * a.dim * a.dim);
     std::vector<float> back(a.dim), d_plain(a.dim), d_divisors(heads * kChunk);
@@ -245,7 +242,8 @@ struct Whole {
       for (int64_t head = 0; head < heads; ++head) {
         product(a.dim, a.dim, rows, {of(turned, head), a.dim, true}, {of(above, head), a.dim}, matrix(d_state, head),
                 a.dim, start ? 1.0f : 0.0f);
-        product(rows, a.dim, a.dim, {of(above, head), a.dim}, {matrix(transposed, head), a.dim}, of(d_turned, head), a.dim);
+        product(rows, a.dim, a.dim, {of(above, head), a.dim}, {matrix(transposed, head), a.dim}, of(d_turned, head),
+                a.dim);
       }
       each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
         const float d_divisor = d_divisors[head * kChunk + i], *sums = a.key_sum(kept, head);
@@ -265,7 +263,8 @@ struct Whole {
       for (int64_t head = 0; head < heads; ++head) {
         const int64_t place = a.place(text, first + head, start);
         product(rows, a.dim, a.dim, {of(turned, head), a.dim}, {matrix(d_state, head), a.dim}, d_v + place, a.stride());
-        product(rows, a.dim, a.dim, {v + place, a.stride()}, {matrix(transposed, head), a.dim}, of(d_turned, head), a.dim);
+        product(rows, a.dim, a.dim, {v + place, a.stride()}, {matrix(transposed, head), a.dim}, of(d_turned, head),
+                a.dim);
       }
       each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
         const float* sums = a.divides ? d_key_sums.data() + head * a.dim : nullptr;
@@ -294,6 +293,12 @@ struct Decaying {
     }
   }
 
+  Matrix rows(const std::vector<float>& x) const { return {x.data(), a.dim}; }
+
+  void sum(const Matrix& x, const Matrix& y, const Matrix& z, int64_t head, Sides sides, float* out) {
+    sums(x, y, z, a.seq, a.gamma(head), sides, out, scratch);
+  }
+
   void gradients(int64_t text, int64_t head, const std::vector<float>& plain, const float* d_plain,
                  const std::vector<float>& d_turned, float* d_x) const {
     std::vector<float> back(a.dim);
@@ -305,20 +310,17 @@ struct Decaying {
   }
 
   void attend(int64_t text, int64_t head, const float* q, const float* k, const float* v, float* out, float* divisor) {
-    const float gamma = a.gamma(head);
+    const Matrix one = {ones.data(), 1};
     compute(text, head, q, k, v);
-    sums({turned_q.data(), a.dim}, {turned_k.data(), a.dim}, {values.data(), a.dim}, a.seq, gamma, a.sides,
-         sums_of.data(), scratch);
-    if (a.divides)
-      sums({plain_q.data(), a.dim}, {plain_k.data(), a.dim}, {ones.data(), 1}, a.seq, gamma, a.sides, divisor, scratch);
+    sum(rows(turned_q), rows(turned_k), rows(values), head, a.sides, sums_of.data());
+    if (a.divides) sum(rows(plain_q), rows(plain_k), one, head, a.sides, divisor);
     if (a.bounds()) {
       std::vector<float> totals_q(a.seq), totals_k(a.seq), bound(a.seq);
       for (int64_t i = 0; i < a.seq; ++i) {
         totals_q[i] = kMinOverlap / a.dim * total(plain_q.data() + i * a.dim, a.dim);
         totals_k[i] = total(plain_k.data() + i * a.dim, a.dim);
       }
-      sums({totals_q.data(), 1}, {totals_k.data(), 1}, {ones.data(), 1}, a.seq, gamma, a.sides, bound.data(),
-           scratch);
+      sum({totals_q.data(), 1}, {totals_k.data(), 1}, one, head, a.sides, bound.data());
       for (int64_t i = 0; i < a.seq; ++i)
         if (bound[i] > divisor[i]) divisor[i] = -bound[i];
     }
@@ -329,7 +331,6 @@ struct Decaying {
   void differentiate(int64_t text, int64_t head, const float* q, const float* k, const float* v, const float* out,
                      const float* divisor, const float* d_out, float* d_q, float* d_k, float* d_v) {
     const int64_t size = a.seq * a.dim;
-    const float gamma = a.gamma(head);
     const Sides back = reversed(a.sides);
     compute(text, head, q, k, v);
     std::vector<float> d_numerator(size), d_divisor(a.seq), d_turned(size), d_plain(a.divides ? size : 0);
@@ -337,21 +338,20 @@ struct Decaying {
       const int64_t place = a.place(text, head, i);
       a.undivide_row(out + place, d_out + place, divisor[i], d_numerator.data() + i * a.dim, d_divisor[i]);
     }
-    const Matrix rows_v = {values.data(), a.dim}, above = {d_numerator.data(), a.dim}, below = {d_divisor.data(), 1};
-    const Matrix rows_q = {turned_q.data(), a.dim}, rows_k = {turned_k.data(), a.dim}, one = {ones.data(), 1};
+    const Matrix above = rows(d_numerator), below = {d_divisor.data(), 1}, one = {ones.data(), 1};
     float* extra = a.divides ? d_plain.data() : nullptr;
-    sums(rows_k, rows_q, above, a.seq, gamma, back, sums_of.data(), scratch);
+    sum(rows(turned_k), rows(turned_q), above, head, back, sums_of.data());
     for (int64_t i = 0; i < a.seq; ++i)
       std::memcpy(d_v + a.place(text, head, i), sums_of.data() + i * a.dim, a.dim * sizeof(float));
-    sums(above, rows_v, rows_k, a.seq, gamma, a.sides, d_turned.data(), scratch);
-    if (extra) sums(below, one, {plain_k.data(), a.dim}, a.seq, gamma, a.sides, extra, scratch);
+    sum(above, rows(values), rows(turned_k), head, a.sides, d_turned.data());
+    if (extra) sum(below, one, rows(plain_k), head, a.sides, extra);
     for (int64_t i = 0; i < a.seq; ++i)
       if (divisor[i] < 0.0f) a.spread(extra + i * a.dim);
     gradients(text, head, plain_q, extra, d_turned, d_q);
     for (int64_t i = 0; i < a.seq; ++i)
       if (divisor[i] < 0.0f) a.spread(plain_q.data() + i * a.dim);
-    sums(rows_v, above, rows_q, a.seq, gamma, back, d_turned.data(), scratch);
-    if (extra) sums(one, below, {plain_q.data(), a.dim}, a.seq, gamma, back, extra, scratch);
+    sum(rows(values), above, rows(turned_q), head, back, d_turned.data());
+    if (extra) sum(one, below, rows(plain_q), head, back, extra);
     gradients(text, head, plain_k, extra, d_turned, d_k);  // 0 at padding, as the features there
   }
 };
@@ -367,8 +367,7 @@ std::vector<Task> tasks_of(const LinearAttention& a) {
   std::vector<Task> tasks;
   for (int64_t text = 0; text < a.batch; ++text)
     for (int64_t head = 0; head < a.heads; ++head) {
-      const bool joins = head && a.is_whole(head) && a.is_whole(head - 1) && tasks.back().heads < most;
-      if (joins)
+      if (head && a.is_whole(head) && a.is_whole(head - 1) && tasks.back().heads < most)
         ++tasks.back().heads;
       else
         tasks.push_back({text, head, 1});
@@ -378,7 +377,7 @@ std::vector<Task> tasks_of(const LinearAttention& a) {
 
 }  // namespace
 
-// q, k, v, out: [batch, seq, heads * dim]; divisors [batch, heads, seq] and kept [batch, heads, dim + 1, dim] for backward.
+// q, k, v, out: [batch, seq, heads * dim]; divisors [batch, heads, seq]; kept [batch, heads, dim + 1, dim].
 // Forward writes out, divisors and kept; with d_out, backward reads them and writes d_q, d_k and d_v.
 EXPORT void linear_attention(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
                              const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,

@@ -20,7 +20,6 @@ inline uint16_t rounded(uint32_t bits) {
 Sgemm sgemm = nullptr;
 
 EXPORT void set_sgemm(void* function) { sgemm = reinterpret_cast<Sgemm>(function); }
-
 EXPORT void set_gemm_bfloat16(void* function) { gemm = reinterpret_cast<Gemm>(function); }
 
 EXPORT void round_to_bfloat16(int64_t size, const float* x, uint16_t* y) {
@@ -35,11 +34,11 @@ EXPORT void round_to_bfloat16(int64_t size, const float* x, uint16_t* y) {
 // c [m, n] = a b, of matrices row by row; those to be transposed have their rows and columns exchanged
 EXPORT void product_bfloat16(int64_t m, int64_t n, int64_t k, int transpose_a, int transpose_b, const uint16_t* a,
                              const uint16_t* b, float* c) {
-  gemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, transpose_a ? m : k, b, transpose_b ? k : n, 0.0f,
-       c, n);
+  gemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, transpose_a ? m : k, b, transpose_b ? k : n,
+       0.0f, c, n);
 }
 
-EXPORT void product_float32(int64_t m, int64_t n, int64_t k, int transpose_a, int transpose_b, const float* a, const float* b,
-                            float* c) {
+EXPORT void product_float32(int64_t m, int64_t n, int64_t k, int transpose_a, int transpose_b, const float* a,
+                            const float* b, float* c) {
   product(m, n, k, {a, transpose_a ? m : k, transpose_a != 0}, {b, transpose_b ? k : n, transpose_b != 0}, c, n);
 }

@@ -1,16 +1,16 @@
-// norm(residual + dropout(x)) over rows; layer norm, or RMS norm without center, weight and bias. And dropout by itself.
+// norm(residual + dropout(x)) over rows: layer norm, or RMS norm without center, weight and bias; and dropout alone.
 #include "kernels.h"
 
-// residual, weight, bias may be null; normalized [rows, width] and deviations [rows], 1 / deviation, too: kept for backward.
-EXPORT void residual_norm_forward(int64_t rows, int64_t width, const float* residual, const float* x, const float* weight,
-                                  const float* bias, int centered, float epsilon, uint32_t threshold, float scale,
-                                  uint64_t seed, float* y, float* normalized, float* inverse_deviations) {
+// residual, weight, bias may be null; so may what is kept for backward, normalized [rows, width] and 1 / deviation.
+EXPORT void residual_norm_forward(int64_t rows, int64_t width, const float* residual, const float* x,
+                                  const float* weight, const float* bias, int centered, float epsilon,
+                                  uint32_t threshold, float scale, uint64_t seed, float* y, float* normalized,
+                                  float* inverse_deviations) {
   const Dropout dropout{threshold, scale, seed};
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
     const float* old = residual ? residual + row * width : nullptr;
-    float* sum = normalized ? normalized + row * width : y + row * width;
-    float* out = y + row * width;
+    float *out = y + row * width, *sum = normalized ? normalized + row * width : out;
     dropout.apply(row, width, x + row * width, sum);
     if (old) {
 #pragma omp simd
@@ -51,8 +51,7 @@ EXPORT void residual_norm_backward(int64_t rows, int64_t width, const float* d_y
     float *to_weight = weight_sums.of_thread(), *to_bias = bias_sums.of_thread(), *d_sum = buffer.data();
 #pragma omp for schedule(static)
     for (int64_t row = 0; row < rows; ++row) {
-      const float* given = d_y + row * width;
-      const float* unit = normalized + row * width;
+      const float *given = d_y + row * width, *unit = normalized + row * width;
       float mean = 0.0f, along = 0.0f;
       if (weight) {
 #pragma omp simd reduction(+ : mean, along)
@@ -88,7 +87,8 @@ EXPORT void residual_norm_backward(int64_t rows, int64_t width, const float* d_y
 }
 
 // y = x * mask; its own backward.
-EXPORT void dropout(int64_t rows, int64_t width, const float* x, uint32_t threshold, float scale, uint64_t seed, float* y) {
+EXPORT void dropout(int64_t rows, int64_t width, const float* x, uint32_t threshold, float scale, uint64_t seed,
+                    float* y) {
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < rows; ++row)
     Dropout{threshold, scale, seed}.apply(row, width, x + row * width, y + row * width);

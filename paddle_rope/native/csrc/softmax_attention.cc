@@ -2,7 +2,7 @@
 // Backward computes the scores once more (arXiv 2205.14135).
 #include <algorithm>
 
-#include "rotation.h"
+#include "kernels.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // blocks, once more in backward, and never stored.
 #include <algorithm>
 
-#include "rotation.h"
+#include "kernels.h"
 
 namespace {
 
@@ -44,8 +44,8 @@ struct Buffer {
   }
 };
 
-// Calls visit(first, product row, its columns from first) for each first token that may start a span, block by block, and
-// closed(first row, rows, first column, columns) after each block.
+// Calls visit(first, product row, its columns from first) for each first token that may start a span, and
+// closed(first row, rows, columns) after each block.
 template <typename Visit, typename Closed>
 void by_blocks(const Spans& s, int64_t text, Buffer& b, Visit visit, Closed closed) {
   for (int64_t start = 0; start < s.seq; start += kBlockRows) {
@@ -158,7 +158,7 @@ void differentiate(const Spans& s, int64_t text, Buffer& b, const float* negativ
 }  // namespace
 
 // negative, positive [batch, types]: log(1 + sum exp(s)) over the spans that are not there, log(1 + sum exp(-s)) over
-// those that are; the loss is their sum. Forward writes them; with d_losses, backward reads them and writes the gradients.
+// those that are; the loss is their sum. Forward writes them; with d_losses, backward reads them and writes gradients.
 EXPORT void span_loss(int64_t batch, int64_t seq, int64_t types, int64_t dim, int64_t longest, const float* cosine,
                       const float* sine, int64_t text_stride, int interleaved, const uint8_t* token_mask,
                       const int64_t* bounds, const int64_t* positives, const float* qk, const float* of_types,

@@ -1,7 +1,7 @@
 """How the weights of a RoFormer are called here, by Hugging Face, by PaddleNLP and in the original TF checkpoints.
 
-Sources of the names: the model code of transformers 5.23 and of PaddleNLP 2.8.1, and the name map of bert4keras, whose
-models the original checkpoints are. In Hugging Face's files linear weights are ``[out, in]``; elsewhere ``[in, out]``.
+Sources: the model code of transformers 5.23 and of PaddleNLP 2.8.1, and the name map of bert4keras. In Hugging Face's
+files linear weights are ``[out, in]``; elsewhere ``[in, out]``.
 """
 
 from typing import Any, NamedTuple

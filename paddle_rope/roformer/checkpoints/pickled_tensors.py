@@ -45,13 +45,6 @@ def bfloat16_to_float32(bits: np.ndarray) -> np.ndarray:
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
-class _Mapping(dict):
-    """Stands in for ``collections.OrderedDict``; its attributes (torch's ``_metadata``) are dropped."""
-
-    def set_state(self, state):
-        pass
-
-
 class _Dtype:
     """Stands in for ``numpy.dtype``: plain numbers and booleans only."""
 
@@ -125,7 +118,7 @@ ADMITTED: dict[tuple[str, str], Any] = {
     ("numpy._core.multiarray", "_reconstruct"): _Array,  # numpy 2
     ("numpy", "ndarray"): _Array,  # an argument of _reconstruct
     ("numpy", "dtype"): _Dtype,
-    ("collections", "OrderedDict"): lambda: _Mapping(),
+    ("collections", "OrderedDict"): lambda: {},
     ("_codecs", "encode"): lambda text, encoding: text.encode("latin1"),  # bytes in protocol 2
     ("builtins", "tuple"): lambda items: items,  # paddle: (its own name, array)
     ("builtins", "bytes"): lambda: b"",
@@ -167,10 +160,11 @@ class TensorUnpickler(pickle._Unpickler):
 
 def _load_build(unpickler):
     """Give a stand-in its state; a pickle can change nothing else."""
-    state = unpickler.stack.pop()
-    if not isinstance(unpickler.stack[-1], _Mapping | _Dtype | _Array):
+    state, target = unpickler.stack.pop(), unpickler.stack[-1]
+    if isinstance(target, _Dtype | _Array):
+        target.set_state(state)
+    elif not isinstance(target, dict):  # whose attributes, torch's _metadata, are dropped
         raise NotTensors("changes what it was given")
-    unpickler.stack[-1].set_state(state)
 
 
 def _load_bytearray(unpickler):

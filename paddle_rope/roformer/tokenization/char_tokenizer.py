@@ -18,17 +18,11 @@ class CharTokenizer(Tokenizer):
 
     Exceptions, each with exact offsets: a run of white space is one token; a character keeps its combining marks,
     variation selectors and joined emoji; where the vocabulary has pieces with ``##`` (BERT's), runs of ASCII letters
-    and digits are cut into its longest pieces.
-
-    A character is looked up as it is, then in its NFKC form (full-width to half-width), else it is ``[UNK]``.
-
-    ``do_lower_case`` looks up lower-cased characters, as uncased vocabularies (BERT's) need. Arguments, attributes and
-    errors as for :class:`~paddle_rope.roformer.tokenization.tokenizer.Tokenizer`.
+    and digits are cut into its longest pieces. A character is looked up as it is (in lower case with ``do_lower_case``,
+    for uncased vocabularies), then in its NFKC form (full-width to half-width), else it is ``[UNK]``.
 
     Example:
         >>> tokenizer = CharTokenizer.from_corpus(["北京大学"])
-        >>> tokenizer.encode("北大").ids
-        [2, 7, 8, 3]
         >>> tokenizer.encode("北大").offsets
         [(0, 0), (0, 1), (1, 2), (0, 0)]
     """

@@ -37,9 +37,8 @@ class Encoding(NamedTuple):
         offsets: its half-open range of characters (start, end) in its text. Special tokens have no characters: (0, 0).
         token_type_ids: which text it is of, 0 or 1; ``[CLS]`` is of the first, ``[SEP]`` of the text that it ends.
 
-    Example:
-        >>> Encoding(ids=[2, 6, 3], offsets=[(0, 0), (0, 1), (0, 0)], token_type_ids=[0, 0, 0]).ids
-        [2, 6, 3]
+    >>> Encoding(ids=[2, 6, 3], offsets=[(0, 0), (0, 1), (0, 0)], token_type_ids=[0, 0, 0]).ids
+    [2, 6, 3]
     """
 
     ids: list
@@ -48,21 +47,17 @@ class Encoding(NamedTuple):
 
 
 class Tokenizer:
-    """Base of the tokenizers, which say in ``_tokenize`` how a text is cut.
-
-    Text is text: ``[MASK]`` written in it is cut like any other characters.
+    """Base of the tokenizers, which say in ``_tokenize`` how a text is cut. ``[MASK]`` written in a text is cut like
+    any text.
 
     Args:
-        vocab: tokens in the order of their ids; holds ``[PAD]``, ``[UNK]``, ``[CLS]``, ``[SEP]``.
+        vocab: tokens in the order of their ids, each once; holds ``[PAD]``, ``[UNK]``, ``[CLS]``, ``[SEP]``.
         do_lower_case: whether the vocabulary is uncased.
 
     Attributes:
         vocab, token_to_id: token of an id and id of a token.
         pad_token_id, unk_token_id, cls_token_id, sep_token_id: ids of special tokens.
         mask_token_id: id of ``[MASK]``, None where the vocabulary lacks it.
-
-    Raises:
-        ValueError: a token occurs twice, or a special token is missing.
     """
 
     def __init__(self, vocab: Iterable[str], do_lower_case: bool = False) -> None:
@@ -92,11 +87,8 @@ class Tokenizer:
 
     @classmethod
     def from_pretrained(cls: type[_Tokenizer], folder: str | os.PathLike) -> _Tokenizer:
-        """The tokenizer of this kind in a folder (see :func:`load_tokenizer`, which also finds out the kind).
-
-        Raises:
-            ValueError: a file is missing or damaged, or the folder is of another kind of tokenizer.
-        """
+        """The tokenizer of this kind in a folder (see :func:`load_tokenizer`, which also finds out the kind and has the
+        errors)."""
         kind, do_lower_case = read_settings(folder)
         if kind != cls.__name__:
             raise ValueError(f"{folder}: holds a {kind}, not a {cls.__name__}; read it with load_tokenizer")
@@ -122,13 +114,10 @@ class Tokenizer:
         """The :class:`Encoding` of ``[CLS] text [SEP]``, or of ``[CLS] text [SEP] pair [SEP]``.
 
         Args:
-            text, pair: strings.
+            text, pair: strings, otherwise ValueError.
             max_length: longest result in tokens, special tokens counted. Tokens are dropped from the end; of a pair
                 one by one from the longer text, and from the second where both are as long.
             add_special_tokens: False leaves out ``[CLS]`` and ``[SEP]``.
-
-        Raises:
-            ValueError: ``text`` or ``pair`` is not a string, or ``max_length`` is less than the special tokens.
         """
         texts = [text] if pair is None else [text, pair]
         for part in texts:
@@ -162,17 +151,13 @@ class Tokenizer:
         """The encodings of texts, or pairs of texts, padded to the longest.
 
         Args:
-            texts, pairs: lists of as many strings.
+            texts, pairs: lists of as many strings, otherwise ValueError.
             max_length: as in :meth:`encode`.
             padding_side: ``"right"``, or ``"left"`` so that every text ends in the last column, for generation.
 
         Returns:
             dict of arrays ``[batch, seq]``: ``input_ids`` and ``token_type_ids`` int64, ``attention_mask`` bool, False
             for padding; and ``offsets``, a list of ``seq`` pairs for each text, (0, 0) for padding.
-
-        Raises:
-            ValueError: as :meth:`encode`; ``texts`` is one string, ``pairs`` are not as many, or ``padding_side`` is
-                unknown.
         """
         if isinstance(texts, str) or isinstance(pairs, str):
             raise ValueError("encode_batch takes lists of strings, got one string; write [text], or use encode")
@@ -241,11 +226,7 @@ class Tokenizer:
 
 
 def read_vocab(path: str | os.PathLike) -> list[str]:
-    """The tokens of a ``vocab.txt``: one a line, the line number (from 0) is the id.
-
-    Raises:
-        ValueError: there is no such file, it cannot be read, or it is not UTF-8.
-    """
+    """The tokens of a ``vocab.txt``, one a line; raises ValueError where it cannot be read or is not UTF-8."""
     try:
         text = Path(path).read_bytes().decode("utf-8")
     except OSError as error:
@@ -259,14 +240,12 @@ def read_vocab(path: str | os.PathLike) -> list[str]:
 
 
 def read_settings(folder: str | os.PathLike) -> tuple[str, bool]:
-    """The name of our class for the tokenizer of a folder, and ``do_lower_case``.
+    """The name of our class for the tokenizer of a folder, and ``do_lower_case``; raises ValueError as
+    :func:`load_tokenizer`.
 
     PaddleNLP's ``RoFormerTokenizer`` cuts words if its ``use_jieba`` is true; Hugging Face's always does and has no
     such key. Without a ``tokenizer_class`` (older folders, original checkpoints), a vocabulary with words of two or
     more Chinese characters is for a :class:`WordTokenizer`, any other for a :class:`CharTokenizer`.
-
-    Raises:
-        ValueError: a file is missing, damaged, or names a tokenizer that is none of ours.
     """
     path, vocab = Path(folder) / CONFIG_FILE, Path(folder) / VOCAB_FILE
     if not path.is_file() and not vocab.is_file():

@@ -31,19 +31,13 @@ class WordTokenizer(Tokenizer):
     1. Control characters (Unicode category C) are removed; white space parts words and has no token.
     2. jieba cuts the text, with its own dictionary and without HMM. A word of the vocabulary is a chunk, and so is
        each Chinese character of another word. What remains between those and white space is a chunk.
-    3. Chunks are normalized: lower case, canonical decomposition, accents (category Mn) removed.
+    3. Chunks are normalized unless ``do_lower_case`` is False: lower case, canonical decomposition, accents removed.
     4. Chunks are cut at punctuation and symbols, each of which is a token, and the rest into the longest pieces of
        the vocabulary. What they do not cover, and what is longer than 100 characters, is one ``[UNK]``.
 
     Offsets refer to the text as given. An accent, or another mark of category Mn, belongs to the character before it. A
     removed control character belongs to no token unless it is within one. The pieces of one character (a hangul
-    syllable is decomposed) share its offsets.
-
-    The dictionary of jieba is read when the first text is encoded, once for all tokenizers; it is separate from the
-    one behind ``jieba.cut``, so that words added there change nothing here.
-
-    ``do_lower_case`` is step 3; False leaves chunks as they are, for cased vocabularies. Arguments, attributes and
-    errors as for :class:`~paddle_rope.roformer.tokenization.tokenizer.Tokenizer`.
+    syllable is decomposed) share its offsets. Words added to ``jieba.cut`` change nothing here.
 
     Example:
         >>> tokenizer = WordTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "北京", "大", "学", "生"])

@@ -104,6 +104,23 @@ KERNELS = {
 }
 
 
+def random_features(projection):
+    """phi_w(x) = exp(w . y - |y|^2 / 2), y = x / d^(1/4), of FAVOR+."""
+
+    def phi(x):
+        y = x / x.shape[-1] ** 0.25
+        exponents = paddle.matmul(y, projection.astype("float64"), transpose_y=True)
+        return paddle.exp(exponents - (y * y).sum(axis=-1, keepdim=True) / 2)
+
+    return phi
+
+
+def softmax_over_keys(mask=None):
+    """phi(k) = exp(k_j) / sum_j exp(k_j) over the keys that are no padding."""
+    is_key = 1.0 if mask is None else paddle.to_tensor(mask, dtype="float64").unsqueeze([2, 3])
+    return lambda k: paddle.exp(k) * is_key / (paddle.exp(k) * is_key).sum(axis=1, keepdim=True)
+
+
 class Form(NamedTuple):
     """A dtype, how exact it is, and the context in which it is computed."""
 

@@ -5,14 +5,9 @@ import paddle
 import paddle.nn.functional as F
 
 from paddle_rope import alibi_slopes, reference, sinusoidal_embedding
+from tests.paddle_rope.attention.kernels import random_features, softmax_over_keys
 
-SIZES = {
-    "vocab_size": 40,
-    "hidden_size": 12,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 10,
-}
+SIZES = {"vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 10}
 # Every option that can be combined with others is in one of these.
 FORMS = {
     "version 1": {},
@@ -139,19 +134,9 @@ def plain_model(model, weights, ids, types, mask):
             if config.feature_map == "exp":
                 maps = dict.fromkeys(["phi_q", "phi_k"], paddle.exp)
             elif config.feature_map == "softmax_exp":
-                is_key = paddle.to_tensor(mask, dtype="float64").unsqueeze([2, 3])
-
-                def share(x, is_key=is_key):
-                    return paddle.exp(x) * is_key / (paddle.exp(x) * is_key).sum(axis=1, keepdim=True)
-
-                maps = {"phi_q": lambda x: F.softmax(x, axis=-1), "phi_k": share}
+                maps = {"phi_q": lambda x: F.softmax(x, axis=-1), "phi_k": softmax_over_keys(mask)}
             elif config.feature_map == "favor":
-                directions = weights[f"{name}.feature_map.projection"]
-
-                def phi(x, directions=directions):
-                    x = x / size**0.25
-                    return paddle.exp(paddle.matmul(x, directions, transpose_y=True) - (x**2).sum(-1, keepdim=True) / 2)
-
+                phi = random_features(weights[f"{name}.feature_map.projection"])
                 maps = dict.fromkeys(["phi_q", "phi_k"], phi)
             options["placement"] = placement
             options |= {"normalizer": config.normalizer, "decay": config.decay}

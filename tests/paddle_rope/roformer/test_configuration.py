@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-import paddle
 import pytest
 
 from paddle_rope import RoFormerConfig, RoFormerModel
@@ -66,17 +65,6 @@ YARN = {"type": "yarn", "factor": 2, "original_length": 9}
 def test_a_wrong_value_is_an_error_that_names_it(wrong, message):
     with pytest.raises(ValueError, match=message):
         SequenceClassificationConfig(**wrong)
-
-
-def test_contradictions_of_linear_attention_are_an_error():
-    for options, words in (
-        ({"feature_map": "softmax_exp", "causal": True}, "whole sequence"),
-        ({"feature_map": "one_plus_cosine"}, "normalizer='rotated'"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            RoFormerModel(RoFormerConfig(attention="linear", num_hidden_layers=1, vocab_size=5, **options))(
-                paddle.to_tensor([[1, 2]])
-            )
 
 
 # of every option a value that is not its default

@@ -91,18 +91,6 @@ def test_a_cache_gives_the_hidden_states_and_tokens_of_the_whole_also_under_left
     assert generated.tolist() == padded.tolist() == ids[:, 6:].tolist()
 
 
-def test_the_state_of_linear_attention_does_not_grow():
-    def sizes(cache):
-        return [one.shape for one in paddle.utils.flatten(cache.layers) if isinstance(one, paddle.Tensor)]
-
-    model = make(RoFormerModel, attention="linear", convolutions=True, causal=True)
-    _, first = model.forward_with_cache(random_ids(1, 5))
-    cache = first
-    for _ in range(20):
-        _, cache = model.forward_with_cache(random_ids(1, 1), cache)
-    assert sizes(cache) == sizes(first)
-
-
 class Scripted:
     """A model whose scores are given: ``[steps, batch, vocab]``, one step after the other."""
 

@@ -15,31 +15,24 @@ from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
 from tests.paddle_rope.roformer.small_models import SIZES, evaluated, make, random_ids, randomise
 
 THEIRS = {**SIZES, "max_position_embeddings": 512}
+ROTARY_VALUE = {"embedding_size": 12, "rotary_value": True, "hidden_act": "relu"}
 FORMS = {
     "v1": (PaddlenlpConfig, "RoFormer", {"embedding_size": 8}),
-    "v1 rotary value": (
-        PaddlenlpConfig,
-        "RoFormer",
-        {"embedding_size": 12, "rotary_value": True, "hidden_act": "relu"},
-    ),
+    "v1 rotary value": (PaddlenlpConfig, "RoFormer", ROTARY_VALUE),
     "v2": (PaddlenlpV2Config, "RoFormerv2", {"layer_norm_eps": 1e-3}),  # which it does not use
 }
 
 
-def padded_batch(*lengths):
-    """Right-padded ids, mask and token types; 0 at padding only, as PaddleNLP takes it."""
+def assert_same(ours, theirs, *lengths):
+    """On right-padded ids, 0 at padding only, as PaddleNLP takes it."""
     mask = np.arange(max(lengths)) < np.array(lengths)[:, np.newaxis]
     ids = np.where(mask, np.random.randint(1, SIZES["vocab_size"], mask.shape), 0)
-    return [paddle.to_tensor(one) for one in (ids, mask.astype("int64"), np.where(mask, ids % 2, 0))]
-
-
-def assert_same(ours, theirs, *lengths):
-    ids, mask, types = padded_batch(*lengths)
+    ids, types, is_token = (paddle.to_tensor(one) for one in (ids, np.where(mask, ids % 2, 0), mask.astype("int64")))
     with paddle.no_grad():
-        expected = theirs(ids, token_type_ids=types, attention_mask=mask)
+        expected = theirs(ids, token_type_ids=types, attention_mask=is_token)
     expected = (expected[0] if isinstance(expected, tuple) else expected).numpy()
-    found = evaluated(ours, ids, mask, types)
-    real = mask.numpy().astype(bool) if found.ndim == 3 else ...
+    found = evaluated(ours, ids, is_token, types)
+    real = mask if found.ndim == 3 else ...
     np.testing.assert_allclose(found[real], expected[real], rtol=0, atol=1e-4)
 
 
@@ -60,22 +53,17 @@ def test_hidden_states_and_logits_are_those_of_paddlenlp(which, saved, safetenso
         )
 
 
-def test_the_classifier_is_that_of_paddlenlp(tmp_path, reported):
+def test_the_classifier_and_an_older_configuration_are_those_of_paddlenlp(tmp_path, reported):
     config = PaddlenlpConfig(**THEIRS, embedding_size=12, num_labels=3)
     theirs = randomise(paddlenlp.RoFormerForSequenceClassification(config))
     theirs.save_pretrained(str(tmp_path))
     assert_same(RoFormerForSequenceClassification.from_pretrained(tmp_path), theirs, 9, 4, 1)
     assert reported() == ""
-
-
-def test_paddlenlps_older_configuration_is_read(tmp_path):
-    theirs = randomise(paddlenlp.RoFormerForMaskedLM(PaddlenlpConfig(**THEIRS, embedding_size=8)))
-    theirs.save_pretrained(str(tmp_path))
     (tmp_path / "config.json").unlink()
-    inner = {**THEIRS, "embedding_size": 8, "pad_token_id": 0, "pool_act": "tanh", "init_class": "RoFormerModel"}
-    older = {"init_args": [inner], "init_class": "RoFormerForMaskedLM"}
+    inner = {**THEIRS, "embedding_size": 12, "pad_token_id": 0, "pool_act": "tanh", "init_class": "RoFormerModel"}
+    older = {"init_args": [inner], "init_class": "RoFormerForSequenceClassification"}
     (tmp_path / "model_config.json").write_text(json.dumps(older), encoding="utf-8")
-    assert_same(RoFormerForMaskedLM.from_pretrained(tmp_path), theirs, 9, 4)
+    assert_same(RoFormerForSequenceClassification.from_pretrained(tmp_path), theirs, 9, 4)
 
 
 def test_junnyus_version_2_is_read(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from paddle.static import InputSpec
 
 from paddle_rope import EfficientGlobalPointer, GlobalPointer, RoFormerModel
+from tests.helpers.comparison import assert_close
 from tests.paddle_rope.roformer.small_models import FORMS, make, random_ids, randomise
 
 # Causal linear attention needs a known length; what the others have more than these is exported with one of these.
@@ -52,67 +53,51 @@ def test_a_saved_model_takes_any_batch_and_length(form, tmp_path):
         np.testing.assert_allclose(loaded(ids, mask).numpy() * is_real, expected * is_real, rtol=0, atol=1e-4)
 
 
-# what a model may be given with the tokens -> function of (batch, seq)
-GIVEN = {
-    "positions": lambda batch, seq: paddle.to_tensor(np.sort(np.random.randint(0, 500, (batch, seq)))),
-    "segment_ids": lambda batch, seq: paddle.to_tensor(np.sort(np.random.randint(0, 3, (batch, seq)))),
-    "added_embeddings": lambda batch, seq: paddle.randn([batch, seq, 12]),
-}
-
-
 @pytest.mark.equation("2.7")
 @pytest.mark.parametrize(
     "name, options",
     [
         ("positions", {"attention": ["softmax", "linear", "window"], "num_hidden_layers": 3}),
-        ("positions", {"attention": "linear", "decay": [0.9, 0.7, 0.5]}),
         ("positions", {"attention": "window", "rotary": {"learned": True}}),
-        ("positions", {"position_embedding": "vo"}),
         ("positions", {"position_embedding": "alibi"}),
-        ("segment_ids", {}),
-        ("segment_ids", {"attention": "window", "attention_window": 2}),
+        ("segment_ids", {"attention": ["softmax", "window"], "attention_window": 2}),
         ("added_embeddings", {}),
     ],
     ids=str,
 )
 def test_a_saved_model_takes_what_is_given_with_the_tokens(name, options, tmp_path):
-    model = make(RoFormerModel, **options)
-    specs = ids_specs(3)
+    model, specs = make(RoFormerModel, **options), ids_specs(3)
     if name == "added_embeddings":
         specs[2] = InputSpec([None, None, 12], "float32")
     loaded = saved_and_loaded(Given(model, name), tmp_path, *specs)
     for sizes in ((1, 1), (3, 9), (2, 70)):
-        ids, more = random_ids(*sizes), GIVEN[name](*sizes)
-        expected = model(ids, **{name: more}).numpy()
-        np.testing.assert_allclose(loaded(ids, paddle.ones_like(ids), more).numpy(), expected, rtol=0, atol=2e-4)
+        numbers = np.sort(np.random.randint(0, 500 if name == "positions" else 3, sizes))
+        ids, more = random_ids(*sizes), paddle.to_tensor(numbers)
+        if name == "added_embeddings":
+            more = paddle.randn([*sizes, 12])
+        expected = model(ids, **{name: more})
+        assert_close(loaded(ids, paddle.ones_like(ids), more), expected, 2e-4)
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"attention": "linear"},
-        {"attention": ["softmax", "linear"], "causal": True},
-        {"attention": "linear", "causal": True, "decay": [0.9, 0.7, 1.0]},
-    ],
-    ids=str,
+    "options", [{"attention": "linear"}, {"attention": ["softmax", "linear"], "causal": True}], ids=str
 )
 def test_what_needs_a_known_length_says_so(options, tmp_path):
     with pytest.raises(ValueError, match="known length"):
         saved_and_loaded(Given(make(RoFormerModel, **options), "segment_ids"), tmp_path, *ids_specs(3))
 
 
-@pytest.mark.parametrize("max_span_length", [None, 1, 5, 40])
+@pytest.mark.parametrize("max_span_length", [None, 1, 40])
 @pytest.mark.parametrize("kind", [GlobalPointer, EfficientGlobalPointer])
 def test_saved_heads_score_any_length(kind, max_span_length, tmp_path):
     head = randomise(kind(8, 2, head_size=4, max_span_length=max_span_length))
     sizes = [(1, 1), (2, 3), (3, 31), (2, 32), (1, 33), (2, 97)]
-    hidden = [paddle.randn([*size, 8]) for size in sizes]
-    masks = [paddle.rand(size) > 0.3 for size in sizes]
-    expected = [head(x, mask).numpy() for x, mask in zip(hidden, masks)]
+    inputs = [(paddle.randn([*size, 8]), paddle.rand(size) > 0.3) for size in sizes]
+    expected = [head(*given) for given in inputs]
     specs = InputSpec([None, None, 8], "float32"), InputSpec([None, None], "bool")
     loaded = saved_and_loaded(head, tmp_path, *specs)
-    for x, mask, scores in zip(hidden, masks, expected):
-        np.testing.assert_allclose(loaded(x, mask).numpy(), scores, rtol=1e-5, atol=1e-5)
+    for given, scores in zip(inputs, expected):
+        assert_close(loaded(*given), scores, 1e-5, 1e-5)
 
 
 @pytest.mark.slow
@@ -120,5 +105,5 @@ def test_saved_heads_score_any_length(kind, max_span_length, tmp_path):
 def test_to_static_by_its_defaults_changes_nothing():
     model = make(RoFormerModel, attention=["softmax", "linear", "window"], num_hidden_layers=3)
     ids = random_ids(2, 7)
-    expected = model(ids).numpy()
-    np.testing.assert_allclose(paddle.jit.to_static(model)(ids).numpy(), expected, rtol=0, atol=1e-5)
+    expected = model(ids)
+    assert_close(paddle.jit.to_static(model)(ids), expected, 1e-5)

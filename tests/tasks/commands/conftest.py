@@ -27,14 +27,19 @@ LABELED = {
 }
 
 
+def write_models(home, models):
+    """Write models with random weights, as of ``MODELS``; dict from their names to their folders."""
+    tokenizer = CharTokenizer.from_corpus(UNSEEN_SENTENCES)
+    for recipe, (model, config, options) in models.items():
+        tokenizer.save_pretrained(home / recipe)
+        randomise(model(config(vocab_size=len(tokenizer), **SIZES, **options))).save_pretrained(home / recipe)
+    return {recipe: home / recipe for recipe in models}
+
+
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory):
     """dict from a recipe, or ``"encoder"``, to the folder of its model."""
-    home, tokenizer = tmp_path_factory.mktemp("models"), CharTokenizer.from_corpus(UNSEEN_SENTENCES)
-    for recipe, (model, config, options) in MODELS.items():
-        tokenizer.save_pretrained(home / recipe)
-        randomise(model(config(vocab_size=len(tokenizer), **SIZES, **options))).save_pretrained(home / recipe)
-    return {recipe: home / recipe for recipe in MODELS}
+    return write_models(tmp_path_factory.mktemp("models"), MODELS)
 
 
 @pytest.fixture(scope="session")

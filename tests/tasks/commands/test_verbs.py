@@ -9,6 +9,8 @@ import shutil
 import pytest
 
 from tasks.commands.main import VERBS
+from tasks.common.errors import InputError
+from tasks.recipes import get_predictor
 
 # verb -> words that work. What the rows below change in them is the mistake.
 WORKING = {
@@ -135,3 +137,11 @@ def test_what_a_recipe_does_not_have_is_refused(refused, folders, labeled, recip
     names = {"DATA": labeled["ner"], "MODEL": folders[recipe]}
     verb, *words = (names.get(word, word) for word in words.split())
     assert said in refused(verb, folders[recipe], *words)
+
+
+@pytest.mark.parametrize(
+    "recipe, other", [("ner", "matching"), ("matching", "classification"), ("classification", "ner")]
+)
+def test_a_predictor_of_another_recipe_names_the_recipe(folders, recipe, other):
+    with pytest.raises(InputError, match=f"is a model of {recipe}, not of {other}"):
+        get_predictor(other)(folders[recipe])

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tasks.common.errors import InputError
-from tasks.recipes import get_predictor
 from tests.helpers.exports import FORMATS, export
 from tests.helpers.verbs import verb
 from tests.tasks.commands.conftest import LABELED
@@ -84,11 +82,3 @@ def test_the_graph_of_paddle_needs_paddle(folders, labeled, tmp_path):
     folder = export(tmp_path / "exported", "paddle", folders["classification"])
     done = call(tmp_path, "evaluate", folder, labeled["classification"])
     assert done.returncode == 2 and "pip install" in done.stderr and len(done.stderr.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    "recipe, other", [("ner", "matching"), ("matching", "classification"), ("classification", "ner")]
-)
-def test_a_predictor_of_another_recipe_names_the_recipe(folders, recipe, other):
-    with pytest.raises(InputError, match=f"is a model of {recipe}, not of {other}"):
-        get_predictor(other)(folders[recipe])

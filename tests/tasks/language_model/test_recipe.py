@@ -10,6 +10,7 @@ from tasks.language_model.corpus import Corpus, TrainingBatches
 from tasks.language_model.evaluation import held_out_losses
 from tasks.language_model.recipe import LanguageModelRecipe, learning_rate_share, make_optimizer
 from tests.helpers import runs
+from tests.helpers.power_cut import power_cut
 from tests.tasks.language_model.conftest import TINY
 
 TIMES = ("train_seconds", "seconds_per_step")
@@ -83,7 +84,7 @@ def train(tmp_path):
 ], ids=str)  # fmt: skip
 def test_interrupted_training_is_resumed_to_the_same_weights_and_losses(train, tmp_path, options):
     whole = train("whole", **options)
-    with runs.power_cut(4):
+    with power_cut("on_step_end", 4):
         train("cut", **options)
     resumed = LanguageModelRecipe().resume(tmp_path / "cut")
     assert {**resumed, **dict.fromkeys(TIMES)} == {**whole, **dict.fromkeys(TIMES)}

@@ -19,6 +19,7 @@ from tasks.pretraining.batches import DevBatches, WholeWordMasking
 from tasks.pretraining.packing import tokenize
 from tasks.pretraining.trainer import evaluate_model
 from tests.helpers import runs
+from tests.helpers.power_cut import power_cut
 from tests.helpers.verbs import verb
 
 STAGES = "48x4x7,16x8x6,64x2x5"
@@ -131,7 +132,7 @@ def test_interrupted_run_ends_as_if_it_had_not_been(train, whole, tmp_path, opti
     whole = train(tmp_path / "whole", **options) if options else whole
     folder = tmp_path / "cut"
     for number, (step, event) in enumerate(cuts):
-        with runs.power_cut(step, event):
+        with power_cut(event, step):
             train_verb.main(["--resume", str(folder)]) if number else train(folder, **options)
     assert not (folder / "metrics.json").exists()
     assert train_verb.main(["--resume", str(folder)]) == 0
