@@ -15,7 +15,7 @@ from tasks.common.errors import InputError, did_you_mean
 from tasks.common.files import check_output_dir
 from tasks.common.model_folder import ENCODER, MODEL_TYPE, check_pretrained, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import is_first_process
-from tasks.common.runs.fingerprints import check_readable, data_files
+from tasks.common.runs.run_folder import check_readable, data_files
 from tasks.common.training.arguments import parse_seeds
 from tasks.common.training.settings import check_config
 

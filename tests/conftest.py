@@ -1,5 +1,6 @@
 """Set-up of the process, seeds, and where real data are."""
 
+import gc
 import os
 import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
 from pathlib import Path
@@ -124,22 +125,23 @@ def word_vocab_file(request, tmp_path):
 
 
 @pytest.fixture
-def fails(tmp_path, monkeypatch, capsys):
-    """Run a tool in ``tmp_path``; it must end with status 2 and one line, leaving all files as they are."""
+def refused(tmp_path, monkeypatch, capsys):
+    """``refused(*words)``: the one line of a command that ends with status 2 and writes nothing, in ``tmp_path``."""
+    from tasks.commands.main import main
+
     monkeypatch.chdir(tmp_path)
 
     def files():
         return {path: path.read_bytes() if path.is_file() else None for path in tmp_path.rglob("*")}
 
-    def fails(tool, *words):
+    def refused(*words):
+        gc.collect()  # a run that was cut ends its progress bar only now
         before = files()
         capsys.readouterr()
-        assert tool.main([str(word) for word in words]) == 2
-        captured = capsys.readouterr()
-        assert captured.err.startswith("error: ") and captured.err.endswith("\n")
-        assert captured.err.count("\n") == 1, captured.err
-        assert "Traceback" not in captured.err + captured.out
+        assert main([str(word) for word in words]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("error: ") and error.count("\n") == 1 and "Traceback" not in error, error
         assert files() == before
-        return captured.err.removeprefix("error: ").rstrip("\n")
+        return error.removeprefix("error: ").rstrip("\n")
 
-    return fails
+    return refused

@@ -9,8 +9,10 @@ from tasks.recipes import PREDICTING, recipe_of_model
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run, or an exported model"
 LABELED = "labeled file, of a format that paddle-rope convert --help lists"
 # Options that not all recipes have.
+WANTED = ("dictionary", "patterns", "types", "min_probability", "top_k", "consistent")
 RECIPES_OF = {
     **dict.fromkeys(("max_entity_tokens", "overlap", "format", "html", "whole_files", "examples"), ("ner",)),
+    **dict.fromkeys(WANTED, ("ner",)),
     "max_tokens": ("ner", "matching"),
     "max_characters": ("classification",),
     "embed": ("matching",),
@@ -88,6 +90,25 @@ def computing(options):
     names = ("device", "batch_size", "max_tokens", "max_entity_tokens", "max_characters", "bf16")
     given = {name: getattr(options, name, None) for name in names}
     return {name: value for name, value in given.items() if value is not None}
+
+
+def add_wanted(parser):
+    """What is wanted of the entities that a NER model finds."""
+    parser.add_argument(
+        "--dictionary", metavar="FILE", help="terms to find: lines of term<TAB>type, or term<TAB>type<TAB>hint"
+    )
+    parser.add_argument("--patterns", metavar="FILE", help="YAML file of types with regular expressions to find")
+    parser.add_argument("--types", type=lambda given: given.split(","), metavar="A,B", help="find these types only")
+    parser.add_argument("--min_probability", type=float, metavar="P", help="find what is at least so probable")
+    parser.add_argument("--top_k", type=int, metavar="K", help="find the K most probable entities of a text")
+    everywhere = "a string is an entity at all of its places in a text, or at none, as at most of them"
+    parser.add_argument("--consistent", action="store_true", default=None, help=everywhere)
+
+
+def wanted(options):
+    """The options of :func:`add_wanted` that were given, as a NER predictor takes them."""
+    given = {name: getattr(options, name) for name in WANTED if getattr(options, name) is not None}
+    return {"wanted": given} if given else {}
 
 
 def recipe_of(model_dirs, options=None, recipes=PREDICTING):

@@ -5,7 +5,7 @@ import sys
 
 from paddle_rope.machine import prepare_process
 from tasks.commands import predict_many
-from tasks.commands.options import add_computing, add_model_dirs, computing, new_parser, recipe_of
+from tasks.commands.options import add_computing, add_model_dirs, add_wanted, computing, new_parser, recipe_of, wanted
 from tasks.common.cli.streams import check_standard_output, progress_bar, standard_output
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
@@ -84,6 +84,7 @@ def _parse(argv):
     ner.add_argument("--overlap", type=int, metavar="TOKENS", help=overlap)
     whole = "each --input is one document with its lines, not one text a line"
     ner.add_argument("--whole_files", action="store_true", help=whole)
+    add_wanted(ner)
     matching = parser.add_argument_group("matching")
     matching.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
     predict_many.add_options(parser)
@@ -137,7 +138,7 @@ def find_entities(options):
     from tasks.ner.prediction.output_formats import PredictionWriter
 
     stream = FileStream(options.input) if options.whole_files else EntityTextStream(options.input, chunk_size(options))
-    predictor = open_model("ner", options.model_dirs, options, overlap=options.overlap)
+    predictor = open_model("ner", options.model_dirs, options, overlap=options.overlap, **wanted(options))
     longest = max(predictor.max_tokens, predictor.longest_text)
     drawn, name = [], ", ".join(options.model_dirs)
     try:

@@ -4,7 +4,7 @@ import functools
 import os
 
 from paddle_rope.machine import physical_cores
-from tasks.commands.options import computing
+from tasks.commands.options import computing, wanted
 from tasks.common.errors import InputError
 from tasks.common.texts.text_files import STDIN
 
@@ -64,7 +64,7 @@ def predict_many(task, options, chunk_records):
     from tasks.scaling.run import run_documents
     from tasks.scaling.worker import Job
 
-    more = {"overlap": options.overlap} if task == "ner" else {}
+    more = {"overlap": options.overlap, **wanted(options)} if task == "ner" else {}
     job = Job(
         task=task,
         models=tuple(os.path.abspath(path) for path in options.model_dirs),

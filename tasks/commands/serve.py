@@ -16,8 +16,10 @@ Serve trained or exported models over HTTP: NER, classification and matching.
 
 Several models have names: serve entities=FOLDER topics=FOLDER answers /predict/entities and /predict/topics; the
 first is the default, which /predict means, too. The page /docs describes all paths and tries them.
-docs/guides/serving.md has the rest. SIGTERM or Ctrl-C: what was accepted is answered, then the service ends; a second
-time: at once."""
+docs/guides/serving.md has the rest. Each option is also a variable of the environment, such as PADDLE_ROPE_SERVE_PORT
+for --port; give --api_key in this way. SIGTERM or Ctrl-C: what was accepted is answered, then the service ends; a
+second time: at once."""
+VARIABLES = "PADDLE_ROPE_SERVE_"  # of the environment: PADDLE_ROPE_SERVE_PORT is --port
 NEEDED = ("fastapi", "fastapi_offline", "uvicorn", "prometheus_client")
 
 
@@ -27,7 +29,8 @@ def serve(argv):
     parser.add_argument("models", metavar="FOLDER", nargs="+", help=models)
     for option in options():
         meaning = f"{option.metadata['meaning']} (default: {option.default})"
-        parser.add_argument(f"--{option.name}", type=type(option.default), default=option.default, help=meaning)
+        default = os.environ.get(f"{VARIABLES}{option.name.upper()}", option.default)
+        parser.add_argument(f"--{option.name}", type=type(option.default), default=default, help=meaning)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
     add_bf16(parser)
     given = vars(parser.parse_args(argv))

@@ -9,8 +9,6 @@ import signal
 import sys
 
 EXIT_BAD_INPUT = 2
-MOST_SUGGESTED = 3
-_PADDLE = ("paddle", "paddlenlp")
 _NO_MEMORY_IN_WORDS = ("ResourceExhausted", "bad_alloc", "Out of memory", "Failed to allocate memory")
 # Control characters (also those that begin escape sequences), line separators, marks and overrides of the direction of
 # writing, halves of surrogate pairs.
@@ -26,18 +24,17 @@ def visible(text: str, kept: str = "") -> str:
 
 def one_line(text: str) -> str:
     """``text`` as one visible line, with the middle of a long one left out."""
-    line = visible(text)
+    line, cut = visible(text), " [...] "
     if len(line) <= MOST_CHARACTERS:
         return line
-    cut = " [...] "
     return line[: MOST_CHARACTERS - _LAST_CHARACTERS - len(cut)] + cut + line[-_LAST_CHARACTERS:]
 
 
 class InputError(Exception):
     """Something the user gave is wrong.
 
-    The message says what is wrong, where (file:line or option) and how to fix it, in one line that a terminal shows as
-    it is, whatever names and texts of the user are in it, see :func:`tasks.common.errors.one_line`.
+    The message says what is wrong, where (file:line or option) and how to fix it, as :func:`one_line` that a terminal
+    shows as it is, whatever names and texts of the user are in it.
     """
 
     def __init__(self, message: object = "") -> None:
@@ -45,11 +42,7 @@ class InputError(Exception):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal, SIGTERM or Ctrl-C, has ended the work; the message says how it goes on.
-
-    Attributes:
-        number: of the signal.
-    """
+    """The signal ``number``, SIGTERM or Ctrl-C, has ended the work; the message says how it goes on."""
 
     def __init__(self, number, message=""):
         super().__init__(message)
@@ -71,16 +64,14 @@ def missing_paddle_named():
         yield
     except ModuleNotFoundError as error:
         name = (error.name or "").partition(".")[0]
-        if name not in _PADDLE:
+        if name not in ("paddle", "paddlenlp"):
             raise
         remedy = "pip install 'paddle_rope[cpu]'"
         if name == "paddlenlp" and sys.version_info >= (3, 13):
             # its requirement tool-helpers, which is not used, has no wheel there
             remedy = "pip install --no-deps paddlenlp==2.8.1"
-        raise InputError(
-            f"{name} is not installed, and this needs it: {remedy}; "
-            "data are inspected, and models that were exported as ONNX predict and are evaluated, without it"
-        ) from None
+        without = "data are inspected, and models that were exported as ONNX predict and are evaluated, without it"
+        raise InputError(f"{name} is not installed, and this needs it: {remedy}; {without}") from None
 
 
 def exit_on_input_error(main):
@@ -94,22 +85,20 @@ def exit_on_input_error(main):
             with missing_paddle_named():
                 return main(argv)
         except InputError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return EXIT_BAD_INPUT
+            message = str(error)
         except PermissionError as error:
             where = "a file" if error.filename is None else error.filename
             remedy = "ask its owner for permission, or run as another user"
-            print(f"error: {where}: no permission ({error.strerror}); {remedy}", file=sys.stderr)
-            return EXIT_BAD_INPUT
+            message = f"{where}: no permission ({error.strerror}); {remedy}"
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            remedy = "give a smaller --batch_size or shorter texts, or end other programs"
-            print(f"error: not enough memory; {remedy}", file=sys.stderr)
-            return EXIT_BAD_INPUT
+            message = "not enough memory; give a smaller --batch_size or shorter texts, or end other programs"
         except KeyboardInterrupt as error:
             print(str(error) or "interrupted", file=sys.stderr)
             return 128 + getattr(error, "number", signal.SIGINT)
+        print(f"error: {message}", file=sys.stderr)
+        return EXIT_BAD_INPUT
 
     return wrapped
 
@@ -122,8 +111,8 @@ class OneLineArgumentParser(argparse.ArgumentParser):
 
 
 def did_you_mean(word, known):
-    """The message "did you mean ...?" with the ones of ``known`` that are like ``word`` or have it among their words;
-    an empty string where none is near."""
-    near = sorted(name for name in known if word and f"_{word}_" in f"_{name}_")[:MOST_SUGGESTED]
+    """The message "did you mean ...?" with at most three of ``known`` that are like ``word`` or have it among their
+    words; an empty string where none is near."""
+    near = sorted(name for name in known if word and f"_{word}_" in f"_{name}_")[:3]
     near = near or difflib.get_close_matches(word, known, n=1)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else ""

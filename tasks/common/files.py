@@ -9,18 +9,19 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from paddle_rope import options
 from tasks.common.errors import InputError
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of an OSError
 
 
+# ---- writing
+
+
 @contextlib.contextmanager
 def atomic_writer(path, binary=False):
-    """Open ``path`` for writing UTF-8 text, or bytes; it appears under its name only when all of it is written.
-
-    Raises:
-        InputError: the folder is missing or not writable, or ``path`` is a folder or a device.
-    """
+    """Open ``path`` for writing UTF-8 text, or bytes; it appears under its name only when all of it is written. Raises
+    InputError if the folder is missing or not writable, or ``path`` is a folder or a device."""
     path = Path(path)
     check_output_file(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -44,47 +45,17 @@ def atomic_writer(path, binary=False):
 
 @contextlib.contextmanager
 def atomic_folder(path):
-    """Give an empty folder to write into; it appears as ``path`` only when the block ends without an error.
-
-    Raises:
-        InputError: as :func:`check_new_folder`.
-    """
+    """Give an empty folder to write into; it appears as ``path`` only when the block ends without an error. Raises
+    InputError as :func:`check_new_folder`."""
     path = Path(path)
     check_new_folder(path)
     temporary = path.absolute().with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.mkdir()
+    temporary.mkdir(parents=True)
     try:
         yield temporary
         os.replace(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def check_new_folder(path):
-    """Raise InputError unless ``path`` is free for a folder of files and can be made. Makes nothing."""
-    path = Path(path)
-    if path.is_dir() and any(path.iterdir()):
-        raise InputError(f"{path}: is not empty; give another folder or remove it")
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path}: is a file; give another folder")
-    parent = path.absolute().parent
-    if not _is_writable(parent):
-        raise InputError(f"{path}: cannot be made ({parent} is not a writable folder); give another folder")
-
-
-def check_output_file(path, inputs=()):
-    """Raise InputError if ``path`` cannot be written, or is one of the paths ``inputs`` or a file in one of them: asked
-    before long work that ends in a file. Makes nothing."""
-    path = Path(path)
-    place = os.path.realpath(path)
-    if {place, os.path.dirname(place)} & set(map(os.path.realpath, inputs)):
-        raise InputError(f"{path}: is an input too; give another file to write")
-    if os.path.isdir(path):  # not Path.is_dir, which raises OSError for a name that is too long
-        raise InputError(f"{path}: is a folder; give the name of a file")
-    if os.path.exists(path) and not os.path.isfile(path):  # which would be replaced by a file
-        raise InputError(f"{path}: is a device or pipe; give the name of a file")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")
 
 
 def write_files(folder, contents):
@@ -118,59 +89,60 @@ def as_json(value, **options):
     return content
 
 
-def read_json_object(path, remedy):
-    """The JSON object in a file of ours; raises InputError, with the ``remedy``, if it is damaged."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: is damaged; {remedy}")
-    return content
+# ---- checks before long work that ends in a file or folder; they make nothing
 
 
-def claim_output_dir(path):
-    """Make the folder of a new run.
-
-    Raises:
-        InputError: it exists and holds something, or cannot be made.
-    """
+def check_output_file(path, inputs=()):
+    """Raise InputError if ``path`` cannot be written, or is one of the paths ``inputs`` or a file in one of them."""
     path = Path(path)
-    check_output_dir(path)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be made ({error.strerror}); give another --output_dir") from None
-    return path
+    place = os.path.realpath(path)
+    if {place, os.path.dirname(place)} & set(map(os.path.realpath, inputs)):
+        raise InputError(f"{path}: is an input too; give another file to write")
+    if os.path.isdir(path):  # not Path.is_dir, which raises OSError for a name that is too long
+        raise InputError(f"{path}: is a folder; give the name of a file")
+    if os.path.exists(path) and not os.path.isfile(path):  # which would be replaced by a file
+        raise InputError(f"{path}: is a device or pipe; give the name of a file")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")
 
 
-def check_output_dir(path):
-    """Raise InputError unless ``path`` is free for a new run. Makes nothing."""
+def check_new_folder(path, option="folder"):
+    """Raise InputError unless ``path``, given as ``option``, is missing or empty, and can be made."""
     path = Path(path)
     if path.is_dir() and any(path.iterdir()):
-        raise InputError(f"{path}: already holds another run; give another --output_dir or remove the folder")
-    check_makeable(path, "--output_dir")
+        raise InputError(f"{path}: is not empty; give another {option} or remove it")
+    check_makeable(path, option)
 
 
 def check_makeable(path, option):
-    """Raise InputError unless ``path``, given as ``option``, is or can become a writable folder. Makes nothing."""
+    """Raise InputError unless ``path``, given as ``option``, is or can become a writable folder."""
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file; give another {option}")
     existing = next(parent for parent in [path, *path.absolute().parents] if parent.exists())
-    if not _is_writable(existing):
-        raise InputError(f"{path}: cannot be made ({existing} is not a writable folder); give another {option}")
-
-
-def _is_writable(folder):
-    """Whether files can be made in ``folder``. Permissions alone do not tell: root has them on /proc, too."""
     try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
+        with tempfile.TemporaryFile(dir=existing):  # permissions alone do not tell: root has them on /proc, too
+            return
     except OSError:
-        return False
+        raise InputError(
+            f"{path}: cannot be made ({existing} is not a writable folder); give another {option}"
+        ) from None
+
+
+def check_output_dir(path):
+    """Raise InputError unless ``path`` is free for a new run."""
+    check_new_folder(path, "--output_dir")
+
+
+# ---- reading
+
+
+def read_json_object(path, remedy):
+    """The JSON object in a file of ours; raises InputError, with the ``remedy``, if it is damaged."""
+    try:
+        return options.read_json_object(path)
+    except ValueError as error:
+        raise InputError(f"{error}; {remedy}") from None
 
 
 def file_sha256(path):

@@ -5,33 +5,20 @@ import os
 import shutil
 import tempfile
 
-# The folders that they create; if one of them cannot be created, an import or an export fails.
-_MADE = (".paddlenlp/models", ".visualdl/conf", ".cache/paddle/dataset", ".cache/paddle/to_static_tmp")
-
 
 def ensure_home() -> None:
     """Set ``HOME`` of this process and its children to a temporary folder if the home folder is missing or not
-    writable; it is removed when the process ends. A usable home folder stays as it is, and nothing is created in it.
-    The same holds for ``PPNLP_HOME``, if it is set."""
-    if os.name != "posix":
-        return
+    writable; it is removed when the process ends. A usable home folder stays as it is, and nothing is created in it."""
     home = os.path.expanduser("~")
-    if not (os.path.isabs(home) and all(_can_be_made(os.path.join(home, made)) for made in _MADE)):
-        _replace("HOME")
-    if "PPNLP_HOME" in os.environ:  # PaddleNLP's own; one that holds its models need not be writable
-        models = os.path.abspath(os.path.join(os.environ["PPNLP_HOME"], "models"))
-        if not (os.path.isdir(models) or _can_be_made(models)):
-            _replace("PPNLP_HOME")
-
-
-def _replace(name):
-    """Let an environment variable name a temporary folder."""
+    made = [os.path.join(home, name) for name in (".paddlenlp", ".visualdl", ".cache/paddle")]
+    if os.name != "posix" or (os.path.isabs(home) and all(map(_can_be_made, made))):
+        return
     try:
         temporary = tempfile.mkdtemp(prefix="paddle_rope_home_")
     except OSError:  # there is no place for one either
         return
     atexit.register(_remove, temporary, os.getpid())
-    os.environ[name] = temporary
+    os.environ["HOME"] = temporary
 
 
 def _can_be_made(folder):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -66,19 +65,14 @@ def batched_outputs(
     most_numbers: int = MOST_NUMBERS,
     show_progress: bool = False,
 ) -> Iterator[tuple[list[int], Any]]:
-    """Compute tokenized texts in batches of like length, the longest first.
+    """Yield (indices of the items of a batch, output for them), of tokenized texts in batches of like length, the
+    longest first.
 
     Args:
-        forward: called with each batch.
+        forward: called with each batch, which ``collate`` makes of a list of items.
         items: tokenized texts, each with ``ids``.
-        collate: makes a batch of a list of items.
-        batch_size: most items per batch.
         numbers_of: how many numbers the largest tensor has for an item of so many tokens.
         most_numbers: of the largest tensor of a batch, which bounds memory; an item that has more goes alone.
-        show_progress: show a progress bar.
-
-    Yields:
-        (indices of the items of a batch, output for them).
     """
     order = np.argsort([len(item.ids) for item in items], kind="stable")[::-1].tolist()
     # the bar stays if it is the only one, and disappears if it belongs to a chunk of a stream
@@ -98,21 +92,16 @@ def encoder_outputs(
     batch_size: int,
     show_progress: bool = False,
 ) -> np.ndarray:
-    """What a trained or exported model computes for tokenized texts: float32 ``[items, *config.output_shape]``.
+    """What a trained or exported model computes for tokenized texts: float32 ``[items, *config.output_shape]``. Its
+    method ``output`` makes such an array of a batch; the other arguments are as of :func:`batched_outputs`."""
+    config = model.config
 
-    ``model`` has a method ``output`` from a batch to such an array; the other arguments are as of
-    :func:`batched_outputs`.
-    """
-    found = np.zeros([len(items), *model.config.output_shape], dtype=np.float32)
-    numbers_of = functools.partial(numbers_of_encoder, model.config)
-    for rows, output in batched_outputs(
-        model.output, items, collate, batch_size, numbers_of, show_progress=show_progress
-    ):
+    def numbers_of(length):
+        scores = config.num_attention_heads * length * length if "softmax" in config.attention else 0
+        return max(scores, config.intermediate_size * length)
+
+    found = np.zeros([len(items), *config.output_shape], dtype=np.float32)
+    batches = batched_outputs(model.output, items, collate, batch_size, numbers_of, show_progress=show_progress)
+    for rows, output in batches:
         found[rows] = output
     return found
-
-
-def numbers_of_encoder(config: Any, length: int) -> int:
-    """How many numbers the largest tensor of an encoder's layer has for a text of ``length`` tokens."""
-    scores = config.num_attention_heads * length * length if "softmax" in config.attention else 0
-    return max(scores, config.intermediate_size * length)

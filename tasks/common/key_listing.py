@@ -7,10 +7,9 @@ import textwrap
 from typing import Any, NamedTuple
 
 from tasks.common.training.arguments import EncoderArguments, RecipeArguments
-from tasks.common.training.paddlenlp_keys import DOCUMENTED, usable_keys
+from tasks.common.training.settings import DOCUMENTED, usable_keys
 
 WIDTH = 110
-_DEFAULT_WIDTH = 13
 REQUIRED = ...  # in place of the default of a key that must be given
 
 
@@ -20,42 +19,35 @@ class Row(NamedTuple):
     help: str
 
 
-def own_rows(arguments_class: type[EncoderArguments]) -> list[Row]:
-    """The keys that a recipe does not share with all others, or to which it gives another default or meaning."""
-    shared = _shared(arguments_class)
-    return [row for row in _rows(arguments_class) if row.key not in shared]
-
-
-def shared_rows(arguments_class: type[EncoderArguments]) -> list[Row]:
-    """The keys that it shares."""
-    shared = _shared(arguments_class)
-    return [row for row in _rows(arguments_class) if row.key in shared]
-
-
-def training_rows(arguments_class: type[EncoderArguments]) -> list[Row]:
-    """The keys of PaddleNLP that do something in it."""
-    required = arguments_class.REQUIRED
-    return [
-        Row(name, REQUIRED if name in required else default, DOCUMENTED[name].metadata["help"])
-        for name, default in usable_keys(arguments_class).items()
-    ]
-
-
 def listing(recipe: str, arguments_class: type[EncoderArguments]) -> str:
     """All keys with default, meaning and unit: the recipe's own, those that recipes share, PaddleNLP's."""
+    bases = {**EncoderArguments.__dataclass_fields__}
+    if issubclass(arguments_class, RecipeArguments):
+        bases.update(RecipeArguments.__dataclass_fields__)
+    unused = arguments_class.unused_keys(arguments_class(**{}))
+    own, shared = [], []
+    for one in dataclasses.fields(arguments_class):
+        if one.name not in unused:  # a field is shared if it is the very one of a base of all recipes
+            (shared if bases.get(one.name) is one else own).append(Row(one.name, one.default, one.metadata["help"]))
+    others = usable_keys(arguments_class).items()
     groups = {
-        f"Keys of {recipe}": own_rows(arguments_class),
-        "Keys that recipes share": shared_rows(arguments_class),
-        "Keys of PaddleNLP's TrainingArguments that are documented; it takes others": training_rows(arguments_class),
+        f"Keys of {recipe}": own,
+        "Keys that recipes share": shared,
+        "Keys of PaddleNLP's TrainingArguments that are documented; it takes others": [
+            Row(name, default, DOCUMENTED[name].metadata["help"]) for name, default in others
+        ],
     }
     width = max(len(row.key) for rows in groups.values() for row in rows)
-    lines = ["Columns: key, default (- for none), meaning.\n"]
+    lines = ["Columns: key, default (- for none), meaning."]
     for title, rows in groups.items():
-        lines.append(f"{title}:")
-        for row in sorted(rows, key=lambda row: row.default is not REQUIRED):
-            lines += _lines(row, width)
-        lines.append("")
-    return "\n".join(lines).rstrip()
+        lines += ["", f"{title}:"]
+        for row in sorted(rows, key=lambda row: row.key not in arguments_class.REQUIRED):
+            is_required = row.key in arguments_class.REQUIRED
+            default = "required" if is_required else "-" if row.default in (None, "") else as_yaml(row.default)
+            head = f"  {row.key:{width}}  {default:13}  "
+            meaning = head + row.help.replace("`", "")
+            lines += textwrap.wrap(meaning, WIDTH, subsequent_indent=" " * (width + 19), break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def as_yaml(value: Any) -> str:
@@ -63,32 +55,3 @@ def as_yaml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _lines(row, width):
-    default = "required" if row.default is REQUIRED else "-" if row.default in (None, "") else as_yaml(row.default)
-    head = f"  {row.key:{width}}  {default:{_DEFAULT_WIDTH}}  "
-    indent = " " * len(f"  {'':{width}}  {'':{_DEFAULT_WIDTH}}  ")
-    meaning = row.help.replace("`", "")
-    return textwrap.wrap(
-        head + meaning, WIDTH, subsequent_indent=indent, drop_whitespace=True,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
-
-
-def _rows(arguments_class):
-    unused = arguments_class.unused_keys(arguments_class(**{}))
-    return [
-        Row(one.name, REQUIRED if one.name in arguments_class.REQUIRED else one.default, one.metadata["help"])
-        for one in dataclasses.fields(arguments_class)
-        if one.name not in unused
-    ]
-
-
-def _shared(arguments_class):
-    """Names of the fields that are the very ones of a base class of all recipes."""
-    bases = {**EncoderArguments.__dataclass_fields__}
-    if issubclass(arguments_class, RecipeArguments):
-        bases.update(RecipeArguments.__dataclass_fields__)
-    fields = arguments_class.__dataclass_fields__
-    return {name for name, one in fields.items() if bases.get(name) is one}

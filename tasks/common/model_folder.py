@@ -19,29 +19,20 @@ WEIGHTS_FILE = "model.safetensors"
 MODEL_FILES = (*SETTINGS_FILES, WEIGHTS_FILE)
 MODEL_TYPE = "paddle_rope_"  # in config.json, followed by the name of the recipe
 ENCODER = "roformer"  # or by this, for the recipes pretraining and language_model
-_REMEDY = "ask its owner for permission, or run as another user"
+_WHERE = "give the folder OUTPUT_DIR/model of a training run"
 
 
 def refuse_incomplete(folder: str | os.PathLike, needed: tuple[str, ...] = MODEL_FILES) -> None:
     """Raise InputError unless a model's folder has the ``needed`` files; the message names the right folder if it is
     easy to guess."""
     folder = Path(folder)
-    try:
-        missing = [name for name in needed if not (folder / name).is_file()]
-    except PermissionError:
-        raise InputError(f"{folder}: no permission to look into it; {_REMEDY}") from None
-    if not missing:
-        for path in (folder / name for name in needed):
-            if not os.access(path, os.R_OK):  # safetensors would say that there is no such file
-                raise InputError(f"{path}: no permission to read it; {_REMEDY}")
-        return
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; give the folder OUTPUT_DIR/model of a training run")
-    if (folder / "model" / "config.json").is_file():
+    missing = [name for name in needed if not (folder / name).is_file()]
+    if missing and not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; {_WHERE}")
+    if missing and (folder / "model" / "config.json").is_file():
         raise InputError(f"{folder}: is a training run, not a model; give {folder / 'model'}")
-    raise InputError(
-        f"{folder}: no model here ({', '.join(missing)} missing); give the folder OUTPUT_DIR/model of a training run"
-    )
+    if missing:
+        raise InputError(f"{folder}: no model here ({', '.join(missing)} missing); {_WHERE}")
 
 
 def refuse_other_recipe(folder: str | os.PathLike, recipe: str) -> None:
@@ -94,20 +85,13 @@ def damage_reported(
             raise
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         reason = reason if len(reason) <= 200 else reason[:200] + "..."
-        raise InputError(
-            f"{folder}: {what} is damaged or does not fit the other files ({reason}); copy {whole} again"
-        ) from error
+        remedy = f"copy {whole} again"
+        raise InputError(f"{folder}: {what} is damaged or does not fit the other files ({reason}); {remedy}") from error
 
 
 def load_settings(folder: str | os.PathLike, config_class: Any, **reported: Any) -> tuple[Any, Any]:
-    """The tokenizer and the configuration, of ``config_class``, of a trained or exported folder.
-
-    Args:
-        reported: arguments of :func:`damage_reported`.
-
-    Raises:
-        InputError: a file is damaged, or they do not have the same number of tokens.
-    """
+    """The tokenizer and the configuration, of ``config_class``, of a trained or exported folder; raises InputError if
+    a file is damaged, or they do not have the same number of tokens. ``reported`` goes to :func:`damage_reported`."""
     with damage_reported(folder, "vocab.txt or tokenizer_config.json", **reported):
         tokenizer = load_tokenizer(folder)
     with damage_reported(folder, "config.json", **reported):
@@ -119,11 +103,7 @@ def load_settings(folder: str | os.PathLike, config_class: Any, **reported: Any)
 
 def load_model(folder: Path, model_class: Any) -> tuple[Any, Any]:
     """The tokenizer and the model of a folder with :data:`MODEL_FILES`; the model is in evaluation mode, so threads may
-    share it.
-
-    Raises:
-        InputError: files of the folder are damaged or do not fit together.
-    """
+    share it. Raises InputError if files of the folder are damaged or do not fit together."""
     from safetensors import safe_open
 
     tokenizer, _ = load_settings(folder, model_class.config_class)
@@ -131,32 +111,17 @@ def load_model(folder: Path, model_class: Any) -> tuple[Any, Any]:
         with safe_open(str(folder / WEIGHTS_FILE), framework="np") as file:
             stored = set(file.keys())
         model = model_class.from_pretrained(folder)
-        _check_names(set(model.state_dict()), stored)
+        wanted = set(model.state_dict())
+        if wanted != stored:  # from_pretrained leaves a weight that the file lacks at its random start
+            raise ValueError(
+                f"its weights do not fit config.json: {len(wanted - stored)} missing, {len(stored - wanted)} unknown, "
+                f"such as {min(wanted ^ stored)}"
+            )
     model.eval()
     return tokenizer, model
-
-
-def _check_names(wanted, stored):
-    """Raise ValueError unless the file holds the weights of the model and no others: ``from_pretrained`` leaves a
-    weight that the file lacks at its random start."""
-    missing, unknown = sorted(wanted - stored), sorted(stored - wanted)
-    if missing or unknown:
-        raise ValueError(
-            f"its weights are not those of config.json: {len(missing)} missing, {len(unknown)} unknown, "
-            f"such as {(missing + unknown)[0]}"
-        )
 
 
 def check_least(option: str, value: int | None, least: int = 1) -> None:
     """Raise InputError unless the value of a command's option is ``least`` or more, or None."""
     if value is not None and value < least:
         raise InputError(f"--{option} {value}: must be {least} or more")
-
-
-def check_vocabulary(folder: str | os.PathLike | None, tokenizer: Any, model: Any) -> None:
-    """Raise InputError unless the tokenizer and the model of a folder have the same number of tokens."""
-    if len(tokenizer) != model.config.vocab_size:
-        raise InputError(
-            f"{folder}: the tokenizer has {len(tokenizer)} tokens, the model embeddings for "
-            f"{model.config.vocab_size}; they do not belong together"
-        )

@@ -30,9 +30,6 @@ class Predictor:
         bf16: multiply in bfloat16, see :func:`predict_in_bfloat16`.
 
     Attributes:
-        recipe: name of the recipe.
-        model_class: class of the trained model, as ``module:name``, which is imported when a folder needs it.
-        exported_class: class of the exported model.
         tokenizer, model: of the folder; both kinds of models predict by the same methods.
 
     Raises:
@@ -40,8 +37,8 @@ class Predictor:
             the batch size is less than 1.
     """
 
-    recipe: ClassVar[str]
-    model_class: ClassVar[str]
+    recipe: ClassVar[str]  # its name
+    model_class: ClassVar[str]  # of the trained model, as "module:name", which is imported when a folder needs it
     exported_class: ClassVar[type[ExportedModel]]
 
     def __init__(
@@ -53,8 +50,7 @@ class Predictor:
         bf16: bool = False,
     ) -> None:
         check_least("batch_size", batch_size)
-        self.model_dir = model_dir
-        self.batch_size, self.show_progress = batch_size, show_progress
+        self.model_dir, self.batch_size, self.show_progress = model_dir, batch_size, show_progress
         self.tokenizer, self.model = self._open(model_dir, device)
         if bf16:
             predict_in_bfloat16(self.model)
@@ -71,12 +67,8 @@ class Predictor:
 
 
 def predict_in_bfloat16(model: Any) -> None:
-    """Let a model multiply in bfloat16 from now on (:func:`tasks.common.inference.evaluated`), with
-    :func:`~paddle_rope.native.products.bfloat16_products`. If float32 is faster here, only print a note.
-
-    Raises:
-        InputError: the model is exported, or the device is not a CPU with such products.
-    """
+    """Let a model multiply in bfloat16 from now on (:func:`tasks.common.inference.evaluated`); if float32 is faster
+    here, only print a note. Raises InputError if the model is exported, or the device is not a CPU with bfloat16."""
     if isinstance(model, ExportedModel):
         raise InputError("--bf16: an exported model computes as it was exported; give the model it was exported from")
     import paddle

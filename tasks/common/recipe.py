@@ -17,33 +17,30 @@ from paddlenlp.trainer import set_seed
 from tqdm import tqdm
 
 from paddle_rope.native.dispatch import is_enabled
-from paddle_rope.native.products import bfloat16_is_faster
 from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
 from tasks.common.files import check_output_dir, write_json_lines
-from tasks.common.model_folder import check_pretrained, check_vocabulary
+from tasks.common.model_folder import check_pretrained
 from tasks.common.predictor import bfloat16_pays
 from tasks.common.process import is_first_process, quiet_paddlenlp
 from tasks.common.run import Run
 from tasks.common.runs import run_folder
 from tasks.common.runs.interruption import interruptible
 from tasks.common.scores import scores_line
-from tasks.common.training.arguments import EncoderArguments
-from tasks.common.training.complete import has_checkpoint, last_checkpoint
+from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
+from tasks.common.training.callbacks import dev_scores_so_far
+from tasks.common.training.checkpoints import has_checkpoint, last_checkpoint
 from tasks.common.training.failures import explained
-from tasks.common.training.memory import LabeledData, MemoryData, check_resumed, config_with, read_memory
+from tasks.common.training.memory import LabeledData, MemoryData, config_with, read_memory
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.common.training.plans import BY_EPOCHS
 from tasks.common.training.settings import Settings, resolve_config
-from tasks.common.training.trainer import RecipeTrainer, dev_scores_so_far
+from tasks.common.training.trainer import RecipeTrainer
 
 
 class Recipe:
-    """How to train for one task.
-
-    A subclass says what is different from task to task, in the attributes and in the methods that stand first; the
-    others are the same for all.
+    """How to train for one task. A subclass says what is different from task to task, in the attributes and in the
+    methods that stand first.
 
     Attributes:
         arguments: dataclass of the configuration keys.
@@ -144,19 +141,16 @@ class Recipe:
         """Train one run and write its folder.
 
         Args:
-            config: dict of configuration keys, such as a YAML file of ``configs/`` has; ``paddle-rope train --recipe
-                RECIPE --help`` lists them with defaults and meaning. ``output_dir``, a new folder, and ``train_file``
-                are required.
-            data: labeled data in memory, in place of files: dict from ``"train"``, ``"dev"`` and ``"test"`` to lists.
-                Each member is a dict, as a line of a file of JSON lines that the recipe reads holds it, or one of the
-                recipe's examples, such as ``read_labeled`` gives. A split that is not in it comes from its file.
+            config: dict of configuration keys, such as a YAML file of ``configs/`` has; ``output_dir``, a new folder,
+                and ``train_file`` are required. ``paddle-rope train --recipe RECIPE --help`` lists the keys.
+            data: labeled data in memory, in place of files: dict from ``"train"``, ``"dev"`` and ``"test"`` to lists of
+                the recipe's examples, such as ``read_labeled`` gives, or of dicts as lines of its JSON files hold them.
                 Messages call the fourth member of train ``train[3]``.
 
         Returns:
             dict as written to ``metrics.json``: ``train_seconds``, ``parameters``, ``seed``; under ``dev`` and
-            ``test``, where there are such data, a dict of scores, among them those that the class names in ``scores``;
-            and facts of the recipe. The trained model is in the folder ``model`` of ``output_dir``. None in processes
-            other than the first.
+            ``test``, where there are such data, a dict of scores; and facts of the recipe. The trained model is in the
+            folder ``model`` of ``output_dir``. None in processes other than the first.
 
         Raises:
             InputError: the configuration or the data are wrong; nothing has been written then.
@@ -172,19 +166,13 @@ class Recipe:
         return self._start(settings, memory)
 
     def resume(self, run_dir: str | Path, data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
-        """Continue an interrupted run from its last whole checkpoint, to the result it would have had; a run that ended
-        before its first checkpoint begins anew.
-
-        Args:
-            run_dir: folder of the run, with the configuration it was started with.
-            data: the data in memory that it was started with, if any, as of :meth:`train`.
-
-        Returns:
-            As :meth:`train`.
+        """Continue the interrupted run of a folder from its last complete checkpoint, to the result it would have had;
+        a run that ended before its first checkpoint begins anew. Takes the ``data`` in memory that it was started with;
+        returns what :meth:`train` does.
 
         Raises:
-            InputError: the folder holds no unfinished run or it holds a symbolic link, no checkpoint is whole, or
-                the data are not those that it was started with.
+            InputError: the folder holds no unfinished run or it holds a symbolic link, no checkpoint is complete, or
+                the data have changed.
         """
         quiet_paddlenlp()
         run_dir = Path(run_dir)
@@ -197,8 +185,7 @@ class Recipe:
             is_before = not has_checkpoint(checkpoints, within=False)
             checkpoint = last_checkpoint(checkpoints / run_folder.BEFORE_FOLDER if is_before else checkpoints)
         memory = read_memory(data, self.labeled)
-        check_resumed(config, memory.examples, run_dir)
-        return self._start(self.resolve(config), memory, checkpoint, is_begun=True)
+        return self._start(self.resolve(config_with(config, memory.examples)), memory, checkpoint, is_begun=True)
 
     def evaluate(
         self, model_dir: Any, data: Any, device: str | None = None, batch_size: int = 32, **options: Any
@@ -208,9 +195,7 @@ class Recipe:
         Args:
             model_dir: folder that training wrote as ``OUTPUT_DIR/model``; for NER also a list of them, an ensemble.
             data: labeled file; or a list in memory, as of :meth:`train`.
-            device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
-            batch_size: texts a batch at most.
-            options: those of the predictor, such as ``max_tokens``; for NER also ``num_examples``.
+            device, batch_size, options: of the predictor; for NER also ``num_examples``.
 
         Raises:
             InputError: the model or the data are wrong, or the data have a label that the model does not know.
@@ -227,30 +212,30 @@ class Recipe:
 
     def build(self, run: Run) -> None:
         """Fill ``run.tokenizer`` and ``run.model``: new ones, or those of the folder ``pretrained`` with a new head."""
-        keys = run.keys
+        folder = run.keys.pretrained
         try:
-            if keys.pretrained is None:
+            if folder is None:
                 run.tokenizer = self.new_tokenizer(run)
-                options = self.model_options(run)
+                options = {**run.keys.model_options(), **self.model_options(run)}
                 if run.tokenizer is not None:
                     options["vocab_size"] = len(run.tokenizer)
-                run.model = self.model_class(self.model_class.config_class(**keys.model_options(), **options))
+                run.model = self.model_class(self.model_class.config_class(**options))
                 return
-            run.tokenizer = load_tokenizer(keys.pretrained)
-            options = {**self.model_options(run), **keys.model_options(run.config)}
-            run.model = self.model_class.from_pretrained(keys.pretrained, **options)
+            run.tokenizer = load_tokenizer(folder)
+            options = {**self.model_options(run), **run.keys.model_options(run.config)}
+            run.model = self.model_class.from_pretrained(folder, **options)
         except ValueError as error:
-            raise InputError(f"{keys.pretrained or 'configuration'}: {error}") from None
-        check_vocabulary(keys.pretrained, run.tokenizer, run.model)
+            raise InputError(f"{folder or 'configuration'}: {error}") from None
+        known, embedded = len(run.tokenizer), run.model.config.vocab_size
+        if known != embedded:
+            found = f"the tokenizer has {known} tokens, the model embeddings for {embedded}"
+            raise InputError(f"{folder}: {found}; they do not belong together")
 
     def monitor(self, run: Run, shown: Iterable[str]) -> VisualDLMonitor:
         """What writes the log of a run for VisualDL, which compares runs by the scores ``shown``."""
+        keys = run.keys
         return self.monitor_class(
-            run.training.logging_dir,
-            run.config,
-            shown,
-            run.keys.log_histograms,
-            hyper_parameters=run.keys.HYPER_PARAMETERS,
+            run.training.logging_dir, run.config, shown, keys.log_histograms, hyper_parameters=keys.HYPER_PARAMETERS
         )
 
     def make_trainer(self, run: Run) -> RecipeTrainer:
@@ -305,7 +290,7 @@ class Recipe:
             self.describe(run)
             print(f"model: {run.model.config.attention} attention, {parameters:,} parameters")
             self._describe_training(run)
-            run.claim()
+            run_folder.claim(run)
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
         is_before = run.checkpoint is None or run.checkpoint.parent != run.checkpoints
@@ -327,9 +312,7 @@ class Recipe:
         if is_enabled():
             print("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off")
             if run.training.bf16:
-                is_slower = run.is_begun and not bfloat16_is_faster()
-                why = "; the run goes on as it began, though float32 is faster on this processor"
-                print(f"training multiplies in bfloat16, evaluation in float32{why if is_slower else ''}")
+                print("training multiplies in bfloat16, evaluation in float32")
         if "dev" not in run.datasets:
             print("no dev data: the last epoch is kept")
         elif self.arguments.PLAN is BY_EPOCHS and not run.keys.keep_best:

@@ -15,39 +15,24 @@ from tasks.common.training.memory import MemoryData
 
 @dataclass
 class Run:
-    """One training run of a recipe, as it fills up.
-
-    Attributes:
-        config, keys, training, given: as of :class:`~tasks.common.training.settings.Settings`.
-        examples: dict from ``train`` and, where there are such, ``dev`` and ``test`` to lists of examples.
-        datasets: the same, tokenized.
-        claimed: the block within which the run's folder stays locked.
-        memory: the data that were given in memory, not as files.
-        checkpoint: from which the run is resumed; None to start from the beginning.
-        is_begun: whether the folder belongs to a run that was begun.
-        saved: what goes into the model's folder with model and tokenizer, each with ``save_pretrained(folder)``.
-        facts: what ``metrics.json`` has beside the scores.
-    """
+    """One training run of a recipe, as it fills up. ``config``, ``keys``, ``training`` and ``given`` are as of
+    :class:`~tasks.common.training.settings.Settings`."""
 
     config: dict[str, Any]
     keys: Any
     training: TrainingArguments
     given: dict[str, Any]
-    claimed: contextlib.ExitStack
-    memory: MemoryData
-    checkpoint: Path | None = None
-    is_begun: bool = False
-    examples: dict[str, list] = field(default_factory=dict)
-    datasets: dict[str, Any] = field(default_factory=dict)
-    saved: list = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
+    claimed: contextlib.ExitStack  # within which the run's folder stays locked
+    memory: MemoryData  # data that were given in memory, not as files
+    checkpoint: Path | None = None  # from which the run is resumed
+    is_begun: bool = False  # whether the folder belongs to a run that was begun
+    examples: dict[str, list] = field(default_factory=dict)  # of train and, where there are such, dev and test
+    datasets: dict[str, Any] = field(default_factory=dict)  # the same, tokenized
+    saved: list = field(default_factory=list)  # goes into the model's folder, each by ``save_pretrained(folder)``
+    facts: dict[str, Any] = field(default_factory=dict)  # what ``metrics.json`` has beside the scores
     tokenizer: Any = None
     model: Any = None
     trainer: Any = None
-
-    def claim(self) -> None:
-        """See :func:`tasks.common.runs.run_folder.claim`."""
-        run_folder.claim(self.config, self.checkpoint, self.claimed, self.memory.fingerprints, self.is_begun)
 
     @property
     def output_dir(self) -> Path:

@@ -8,8 +8,7 @@ from typing import Optional
 from paddle_rope.options import POSITIVE, Kind
 from tasks.common.errors import InputError
 from tasks.common.training import arguments as common
-from tasks.common.training.arguments import of_encoder, option
-from tasks.common.training.plans import CLOSED_BY_STEPS, FIXED_BY_STEPS, TrainingPlan
+from tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, TrainingPlan, of_encoder, option
 
 # The held-out stretches have this many times the length of training: losses at 1, 2 and 4 times are of the same text.
 LONGEST_TIMES = 4

@@ -14,9 +14,9 @@ from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.run import Run
 from tasks.common.runs import run_folder
-from tasks.common.training.optimizer import new_optimizer
 from tasks.common.training.settings import Settings
 from tasks.common.training.step_trainer import StepTrainer
+from tasks.common.training.trainer import new_optimizer
 from tasks.language_model.arguments import LanguageModelArguments
 from tasks.language_model.corpus import TrainingBatches, load_corpus
 from tasks.language_model.evaluation import held_out_losses, measure

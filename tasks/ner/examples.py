@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from typing import Any, NamedTuple
 
 from tasks.common.texts.text_files import shown
@@ -122,7 +123,7 @@ def as_record(text: str, entities: Iterable[Entity]) -> dict:
     """The form in which predictions are written: see :class:`tasks.ner.prediction.predictor.NerPredictor`."""
     found = [
         {"start": start, "end": end, "type": kind, "text": text[start:end]}
-        | {"score": round(score, 4), "probability": round(probability, 4)}
+        | {"score": None if score == inf else round(score, 4), "probability": round(probability, 4)}
         for start, end, kind, score, probability in entities
     ]
     return {"text": text, "entities": found}
@@ -130,4 +131,5 @@ def as_record(text: str, entities: Iterable[Entity]) -> dict:
 
 def entities_of(record: dict) -> list[Entity]:
     """The entities of a record as from :func:`as_record`."""
-    return [Entity(*(entity.get(name) for name in Entity._fields)) for entity in record["entities"]]
+    entities = (Entity(*(entity.get(name) for name in Entity._fields)) for entity in record["entities"])
+    return [entity._replace(score=inf) if entity.score is None else entity for entity in entities]

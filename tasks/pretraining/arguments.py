@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Optional
 from paddle_rope.options import choice
 from tasks.common.errors import InputError
 from tasks.common.training import arguments as common
-from tasks.common.training.plans import CLOSED_BY_STEPS, FIXED_BY_STEPS, TrainingPlan
+from tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, TrainingPlan
 
 SHORTEST = 8  # shorter rows have hardly a word between [CLS] and [SEP]
 

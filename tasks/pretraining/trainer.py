@@ -31,7 +31,7 @@ class PretrainingTrainer(StepTrainer):
             )
         return scores
 
-    def see(self, logits, labels):
+    def on_batch(self, logits, labels):
         """Counts the tokens that are predicted right."""
         self.monitor.count(*count_right(logits, labels))
 

@@ -5,26 +5,31 @@ import contextlib
 import re
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import fastapi
 from fastapi.exceptions import RequestValidationError
 from fastapi_offline import FastAPIOffline
-from pydantic import ConfigDict, Field, StringConstraints, create_model
+from pydantic import Field, StringConstraints, create_model
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 import paddle_rope
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
 from tasks.serving import metrics
 from tasks.serving.batching import Batcher
+from tasks.serving.bodies import Body, Wishes
 from tasks.serving.limits import CLIENT_LEFT, BoundedRoute, Counted, LastProblem, Problem, Unread
 from tasks.serving.models import Work, characters_of, examples, open_works
+from tasks.serving.protocols import add_protocols
 from tasks.serving.settings import Settings
 
 STUCK_SECONDS = 120  # of one batch, after which the service no longer calls itself healthy
+PAGE = Path(__file__).with_name("page.html")
+PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 LAST_SECONDS = 0.1  # in which refusals are written when the service stops
 DESCRIPTION = """\
 Models of paddle_rope. Every error is JSON, `{"error": "what is wrong and what to do"}`. Open a path and
@@ -80,21 +85,27 @@ class Service:
         since = self.batcher.computing_since
         return not has_ended and (since is None or time.monotonic() - since < STUCK_SECONDS)
 
-    async def answer(self, request: Request, model: str, verb: str, items: list) -> Response:
+    async def answer(self, request: Request, model: str, verb: str, items: list, wanted: Any = None) -> Response:
         """The answer to a request, whose items are computed together with other requests."""
+        results = await self.results(request, model, verb, items, wanted)
+        return Response('{"results": [' + ", ".join(results) + "]}", media_type="application/json")
+
+    async def results(self, request: Request, model: str, verb: str, items: list, wanted: Any = None) -> list[str]:
+        """The result of each item as JSON; ``wanted`` as of :attr:`Work.wanting`."""
         most, seconds = self.settings.max_request_characters, self.settings.max_seconds
         if len(items) > 1 and (characters := characters_of(items)) > most:
             raise InputError(f"the request has {characters:,} characters, more than {most:,}; send fewer texts at once")
-        job = self.batcher.submit(self.works[model, verb], items)
+        work = self.works[model, verb]
+        job = self.batcher.submit(work.wanting(wanted) if wanted and work.wanting else work, items)
         left = asyncio.ensure_future(_has_left(request))
         try:
             await asyncio.wait({job.done, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if job.done.done():
                 job.done.result()  # raises what the computation raised
                 metrics.TEXTS.labels(model, verb).inc(len(items))
-                return Response('{"results": [' + ", ".join(job.results) + "]}", media_type="application/json")
+                return job.results
             if left.done():
-                return Response(status_code=CLIENT_LEFT)
+                raise HTTPException(CLIENT_LEFT, "the client has left")
             raise HTTPException(503, f"no answer within {seconds:g} s", {"retry-after": "1"})
         except asyncio.CancelledError:  # the server stops, and has no more time for this request
             raise HTTPException(503, "the service has stopped", {"connection": "close"}) from None
@@ -135,9 +146,10 @@ def build_application(service: Service) -> fastapi.FastAPI:
             if number == 0:
                 _add_route(app, source, verb, f"/{verb}", "the default model")
             _add_route(app, source, verb, f"/{verb}/{source.name}", "the model")
+    add_protocols(app, service)
     _add_status(app, service)
     _add_errors(app)
-    app.add_middleware(Counted, paths={route.path for route in app.routes})
+    app.add_middleware(Counted, paths={route.path for route in app.routes}, settings=service.settings)
     return app
 
 
@@ -146,16 +158,17 @@ def _add_route(app, source, verb, path, whose):
     is_pairs = (source.recipe, verb) == ("matching", "predict")
     text = Annotated[str, StringConstraints(strict=True, max_length=service.settings.max_characters)]
     item, field = (Annotated[list[text], Field(min_length=2, max_length=2)], "pairs") if is_pairs else (text, "texts")
+    is_ner = source.recipe == "ner"
     sent = create_model(
-        "Pairs" if is_pairs else "Texts",
-        __config__=ConfigDict(extra="forbid"),
+        "Pairs" if is_pairs else "EntityTexts" if is_ner else "Texts",
+        __base__=Wishes if is_ner else Body,
         **{field: (Annotated[list[item], Field(max_length=service.settings.max_texts)], ...)},
     )
     summary, result = RESULTS["embed" if verb == "embed" else source.recipe]
     shown = {"example": {"value": {field: examples(source, verb)}}}
 
     async def answer(request: Request, body: Annotated[sent, fastapi.Body(openapi_examples=shown)]) -> Response:
-        return await service.answer(request, source.name, verb, getattr(body, field))
+        return await service.answer(request, source.name, verb, getattr(body, field), is_ner and body.wanted())
 
     app.post(
         path,
@@ -172,6 +185,7 @@ def _add_status(app, service):
     sources = service.settings.models
     models = [
         {"name": source.name, "recipe": source.recipe, "embeds": source.embeds, "default": source is sources[0]}
+        | ({"types": source.types} if source.types else {})
         for source in sources
     ]
 
@@ -196,7 +210,7 @@ def _add_status(app, service):
 
     @app.get("/", include_in_schema=False)
     async def home() -> Response:
-        return RedirectResponse("docs")
+        return HTMLResponse(PAGE.read_bytes(), headers={"content-security-policy": PAGE_POLICY})
 
 
 def _add_errors(app):

@@ -100,16 +100,12 @@ class Batcher:
         """Items of which not all pieces have been put into a batch."""
         return sum(job.waiting for job in self._jobs)
 
-    def check_space(self) -> None:
-        """Raise HTTPException if the queue is full; it may have space again after the batch that is computed now."""
-        items = sum(min(job.waiting, self.settings.batch_size) for job in self._jobs)
-        characters = sum(job.waiting_characters for job in self._jobs)
-        if items >= self.settings.max_queue or characters >= self.settings.max_queue_characters:
-            raise HTTPException(503, "the queue is full; try again in a second", {"retry-after": "1"})
-
     def submit(self, work: Work, items: Sequence[Any]) -> Job:
-        """Put items into the queue; raises HTTPException if it is full."""
-        self.check_space()
+        """Put items into the queue; raises HTTPException if it is full, of each job at most a batch counting."""
+        waiting = sum(min(job.waiting, self.settings.batch_size) for job in self._jobs)
+        characters = sum(job.waiting_characters for job in self._jobs)
+        if waiting >= self.settings.max_queue or characters >= self.settings.max_queue_characters:
+            raise HTTPException(503, "the queue is full; try again in a second", {"retry-after": "1"})
         job = Job(work, items)
         if items:
             self._set_jobs([*self._jobs, job])
@@ -132,7 +128,7 @@ class Batcher:
         """Compute what comes, until cancelled."""
         while True:
             await self._wait_for_batch()
-            jobs = [job for job in self._jobs if job.work is self._jobs[0].work]
+            jobs = [job for job in self._jobs if job.work.key == self._jobs[0].work.key]
             self.computing_since = time.monotonic()
             finished = await asyncio.get_running_loop().run_in_executor(self.thread, self._compute_batch, jobs)
             self.computing_since = None
@@ -148,7 +144,7 @@ class Batcher:
             timeout = None
             if self._jobs:
                 first = self._jobs[0]
-                ready = sum(max(1, job.waiting) for job in self._jobs if job.work is first.work)
+                ready = sum(max(1, job.waiting) for job in self._jobs if job.work.key == first.work.key)
                 timeout = first.arrived + self.settings.max_wait_ms / 1000 - time.monotonic()
                 if ready >= self.settings.batch_size or timeout <= 0:
                     return

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
+import secrets
 import time
+import uuid
 from collections.abc import Callable
+from datetime import datetime, timezone
 
 import anyio
 from fastapi.routing import APIRoute
@@ -13,11 +18,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from tasks.serving import metrics
+from tasks.serving.settings import Settings
 
 BODY_SECONDS = 20  # in which a body must have arrived
 BODIES_AT_ONCE = 100  # as many bodies of the largest size may be held while they arrive
 DRAIN_SECONDS = 1  # for which what is still sent is read after a refusal, so that the client sees the answer
 DRAIN_BODIES = 8  # and how much of it, in bodies of the largest size
+REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)  # of a client or a proxy
+SECRET = ("/models", "/metrics")  # what the key protects besides what is sent by POST
 CLIENT_LEFT = 499  # status that is counted for requests whose client has left; nobody sees it
 
 
@@ -52,7 +60,7 @@ class LastProblem(Problem):
 
 
 class BoundedRequest(Request):
-    """A request from which FastAPI reads JSON: its body has to arrive in time, and the queue must have space for it."""
+    """A request from which FastAPI reads JSON: its body has to arrive in time and within bounds."""
 
     async def body(self) -> bytes:
         """The body; raises HTTPException if it is refused."""
@@ -60,7 +68,6 @@ class BoundedRequest(Request):
             service = self.app.state.service
             self._check_head(service.settings.max_body_bytes)
             self._body = await self._read(service)
-            service.batcher.check_space()
         return self._body
 
     def _check_head(self, most):
@@ -108,24 +115,30 @@ class BoundedRoute(APIRoute):
 
 
 class Counted:
-    """ASGI middleware: counts requests and their seconds, by path; those of no path of ``paths`` count as one. It
-    refuses requests whose end is not certain."""
+    """ASGI middleware: counts and logs requests and their seconds, by path; those of no path of ``paths`` count as one.
+    It refuses requests whose end is not certain, and those without the key."""
 
-    def __init__(self, app: Callable, paths: set[str]) -> None:
-        self.app, self.paths = app, paths
+    def __init__(self, app: Callable, paths: set[str], settings: Settings) -> None:
+        self.app, self.paths, self.settings = app, paths, settings
 
     async def __call__(self, scope, receive, send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begin, status, app = time.monotonic(), CLIENT_LEFT, self.app
-        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+        begin, status, app, headers = time.monotonic(), CLIENT_LEFT, self.app, dict(scope["headers"])
+        given = headers.get(b"x-request-id", b"").decode("latin-1")
+        request_id = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        if {b"content-length", b"transfer-encoding"} <= headers.keys():
             app = LastProblem("Content-Length and Transfer-Encoding exclude each other; send one of them", 400)
+        elif not self._is_allowed(scope, headers):
+            bearer = {"www-authenticate": "Bearer"}
+            app = LastProblem("the API key is missing or wrong; send Authorization: Bearer KEY", 401, bearer)
 
         async def note_status(message):
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
             await send(message)
 
         try:
@@ -136,4 +149,16 @@ class Counted:
         finally:
             path = scope["path"] if scope["path"] in self.paths else "other"
             metrics.REQUESTS.labels(path, status).inc()
-            metrics.REQUEST_SECONDS.labels(path).observe(time.monotonic() - begin)
+            seconds = time.monotonic() - begin
+            metrics.REQUEST_SECONDS.labels(path).observe(seconds)
+            if self.settings.log == "json":
+                told = {"time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"), "request_id": request_id}
+                told |= {"method": scope["method"], "path": scope["path"], "status": status}
+                with contextlib.suppress(BrokenPipeError):
+                    print(json.dumps({**told, "seconds": round(seconds, 4)}), flush=True)
+
+    def _is_allowed(self, scope, headers):
+        if not self.settings.api_key or scope["method"] == "GET" and not scope["path"].startswith(SECRET):
+            return True
+        given = headers.get(b"authorization", b"")
+        return secrets.compare_digest(given, f"Bearer {self.settings.api_key}".encode())

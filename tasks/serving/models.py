@@ -32,6 +32,8 @@ class Work:
         compute: from a list of pieces of items to the result of each.
         pieces: from an item to its pieces, each with its size in tokens or characters.
         join: from an item and the results of its pieces to its result as JSON.
+        wanting: from a :class:`~tasks.ner.prediction.wanted.Wanted` to the same for a request that wants it; None
+            where there is nothing to choose. Raises InputError if the model cannot give it.
     """
 
     model: str
@@ -39,6 +41,12 @@ class Work:
     compute: Callable[[Sequence[Any]], Sequence[Any]]
     pieces: Callable[[Any], Iterable[tuple[Any, int]]] = lambda item: [(item, characters_of([item]))]
     join: Callable[[Any, list], str] = lambda item, results: results[0]
+    wanting: Callable[[Any], Work] | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Pieces of works with the same key are computed together."""
+        return self.model, self.verb
 
 
 def open_works(settings: Settings) -> dict[tuple[str, str], Work]:
@@ -67,8 +75,20 @@ def _works_of(source: ModelSource, settings: Settings) -> Iterator[Work]:
     with missing_paddle_named():
         predictor = open_predictor(source.folder, **options)
 
-    def windows(text):
-        return ((window, len(window.text.ids)) for window in predictor.windows(text))
+    def entities(wanted):
+        predictor.checked(wanted)
+
+        def windows(text):
+            return (((window, wanted), len(window.text.ids)) for window in predictor.windows(text, wanted=wanted))
+
+        def join(text, results):
+            return _json(predictor.join(text, results, wanted))
+
+        return Work(source.name, "predict", found_together, windows, join, entities)
+
+    def found_together(pieces):
+        windows, wanted = zip(*pieces)
+        return predictor.find_in_windows(windows, wanted)
 
     def scores(pairs):
         pairs = list(map(tuple, pairs))
@@ -79,8 +99,7 @@ def _works_of(source: ModelSource, settings: Settings) -> Iterator[Work]:
         return [_json({"text": text, "vector": vector}) for text, vector in zip(texts, found)]
 
     if source.recipe == "ner":
-        join = lambda text, results: _json(predictor.join(text, results))  # noqa: E731
-        yield Work(source.name, "predict", predictor.find_in_windows, windows, join)
+        yield entities(predictor.wanted)
     elif source.recipe == "classification":
         yield Work(source.name, "predict", lambda texts: list(map(_json, predictor(texts))))
     else:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from paddle_rope.options import POSITIVE, TEXT, Kind, integer, number, read_json_object
+from paddle_rope.options import POSITIVE, TEXT, Kind, choice, integer, number, read_json_object
 from tasks.common.errors import InputError
 from tasks.recipes import recipe_of_model
 
@@ -18,12 +18,13 @@ METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client at its 
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A model to serve: its name in paths, its folder, its recipe, and whether it embeds texts."""
+    """A model to serve: its name in paths, its folder, its recipe, whether it embeds texts, and its entity types."""
 
     name: str
     folder: str
     recipe: str
     embeds: bool = False
+    types: tuple[str, ...] = ()
 
 
 def _option(default: Any, meaning: str, kind: Kind = POSITIVE) -> Any:
@@ -48,6 +49,8 @@ class Settings:
     max_request_characters: int = _option(100_000, "characters of a request of several texts")
     max_body_bytes: int = _option(2_000_000, "bytes of a request's body")
     max_seconds: float = _option(30.0, "from a request to its answer; later it is refused with 503", number(0.001, DAY))
+    api_key: str = _option("", "key that requests must send as Authorization: Bearer KEY; empty: none", TEXT)
+    log: str = _option("none", "`json` prints a line for each request, with its X-Request-ID", choice("none", "json"))
     stop_seconds: float = _option(30.0, "for the requests in work when the service is told to stop", number(0, DAY))
     threads: int = 1
     device: str | None = None
@@ -85,5 +88,6 @@ def model_sources(arguments: list[str]) -> tuple[ModelSource, ...]:
             raise InputError(f"{argument}: the name {name!r} is taken; give each model one, as in NAME={folder}")
         config = read_json_object(Path(folder) / "config.json")
         embeds = recipe == "matching" and config.get("architecture") == "bi_encoder"
-        sources[name] = ModelSource(name, folder, recipe, embeds)
+        types = tuple(config["types"]) if recipe == "ner" and isinstance(config.get("types"), list) else ()
+        sources[name] = ModelSource(name, folder, recipe, embeds, types)
     return tuple(sources.values())

@@ -76,8 +76,10 @@ def read_run(folder: Path) -> None:
     """A run, and a series of it, up to where they would go on."""
     from tasks.common.cli.run_config import read_run_config
     from tasks.common.process import quiet_paddlenlp
+    from tasks.common.run import Run
     from tasks.common.runs import run_folder
-    from tasks.common.training.complete import last_checkpoint, mark_complete
+    from tasks.common.training.checkpoints import last_checkpoint, mark_complete
+    from tasks.common.training.memory import MemoryData
     from tasks.common.training.series import members_of
     from tasks.recipes import get_recipe
 
@@ -86,7 +88,7 @@ def read_run(folder: Path) -> None:
     checkpoint = last_checkpoint(folder / run_folder.CHECKPOINTS_FOLDER)
     config = {**read_run_config(folder / run_folder.CONFIG_FILE), "output_dir": str(folder)}
     with contextlib.ExitStack() as stack:
-        run_folder.claim(get_recipe("ner").resolve(config).config, checkpoint, stack, is_begun=True)
+        run_folder.claim(Run(*get_recipe("ner").resolve(config), stack, MemoryData({}, {}), checkpoint, is_begun=True))
     matching = get_recipe("matching")
     for member in members_of(folder, matching)[-1:]:  # they differ in seed and fold
         matching.resolve(member.config)

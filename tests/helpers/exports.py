@@ -13,11 +13,3 @@ def export(output, format, *models):
     words = [*map(str, models), "--output", str(output), "--format", format]
     assert verb("export").main(words) == 0
     return output
-
-
-def fails(tool, capsys, *words):
-    """The one line that a tool says when it fails as for a mistake of the user."""
-    assert tool.main([*map(str, words)]) == 2
-    error = capsys.readouterr().err
-    assert "Traceback" not in error and len(error.splitlines()) == 1
-    return error

@@ -18,7 +18,7 @@ from paddle_rope.roformer import RoFormerConfig, SequenceClassificationConfig
 from tasks.classification.arguments import ClassificationArguments
 from tasks.common.key_listing import REQUIRED, Row, as_yaml
 from tasks.common.training.arguments import EncoderArguments
-from tasks.common.training.paddlenlp_keys import DOCUMENTED, usable_keys
+from tasks.common.training.settings import DOCUMENTED, usable_keys
 from tasks.matching.arguments import MatchingArguments
 from tasks.ner.arguments import NerArguments
 from tasks.pretraining.arguments import BY_STAGES, PretrainingArguments

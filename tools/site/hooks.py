@@ -38,22 +38,6 @@ slug = slugify(case="lower")
 formulas = {}  # page -> MathML of its formulas, in their order
 
 
-def on_config(config, **_):
-    """Leave pages out of the menu that are not written yet."""
-
-    def written(entries):
-        for entry in entries:
-            ((title, inner),) = entry.items() if isinstance(entry, dict) else ((None, entry),)
-            if isinstance(inner, list):
-                if kept := list(written(inner)):
-                    yield {title: kept}
-            elif inner in MADE or (Path(config.docs_dir) / inner).is_file():
-                yield entry
-
-    config.nav = list(written(config.nav))
-    return config
-
-
 def on_files(files, config, **_):
     """Add the pages of MADE, as if they were files in docs/."""
     for page in MADE:

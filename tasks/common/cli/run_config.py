@@ -16,22 +16,15 @@ TRUTH = {
     **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
     **dict.fromkeys(("no", "false", "f", "n", "0"), False),
 }
+_REMEDY = "write one 'key: value' a line"
 
 
 def read_run_config(config_file, overrides=()):
-    """Read a YAML file and the command line after it.
+    """The keys of a YAML file, None for none, with the words of the command line in place, see :func:`parse_overrides`.
 
-    Args:
-        config_file: path of a YAML mapping from keys to values; None for none.
-        overrides: words of the command line, ``--key value``, ``--key=value``, or ``--key`` alone for true.
-
-    Returns:
-        dict of the file's keys with the overrides in place. Overridden values are strings, to which
-        :func:`parse_arguments` gives the type of their key. The file itself, and files that values name, may be those
-        of ``configs/`` that come with the package, see :func:`shipped`.
-
-    Raises:
-        InputError: the file cannot be read as a mapping, or a word is not an option.
+    Overridden values are strings, to which :func:`parse_arguments` gives the type of their key. The file itself, and
+    files that values name, may be those of ``configs/`` that come with the package, see :func:`shipped`. Raises
+    InputError if the file cannot be read as a mapping, or a word is not an option.
     """
     config = {} if config_file is None else _read_yaml(config_file)
     config.update(parse_overrides(overrides))
@@ -43,39 +36,23 @@ def _read_yaml(config_file):
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        names = ", ".join(shipped_names(config_file))
+        names = ", ".join(_shipped_names(config_file))
         raise InputError(f"{path}: no such configuration file; give its path or one of {names}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give a YAML file in UTF-8") from None
     try:
-        config = yaml.load(text, _Loader)
-    except RecursionError:
-        raise InputError(f"{path}: broken YAML (nested too deep); write one 'key: value' a line") from None
+        config = yaml.safe_load(text) or {}
+        str(config)  # refuses numbers of thousands of digits, also in hexadecimal
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "not YAML"
-        raise InputError(f"{path}{line}: broken YAML ({problem}); write one 'key: value' a line") from None
-    if config is None:
-        config = {}
+        raise InputError(f"{path}{line}: broken YAML ({problem}); {_REMEDY}") from None
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:  # a date that there is not
+        raise InputError(f"{path}: broken YAML ({error}); {_REMEDY}") from None
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
-        raise InputError(f"{path}:1: not a mapping; write one 'key: value' a line")
+        raise InputError(f"{path}:1: not a mapping; {_REMEDY}")
     return config
-
-
-class _Loader(yaml.SafeLoader):
-    """As ``yaml.safe_load``, but the error for a broken date or number names its place."""
-
-    def construct_object(self, node, deep=False):
-        try:
-            value = super().construct_object(node, deep)
-            if isinstance(value, int):
-                str(value)  # refuses thousands of digits, also in hexadecimal
-            return value
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
-            kind = node.tag.rpartition(":")[2]
-            problem = f"{shown(getattr(node, 'value', None))} is no {kind}: {error}"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
 
 def parse_overrides(words):
@@ -94,29 +71,17 @@ def parse_overrides(words):
 
 
 def parse_arguments(config, *dataclass_types):
-    """Turn a configuration into dataclasses.
-
-    Args:
-        config: dict of keys and values; None leaves a key at its default, as do "" and [] where the default is None.
-        dataclass_types: the dataclasses; each key belongs to one of them.
-
-    Returns:
-        One instance of each, in their order.
-
-    Raises:
-        InputError: a key is unknown or a value does not fit its type.
-    """
-    kinds = [get_type_hints(cls) for cls in dataclass_types]
+    """One instance of each dataclass; each key of a configuration belongs to one of them. None leaves a key at its
+    default, as do "" and [] where the default is None. Raises InputError if a key is unknown or a value does not fit
+    its type."""
     known = {field.name: field for cls in dataclass_types for field in dataclasses.fields(cls) if field.init}
-    for key in config:
+    given = {}
+    for key, value in config.items():
         if key not in known:
-            suggestion = did_you_mean(key, known) or "leave it out"
-            raise InputError(f"unknown key {key!r}; {suggestion}")
-    given = {
-        key: value
-        for key, value in config.items()
-        if value is not None and (value not in ("", []) or known[key].default is not None)
-    }
+            raise InputError(f"unknown key {key!r}; {did_you_mean(key, known) or 'leave it out'}")
+        if value is not None and (value not in ("", []) or known[key].default is not None):
+            given[key] = value
+    kinds = [get_type_hints(cls) for cls in dataclass_types]
     return tuple(
         cls(**{key: typed(key, value, of_class[key]) for key, value in given.items() if key in of_class})
         for cls, of_class in zip(dataclass_types, kinds)
@@ -147,24 +112,22 @@ def typed(key, value, kind):
         ) from None
 
 
-def shipped_names(missing):
-    """The names of shipped configurations, such as ``configs/ner/demo.yaml``: in the folder of a missing file, or else
-    of all recipes."""
-    folder = Path(missing).parts[1:2] if Path(missing).parts[:1] == (CONFIGS,) else ()
-    paths = [path for place in _folders() for path in place.glob("*/*.yaml")]
-    found = sorted({f"{CONFIGS}/{path.parent.name}/{path.name}" for path in paths})
-    of_folder = [name for name in found if folder and name.startswith(f"{CONFIGS}/{folder[0]}/")]
-    return of_folder or [name for name in found if not name.startswith(f"{CONFIGS}/experiments/")]
-
-
 def shipped(name):
     """The path ``name``, or, if there is no such file but a shipped one of this name in ``configs/``, its path as
     str."""
-    path = Path(name)
+    parts = Path(name).parts
     # os.path.exists, unlike Path.exists, answers without permission and for names that no file can have
-    if path.parts[:1] != (CONFIGS,) or os.path.exists(name):
+    if parts[:1] != (CONFIGS,) or os.path.exists(name):
         return name
-    return next((str(file) for folder in _folders() if os.path.isfile(file := folder.joinpath(*path.parts[1:]))), name)
+    return next((str(file) for folder in _folders() if os.path.isfile(file := folder.joinpath(*parts[1:]))), name)
+
+
+def _shipped_names(missing):
+    """The names of shipped configurations: in the folder of a missing file, or else of all recipes."""
+    paths = {path for folder in _folders() for path in folder.glob("*/*.yaml")}
+    names = sorted({f"{CONFIGS}/{path.parent.name}/{path.name}" for path in paths})
+    near = [name for name in names if Path(name).parent == Path(missing).parent]
+    return near or [name for name in names if not name.startswith(f"{CONFIGS}/experiments/")]
 
 
 def _folders():

@@ -14,24 +14,18 @@ _LINES_UP = re.compile("(?:\x1b\\[A)+")
 
 
 class Output:
-    """A text stream that writes control characters as escapes, so that texts of users cannot control the terminal.
-
-    Args:
-        stream: the stream behind it.
-        name: name in messages.
-        is_open: False if everything written is dropped.
-        escapes: whether to escape; False for data.
-    """
+    """A text stream that writes control characters as escapes, unless ``escapes`` is False, as for data. ``name`` is
+    for messages; everything written to one that is not open is dropped."""
 
     def __init__(self, stream, name, is_open=True, escapes=True):
         self.stream, self.name, self.is_open, self.escapes = stream, name, is_open, escapes
 
     def write(self, text):
+        shown = text
         if self.escapes and not _LINES_UP.fullmatch(text):
             begin = _LINE_ANEW.match(text).end()
-            self._do(self.stream.write, text[:begin] + visible(text[begin:], "\n\t"))
-        else:
-            self._do(self.stream.write, text)
+            shown = text[:begin] + visible(text[begin:], "\n\t")
+        self._do(self.stream.write, shown)
         return len(text)
 
     def writelines(self, lines):
@@ -51,8 +45,7 @@ class Output:
             raise
         except OSError as error:
             write_nowhere(self.stream)
-            reason = f"cannot be written ({error.strerror}); give it a place with room"
-            raise InputError(f"{self.name}: {reason}") from None
+            raise InputError(f"{self.name}: cannot be written ({error.strerror}); give it a place with room") from None
 
 
 def write_nowhere(stream):
@@ -70,7 +63,11 @@ def visible_streams():
         yield
         return
     before = sys.stdout, sys.stderr
-    _fill_closed_files()
+    for number in range(3):  # the next file that is opened would get the number, and the output, of a closed one
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the least free number, which is this one
     sys.stdout, sys.stderr = _output(sys.stdout, "standard output"), _output(sys.stderr, "standard error")
     try:
         yield
@@ -84,15 +81,6 @@ def _output(stream, name):
     if hasattr(stream, "reconfigure"):  # not where it is replaced by a stream of text
         stream.reconfigure(errors="backslashreplace")
     return Output(stream, name)
-
-
-def _fill_closed_files():
-    """Open closed standard streams; otherwise the next file that is opened would get their number and their output."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the least free number, which is this one
 
 
 def on_terminal(main):

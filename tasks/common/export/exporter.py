@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 from pathlib import Path
@@ -12,42 +13,29 @@ import numpy as np
 from paddle.static import InputSpec
 
 from tasks.common.errors import InputError
-from tasks.common.export.card import write_card
+from tasks.common.export.card import training_facts, write_card
 from tasks.common.export.folder import ONNX, is_exported, write_checksums
 from tasks.common.export.graphs import check_onnx_packages, write_onnx_graph, write_paddle_graph
 from tasks.common.files import atomic_folder, check_new_folder
 
 TOLERANCE = 1e-3  # of a score; rounding in another order makes some 1e-5
-INT8 = "int8"
 Folder = str | os.PathLike
 
 
 class Exported(NamedTuple):
-    """The result of an export.
+    """The result of an export."""
 
-    Attributes:
-        difference: largest difference between the scores of the exported and of the trained model, on some texts.
-        scores: dict from ``trained`` and ``exported`` to their scores on the labeled file, if one was given.
-        limits: lines that say what the exported folder cannot do.
-    """
-
-    difference: float
-    scores: dict[str, dict[str, Any]]
-    limits: list[str]
+    difference: float  # the largest between the scores of the exported and of the trained model, on some texts
+    scores: dict[str, dict[str, Any]]  # of ``trained`` and ``exported`` on the labeled file, if one was given
+    limits: list[str]  # lines that say what the exported folder cannot do
 
 
 class Exporter:
-    """How models of a recipe are exported; a subclass says what differs from recipe to recipe.
-
-    Attributes:
-        recipe: class of the recipe.
-        output: name of the graph's first output.
-        several: whether several models can become one.
-    """
+    """How models of a recipe are exported; a subclass says what differs from recipe to recipe."""
 
     recipe: ClassVar[type]
-    output: ClassVar[str]
-    several: ClassVar[bool] = False
+    output: ClassVar[str]  # name of the graph's first output
+    several: ClassVar[bool] = False  # whether several models can become one
 
     def save(self, predictor: Any, folder: Path) -> None:
         """Write further files that prediction needs, after configuration and tokenizer."""
@@ -76,6 +64,15 @@ class Exporter:
         """Lines of the model card about what the model finds: dict from title to content."""
         raise NotImplementedError
 
+    def write_graph(self, model: Any, folder: Path, format: str, quantize: bool = False) -> None:
+        """Write the graph of a model, which can be neither trained nor called afterwards."""
+        graph = model, self.inputs(model.config), folder
+        if format == ONNX:
+            finish = functools.partial(self.finish, config=model.config)
+            write_onnx_graph(*graph, self.output, finish, quantize, self.exact(model))
+        else:
+            write_paddle_graph(*graph)
+
 
 def export(
     exporter: Exporter,
@@ -89,13 +86,12 @@ def export(
     """Write a trained model, or an ensemble of several, as a folder that predictors open.
 
     Args:
-        exporter: exporter of the models' recipe.
-        model_dirs: folders OUTPUT_DIR/model of training runs.
+        exporter, model_dirs: of the models' recipe; folders OUTPUT_DIR/model of training runs.
         output_dir: folder to make.
         format: ``"onnx"``, or ``"paddle"`` for Paddle Inference.
         quantize: ``"int8"`` for weights of 8 bits, only in ONNX; None for 32 bits.
         check: labeled file on which the trained and the exported model are scored.
-        license: license of the model, for its card.
+        license: of the model, for its card.
 
     Raises:
         InputError: a folder does not hold a trained model, several do not fit together, ``output_dir`` cannot be made,
@@ -122,14 +118,7 @@ def export(
         config.save_pretrained(str(folder))
         trained.tokenizer.save_pretrained(folder)
         exporter.save(trained, folder)
-        graph = trained.model, exporter.inputs(config), folder
-        if format == ONNX:
-            exact = exporter.exact(trained.model)
-            write_onnx_graph(
-                *graph, exporter.output, lambda model: exporter.finish(model, config), quantize == INT8, exact
-            )
-        else:
-            write_paddle_graph(*graph)
+        exporter.write_graph(trained.model, folder, format, bool(quantize))
         write_checksums(folder)
         exported = recipe.predictor(folder, device="cpu")
         difference = float(np.abs(exporter.scores(exported) - expected).max())
@@ -138,11 +127,18 @@ def export(
                 f"{output_dir}: not written, as the exported model's scores differ from the trained one's by "
                 f"{difference:.2g}; please report this, with config.json of the model"
             )
+        facts, limits = exporter.describe(config), exporter.limits(config)
+        if limits:
+            facts["limits"] = "; ".join(limits)
+        facts["format"] = f"{'ONNX' if format == ONNX else 'Paddle Inference'}, weights of {quantize or 'float32'}"
+        facts["license"] = license or "not stated"
+        facts["training"] = "; ".join(training_facts(Path(model_dir), recipe.scores) for model_dir in model_dirs)
         if examples:
             scores["exported"] = _scores(recipe, exported, examples)
-        limits = exporter.limits(config)
-        what = {**exporter.describe(config), **({"limits": "; ".join(limits)} if limits else {})}
-        write_card(folder, Path(output_dir).name, recipe, model_dirs, what, quantize, check, scores, license)
+            for name, score in scores["trained"].items():
+                changed = f"{score:.4f} trained, {scores['exported'][name]:.4f} exported"
+                facts[f"{name} on `{Path(str(check)).name}`"] = changed
+        write_card(folder, Path(output_dir).name, recipe.name, facts)
         write_checksums(folder)
     return Exported(difference, scores, limits)
 

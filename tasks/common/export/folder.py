@@ -14,13 +14,12 @@ ONNX_FILE = "model.onnx"
 GRAPH_FILES = ("inference.json", "inference.pdmodel")
 WEIGHTS_FILE = "inference.pdiparams"
 CHECKSUMS_FILE = "SHA256SUMS"  # of all other files, as the program sha256sum writes and checks them
-_CHECKSUMS_OF_0_1 = "inference.sha256"
 EXPORTED_FOLDER = "the exported folder"  # what a message says to copy again
 
 
 def is_exported(folder: str | os.PathLike) -> bool:
     """Whether a folder holds an exported model, whole or not."""
-    return any((Path(folder) / name).is_file() for name in (CHECKSUMS_FILE, _CHECKSUMS_OF_0_1, ONNX_FILE, *GRAPH_FILES))
+    return any((Path(folder) / name).is_file() for name in (CHECKSUMS_FILE, ONNX_FILE, *GRAPH_FILES))
 
 
 def format_of(folder: str | os.PathLike) -> str:
@@ -29,13 +28,9 @@ def format_of(folder: str | os.PathLike) -> str:
 
 
 def check_folder(folder: str | os.PathLike) -> None:
-    """Raise InputError unless an exported folder holds the files that were written into it and no others.
-
-    This finds damage, not forgery, because checksums can be changed with the files;
-    :func:`~tasks.common.export.operators.check_operators` protects the engine from foreign graphs."""
+    """Raise InputError unless an exported folder holds the files that were written into it and no others. This finds
+    damage, not forgery: ``check_operators`` protects the engine from foreign graphs."""
     folder = Path(folder)
-    if not (folder / CHECKSUMS_FILE).is_file() and (folder / _CHECKSUMS_OF_0_1).is_file():
-        raise InputError(f"{folder}: was exported by version 0.1; export the trained model again")
     refuse_incomplete(folder, (*SETTINGS_FILES, CHECKSUMS_FILE))
     with damage_reported(folder, CHECKSUMS_FILE, EXPORTED_FOLDER):
         lines = (folder / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()

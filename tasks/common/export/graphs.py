@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import sys
 import tempfile
@@ -27,30 +28,19 @@ OPSET = 17  # the first with LayerNormalization
 def check_onnx_packages() -> None:
     """Raise InputError unless this process can write and run ONNX graphs."""
     if paddle.__version__.startswith("2."):
-        raise InputError(
-            f"paddle2onnx does not work with Paddle {paddle.__version__}; give --format paddle, or export with Paddle "
-            "3: folders of trained models are the same for both"
-        )
-    try:
-        import ml_dtypes  # noqa: F401
-        import onnx  # noqa: F401
-        import onnxruntime  # noqa: F401
-        import paddle2onnx  # noqa: F401
-    except ImportError as error:
-        remedy = "pip install 'paddle_rope[cpu,onnx]'"
-        if error.name == "paddle2onnx" and sys.version_info >= (3, 13):
-            remedy = "it has wheels for Python up to 3.12, so export there"
-        raise InputError(f"ONNX needs the package {error.name}; {remedy}, or give --format paddle") from None
+        remedy = "give --format paddle, or export with Paddle 3: folders of trained models are the same for both"
+        raise InputError(f"paddle2onnx does not work with Paddle {paddle.__version__}; {remedy}")
+    for name in ("ml_dtypes", "onnx", "onnxruntime", "paddle2onnx"):
+        if importlib.util.find_spec(name) is None:
+            remedy = "pip install 'paddle_rope[cpu,onnx]'"
+            if name == "paddle2onnx" and sys.version_info >= (3, 13):
+                remedy = "it has wheels for Python up to 3.12, so export there"
+            raise InputError(f"ONNX needs the package {name}; {remedy}, or give --format paddle")
 
 
 def write_paddle_graph(layer: paddle.nn.Layer, inputs: Sequence[InputSpec | None], folder: Path) -> None:
-    """Write a graph for Paddle Inference: one of ``GRAPH_FILES``, and ``WEIGHTS_FILE``.
-
-    Args:
-        layer: it can be neither trained nor called afterwards.
-        inputs: in the order of its arguments; None for those that it is not given.
-        folder: an existing one.
-    """
+    """Write a graph for Paddle Inference into a folder: one of ``GRAPH_FILES``, and ``WEIGHTS_FILE``. ``inputs`` has
+    None for an argument that the layer does not get; it can be neither trained nor called afterwards."""
     layer.eval()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of Paddle, on calls inside Paddle
@@ -68,25 +58,21 @@ def write_onnx_graph(
     quantize: bool = False,
     exact: Collection[str] = (),
 ) -> None:
-    """Write ``ONNX_FILE``.
+    """Write ``ONNX_FILE``; raises InputError if paddle2onnx cannot convert the layer.
 
     Args:
         layer, inputs, folder: as of :func:`write_paddle_graph`; the layer has one output.
         output: its name in the graph.
         finish: changes the graph at last, before it is checked.
-        quantize: whether the weights of matrix products and embeddings become int8.
-        exact: names of weights that stay as they are.
-
-    Raises:
-        InputError: paddle2onnx cannot convert the layer.
+        quantize: whether the weights of matrix products and embeddings become int8, but for those named in ``exact``.
     """
     import onnx
 
     with tempfile.TemporaryDirectory() as temporary:
         write_paddle_graph(layer, inputs, Path(temporary))
         model = onnx.load_from_string(_converted(Path(temporary)))
-        simplify(model)
-        _rename(model.graph, model.graph.output[0].name, output)
+        simplify(model.graph)
+        _rename_output(model.graph, output)
         finish(model)
         onnx.checker.check_model(model)
         plain = Path(temporary) / ONNX_FILE if quantize else folder / ONNX_FILE
@@ -124,12 +110,11 @@ def _silence() -> Iterator[None]:
         yield
 
 
-def _rename(graph, old, new):
+def _rename_output(graph, name):
+    old, graph.output[0].name = graph.output[0].name, name
     for node in graph.node:
         for names in (node.input, node.output):
-            names[:] = [new if name == old else name for name in names]
-    for value in graph.output:
-        value.name = new if value.name == old else value.name
+            names[:] = [name if one == old else one for one in names]
 
 
 def _quantize(source, target, exact):
@@ -149,54 +134,46 @@ def _quantize(source, target, exact):
         )
 
 
-def simplify(model: onnx.ModelProto) -> None:
+def simplify(graph: onnx.GraphProto) -> None:
     """Simplify a graph of paddle2onnx in place; its results stay the same.
 
-    Constants become initializers, because quantization looks for weights there. Nodes that only copy are removed, as
-    are the expansion of numbers before ``Where``, which broadcasts, and nodes without users.
+    Constants become initializers, where quantization looks for weights. Nodes that only copy are removed, as are the
+    expansion of numbers before ``Where``, which broadcasts, and nodes without users.
     """
-    graph = model.graph
-    _constants_to_initializers(graph)
-    _bypass(graph, _copies)
-    _bypass(graph, lambda node: node.op_type == "Expand", of_users="Where")
-    _drop_unused(graph)
-
-
-def _constants_to_initializers(graph):
     for node in [node for node in graph.node if node.op_type == "Constant" and node.attribute[0].name == "value"]:
         tensor = node.attribute[0].t
         tensor.name = node.output[0]
         graph.initializer.append(tensor)
         graph.node.remove(node)
+    outputs = {value.name for value in graph.output}
+    inner = [node for node in graph.node if node.output[0] not in outputs]
+    _replace(graph, {node.output[0]: node.input[0] for node in inner if _only_copies(node)})
+    _replace(graph, {node.output[0]: node.input[0] for node in inner if node.op_type == "Expand"}, of_users="Where")
+    used, kept = set(outputs), []
+    for node in reversed(graph.node):  # in topological order
+        if used.intersection(node.output):
+            kept.append(node)
+            used.update(node.input)
+    initializers = [tensor for tensor in graph.initializer if tensor.name in used]
+    del graph.node[:], graph.initializer[:]
+    graph.node.extend(reversed(kept))
+    graph.initializer.extend(initializers)
 
 
-def _copies(node):
+def _only_copies(node):
     if node.op_type == "ThresholdedRelu":
         return any(one.name == "alpha" and 0 <= one.f <= _ROUNDED_TO_ZERO for one in node.attribute)
     return node.op_type == "Identity"
 
 
-def _bypass(graph, is_copy, of_users=None):
-    """Take the input of a node for its output, in nodes of the kind ``of_users`` or in all of them."""
-    kept = {value.name for value in graph.output}
-    sources = {node.output[0]: node.input[0] for node in graph.node if is_copy(node) and node.output[0] not in kept}
+def _replace(graph, names, of_users=None):
+    """Give nodes of the kind ``of_users``, or all of them, other inputs: dict from old to new names."""
+
+    def new(name):
+        while name in names:
+            name = names[name]
+        return name
+
     for node in graph.node:
         if of_users in (None, node.op_type):
-            for place, name in enumerate(node.input):
-                while name in sources:
-                    name = sources[name]
-                node.input[place] = name
-
-
-def _drop_unused(graph):
-    used = {value.name for value in graph.output}
-    kept = []
-    for node in reversed(graph.node):  # in topological order
-        if used.intersection(node.output):
-            kept.append(node)
-            used.update(node.input)
-    del graph.node[:]
-    graph.node.extend(reversed(kept))
-    initializers = [tensor for tensor in graph.initializer if tensor.name in used]
-    del graph.initializer[:]
-    graph.initializer.extend(initializers)
+            node.input[:] = map(new, node.input)

@@ -1,49 +1,45 @@
-"""Exported models. Imports paddle only for a graph of Paddle Inference."""
+"""Exported models, and the engines that compute their graphs: onnxruntime, without paddle, and Paddle Inference."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tasks.common.errors import is_out_of_memory
-from tasks.common.export.folder import EXPORTED_FOLDER, ONNX, check_folder, format_of
+from paddle_rope.machine import physical_cores
+from tasks.common.errors import InputError, is_out_of_memory
+from tasks.common.export.folder import (
+    EXPORTED_FOLDER,
+    GRAPH_FILES,
+    ONNX,
+    ONNX_FILE,
+    WEIGHTS_FILE,
+    check_folder,
+    format_of,
+)
+from tasks.common.export.operators import check_operators
 from tasks.common.inference import Batch
 from tasks.common.model_folder import damage_reported, load_settings
 
+_ONLY_FATAL = 4  # of the severities of onnxruntime's log
+GPU_MEGABYTES = 256  # at the beginning; Paddle takes more as it needs more
+
 
 class ExportedModel:
-    """The graph of an exported folder. A subclass computes with it what the trained model of its recipe computes.
+    """The graph, :class:`OnnxGraph` or :class:`PaddleGraph`, of an exported folder that is checked. A subclass computes
+    with it what the trained model of its recipe computes. Raises InputError if the graph cannot be read, or the device
+    cannot be used."""
 
-    Args:
-        folder: checked by :func:`~tasks.common.export.folder.check_folder`.
-        config: configuration of the trained model.
-        device: as of the predictors.
-
-    Attributes:
-        config_class: class of the configuration, which checks what the folder's config.json holds.
-        graph: :class:`~tasks.common.export.onnx_graph.OnnxGraph` or
-            :class:`~tasks.common.export.paddle_graph.PaddleGraph`.
-
-    Raises:
-        InputError: the graph cannot be read, or the device cannot be used.
-    """
-
-    config_class: ClassVar[Any]
+    config_class: ClassVar[Any]  # which checks what the folder's config.json holds
 
     def __init__(self, folder: str | os.PathLike, config: Any, device: str | None = None):
         self.config = config
         self._folder = folder
-        if format_of(folder) == ONNX:
-            from tasks.common.export.onnx_graph import OnnxGraph
-
-            self.graph = OnnxGraph(folder, device)
-        else:
-            from tasks.common.export.paddle_graph import PaddleGraph
-
-            self.graph = PaddleGraph(folder, device)
+        self.graph = (OnnxGraph if format_of(folder) == ONNX else PaddleGraph)(folder, device)
 
     def output(self, batch: Batch) -> np.ndarray:
         """The output of a graph that has one, for a batch."""
@@ -52,16 +48,9 @@ class ExportedModel:
     def run(
         self, batch: Batch, shape: tuple[int | None, ...], outputs: Sequence[str] | None = None
     ) -> list[np.ndarray]:
-        """Compute outputs of the graph for a batch.
-
-        Args:
-            batch: the graph takes the inputs that it has.
-            shape: shape that the first output must have by the configuration; None for any size.
-            outputs: their names, only for an ONNX graph.
-
-        Raises:
-            InputError: the graph cannot be computed, or does not fit the configuration.
-        """
+        """Outputs of the graph for a batch, of which it takes the inputs that it has; ``outputs`` are names, only for
+        ONNX. Raises InputError if the graph cannot be computed, or the first output does not have the ``shape`` of the
+        configuration, None for any size."""
         with damage_reported(self._folder, "the graph", EXPORTED_FOLDER, is_out_of_memory):
             found = self.graph.run(batch) if outputs is None else self.graph.run(batch, outputs)
             given = found[0].shape
@@ -76,3 +65,102 @@ def open_exported(folder: str | os.PathLike, device: str | None, model_class: ty
     check_folder(folder)
     tokenizer, config = load_settings(folder, model_class.config_class, whole=EXPORTED_FOLDER)
     return tokenizer, model_class(folder, config, device)
+
+
+class OnnxGraph:
+    """The file ``model.onnx`` of a folder, computed by onnxruntime. Threads may share it.
+
+    ``device`` is ``"cpu"``, ``"gpu"`` or ``"gpu:N"``; None takes the GPU where onnxruntime can. Raises InputError if
+    onnxruntime is not installed, cannot use the device or read the graph, or by
+    :func:`~tasks.common.export.operators.check_operators`.
+    """
+
+    def __init__(self, folder: str | os.PathLike, device: str | None = None):
+        try:
+            import onnxruntime
+        except ImportError:
+            raise InputError(
+                f"{folder}: is an ONNX model, and onnxruntime is not installed; pip install 'paddle_rope[onnx]'"
+            ) from None
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or physical_cores())
+        options.log_severity_level = _ONLY_FATAL
+        # threads that wait in a loop for the next operator take the processor from other processes
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # the shapes of batches differ: arenas for fixed ones only hold memory
+        options.enable_cpu_mem_arena = options.enable_mem_pattern = False
+        providers = _providers(device, onnxruntime.get_available_providers())
+        graph = Path(folder) / ONNX_FILE
+        check_operators(graph)
+        with damage_reported(folder, ONNX_FILE, EXPORTED_FOLDER):
+            # the kernel of SkipLayerNormFusion is slower than the parts that it fuses
+            self._session = onnxruntime.InferenceSession(
+                str(graph), options, providers, disabled_optimizers=["SkipLayerNormFusion"]
+            )
+        inputs = (*self._session.get_inputs(), *self._session.get_overridable_initializers())
+        self._inputs = {node.name for node in inputs}
+        self.outputs = [node.name for node in self._session.get_outputs()]
+        self._run_options = onnxruntime.RunOptions()
+        self._run_options.only_execute_path_to_fetches = True
+
+    def run(self, batch: dict[str, np.ndarray], outputs: Sequence[str] | None = None) -> list[np.ndarray]:
+        """Outputs of the graph by name, None for the first one; of ``batch`` it takes the inputs that it has."""
+        given = {name: array for name, array in batch.items() if name in self._inputs}
+        return self._session.run(list(outputs or self.outputs[:1]), given, self._run_options)
+
+
+def _providers(device, available):
+    wanted = "CPUExecutionProvider"
+    if device is None and "CUDAExecutionProvider" in available:
+        device = "gpu"
+    if device is None or device == "cpu":
+        return [wanted]
+    kind, _, number = device.partition(":")
+    if kind != "gpu" or "CUDAExecutionProvider" not in available or (number and not number.isdecimal()):
+        remedy = "use --device cpu, or install onnxruntime-gpu"
+        raise InputError(f"--device {device}: onnxruntime cannot use it here; {remedy}")
+    return [("CUDAExecutionProvider", {"device_id": int(number or 0)}), wanted]
+
+
+class PaddleGraph:
+    """One of ``GRAPH_FILES`` of a folder with its weights, computed by Paddle Inference. Threads may share it, one at a
+    time.
+
+    ``device`` is as of :func:`tasks.common.process.choose_device`. Raises InputError if the device cannot be used, this
+    Paddle cannot read the graph, or by :func:`~tasks.common.export.operators.check_operators`.
+    """
+
+    def __init__(self, folder: str | os.PathLike, device: str | None = None):
+        import paddle
+
+        from tasks.common.process import choose_device
+
+        choose_device(device)
+        graph = next(file for name in GRAPH_FILES if (file := Path(folder) / name).is_file())
+        if paddle.__version__.startswith("2.") and graph.name == GRAPH_FILES[0]:
+            raise InputError(
+                f"{folder}: was exported by Paddle 3, which this Paddle {paddle.__version__} cannot read; export the "
+                "model with this one (Paddle 3 reads that, too), or to ONNX"
+            )
+        check_operators(graph)
+        with damage_reported(folder, WEIGHTS_FILE, EXPORTED_FOLDER):
+            settings = paddle.inference.Config(str(graph), str(Path(folder) / WEIGHTS_FILE))
+            settings.disable_glog_info()
+            if paddle.get_device().startswith("gpu"):
+                settings.enable_use_gpu(GPU_MEGABYTES, int(paddle.get_device().partition(":")[2]))
+            else:
+                settings.disable_gpu()
+                settings.disable_mkldnn()  # oneDNN; slower where it was measured
+                threads = int(os.environ["OMP_NUM_THREADS"])  # set when paddle is imported
+                settings.set_cpu_math_library_num_threads(threads)
+            self._predictor = paddle.inference.create_predictor(settings)
+        self.outputs = self._predictor.get_output_names()
+        self._lock = threading.Lock()  # its inputs and outputs are the same objects for every caller
+
+    def run(self, batch: dict[str, np.ndarray]) -> list[np.ndarray]:
+        """Outputs of the graph for a batch; of ``batch`` it takes the inputs that it has."""
+        with self._lock:
+            for name in self._predictor.get_input_names():
+                self._predictor.get_input_handle(name).copy_from_cpu(np.ascontiguousarray(batch[name]))
+            self._predictor.run()
+            return [self._predictor.get_output_handle(name).copy_to_cpu() for name in self.outputs]

@@ -7,13 +7,17 @@ So operators that no exported model has are refused. Imports neither paddle nor 
 from __future__ import annotations
 
 import json
-import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.message import DecodeError
 
 from tasks.common.errors import InputError
-from tasks.common.export.wire_format import BYTES, VARINT, FieldReader, Place
+from tasks.common.texts.text_files import shown
 
 # The test of this file exports every kind of model and says which names are missing here, and which only graphs of
 # earlier versions have.
@@ -49,25 +53,41 @@ OPERATORS = {
     ".json": frozenset(_PADDLE_3_NAMES.split()),
 }
 
-_DEEPEST = 20  # messages within messages
-_DEFAULT_DOMAINS = ("", "ai.onnx")
-_WITHOUT_OPERANDS = ("assign_value", "fill_constant")
+_DEFAULT_DOMAINS = (b"", b"ai.onnx")
+_WITHOUT_OPERANDS = (b"assign_value", b"fill_constant")
 _IN_THE_FILE = 0  # of onnx.TensorProto.DataLocation
-
-# The fields of messages of ONNX and of Paddle's programs that are read: number -> kind of message, or what it names.
-_ONNX = {
-    "ModelProto": {7: "GraphProto", 8: "OperatorSetIdProto", 20: "<training information>", 25: "<functions>"},
-    "OperatorSetIdProto": {1: "domain"},
-    "GraphProto": {1: "NodeProto", 5: "TensorProto", 15: "SparseTensorProto"},
-    "NodeProto": {4: "operator", 5: "AttributeProto", 7: "domain"},
-    "AttributeProto": {
-        **{5: "TensorProto", 6: "GraphProto", 10: "TensorProto", 11: "GraphProto"},
-        **{22: "SparseTensorProto", 23: "SparseTensorProto"},
-    },
-    "TensorProto": {13: "<external data>", 14: "location"},
-    "SparseTensorProto": {1: "TensorProto", 2: "TensorProto"},
+_REFUSED = {
+    **dict.fromkeys(("external_data", "location"), "external data"),
+    **{"functions": "functions", "training_information": "training information"},
 }
-_PADDLE_2 = {"ProgramDesc": {1: "BlockDesc"}, "BlockDesc": {4: "OpDesc"}, "OpDesc": {3: "operator"}}
+# The parts of ONNX and of Paddle 2's programs that are read: message -> field -> (number, its message or type).
+_SCHEMAS: dict[str, dict[str, dict[str, tuple[int, Any]]]] = {
+    ".onnx": {
+        "ModelProto": {
+            "graph": (7, "GraphProto"),
+            "opset": (8, "OperatorSetIdProto"),
+            "training_information": (20, bytes),
+            "functions": (25, bytes),
+        },
+        "OperatorSetIdProto": {"domain": (1, bytes)},
+        "GraphProto": {"node": (1, "NodeProto"), "constant": (5, "TensorProto"), "sparse": (15, "SparseTensorProto")},
+        "NodeProto": {"operator": (4, bytes), "attribute": (5, "AttributeProto"), "domain": (7, bytes)},
+        "AttributeProto": {
+            **{"tensor": (5, "TensorProto"), "graph": (6, "GraphProto")},
+            **{"tensors": (10, "TensorProto"), "graphs": (11, "GraphProto")},
+            **{"sparse": (22, "SparseTensorProto"), "sparses": (23, "SparseTensorProto")},
+        },
+        "TensorProto": {"external_data": (13, bytes), "location": (14, int)},
+        "SparseTensorProto": {"values": (1, "TensorProto"), "indices": (2, "TensorProto")},
+    },
+    ".pdmodel": {
+        "ProgramDesc": {"blocks": (1, "BlockDesc")},
+        "BlockDesc": {"variables": (3, "VarDesc"), "operators": (4, "OpDesc")},
+        "VarDesc": {"name": (1, bytes)},
+        "OpDesc": {"inputs": (1, "Slot"), "outputs": (2, "Slot"), "operator": (3, bytes)},
+        "Slot": {"names": (2, bytes)},
+    },
+}
 
 
 def check_operators(graph: str | os.PathLike) -> None:
@@ -79,83 +99,82 @@ def check_operators(graph: str | os.PathLike) -> None:
     """
     graph = Path(graph)
     try:
-        unknown = sorted(operators_of(graph) - OPERATORS[graph.suffix])
+        found = operators_of(graph)
+        unknown = sorted(found - OPERATORS[graph.suffix])
+        if not found:
+            raise ValueError("it has no operator")
         if not unknown and graph.suffix == ".pdmodel":
-            _check_operands(FieldReader(graph.read_bytes()))
-    except (ValueError, RecursionError, OSError) as error:
+            _check_operands(message_class(graph.suffix).FromString(graph.read_bytes()))
+    except (ValueError, RecursionError, OSError, DecodeError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise InputError(f"{graph}: is no graph of an exported model ({reason}); copy the whole folder again") from None
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         raise InputError(
-            f"{graph}: holds {ascii(unknown[0])}{more}, which no exported model of this project has, and was not "
+            f"{graph}: holds {shown(unknown[0])}{more}, which no exported model of this project has, and was not "
             "loaded; take models from people you trust, or export the trained model again"
         )
 
 
 def operators_of(graph: Path) -> set[str]:
-    """The names of all operators of a graph and of its inner graphs.
-
-    Other parts that no exported model has are named in angle brackets, such as ``<external data>``.
-
-    Raises:
-        ValueError: the file is no such graph.
-    """
-    if not graph.stat().st_size:
-        raise ValueError("it is empty")
+    """The names of all operators of a graph and of its inner graphs; other parts that no exported model has are named
+    in angle brackets, such as ``<external data>``. Raises an error if the file is no such graph."""
     if graph.suffix == ".json":
         return _of_json(graph.read_text(encoding="utf-8"))
-    messages, kind = (_ONNX, "ModelProto") if graph.suffix == ".onnx" else (_PADDLE_2, "ProgramDesc")
-    with open(graph, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return set(_of_message(FieldReader(content), (0, len(content)), messages, kind))
+    return set(_of_message(message_class(graph.suffix).FromString(graph.read_bytes())))
 
 
-def _of_message(reader: FieldReader, place: Place, messages: dict, kind: str, depth: int = 0) -> Iterator[str]:
-    """The operators in a message of one kind. A field that occurs twice counts twice, because engines differ in which
-    they take."""
-    if depth > _DEEPEST:
-        raise ValueError("its graphs are nested too deep")
-    for number, wire_type, content in reader.fields(place):
-        what = messages[kind].get(number)
-        if what is None:
-            continue
-        if what == "location":
-            if wire_type != VARINT or reader.number(content) != _IN_THE_FILE:
-                yield "<external data>"
-        elif wire_type != BYTES:
-            raise ValueError(f"field {number} of {kind} is of wire type {wire_type}")
-        elif what == "operator":
-            yield reader.text(content)
-        elif what == "domain":
-            if (domain := reader.text(content)) not in _DEFAULT_DOMAINS:
-                yield f"<domain {domain}>"
-        elif what in messages:
-            yield from _of_message(reader, content, messages, what, depth + 1)
-        else:
-            yield what
+def message_class(suffix: str) -> Any:
+    """The protocol buffer of a kind of graph, ``.onnx`` or ``.pdmodel``. Every field is read as repeated, because
+    engines may differ in which occurrence of a field they take."""
+    file = FileDescriptorProto(name="graph.proto", package="graph")
+    for kind, fields in _SCHEMAS[suffix].items():
+        message = file.message_type.add(name=kind)
+        for name, (number, content) in fields.items():
+            field = message.field.add(name=name, number=number, label=FieldDescriptorProto.LABEL_REPEATED)
+            if isinstance(content, str):
+                field.type, field.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".graph.{content}"
+            else:
+                field.type = FieldDescriptorProto.TYPE_BYTES if content is bytes else FieldDescriptorProto.TYPE_INT64
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"graph.{next(iter(_SCHEMAS[suffix]))}"))
 
 
-def _check_operands(reader):
+def _of_message(message) -> Iterator[str]:
+    for field, contents in message.ListFields():
+        for content in contents:
+            if field.message_type is not None:
+                yield from _of_message(content)
+            elif field.name == "operator":
+                yield _text(content)
+            elif field.name == "domain" and content not in _DEFAULT_DOMAINS:
+                yield f"<domain {_text(content)}>"
+            elif field.name in _REFUSED and content != _IN_THE_FILE:
+                yield f"<{_REFUSED[field.name]}>"
+
+
+def _check_operands(program):
     """Raise ValueError if an operator of a program of Paddle 2 names no variable: the engine would read at address
     0."""
-
-    def parts(place, number):
-        return [content for found, wire_type, content in reader.fields(place) if (found, wire_type) == (number, BYTES)]
-
-    for block in parts((0, len(reader.buffer)), 1):
-        variables = {reader.text(name) for variable in parts(block, 3) for name in parts(variable, 1)}
-        for operator in parts(block, 4):
-            kind = "".join(map(reader.text, parts(operator, 3)))
+    for block in program.blocks:
+        variables = {name for variable in block.variables for name in variable.name}
+        for operator in block.operators:
+            kind = b"".join(operator.operator)
             inputs, outputs = (
-                [reader.text(name) for slot in parts(operator, number) for name in parts(slot, 2)] for number in (1, 2)
+                [name for slot in slots for name in slot.names] for slots in (operator.inputs, operator.outputs)
             )
             if not inputs and kind not in _WITHOUT_OPERANDS:
-                raise ValueError(f"{kind} has no operand")
+                raise ValueError(f"{_text(kind)} has no operand")
             if not outputs:
-                raise ValueError(f"{kind} has no output")
+                raise ValueError(f"{_text(kind)} has no output")
             for name in (*inputs, *outputs):
                 if name not in variables:
-                    raise ValueError(f"{kind} names {ascii(name)}, which is no variable")
+                    raise ValueError(f"{_text(kind)} names {shown(_text(name))}, which is no variable")
+
+
+def _text(content):
+    return content.decode("utf-8", "backslashreplace")
 
 
 def _of_json(content):

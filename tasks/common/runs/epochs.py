@@ -6,47 +6,35 @@ import statistics
 from tasks.common.files import write_files
 from tasks.common.reports.tables import as_csv, as_markdown
 
-DIGITS = 4
 EPOCH = "progress_or_epoch"  # in PaddleNLP's log
 
 
 def epoch_rows(history, scores):
-    """What the log of a run says of its epochs.
-
-    Args:
-        history: ``log_history`` of the trainer's state.
-        scores: names of the dev scores.
+    """What ``history``, the ``log_history`` of the trainer's state, says of the epochs.
 
     Returns:
         list of dicts with ``epoch``, ``step``, ``training loss`` (the mean of what was logged within the epoch; ""
-        where nothing was) and the scores, as far as there are such.
+        where nothing was) and the dev ``scores``, as far as there are such.
     """
-    epochs = {}
+    rows, losses = {}, {}
     for entry in history:
-        of_epoch = epochs.setdefault(max(1, math.ceil(entry[EPOCH] - 1e-6)), {"losses": [], "dev": {}})
-        of_epoch["step"] = entry["step"]
+        epoch = max(1, math.ceil(entry[EPOCH] - 1e-6))
+        row = rows.setdefault(epoch, {"epoch": epoch, "step": 0, "training loss": ""})
+        row["step"] = entry["step"]
         if "loss" in entry:
-            of_epoch["losses"].append(entry["loss"])
-        of_epoch["dev"].update({name: entry[f"eval_{name}"] for name in scores if f"eval_{name}" in entry})
-    rows = []
-    for number, of_epoch in epochs.items():
-        loss = statistics.fmean(of_epoch["losses"]) if of_epoch["losses"] else ""
-        dev = {f"dev {name}": value for name, value in of_epoch["dev"].items()}
-        rows.append({"epoch": number, "step": of_epoch["step"], "training loss": loss, **dev})
-    return rows
+            losses.setdefault(epoch, []).append(entry["loss"])
+            row["training loss"] = statistics.fmean(losses[epoch])
+        row.update({f"dev {name}": entry[f"eval_{name}"] for name in scores if f"eval_{name}" in entry})
+    return list(rows.values())
 
 
 def write_epochs(folder, history, scores):
     """Write the table and the picture into ``folder``; the arguments are those of :func:`epoch_rows`."""
     rows = epoch_rows(history, scores)
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    rounded = [{name: _rounded(value) for name, value in row.items()} for row in rows]
+    rounded = [{name: round(one, 4) if isinstance(one, float) else one for name, one in row.items()} for row in rows]
     tables = {"epochs.csv": as_csv(rows, columns), "epochs.md": as_markdown(rounded, columns)}
     write_files(folder, {**tables, "epochs.png": _draw(rows, history)})
-
-
-def _rounded(value):
-    return round(value, DIGITS) if isinstance(value, float) else value
 
 
 def _draw(rows, history):

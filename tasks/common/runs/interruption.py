@@ -16,7 +16,7 @@ _NOTE = "\nending after this step, with a checkpoint; once more: at once\n"
 
 
 class _Requests:
-    """What this process was asked; signals are the process's, and so is this."""
+    """What this process was asked; signals belong to the process, and so does this."""
 
     signal: int | None = None
     waits = False
@@ -29,14 +29,12 @@ def interruptible() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    _Requests.signal, _Requests.waits = None, False
-    for number in _SIGNALS:
-        signal.signal(number, _receive)
+    _Requests.signal = None
+    before = {number: signal.signal(number, _receive) for number in _SIGNALS}
     try:
         yield
     finally:
-        _Requests.signal, _Requests.waits = None, False
+        _Requests.signal = None
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 

@@ -21,11 +21,7 @@ _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 
 def read_plain_texts(path: str | os.PathLike) -> list[str]:
     """The texts of a UTF-8 file: its lines, or, of records, the ``text`` or else ``sentence``. White space at the edges
-    of a text is dropped, blank texts are skipped.
-
-    Raises:
-        InputError: the file cannot be read, has no text, or a record has no ``text``.
-    """
+    of a text is dropped, blank texts are skipped; raises InputError if there is no text."""
     return _texts(path, lambda lines: lines, "give a file with one text a line")
 
 
@@ -33,17 +29,11 @@ def read_documents(paths: list[str | os.PathLike]) -> list[str]:
     """The distinct documents of several UTF-8 files in their order, without white space at their edges.
 
     Of records (JSON lines, a JSON list, a table) the ``text`` or ``sentence`` is a document. In plain text with a blank
-    line between lines of text, blank lines separate the documents; otherwise each line is a document.
-
-    Raises:
-        InputError: a file cannot be read, has no text, or a record has no ``text``.
+    line between lines of text, blank lines separate the documents; otherwise each line is a document. Raises InputError
+    if a file has no text.
     """
-    documents = {}
-    for path in paths:
-        documents.update(
-            dict.fromkeys(_texts(path, _split_documents, "give documents parted by blank lines, or lines"))
-        )
-    return list(documents)
+    remedy = "give documents parted by blank lines, or lines"
+    return list(dict.fromkeys(text for path in paths for text in _texts(path, _split_documents, remedy)))
 
 
 def _texts(path, split, remedy):
@@ -72,11 +62,7 @@ def _split_documents(lines):
 
 def hold_out(documents: list[str], fraction: float) -> tuple[list[str], list[str]]:
     """Split documents in two, always in the same way: (rest, held), lists in the order of ``documents``; ``held`` has
-    ``fraction`` of them, at least one.
-
-    Raises:
-        InputError: there are fewer than two documents.
-    """
+    ``fraction`` of them, at least one. Raises InputError if there are fewer than two documents."""
     if len(documents) < 2:
         raise InputError("text_files: one document cannot be split into train and dev; give two or more")
     count = max(1, min(len(documents) - 1, round(fraction * len(documents))))

@@ -36,10 +36,8 @@ _FEWEST_TAGGED = 3  # lines: a text may end with an O
 
 
 def form_of(lines: list[str]) -> Form:
-    """The form of an input that has, or begins with, these lines, of which one is not blank.
-
-    Lines that may be sentences are plain text: braces and brackets are JSON only before its objects, lists and strings.
-    """
+    """The form of an input that has, or begins with, these lines, of which one is not blank. Lines that may be
+    sentences are plain text: braces and brackets are JSON only before its objects, lists and strings."""
     lines = list(itertools.islice((line for line in lines if line.strip(BLANKS)), LINES_TO_SEE))
     head = "\n".join(lines).lstrip(BLANKS)
     if _OBJECT.match(head):
@@ -67,9 +65,8 @@ def _is_tagged(line):
 
 def refused_tags(name: str) -> InputError:
     """The error for tagged text where plain text is expected."""
-    return InputError(
-        f"{name}:1: {Form.TAGGED.value}; write its texts with paddle-rope convert {name} texts.jsonl --to jsonl"
-    )
+    remedy = f"write its texts with paddle-rope convert {name} texts.jsonl --to jsonl"
+    return InputError(f"{name}:1: {Form.TAGGED.value}; {remedy}")
 
 
 def records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:

@@ -29,21 +29,23 @@ def parse_line(line: str, where: str) -> dict:
     """The JSON object of a line."""
     try:
         record = json.loads(line, object_pairs_hook=lambda pairs: distinct_keys(pairs, where))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where}: broken JSON at column {error.colno} ({error.msg}); {_LINES}") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: JSON that cannot be read ({error}); {_LINES}") from None
+        raise InputError(f"{where}: {_fault(error)}; {_LINES}") from None
     if not isinstance(record, dict):
         raise InputError(f"{where}: JSON {shown(record)} is not an object; {_LINES}")
     return record
 
 
-def list_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
-    """Pairs ("path:line", JSON object) of a JSON list.
+def _fault(error):
+    if isinstance(error, json.JSONDecodeError):
+        return f"broken JSON at column {error.colno} ({error.msg})"
+    return f"JSON that cannot be read ({error})"
 
-    An item that is a string is the object with this ``text``; an item [text, object], as spaCy writes it, is the object
-    with the text. Items are decoded one by one, because ``json.loads`` of the whole list has no positions.
-    """
+
+def list_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
+    """Pairs ("path:line", JSON object) of a JSON list, whose items are decoded one by one, because ``json.loads`` of
+    the whole list has no positions. An item that is a string is the object with this ``text``; an item [text, object],
+    as spaCy writes it, is the object with the text."""
 
     def error(message: str, position: int) -> InputError:
         return InputError(f"{name}:{content.count(chr(10), 0, position) + 1}: {message}; {_LIST}")
@@ -56,10 +58,8 @@ def list_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
         decoder = json.JSONDecoder(object_pairs_hook=lambda pairs, where=where: distinct_keys(pairs, where))
         try:
             record, end = decoder.raw_decode(content, found.end())
-        except json.JSONDecodeError as broken:
-            raise error(f"broken JSON at column {broken.colno} ({broken.msg})", broken.pos) from None
-        except (ValueError, RecursionError) as unreadable:
-            raise error(f"JSON that cannot be read ({unreadable})", found.end()) from None
+        except (ValueError, RecursionError) as broken:
+            raise error(_fault(broken), getattr(broken, "pos", found.end())) from None
         yield where, _as_object(record, where)
         found = _NEXT.match(content, end)
         if not found[1]:
@@ -108,7 +108,5 @@ def check_encodable(text: str, what: str, where: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"{where}: {what} holds half of a surrogate pair ({text[error.start]!r} at character {error.start}); "
-            "write the character itself or both halves"
-        ) from None
+        half = f"half of a surrogate pair ({text[error.start]!r} at character {error.start})"
+        raise InputError(f"{where}: {what} holds {half}; write the character itself or both halves") from None

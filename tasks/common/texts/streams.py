@@ -6,12 +6,11 @@ are read whole before anything is given out.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import os
 
 from tasks.common.errors import InputError
-from tasks.common.texts.forms import LINES_TO_SEE, Form, form_of, records, refused_tags
+from tasks.common.texts.forms import Form, form_of, records, refused_tags
 from tasks.common.texts.json_records import json_text, parse_line
 from tasks.common.texts.text_files import (
     BLANKS,
@@ -32,18 +31,13 @@ logger = logging.getLogger(__name__)
 class LineStream:
     """Items of the lines of an input, in chunks; can be iterated once. A subclass says which items a line has.
 
-    A chunk has the items of one read: of a pipe what its writer has written so far, so that a user who writes a line
-    gets an answer, of a file up to ``READ_BYTES``. Only the nothing after the last line end is no line.
-
-    Args:
-        source: path, or ``-`` for standard input.
-        chunk_items: maximum number of items in a chunk.
+    A chunk has the items of one read, at most ``chunk_items``: of a pipe what its writer has written so far, so that a
+    user who writes a line gets an answer, of a file up to ``READ_BYTES``.
 
     Attributes:
         name: of the input, for messages.
         size: bytes of the input, None if it is packed or not a file.
-        position: bytes of the lines read so far.
-        lines: number of lines read so far.
+        position, lines: bytes and number of the lines read so far.
         form: of the input; None until a line that is not blank has been read.
 
     Raises:
@@ -59,13 +53,12 @@ class LineStream:
         self._input, self.name = open_input(source)
         with reading(self.name):
             self.size = None if is_packed(self._input) else file_size(self._input)
-        self.position = 0
-        self.lines = 0
+        self.position = self.lines = 0
         self.form = None
         self._chunk_items = chunk_items
 
     def form_of(self, lines):
-        """The form of an input that begins with these lines, none of which is blank."""
+        """The form of an input that begins with these lines, of which one is not blank."""
         return form_of(lines)
 
     def items_of(self, line, where):
@@ -78,9 +71,8 @@ class LineStream:
 
     def items_of_whole(self, lines):
         """List of the items of all lines of a form that is read whole."""
-        return [
-            item for where, record in self.records_of(lines, self.name) for item in self.items_of_record(record, where)
-        ]
+        found = self.records_of(lines, self.name)
+        return [item for where, record in found for item in self.items_of_record(record, where)]
 
     def check_end(self):
         """Raise InputError if the lines of the input were not enough."""
@@ -91,7 +83,10 @@ class LineStream:
         try:
             for lines in self._lines_as_they_come():
                 held += lines
-                self.form = self.form or self._form_of_begin(lines)
+                if self.form is None:
+                    begin = (line.decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK) for line in lines)
+                    seen = [text for line in begin if (text := line.rstrip("\r\n")).strip(BLANKS)]
+                    self.form = self.form_of(seen) if seen else None
                 if self.form is not None and self.form not in self.read_whole:
                     yield from self._chunks(held)
                     held = []
@@ -120,11 +115,6 @@ class LineStream:
         if last and not (self.lines == 0 and last == BYTE_ORDER_MARK.encode()):
             yield [last]
 
-    def _form_of_begin(self, lines):
-        decoded = (line.decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK).rstrip("\r\n") for line in lines)
-        seen = list(itertools.islice((line for line in decoded if line.strip(BLANKS)), LINES_TO_SEE))
-        return self.form_of(seen) if seen else None
-
     def _chunks(self, lines):
         chunk = []
         try:
@@ -149,14 +139,9 @@ class LineStream:
 
 
 class TextStream(LineStream):
-    """Pairs (text, "path:line") of an input, see :class:`LineStream`.
-
-    * JSON lines, a JSON list, a table: the text of a record is the string under the first of ``keys`` that it has; it
-      may be empty. Other keys such as ``label`` are ignored, and blank lines are skipped.
-    * Plain text: each line is a text exactly as it is, without its line end. An empty line is an empty text, so that
-      results stay in line with the input.
-    * Tagged text is refused.
-    """
+    """Pairs (text, "path:line") of an input, see :class:`LineStream`. The text of a record is the string under the
+    first of ``keys`` that it has; a line of plain text is a text exactly as it is, also an empty one, so that results
+    stay in line with the input. Tagged text is refused."""
 
     read_whole = (*LineStream.read_whole, Form.TAGGED)
 
@@ -180,32 +165,20 @@ class TextStream(LineStream):
         texts = self.texts_of_tagged(lines) if self.form is Form.TAGGED else super().items_of_whole(lines)
         if not texts:
             raise InputError(f"{self.name}:1: {self.form.value} without a text; give texts")
-        plural = "" if len(texts) == 1 else "s"
-        logger.warning("%s: read as %s, %d text%s", self.name, self.form.value, len(texts), plural)
+        logger.warning("%s: read as %s, texts: %d", self.name, self.form.value, len(texts))
         return texts
 
     def check_end(self):
         if self.lines == 0:
-            raise InputError(
-                f"{self.name}:1: the input is empty; give plain text, one text a line, or JSON lines with a text"
-            )
+            remedy = "give plain text, one text a line, or JSON lines with a text"
+            raise InputError(f"{self.name}:1: the input is empty; {remedy}")
 
 
 class FileStream:
-    """The whole of each file as one text with its line ends, one chunk per file.
+    """The whole of each of ``paths``, UTF-8 files or ``-``, as one text with its line ends, one chunk per file;
+    ``name``, ``size`` and ``position`` are as in :class:`LineStream`, the size is unknown."""
 
-    Args:
-        paths: UTF-8 files; ``-`` is standard input.
-
-    Attributes:
-        name, size, position: as in :class:`LineStream`; the size is unknown.
-
-    Raises:
-        InputError: while iterating, a file cannot be read or is empty.
-    """
-
-    size = None
-    position = 0
+    size, position = None, 0
 
     def __init__(self, paths):
         self._paths = list(paths)

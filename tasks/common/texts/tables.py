@@ -40,15 +40,10 @@ _NO_NAME = re.compile(".*[。，！？；：、“”!?;{}\\[\\]\x02]|[0-9.]+\\Z
 
 
 class Header(NamedTuple):
-    """The first row of a table.
+    """The first row of a table."""
 
-    Attributes:
-        separator: between values; ``", "`` where a space follows each comma.
-        names: of the columns, as they stand there.
-    """
-
-    separator: str
-    names: tuple[str, ...]
+    separator: str  # between values; ", " where a space follows each comma
+    names: tuple[str, ...]  # of the columns, as they stand there
 
     def column(self, meaning: str) -> int | None:
         """The number of the column of a text, label, token ...; None if there is none."""
@@ -89,11 +84,8 @@ def _names(line, separator):
 
 
 def rows(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
-    """Pairs (line from 1, values) of the rows after the header; blank lines have no values.
-
-    Raises:
-        InputError: a row has more or fewer values than the header, or its quotes are wrong.
-    """
+    """Pairs (line from 1, values) of the rows after the header; blank lines have no values. Raises InputError if a row
+    has more or fewer values than the header, or its quotes are wrong."""
     first = next(number for number, line in enumerate(lines) if line.strip(BLANKS))
     header = header_of(lines[first])
     check_names(header.names, f"{name}:{first + 1}")
@@ -112,15 +104,12 @@ def _of_csv(lines, first, name, header):
     following = (line + "\n" for line in lines[first + 1 :])
     reader = csv.reader(following, strict=True, skipinitialspace=header.separator == ", ")
     begun = first + 2
-    while True:
-        try:
-            values = next(reader, None)
-        except csv.Error as error:
-            raise InputError(f'{name}:{begun}: broken CSV ({error}); quote values by " and double it inside') from None
-        if values is None:
-            return
-        yield begun, values
-        begun = first + 2 + reader.line_num
+    try:
+        for values in reader:
+            yield begun, values
+            begun = first + 2 + reader.line_num
+    except csv.Error as error:
+        raise InputError(f'{name}:{begun}: broken CSV ({error}); quote values by " and double it inside') from None
 
 
 def _of_tsv(lines, first):

@@ -30,32 +30,28 @@ _GZIP = b"\x1f\x8b"
 # gzip may unpack to this many times its size (texts: 3 to 10 times), or to this many bytes
 MAX_GZIP_RATIO = 100
 MIN_GZIP_BYTES = 1 << 24
+_TAR, _TAR_AT = b"ustar", 257
 _DOCBIN = (
-    "write it as JSON lines with spaCy: for doc in DocBin().from_disk(FILE).get_docs("
+    "zlib data, as spaCy's DocBin; write it as JSON lines with spaCy: for doc in DocBin().from_disk(FILE).get_docs("
     'spacy.blank("zh").vocab): print(json.dumps({"text": doc.text, "entities": [[e.start_char, e.end_char, e.label_] '
     "for e in doc.ents]}))"
 )
-_TABLE = "save the table as CSV in UTF-8"
-_IMAGE = "give a file of text"
-# kind of file -> the bytes that it begins with, and the remedy
-_SIGNATURES = {
-    "a zip archive or an Office document": (b"PK\x03\x04", f"unpack it, or {_TABLE}"),
-    "an old Office document": (b"\xd0\xcf\x11\xe0", f"{_TABLE}, or its text"),
-    "packed by bzip2": (b"BZh", "unpack it with bunzip2"),
-    "packed by xz": (b"\xfd7zXZ\x00", "unpack it with unxz"),
-    "packed by zstd": (b"\x28\xb5\x2f\xfd", "unpack it with unzstd"),
-    "a 7z archive": (b"7z\xbc\xaf", "unpack it"),
-    "a rar archive": (b"Rar!", "unpack it"),
-    "Parquet": (b"PAR1", "predict reads it with --output FOLDER; for labels write it as JSON lines"),
-    "Arrow": (b"ARROW1", "write it as JSON lines, with to_json of Hugging Face's datasets"),
-    "PDF": (b"%PDF-", "save its text"),
-    "a PNG image": (b"\x89PNG\r\n\x1a\n", _IMAGE),
-    "a JPEG image": (b"\xff\xd8\xff", _IMAGE),
-    "a GIF image": (b"GIF8", _IMAGE),
-    "a database of SQLite": (b"SQLite format 3\x00", "write the records as JSON lines"),
-    "zlib data, as spaCy's DocBin": ((b"x\x01", b"x\x5e", b"x\x9c", b"x\xda"), _DOCBIN),
+_IMAGE = "an image; give a file of text"
+_KINDS = {  # the bytes that a file begins with -> what it is, and the remedy
+    b"PK\x03\x04": "a zip archive or an Office document; unpack it, or save the table as CSV in UTF-8",
+    b"\xd0\xcf\x11\xe0": "an old Office document; save the table as CSV in UTF-8, or its text",
+    b"BZh": "packed by bzip2; unpack it with bunzip2",
+    b"\xfd7zXZ\x00": "packed by xz; unpack it with unxz",
+    b"\x28\xb5\x2f\xfd": "packed by zstd; unpack it with unzstd",
+    b"7z\xbc\xaf": "a 7z archive; unpack it",
+    b"Rar!": "a rar archive; unpack it",
+    b"PAR1": "Parquet; predict reads it with --output FOLDER; for labels write it as JSON lines",
+    b"ARROW1": "Arrow; write it as JSON lines, with to_json of Hugging Face's datasets",
+    b"%PDF-": "PDF; save its text",
+    b"SQLite format 3\x00": "a database of SQLite; write the records as JSON lines",
+    **dict.fromkeys((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8"), _IMAGE),
+    **dict.fromkeys((b"x\x01", b"x\x5e", b"x\x9c", b"x\xda"), _DOCBIN),
 }
-_TAR, _TAR_AT = b"ustar", 257
 
 
 class RecordsName(str):
@@ -91,11 +87,11 @@ def open_input(path: str | os.PathLike) -> tuple[BinaryIO, str]:
 def open_bytes(name: str) -> BinaryIO:
     """A file open for reading; raises InputError if there is none."""
     try:
-        if os.path.isdir(name):
-            raise InputError(f"{name}: is a directory; give the path of a file in it")
         return open(name, "rb")
     except FileNotFoundError:
         raise InputError(f"{name or repr(name)}: no such file; check the path") from None
+    except IsADirectoryError:
+        raise InputError(f"{name}: is a directory; give the path of a file in it") from None
     except (OSError, ValueError) as error:
         raise unreadable(name, error) from None
 
@@ -125,20 +121,17 @@ def reading(name: str) -> Iterator[None]:
 
 
 def unpacked(file: BinaryIO, name: str) -> BinaryIO:
-    """The file itself, or its content if it is packed by gzip, whatever its name.
-
-    Raises:
-        InputError: the first bytes are those of a known kind that is no text.
-    """
+    """The file itself, or its content if it is packed by gzip, whatever its name; raises InputError if the first bytes
+    are of a known kind that is no text."""
     file = file if hasattr(file, "peek") else io.BufferedReader(file)
     if file.peek(_HEAD_BYTES).startswith(_GZIP):
         file = _Unpacked(file, name)
     head = file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
-    if head.startswith(_TAR, _TAR_AT) and not _is_text(head):
-        raise InputError(f"{name}: is a tar archive; unpack it, and give the files or their folder")
-    for kind, (mark, remedy) in _SIGNATURES.items():
-        if head.startswith(mark) and not _is_text(head):
-            raise InputError(f"{name}: is {kind}; {remedy}")
+    kind = next((kind for mark, kind in _KINDS.items() if head.startswith(mark)), None)
+    if head.startswith(_TAR, _TAR_AT):
+        kind = "a tar archive; unpack it, and give the files or their folder"
+    if kind is not None and not _is_text(head):
+        raise InputError(f"{name}: is {kind}")
     return file
 
 
@@ -160,10 +153,8 @@ class _Unpacked(gzip.GzipFile):
     def read1(self, size=-1):
         block = super().read1(size)
         if self.tell() > self._largest:
-            raise InputError(
-                f"{self._path}: unpacks to more than {MAX_GZIP_RATIO} times its size; if you trust it, unpack it "
-                "yourself"
-            )
+            remedy = "if you trust it, unpack it yourself"
+            raise InputError(f"{self._path}: unpacks to more than {MAX_GZIP_RATIO} times its size; {remedy}")
         return block
 
 
@@ -185,21 +176,15 @@ def file_size(file: BinaryIO) -> int | None:
 
 
 def decode(data: bytes, name: str, line: int = 1, position: int = 0) -> str:
-    """UTF-8 to text, without the byte order mark.
-
-    Args:
-        data: bytes of an input, or of a part that begins with a line.
-        name: of the input, for messages.
-        line, position: line from 1, and byte from 0, with which ``data`` begins.
-    """
+    """UTF-8 to text, without the byte order mark; ``data`` begins with this line, from 1, and byte, from 0, of the
+    input called ``name``."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line += data.count(b"\n", 0, error.start)
         encoding = "utf-16" if position == 0 and data[:2] in (b"\xff\xfe", b"\xfe\xff") else "gb18030"
-        if encoding == "utf-16" or _is_gb18030(data, error.start):
-            remedy = f"convert it, e.g. iconv -f {encoding} -t utf-8 OLD > NEW"
-        else:
+        remedy = f"convert it, e.g. iconv -f {encoding} -t utf-8 OLD > NEW"
+        if encoding == "gb18030" and not _is_gb18030(data, error.start):
             remedy = "nor is it GB18030, so it may be a binary file; give a file of text"
         raise InputError(f"{name}:{line}: not UTF-8 (byte {position + error.start} of the input); {remedy}") from None
     return text.removeprefix(BYTE_ORDER_MARK) if position == 0 else text

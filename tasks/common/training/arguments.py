@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field, fields
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from paddle_rope.options import NOT_NEGATIVE, POSITIVE, SHARE, Kind, choice
 from paddle_rope.roformer.config import RoFormerConfig
 from tasks.common.errors import InputError
-from tasks.common.training.plans import BY_EPOCHS, NOT_EVALUATED
 
 DEV_SPLITS = ("stratified", "random", "contiguous")
 LARGEST_SEED = 2**32 - 1  # numpy's
@@ -18,19 +17,59 @@ FRACTION = Kind("greater than 0 and less than 1", lambda value: 0 < value < 1)
 SEED = Kind(f"from 0 to {LARGEST_SEED}", lambda value: 0 <= value <= LARGEST_SEED)
 
 
+class TrainingPlan(NamedTuple):
+    """What a recipe makes of PaddleNLP's ``TrainingArguments``."""
+
+    defaults: dict[str, Any]  # its own defaults; a configuration may set others
+    fixed: dict[str, Any]  # what it relies on
+    closed: tuple[str, ...]  # keys that cannot be set, in addition to those that are fixed
+    reason: str  # why
+
+    def is_closed(self, key: str) -> bool:
+        """Whether a configuration cannot set a key."""
+        return key in self.fixed or key in self.closed
+
+
+NOT_EVALUATED = {"do_eval": False, "evaluation_strategy": "no"}  # otherwise PaddleNLP evaluates in between
+# Keys that the recipes set themselves, or that have no effect in them.
+_CLOSED = ("metric_for_best_model", "logging_dir", "resume_from_checkpoint", "dataloader_drop_last")
+# One evaluation and one checkpoint an epoch, the best one kept.
+BY_EPOCHS = TrainingPlan(
+    defaults={},
+    fixed={
+        "do_train": True,
+        "do_eval": True,
+        "evaluation_strategy": "epoch",
+        "save_strategy": "epoch",
+        "load_best_model_at_end": True,
+        "greater_is_better": True,
+        "save_total_limit": 1,
+        "report_to": "none",
+    },
+    closed=(*_CLOSED, "eval_steps", "save_steps"),
+    reason="the recipe evaluates each epoch and keeps the best by dev {metric}, or the last with keep_best false",
+)
+# The recipe's own trainer evaluates, and the last weights are kept.
+FIXED_BY_STEPS = {
+    "do_train": True,
+    **NOT_EVALUATED,
+    "save_total_limit": 1,
+    "report_to": "none",
+    "ignore_data_skip": True,  # the batches of a resumed run begin where it stopped
+}
+CLOSED_BY_STEPS = (
+    *_CLOSED, *BY_EPOCHS.fixed, "num_train_epochs", "per_device_eval_batch_size", "dataloader_num_workers",
+)  # fmt: skip
+
+
 def option(default, help, kind=None):
     """A configuration key: its default, its meaning and unit as help and documents show them, and its range."""
     return field(default=default, metadata={"help": help, "kind": kind})
 
 
 def model_option(config_class, name, default=..., note=""):
-    """A configuration key that is an option of the recipe's model: meaning, range and default are declared there.
-
-    Args:
-        config_class: :class:`~paddle_rope.RoFormerConfig` or a subclass.
-        default: the recipe's own default, where it has another.
-        note: continues the meaning, such as the form that the option has in a configuration.
-    """
+    """A configuration key that is an option of ``config_class``, that of the recipe's model: meaning, range and default
+    are declared there. ``note`` continues the meaning, such as the form that the option has in a configuration."""
     declared = config_class.__dataclass_fields__[name]
     metadata = {**declared.metadata, "help": declared.metadata["help"] + note, "of_model": True}
     return field(default=declared.default if default is ... else default, metadata=metadata)
@@ -103,23 +142,19 @@ class EncoderArguments:
         return {one.name: one for one in fields(cls) if "of_model" in one.metadata}
 
     def model_options(self, config=None):
-        """Options for the configuration of the recipe's model, in its types.
-
-        Args:
-            config: a configuration; only keys that are in it count. With ``pretrained`` the others come from there.
-        """
+        """Options for the configuration of the recipe's model, in its types; with ``config`` only those that are in it,
+        because with ``pretrained`` the others come from there."""
         return {name: getattr(self, name) for name in self.model_keys() if config is None or name in config}
 
     def check_ranges(self):
         """Raise InputError unless the values are in their ranges, and the options of a new encoder go together."""
-        recipe = type(self).recipe
-        if self.recipe != recipe:
-            raise InputError(f"configuration: recipe must be {recipe}, got {self.recipe}")
+        if self.recipe != type(self).recipe:
+            raise InputError(f"configuration: recipe must be {type(self).recipe}, got {self.recipe}")
         check_kinds(self)
         if self.pretrained is None:
+            options = {name: value for name, value in self.model_options().items() if name in RoFormerConfig.names()}
             try:
-                options = self.model_options()
-                RoFormerConfig(**{name: value for name, value in options.items() if name in RoFormerConfig.names()})
+                RoFormerConfig(**options)
             except ValueError as error:
                 raise InputError(f"configuration: {error}") from None
 
@@ -164,16 +199,14 @@ class RecipeArguments(EncoderArguments):
 
 
 def parse_seeds(value: Any) -> list[int]:
-    """``"42,43,44"``, or a list as YAML has it -> [42, 43, 44]; raises InputError for anything else, also for a seed
-    given twice."""
+    """``"42,43,44"``, or a list as YAML has it -> [42, 43, 44]; raises InputError for anything else."""
     numbers = [str(one).strip() for one in (value if isinstance(value, list) else str(value).split(","))]
     given = f"--seeds {','.join(numbers)}"
     if not numbers or not all(one.isascii() and one.isdigit() for one in numbers):
         raise InputError(f"{given}: give numbers separated by commas, such as --seeds 42,43,44")
-    # Python refuses to read thousands of digits
-    seeds = [int(one) if len(one) < 100 else LARGEST_SEED + 1 for one in numbers]
-    if max(seeds) > LARGEST_SEED:
+    if max(map(len, numbers)) > len(str(LARGEST_SEED)) or max(map(int, numbers)) > LARGEST_SEED:
         raise InputError(f"{given}: a seed must be from 0 to {LARGEST_SEED}")
+    seeds = list(map(int, numbers))
     if len(set(seeds)) < len(seeds):
         raise InputError(f"{given}: a seed is given twice")
     return seeds

@@ -1,12 +1,12 @@
-"""The files of a checkpoint: safetensors and JSON. Reading them runs nothing, whoever wrote them.
-
-PaddleNLP's Trainer would write pickles, and a pickle is a program.
-"""
+"""Checkpoints of safetensors and JSON. Reading them runs nothing, whoever wrote them; PaddleNLP's Trainer would write
+pickles, and a pickle is a program. A checkpoint is on the disk before it is marked complete, with its checksums."""
 
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from safetensors.numpy import save
 
 from paddle_rope.roformer.checkpoints.tensor_files import read_tensors
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, write_json
+from tasks.common.files import atomic_writer, file_sha256, write_json
+from tasks.common.process import is_first_process
 
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"
@@ -28,14 +29,30 @@ NUMBERS_FILE = "optimizer.json"  # what an optimizer, its schedule and the loss 
 RANDOM_FILE = "random_state_{rank}.json"
 PROGRESS_FILE = "progress_{rank}.json"  # what a process has counted since the last log
 TRAINER_STATE_FILE = "trainer_state.json"  # PaddleNLP's
+COMPLETE_FILE = "complete"  # made last, JSON: dict from the names of the other files to their SHA-256
+_PREFIX = "checkpoint-"
 _MASTER_WEIGHTS = "master_weights"  # of an optimizer that trains weights of half precision
-_NOT_RESUMED = "training cannot go on from this checkpoint; train anew, in another folder"
-_JOINT = "/"  # between the name of a group of tensors and the name of one
+_NUMBER = (int, float)
+_STATE_KINDS = {
+    "epoch": (*_NUMBER, type(None)),
+    "global_step": int,
+    "max_steps": int,
+    "log_history": list,
+    "best_metric": (*_NUMBER, type(None)),
+    "best_model_checkpoint": (str, type(None)),
+}
+
+
+# ---- the files
 
 
 def write_tensors(path: Path, tensors: Mapping[str, paddle.Tensor]) -> None:
-    """Write named tensors; bfloat16 as float32, which is exact."""
-    arrays = {name: np.ascontiguousarray(_float32(tensor).numpy()) for name, tensor in tensors.items()}
+    """Write named tensors; bfloat16 and float16 as float32, which is exact."""
+    half = (paddle.bfloat16, paddle.float16)
+    arrays = {
+        name: np.ascontiguousarray((tensor.astype("float32") if tensor.dtype in half else tensor).numpy())
+        for name, tensor in tensors.items()
+    }
     with atomic_writer(path, binary=True) as file:
         file.write(save(arrays))
 
@@ -48,24 +65,37 @@ def read_checkpoint_tensors(path: Path) -> dict[str, np.ndarray]:
         raise InputError(str(error)) from None
 
 
+def use_json(path: Path, use: Callable[[Any], None]) -> None:
+    """Call ``use`` with what a JSON file of a checkpoint holds; whatever is wrong with it becomes an InputError."""
+    try:
+        use(json.loads(path.read_text(encoding="utf-8")))
+    except (
+        OSError, ValueError, TypeError, LookupError, RuntimeError, AttributeError, OverflowError,
+        AssertionError,  # of paddle, for the state of another optimizer
+    ) as error:  # fmt: skip
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        remedy = "the checkpoint cannot be resumed from, so train anew, in another folder"
+        raise InputError(f"{path}: is missing or damaged ({reason}); {remedy}") from None
+
+
 def write_optimizer(folder: Path, optimizer: Any, schedule: Any, scaler: Any = None) -> None:
     """Write the state of an optimizer, of its learning-rate schedule and of the loss scaling, if there is one."""
-    state = dict(optimizer.state_dict())
-    state.pop("LR_Scheduler", None)  # the schedule, once more
-    master_weights = state.pop(_MASTER_WEIGHTS, {})
-    tensors = {**state, **{f"{_MASTER_WEIGHTS}{_JOINT}{name}": value for name, value in master_weights.items()}}
+    tensors = dict(optimizer.state_dict())
+    tensors.pop("LR_Scheduler", None)  # the schedule, once more
+    weights = tensors.pop(_MASTER_WEIGHTS, {})
+    tensors.update({f"{_MASTER_WEIGHTS}/{name}": weight for name, weight in weights.items()})
     write_tensors(folder / OPTIMIZER_FILE, tensors)
-    numbers = {"schedule": schedule.state_dict(), "scaler": {} if scaler is None else scaler.state_dict()}
-    write_json(folder / NUMBERS_FILE, {name: _plain(values) for name, values in numbers.items()})
+    states = {"schedule": schedule.state_dict(), "scaler": {} if scaler is None else scaler.state_dict()}
+    plain = {key: {name: np.asarray(value).tolist() for name, value in state.items()} for key, state in states.items()}
+    write_json(folder / NUMBERS_FILE, plain)
 
 
 def read_optimizer(folder: Path, optimizer: Any, schedule: Any, scaler: Any = None) -> None:
     """Give an optimizer, a schedule and a loss scaling the state that :func:`write_optimizer` wrote."""
     state: dict[str, Any] = {}
     for name, array in read_checkpoint_tensors(folder / OPTIMIZER_FILE).items():
-        group, joint, of_group = name.partition(_JOINT)
-        owner = state.setdefault(group, {}) if joint and group == _MASTER_WEIGHTS else state
-        owner[of_group if owner is not state else name] = paddle.to_tensor(array)
+        is_master, of_group = name.startswith(f"{_MASTER_WEIGHTS}/"), name.removeprefix(f"{_MASTER_WEIGHTS}/")
+        (state.setdefault(_MASTER_WEIGHTS, {}) if is_master else state)[of_group] = paddle.to_tensor(array)
 
     def set_numbers(numbers):
         optimizer.set_state_dict({**state, "LR_Scheduler": numbers["schedule"]})
@@ -74,17 +104,20 @@ def read_optimizer(folder: Path, optimizer: Any, schedule: Any, scaler: Any = No
             scale = np.array(numbers["scaler"]["scale"], dtype="float32")
             scaler.load_state_dict({**numbers["scaler"], "scale": scale})
 
-    _read_json(folder / NUMBERS_FILE, set_numbers)
+    use_json(folder / NUMBERS_FILE, set_numbers)
 
 
 def write_random_state(folder: Path, rank: int) -> None:
     """Write the state of Python's, numpy's and Paddle's random numbers in the process ``rank``."""
     python, numbers, normal = random.getstate()
     name, keys, position, has_normal, second = np.random.get_state()
+    # the processor's generator and, behind it, the device's, if it is another
+    of_device = [] if paddle.device.get_device() == "cpu" else paddle.get_rng_state()
+    generators = [core.default_cpu_generator().get_state(), *of_device]
     state = {
         "python": [python, list(numbers), normal],
         "numpy": [name, keys.tolist(), position, has_normal, second],
-        "paddle": [list(generator.__getstate__()) for generator in _generator_states()],
+        "paddle": [list(generator.__getstate__()) for generator in generators],
     }
     write_json(folder / RANDOM_FILE.format(rank=rank), state)
 
@@ -92,90 +125,131 @@ def write_random_state(folder: Path, rank: int) -> None:
 def read_random_state(folder: Path, rank: int) -> None:
     """Set the random numbers of this process to what :func:`write_random_state` wrote."""
 
+    def generator_state(values):
+        state = core.GeneratorState.__new__(core.GeneratorState)
+        state.__setstate__(tuple(values))
+        return state
+
     def set_state(state):
         python, numbers, normal = state["python"]
         random.setstate((python, tuple(numbers), normal))
         name, keys, *rest = state["numpy"]
         np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
-        generators = [_generator_state(values) for values in state["paddle"]]
-        core.default_cpu_generator().set_state(generators[0])
-        if len(generators) > 1:
-            paddle.set_rng_state(generators[1:])
+        of_processor, *of_device = map(generator_state, state["paddle"])
+        core.default_cpu_generator().set_state(of_processor)
+        if of_device:
+            paddle.set_rng_state(of_device)
 
-    _read_json(folder / RANDOM_FILE.format(rank=rank), set_state)
-
-
-def write_progress(folder: Path, rank: int, progress: Mapping[str, Any]) -> None:
-    """Write what the process ``rank`` has counted since the last log."""
-    write_json(folder / PROGRESS_FILE.format(rank=rank), progress)
-
-
-def read_progress(folder: Path, rank: int, use: Callable[[Any], None]) -> None:
-    """Call ``use`` with what :func:`write_progress` wrote."""
-    _read_json(folder / PROGRESS_FILE.format(rank=rank), use)
+    use_json(folder / RANDOM_FILE.format(rank=rank), set_state)
 
 
 def read_trainer_state(folder: Path) -> TrainerState:
     """PaddleNLP's state of a checkpoint; raises InputError if it is missing or damaged."""
-    found = []
+    state = TrainerState()
 
     def read(values):
+        nonlocal state
         state = TrainerState(**values)
         for name, kind in _STATE_KINDS.items():
             value = getattr(state, name)
             if not isinstance(value, kind) or isinstance(value, bool):
                 raise TypeError(f"{name} is {value!r}")
         for entry in state.log_history:
-            if not all(isinstance(value, (int, float)) for value in {"step": None, **entry}.values()):
+            if not all(isinstance(value, _NUMBER) for value in {"step": None, **entry}.values()):
                 raise TypeError(f"an entry of log_history is {entry!r}")
-        found.append(state)
 
-    _read_json(folder / TRAINER_STATE_FILE, read)
-    return found[0]
-
-
-_STATE_KINDS = {
-    "epoch": (int, float, type(None)),
-    "global_step": int,
-    "max_steps": int,
-    "log_history": list,
-    "best_metric": (int, float, type(None)),
-    "best_model_checkpoint": (str, type(None)),
-}
-
-
-def _generator_states():
-    """Those of the processor and, behind it, of the device, if it is another."""
-    of_device = [] if paddle.device.get_device() == "cpu" else paddle.get_rng_state()
-    return [core.default_cpu_generator().get_state(), *of_device]
-
-
-def _generator_state(values):
-    state = core.GeneratorState.__new__(core.GeneratorState)
-    state.__setstate__(tuple(values))
+    use_json(folder / TRAINER_STATE_FILE, read)
     return state
 
 
-def _float32(tensor):
-    return tensor.astype("float32") if tensor.dtype in (paddle.bfloat16, paddle.float16) else tensor
+# ---- which checkpoints there are, and which are complete
 
 
-def _plain(values):
-    """Numbers of a state as JSON knows them."""
-    return {name: np.asarray(value).tolist() for name, value in values.items()}
+def checkpoint_path(folder: str | Path, step: int) -> Path:
+    """Where the checkpoint of a step is."""
+    return Path(folder) / f"{_PREFIX}{step}"
 
 
-def _read_json(path: Path, use: Callable[[Any], None]) -> None:
-    """Call ``use`` with what a JSON file of a checkpoint holds; whatever is wrong with it becomes an InputError."""
+def mark_complete(checkpoint: Path) -> None:
+    """Wait until the files of a checkpoint are on the disk, then mark it."""
+    digests = {}
+    for path in sorted(checkpoint.iterdir()):
+        if path.is_file() and not path.name.startswith(".") and path.name != COMPLETE_FILE:
+            _sync(path)
+            digests[path.name] = file_sha256(path)
+    _sync(checkpoint)
+    write_json(checkpoint / COMPLETE_FILE, digests)
+    _sync(checkpoint)
+    _sync(checkpoint.parent)
+
+
+def has_checkpoint(folder: str | Path, within: bool = True) -> bool:
+    """Whether a checkpoint in ``folder``, or, with ``within``, in a folder of it, is marked. Looks at no content."""
+    return any(Path(folder).glob(f"{'**/' if within else ''}{_PREFIX}*/{COMPLETE_FILE}"))
+
+
+def last_checkpoint(folder: str | Path) -> Path:
+    """The newest complete checkpoint in ``folder``, the trainer's ``output_dir``. Damaged ones are named and passed
+    over; raises InputError if there is no other."""
+    damaged = None
+    for step, path in _marked(folder):
+        try:
+            _check(path, step)
+        except (InputError, OSError, ValueError, TypeError, RecursionError) as error:
+            damaged = damaged or f"{path}: is damaged ({error})"
+            continue
+        if damaged is not None and is_first_process():
+            print(f"{damaged}; {path} is the newest complete one")
+        return path
+    found = f"{damaged}, and there is no complete one before it" if damaged else f"{folder}: no checkpoint was written"
+    raise InputError(f"{found}; train anew, in another folder")
+
+
+def remove_older(newest: Path, best: str | None, before: int) -> None:
+    """Remove all checkpoints but a complete one, the best one, and the newest ``before`` of the complete ones before
+    it. Later steps are of a run that was cut, and of no use to this one."""
+    newest_step = int(newest.name.removeprefix(_PREFIX))
+    kept = {newest.name, Path(best or newest).name}
+    earlier = (path.name for step, path in _marked(newest.parent) if step < newest_step and path.name not in kept)
+    kept.update([*earlier][:before])
+    for path in newest.parent.glob(f"{_PREFIX}*"):
+        if path.name not in kept and path.name.removeprefix(_PREFIX).isdecimal():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _marked(folder):
+    """(step, checkpoint) of the marked ones, the newest first; others were cut while they were written."""
+    paths = [path.parent for path in Path(folder).glob(f"{_PREFIX}*/{COMPLETE_FILE}")]
+    steps = [(path.name.removeprefix(_PREFIX), path) for path in paths]
+    return sorted([(int(step), path) for step, path in steps if step.isdecimal()], reverse=True)
+
+
+def _check(checkpoint, step):
+    """Raise an error unless a checkpoint, and the best one, which it names, are as they were written."""
+    _check_files(checkpoint)
+    state = read_trainer_state(checkpoint)
+    if state.global_step != step:
+        raise ValueError(f"{TRAINER_STATE_FILE} is of step {state.global_step}")
+    if state.best_model_checkpoint is not None:
+        _check_files(checkpoint.with_name(Path(state.best_model_checkpoint).name))
+
+
+def _check_files(checkpoint):
+    digests = {**json.loads((checkpoint / COMPLETE_FILE).read_text(encoding="utf-8"))}
+    if TRAINER_STATE_FILE not in digests:
+        raise ValueError(f"{COMPLETE_FILE} names no {TRAINER_STATE_FILE}")
+    for name, digest in digests.items():
+        path = checkpoint / Path(name).name
+        if not path.is_file() or file_sha256(path) != digest:
+            raise ValueError(f"{path} is not as it was written")
+
+
+def _sync(path):
+    """Wait until a file, or the names in a folder, are on the disk."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    handle = os.open(path, os.O_RDONLY)
     try:
-        use(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise InputError(f"{path}: is missing; {_NOT_RESUMED}") from None
-    except (
-        OSError, ValueError, TypeError, LookupError, RuntimeError, AttributeError, OverflowError,
-        AssertionError,  # of paddle, for states that are not those of this optimizer
-    ) as error:  # fmt: skip
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise InputError(
-            f"{path}: is damaged ({reason}); the checkpoint cannot be resumed from, so train anew"
-        ) from None
+        os.fsync(handle)
+    finally:
+        os.close(handle)

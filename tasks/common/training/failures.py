@@ -10,10 +10,9 @@ from tasks.common.cli.own_command import own_command, quoted
 from tasks.common.errors import InputError, Interrupted, is_out_of_memory
 from tasks.common.files import NO_ROOM
 from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER, CONFIG_FILE
-from tasks.common.training.complete import has_checkpoint
+from tasks.common.training.checkpoints import has_checkpoint
 
 _LIGHTER = "shorter texts, a smaller --per_device_train_batch_size or --recompute true, or end other programs"
-_NO_ROOM_IN_WORDS = tuple(f"os error {number})" for number in NO_ROOM)  # safetensors tells numbers in words
 
 
 @contextlib.contextmanager
@@ -27,17 +26,15 @@ def explained(output_dir: Path) -> Iterator[None]:
     try:
         yield
     except Interrupted as error:
-        raise Interrupted(
-            error.number,
-            f"{output_dir}: ended by a signal; {_remedy(output_dir)}",
-        ) from None
+        raise Interrupted(error.number, f"{output_dir}: ended by a signal; {_remedy(output_dir)}") from None
     except Exception as error:
         if _is_no_room(error):
-            remedy = _remedy(output_dir)
-            raise InputError(f"{output_dir}: no room left to write ({error}); make room, then {remedy}") from None
+            remedy = f"make room, then {_remedy(output_dir)}"
+            raise InputError(f"{output_dir}: no room left to write ({error}); {remedy}") from None
         if is_out_of_memory(error):
             raise InputError(f"{output_dir}: out of memory; train anew with {_LIGHTER}") from None
-        if isinstance(error, FileNotFoundError) and _is_removed(output_dir, error.filename):
+        is_missing = isinstance(error, FileNotFoundError) and output_dir in Path(str(error.filename)).parents
+        if is_missing and not output_dir.is_dir():
             raise InputError(f"{output_dir}: was removed while the run worked in it; train anew") from None
         raise
 
@@ -51,11 +48,8 @@ def _remedy(output_dir):
     return "train anew: no checkpoint had been written"
 
 
-def _is_removed(output_dir, missing):
-    return not output_dir.is_dir() and output_dir in Path(str(missing)).parents
-
-
 def _is_no_room(error):
     if isinstance(error, OSError):
         return error.errno in NO_ROOM
-    return type(error).__name__ == "SafetensorError" and any(words in str(error) for words in _NO_ROOM_IN_WORDS)
+    is_of_safetensors = type(error).__name__ == "SafetensorError"  # which tells numbers in words
+    return is_of_safetensors and any(f"os error {number})" in str(error) for number in NO_ROOM)

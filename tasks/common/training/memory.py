@@ -31,22 +31,22 @@ class LabeledData(NamedTuple):
     record_of: Callable[[Any], dict[str, Any]]  # an example -> a dict as a line of JSON holds it
 
     def read_records(self, records: Iterable[Any], name: str) -> tuple[list, str]:
-        """The examples of records, and their SHA-256.
-
-        Args:
-            records: dicts, each as a line of a file of JSON lines, or examples.
-            name: of the list, for messages: the fourth record of ``train`` is ``train[3]``.
-
-        Raises:
-            InputError: there is no record, or something in one is wrong.
-        """
+        """The examples of records, dicts as lines of JSON or examples, and their SHA-256; raises InputError if there is
+        no record, or something in one is wrong. The fourth record of the list ``train`` is called ``train[3]``."""
         if isinstance(records, (str, bytes, dict)) or not isinstance(records, Iterable):
-            wanted = "give dicts as the lines of a file hold"
-            raise InputError(f"{name}: {shown(records)} is not a list of records; {wanted}")
+            raise InputError(
+                f"{name}: {shown(records)} is not a list of records; give dicts as the lines of a file hold"
+            )
         lines = []
         for number, record in enumerate(records):
             record = self.record_of(record) if isinstance(record, self.example_class) else record
-            lines.append(_line(record, f"{name}[{number}]"))
+            where = f"{name}[{number}]"
+            if not isinstance(record, dict):
+                raise InputError(f"{where}: {shown(record)} is not a record; give a dict as a line of a file holds")
+            try:
+                lines.append(json.dumps(record, default=_plain))
+            except (TypeError, ValueError, RecursionError) as error:
+                raise InputError(f"{where}: {error}; give strings, numbers, lists and dicts") from None
         if not lines:
             raise InputError(f"{name}: there is no record in it; give labeled data")
         digest = hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
@@ -55,53 +55,28 @@ class LabeledData(NamedTuple):
 
 def read_memory(data: Any, labeled: LabeledData | None) -> MemoryData:
     """Labeled data in memory, a dict from splits to records or examples, read and checked; None: no data."""
+    found = MemoryData({}, {})
     if data is None:
-        return MemoryData({}, {})
+        return found
     if labeled is None:
         raise InputError("data: this recipe reads files only; name them in the configuration")
-    check_splits(data)
-    read = {split: labeled.read_records(records, split) for split, records in data.items()}
-    return MemoryData(
-        {split: examples for split, (examples, _) in read.items()},
-        {f"{split} {IN_MEMORY}": digest for split, (_, digest) in read.items()},
-    )
-
-
-def check_splits(data: Any) -> None:
-    """Raise InputError unless ``data`` is a dict with names of splits."""
     if not isinstance(data, dict):
         raise InputError(f"data: {shown(data)} is not a dict; write data={{'train': records, 'dev': records}}")
     for split in data:
         if split not in SPLITS:
             suggestion = did_you_mean(str(split), SPLITS) or f"give {', '.join(SPLITS)}"
             raise InputError(f"data: unknown split {split!r}; {suggestion}")
+    for split, records in data.items():
+        found.examples[split], found.fingerprints[f"{split} {IN_MEMORY}"] = labeled.read_records(records, split)
+    return found
 
 
 def config_with(config: dict[str, Any], data: Iterable[str]) -> dict[str, Any]:
     """A configuration in which splits of ``data`` stand in place of files; raises InputError if both are given."""
     for split in data:
-        if config.get(f"{split}_file"):
+        if config.get(f"{split}_file") not in (None, "", IN_MEMORY):
             raise InputError(f"data: {split} is given, and {split}_file, too; leave one out")
     return {**config, **{f"{split}_file": IN_MEMORY for split in data}}
-
-
-def check_resumed(config: dict[str, Any], data: Iterable[str], where: Any) -> None:
-    """Raise InputError unless a run that is resumed gets the splits that it had in memory."""
-    wanted = [split for split in SPLITS if config.get(f"{split}_file") == IN_MEMORY]
-    if set(data) == set(wanted):
-        return
-    if not wanted:
-        raise InputError(f"{where}: the run was trained on files only; leave data out")
-    raise InputError(f"{where}: the run had {' and '.join(wanted)} in memory; resume it in Python with the same data")
-
-
-def _line(record, where):
-    if not isinstance(record, dict):
-        raise InputError(f"{where}: {shown(record)} is not a record; give a dict as a line of a file holds")
-    try:
-        return json.dumps(record, default=_plain)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{where}: {error}; give strings, numbers, lists and dicts") from None
 
 
 def _plain(value):

@@ -1,13 +1,9 @@
-"""What VisualDL shows of a training run.
-
-VisualDL sorts groups of charts, the part of a tag before the slash, by name, and opens the first alone; hence
-``TRAINING``.
-"""
+"""What VisualDL shows of a training run."""
 
 import contextlib
 import io
+import math
 import os
-import re
 import time
 from pathlib import Path
 
@@ -20,36 +16,28 @@ from visualdl import LogWriter
 from tasks.common.errors import visible
 
 HISTOGRAM_BUCKETS = 40
-TRAINING = "1_train"  # before all other groups
-# VisualDL shows a text without its line ends. Behind a line of so many spaces that do not break, none has room.
-_LINE_END = "\u00a0" * 300 + "\n"
+TRAINING = "1_train"  # VisualDL sorts groups of charts by name, and opens the first alone
 
 
 class VisualDLMonitor(TrainerCallback):
-    """Writes loss, learning rate, gradient norm and speed as ``1_train/...`` and evaluations as ``dev/...``.
-
-    An evaluation metric ``group/rest`` becomes ``dev_group/rest``, a group of charts of its own in VisualDL.
+    """Writes loss, learning rate, gradient norm and speed as ``1_train/...`` and evaluations as ``dev/...``; a metric
+    ``group/rest`` becomes ``dev_group/rest``, a group of charts.
 
     Args:
         log_dir: folder of the VisualDL log.
         settings: dict of the run's settings, shown as text; None shows none.
-        hyper_parameters: those of the settings that runs are compared by.
-        metrics: names of the evaluation metrics that the hyper-parameter view compares runs by.
+        metrics, hyper_parameters: names of the metrics, and of the settings, that runs are compared by.
         group: name of the group of charts that training is shown in.
         log_histograms: also write histograms of every weight at each evaluation, and of its gradient in the first step
             of training and after each evaluation.
     """
 
     def __init__(self, log_dir, settings=None, metrics=(), log_histograms=False, group=TRAINING, hyper_parameters=()):
-        self.log_dir = str(log_dir)
-        self.settings = settings
-        self.hyper_parameters = hyper_parameters
-        self.metrics = metrics
-        self.group = group
-        self.log_histograms = log_histograms
+        self.log_dir, self.settings, self.hyper_parameters = str(log_dir), settings, hyper_parameters
+        self.metrics, self.group = metrics, group
+        self.log_histograms = self._gradients_due = log_histograms
         self.writer = None
         self._goes_on = False
-        self._gradients_due = log_histograms
         self._reset()
 
     def position(self):
@@ -82,7 +70,11 @@ class VisualDLMonitor(TrainerCallback):
             self.writer = LogWriter(logdir=self.log_dir, file_name=earlier[-1].name if earlier else "")
         if self.settings is None or self._goes_on:
             return
-        self.writer.add_text("configuration", as_lines(self.settings), step=0)
+        # on one line, since VisualDL shows a text without its line ends
+        text = yaml.safe_dump(
+            self.settings, allow_unicode=True, sort_keys=False, width=math.inf, default_flow_style=True
+        )
+        self.writer.add_text("configuration", visible(text.strip()), step=0)
         hyper_parameters = {key: _plain(self.settings[key]) for key in self.hyper_parameters if key in self.settings}
         self.writer.add_hparams(hyper_parameters, [f"dev/{name}" for name in self.metrics])
 
@@ -152,14 +144,6 @@ def _plain(value):
     if isinstance(value, (int, float)):
         return value
     return visible(",".join(map(str, value)) if isinstance(value, list) else str(value))
-
-
-def as_lines(settings):
-    """Settings as YAML, one a line also where white space is collapsed."""
-    text = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False, width=float("inf"))
-    # a line is one word: its spaces do not break, and nothing else is a place to break it
-    lines = [re.sub(r"([^\w\s])", "\\1\u2060", visible(line).replace(" ", "\u00a0")) for line in text.splitlines()]
-    return "".join(line + _LINE_END for line in lines)
 
 
 def allowed_tag(tag):

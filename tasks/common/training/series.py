@@ -12,7 +12,6 @@ import json
 import shutil
 import statistics
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,22 +21,19 @@ from paddle_rope.machine import machine_in_words
 from tasks.common.cli.own_command import own_command
 from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError, Interrupted
-from tasks.common.files import atomic_writer, check_output_dir, claim_output_dir, read_json_object, write_files
+from tasks.common.files import atomic_writer, check_output_dir, read_json_object, write_files
 from tasks.common.process import is_first_process
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
-from tasks.common.runs.locks import locked
-from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER, METRICS_FILE, refuse_links
+from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER, METRICS_FILE, locked, refuse_links
 from tasks.common.training.arguments import parse_seeds
-from tasks.common.training.complete import has_checkpoint
+from tasks.common.training.checkpoints import has_checkpoint
 
 SERIES_FILE = "series.yaml"  # recipe, seeds and configuration
 RUNS_CSV, SUMMARY_JSON, SUMMARY_MD = "runs.csv", "summary.json", "summary.md"
 TAKEN = "is being trained by another process"
-SPLITS = ("dev", "test")
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """One run of a series: its configuration, and ``seed`` and ``fold`` as far as they tell it from the others."""
 
     config: dict[str, Any]
@@ -46,10 +42,6 @@ class Member:
     @property
     def folder(self) -> Path:
         return Path(self.config["output_dir"])
-
-    @property
-    def name(self) -> str:
-        return " / ".join(f"{key} {value}" for key, value in self.labels.items())
 
 
 def has_folds(config: dict[str, Any]) -> bool:
@@ -61,21 +53,17 @@ def members(config: dict[str, Any], seeds: list[int] | None) -> list[Member]:
     """The runs of a configuration with ``seeds`` (None: its own), with its folds, or with both."""
     folds = [{"fold": fold} for fold in range(1, int(config["folds"]) + 1)] if has_folds(config) else [{}]
     found = []
-    for of_seed in [{"seed": seed} for seed in seeds] if seeds else [{}]:
-        for of_fold in folds:
-            labels = {**of_seed, **of_fold}
-            folder = Path(config["output_dir"]).joinpath(*(f"{key}_{value}" for key, value in labels.items()))
-            found.append(Member({**config, **labels, "output_dir": str(folder)}, labels))
+    for labels in (
+        {**of_seed, **fold} for of_seed in [{"seed": seed} for seed in seeds or ()] or [{}] for fold in folds
+    ):
+        folder = Path(config["output_dir"]).joinpath(*(f"{key}_{value}" for key, value in labels.items()))
+        found.append(Member({**config, **labels, "output_dir": str(folder)}, labels))
     return found
 
 
 def train_series(recipe: Any, config: dict[str, Any], seeds: list[int] | None = None) -> dict[str, Any] | None:
-    """Train a series in this process; it may be called in several processes that train together.
-
-    Args:
-        recipe: the :class:`~tasks.common.recipe.Recipe`.
-        config: configuration keys, with ``output_dir``.
-        seeds: whole numbers; None for that of the configuration.
+    """Train a series in this process, with ``seeds`` or the seed of the configuration; it may be called in several
+    processes that train together.
 
     Returns:
         The summary, see :func:`summarize`; None in processes other than the first.
@@ -91,11 +79,8 @@ def train_series(recipe: Any, config: dict[str, Any], seeds: list[int] | None = 
 
 
 def read_series(folder: str | Path) -> dict[str, Any]:
-    """What :data:`SERIES_FILE` holds of a series that was begun: ``recipe``, ``seeds`` and ``config``.
-
-    Raises:
-        InputError: it is damaged.
-    """
+    """What :data:`SERIES_FILE` holds of a series that was begun: ``recipe``, ``seeds`` and ``config``; raises
+    InputError if it is damaged."""
     file = Path(folder) / SERIES_FILE
     series = read_run_config(file)
     if not isinstance(series.get("recipe"), str) or not isinstance(series.get("config"), dict) or "seeds" not in series:
@@ -116,11 +101,8 @@ def members_of(folder: str | Path, recipe: Any) -> list[Member]:
 
 
 def resume_series(recipe: Any, folder: str | Path) -> dict[str, Any] | None:
-    """Continue a series that was interrupted; returns what :func:`train_series` does.
-
-    Raises:
-        InputError: the series is complete, or another process works on it.
-    """
+    """Continue a series that was interrupted; returns what :func:`train_series` does. Raises InputError if the series
+    is complete, or another process works on it."""
     refuse_links(folder)
     runs = members_of(folder, recipe)
     if (Path(folder) / SUMMARY_JSON).is_file():
@@ -133,38 +115,25 @@ def is_finished(folder: Path) -> bool:
     return (folder / METRICS_FILE).is_file()
 
 
-def way_of(folder: Path) -> str:
-    """What is to be done in the folder of a run: ``"none"`` if it is finished, ``"resume"``, or ``"train"``."""
-    if is_finished(folder):
-        return "none"
-    return "resume" if has_checkpoint(folder / CHECKPOINTS_FOLDER) else "train"
-
-
 def train_unless_finished(recipe: Any, config: dict[str, Any], way: str | None = None) -> bool:
-    """Train or resume a run in this process, if that is left to do.
-
-    Args:
-        recipe, config: of the run.
-        way: what :func:`way_of` returned before processes that train together began; None calls it now.
-
-    Returns:
-        False if another process has the run.
-
-    Raises:
-        InputError: the configuration or a data file is wrong; a folder in which nothing was written is not left.
-    """
+    """Train or resume a run in this process, if that is left to do; False if another process has the run. ``way`` is
+    what :func:`_way_of` returned before processes that train together began; None calls it now."""
     folder = Path(config["output_dir"])
     with claimed(folder) as is_mine:
-        if not is_mine:
-            return False
-        way = way or way_of(folder)
-        if way == "resume":
+        way = way or _way_of(folder)
+        if is_mine and way == "resume":
             recipe.resume(str(folder))
-        elif way == "train":
+        elif is_mine and way == "train":
             if is_first_process() and folder.is_dir():  # ended before its first checkpoint
                 shutil.rmtree(folder)
             recipe.train(config)
-    return True
+    return is_mine
+
+
+def _way_of(folder):
+    if is_finished(folder):
+        return "none"
+    return "resume" if has_checkpoint(folder / CHECKPOINTS_FOLDER) else "train"
 
 
 @contextlib.contextmanager
@@ -186,9 +155,10 @@ def claimed(folder: Path) -> Iterator[bool]:
 
 def _train_members(recipe, folder, runs):
     # All looked at before the first is trained: processes that train together would else see what the first one makes.
-    ways = [way_of(run.folder) for run in runs]
+    ways = [_way_of(run.folder) for run in runs]
     for number, (run, way) in enumerate(zip(runs, ways), 1):
-        print(f"---- {run.name} ({number} of {len(runs)})", flush=True)
+        name = " / ".join(f"{key} {value}" for key, value in run.labels.items())
+        print(f"---- {name} ({number} of {len(runs)})", flush=True)
         try:
             is_mine = train_unless_finished(recipe, run.config, way)
         except Interrupted as error:
@@ -196,9 +166,7 @@ def _train_members(recipe, folder, runs):
             raise Interrupted(error.number, f"{folder}: ended by a signal; {how}") from None
         if not is_mine:
             raise InputError(f"{run.folder}: {TAKEN}; wait for its end")
-    if not is_first_process():
-        return None
-    return write_summary(recipe, folder, runs)
+    return _write_summary(recipe, folder, runs) if is_first_process() else None
 
 
 @contextlib.contextmanager
@@ -210,7 +178,7 @@ def _begun(folder, series):
         return
     check_output_dir(folder)
     made = [path for path in folder.parents if not path.exists()]
-    claim_output_dir(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     with atomic_writer(folder / SERIES_FILE) as file:
         yaml.safe_dump(series, file, allow_unicode=True, sort_keys=False)
     try:
@@ -221,6 +189,9 @@ def _begun(folder, series):
             for path in made:
                 path.rmdir()
         raise
+
+
+# ---- what finished runs gave
 
 
 class FinishedRun(NamedTuple):
@@ -244,21 +215,11 @@ class FinishedRun(NamedTuple):
             value = value[key]
         return value
 
-    def row(self, titles: dict[str, str]) -> dict[str, Any]:
-        """Labels, the scores at the places of ``titles`` under their titles, seconds of training and parameters."""
-        scores = {title: self.score(place) for place, title in titles.items()}
-        facts = {name: self.metrics.get(name, "") for name in ("train_seconds", "parameters")}
-        return {**self.labels, **scores, **facts}
-
 
 def summarize(runs: list[FinishedRun], places: Iterable[str]) -> dict[str, Any]:
-    """What the runs of one configuration gave together.
-
-    Returns:
-        dict with ``runs``, their number; ``train_seconds``, the mean; and ``scores``: from each of ``places`` to
-        ``values``, their ``mean`` and ``standard_deviation`` (of the sample, n - 1; None for one value). The values are
-        one per seed, each the mean over its folds; of one seed they are one per fold.
-    """
+    """What the runs of one configuration gave together: dict with ``runs``, their number; ``train_seconds``, the mean;
+    and ``scores``, from each of ``places`` to ``values``, their ``mean`` and ``standard_deviation`` (of the sample,
+    n - 1; None for one value). The values are one per seed, each the mean over its folds; of one seed one per fold."""
     scores = {}
     for place in places:
         seeds: dict[Any, list[float]] = {}
@@ -271,19 +232,27 @@ def summarize(runs: list[FinishedRun], places: Iterable[str]) -> dict[str, Any]:
     return {"runs": len(runs), "train_seconds": seconds, "scores": scores}
 
 
-def write_summary(recipe: Any, folder: str | Path, series: list[Member]) -> dict[str, Any]:
+def _write_summary(recipe, folder, series):
     """Write and print what the finished runs of a series gave; returns it as :func:`summarize` does, and with
     ``ensemble``, the score of the models together, where the recipe has such a thing."""
     runs = [FinishedRun.read(run.labels, run.folder) for run in series]
-    known = [f"{split}.{name}" for split in SPLITS for name in recipe.scores if name in runs[0].metrics.get(split, ())]
-    titles = {place: place.replace(".", " ") for place in known}
+    found = [(split, name) for split in ("dev", "test") for name in recipe.scores]
+    titles = {f"{split}.{name}": f"{split} {name}" for split, name in found if name in runs[0].metrics.get(split, ())}
     summary = summarize(runs, titles)
     if len(runs) > 1 and "fold" not in runs[0].labels:
         together = recipe.score_ensemble(series[0].config, [str(run.folder) for run in runs])
         for place, score in summary["scores"].items() if together else ():
             split, name = place.split(".")
             score["ensemble"] = together[split][name]
-    files = summary_files(runs, titles, [summary], _table(runs, titles, summary["scores"]))
+    has_seeds = len({run.labels.get("seed") for run in runs}) > 1 or "fold" not in runs[0].labels
+    label = "seed" if has_seeds else "fold"
+    names = list(dict.fromkeys(f"{label} {run.labels[label]}" for run in runs))
+    table = []
+    for place, score in summary["scores"].items():
+        row = {"": titles[place], **{name: f"{value:.4f}" for name, value in zip(names, score["values"])}}
+        row["mean ± deviation"] = mean_and_deviation(score["values"])
+        table.append({**row, **({"ensemble": f"{score['ensemble']:.4f}"} if "ensemble" in score else {})})
+    files = summary_files(runs, titles, [summary], table)
     write_files(Path(folder), files)
     print(files[SUMMARY_MD], end="")
     return summary
@@ -297,18 +266,9 @@ def summary_files(
     machine, seeds = machine_in_words(), dict.fromkeys(run.labels["seed"] for run in runs if "seed" in run.labels)
     text = f"{machine}{'; seeds ' * bool(seeds)}{', '.join(map(str, seeds))}\n\n{as_markdown(table, list(table[0]))}"
     content = json.dumps({"machine": machine, "variants": summaries}, ensure_ascii=False, indent=2)
-    rows = [run.row(titles) for run in runs]
-    return {RUNS_CSV: as_csv(rows, list(rows[0])), SUMMARY_JSON: f"{content}\n", SUMMARY_MD: text}
-
-
-def _table(runs, titles, scores):
-    """One row per score, one column per seed, or per fold of one seed."""
-    has_seeds = len({run.labels.get("seed") for run in runs}) > 1 or "fold" not in runs[0].labels
-    label = "seed" if has_seeds else "fold"
-    names = list(dict.fromkeys(f"{label} {run.labels[label]}" for run in runs))
     rows = []
-    for place, score in scores.items():
-        row = {"": titles[place], **{name: f"{value:.4f}" for name, value in zip(names, score["values"])}}
-        row["mean ± deviation"] = mean_and_deviation(score["values"])
-        rows.append({**row, **({"ensemble": f"{score['ensemble']:.4f}"} if "ensemble" in score else {})})
-    return rows
+    for run in runs:
+        scores = {title: run.score(place) for place, title in titles.items()}
+        facts = {name: run.metrics.get(name, "") for name in ("train_seconds", "parameters")}
+        rows.append({**run.labels, **scores, **facts})
+    return {RUNS_CSV: as_csv(rows, list(rows[0])), SUMMARY_JSON: f"{content}\n", SUMMARY_MD: text}

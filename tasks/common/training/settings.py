@@ -1,18 +1,98 @@
-"""A configuration with its defaults, checked: the keys of the recipe and the arguments of PaddleNLP's Trainer."""
+"""A configuration with its defaults, checked: the keys of the recipe, and those of PaddleNLP's ``TrainingArguments``.
+
+Paddle and PaddleNLP are imported by :func:`resolve_config` alone, because that takes seconds: help and the first check
+of a configuration need this module.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, get_type_hints
 
+from paddle_rope.options import POSITIVE, Kind, choice
 from paddle_rope.roformer import removed
 from tasks.common.cli.run_config import parse_arguments, typed
-from tasks.common.errors import InputError
-from tasks.common.training.arguments import EncoderArguments, check_kinds
-from tasks.common.training.paddlenlp_keys import DOCUMENTED, TrainingKeys, check_keys, usable_keys
+from tasks.common.errors import InputError, did_you_mean
+from tasks.common.training.arguments import SEED, EncoderArguments, check_kinds, option
 
 if TYPE_CHECKING:
     from paddlenlp.trainer import TrainingArguments
+
+SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup", "polynomial")  # PaddleNLP's
+MOST_WORKERS = 64  # processes that prepare batches
+FROM_0_TO_1 = Kind("from 0 to 1", lambda value: 0 <= value <= 1)
+WORKERS = Kind(f"from 0 to {MOST_WORKERS}", lambda value: 0 <= value <= MOST_WORKERS)
+
+
+@dataclass
+class TrainingKeys:
+    """The keys that the recipes document, with their defaults in recipes that count epochs."""
+
+    output_dir: Optional[str] = option(None, "folder of the run; must be new")
+    device: Optional[str] = option(None, "`cpu`, `gpu`, `gpu:1`, ...; empty: a GPU if there is one")
+    seed: int = option(42, "seed of the initial weights, the order of the data, and dropout", SEED)
+    num_train_epochs: float = option(14.0, "passes through the training data", POSITIVE)
+    per_device_train_batch_size: int = option(32, "examples per batch and process", POSITIVE)
+    per_device_eval_batch_size: int = option(32, "the same in evaluation", POSITIVE)
+    gradient_accumulation_steps: int = option(
+        1, "batches per optimizer step, for larger batches than memory holds", POSITIVE
+    )
+    learning_rate: float = option(1e-3, "peak learning rate of AdamW, reached after the warm-up", POSITIVE)
+    lr_scheduler_type: str = option(
+        "linear", "`linear`, `cosine`, `constant_with_warmup`, or `constant`, which has no warm-up", choice(*SCHEDULERS)
+    )
+    warmup_ratio: float = option(0.1, "share of the steps in which the learning rate rises from 0", FROM_0_TO_1)
+    weight_decay: float = option(0.01, "weight decay of AdamW")
+    max_grad_norm: float = option(1.0, "longer gradients are scaled down to this norm")
+    recompute: bool = option(False, "recompute the layers in the backward pass: less memory, more time")
+    bf16: bool = option(
+        False,
+        "bfloat16 in training: on a CPU that has it, the products of linear layers by native operators; mixed "
+        "precision on a GPU (untested: nothing here has run on one)",
+    )
+    fp16: bool = option(False, "float16 mixed precision on a GPU (untested as well)")
+    logging_steps: int = option(20, "optimizer steps between two values of the loss in the log", POSITIVE)
+    save_steps: int = option(500, "optimizer steps between two checkpoints", POSITIVE)
+    eval_steps: Optional[int] = option(None, "optimizer steps between two evaluations", POSITIVE)
+    max_steps: int = option(-1, "optimizer steps in all, instead of `num_train_epochs`; -1: by epochs")
+    warmup_steps: int = option(0, "steps in which the learning rate rises, instead of `warmup_ratio`")
+    dataloader_num_workers: int = option(0, "processes that prepare batches; 0: the run itself", WORKERS)
+
+
+DOCUMENTED = {one.name: one for one in fields(TrainingKeys)}
+# Keys of PaddleNLP that would contradict a recipe, and what to use instead.
+INSTEAD = {
+    "resume_from_checkpoint": "write --resume OUTPUT_DIR in place of the configuration file; the run keeps its own",
+    "overwrite_output_dir": "a run never writes over another; name a new output_dir",
+    **dict.fromkeys(
+        ("save_steps", "save_strategy"),
+        "a checkpoint is written at each evaluation and every checkpoint_minutes; set that",
+    ),
+    "no_cuda": "write --device cpu",
+    "optim": "the optimizer is AdamW; leave it out",
+    "sharding": "each process holds the whole model; several share the batches: python -m paddle.distributed.launch",
+}
+
+
+def usable_keys(arguments_class: type[EncoderArguments]) -> dict[str, Any]:
+    """The documented keys that a recipe has: dict from their names to the recipe's defaults."""
+    plan = arguments_class.PLAN
+    own = {**plan.defaults, **arguments_class.DEFAULTS}
+    return {name: own.get(name, one.default) for name, one in DOCUMENTED.items() if not plan.is_closed(name)}
+
+
+def paddlenlp_names() -> set[str]:
+    """The names of all fields of ``TrainingArguments``, read from its source; empty without PaddleNLP."""
+    spec = importlib.util.find_spec("paddlenlp")
+    if spec is None or spec.origin is None:
+        return set()
+    source = Path(spec.origin).with_name("trainer") / "training_args.py"
+    return set(re.findall(r"^    (\w+): .+= field\(", source.read_text(encoding="utf-8"), re.MULTILINE))
+
 
 # Key -> the values with which it does nothing: the configurations of unfinished runs have all keys.
 REMOVED_KEYS = {**removed.OPTIONS, "join_share": (None, 0), "join_characters": (None,)}
@@ -36,32 +116,25 @@ def without_removed_keys(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_config(config, arguments_class, recipes=None):
-    """Fill in the recipe's defaults and check keys and values; neither Paddle nor PaddleNLP is imported.
+    """:class:`Settings` with the recipe's defaults filled in, after keys and values are checked; ``training`` are the
+    documented :class:`TrainingKeys`, and other keys of PaddleNLP stay in ``config`` as they were given.
 
-    Args:
-        config: dict of configuration keys.
-        arguments_class: :class:`EncoderArguments` or a subclass: the recipe's keys.
-        recipes: as of :func:`tasks.common.training.paddlenlp_keys.check_keys`.
-
-    Returns:
-        :class:`Settings`, whose ``training`` is a :class:`~tasks.common.training.paddlenlp_keys.TrainingKeys`. Keys of
-        PaddleNLP that are not documented stay in ``config`` as they were given.
-
-    Raises:
-        InputError: a key is unknown or missing, or a value does not fit.
+    Neither Paddle nor PaddleNLP is imported. Raises InputError if a key is unknown or missing, or a value does not fit;
+    ``recipes`` has the keys of all recipes by their names, to say of which recipe an unknown key is.
     """
-    given = without_removed_keys(config)
-    check_keys(given, arguments_class, recipes)
+    given, usable = without_removed_keys(config), usable_keys(arguments_class)
+    for key in given:
+        if key not in usable and key not in arguments_class.__dataclass_fields__:
+            _refuse_key(key, arguments_class, usable, recipes or {})
     names = {*arguments_class.__dataclass_fields__, *DOCUMENTED}
-    more = {key: value for key, value in given.items() if key not in names}
-    usable = usable_keys(arguments_class)
     known = {**usable, **{key: value for key, value in given.items() if key in names and value is not None}}
     keys, training = parse_arguments(known, arguments_class, TrainingKeys)
     keys.check_ranges()
     check_kinds(training)
     unused = keys.unused_keys() - given.keys()
     config = {key: value for key, value in vars(keys).items() if key not in unused}
-    config = {**config, **{key: getattr(training, key) for key in usable}, **more}
+    config.update({key: getattr(training, key) for key in usable})
+    config.update({key: value for key, value in given.items() if key not in names})
     for key in arguments_class.REQUIRED:
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
@@ -69,27 +142,35 @@ def check_config(config, arguments_class, recipes=None):
         if given.get(key) is not None:
             raise InputError(f"key {key!r}: {arguments_class.WHY_UNUSED}; leave it out")
     keys.check(given)
-    if keys.pretrained is not None:
-        for key in arguments_class.SETTLED_BY_PRETRAINED:
-            if key in given:
-                raise InputError(
-                    f"key {key!r}: sizes and tokenizer come from the folder {keys.pretrained}; leave it out"
-                )
+    settled = given.keys() & set(arguments_class.SETTLED_BY_PRETRAINED)
+    if keys.pretrained is not None and settled:
+        why = f"sizes and tokenizer come from the folder {keys.pretrained}"
+        raise InputError(f"key {min(settled)!r}: {why}; leave it out")
     return Settings(config, keys, training, given)
 
 
+def _refuse_key(key, arguments_class, usable, recipes):
+    """Raise InputError for a key that the recipe does not have, unless PaddleNLP has it and it contradicts nothing."""
+    plan, renamed = arguments_class.PLAN, arguments_class.RENAMED
+    if key in renamed:
+        raise InputError(f"key {key!r} is called {renamed[key]!r} now; rename it")
+    if plan.is_closed(key) and (key not in INSTEAD or key in plan.reason):
+        raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=arguments_class.METRIC)}")
+    if key in INSTEAD:
+        raise InputError(f"key {key!r} of PaddleNLP does nothing here: {INSTEAD[key]}")
+    suggestion = did_you_mean(key, {*arguments_class.__dataclass_fields__, *usable})
+    others = [name for name, other in recipes.items() if key in other.__dataclass_fields__]
+    if others:
+        remedy = suggestion or "leave it out"
+        raise InputError(f"key {key!r} is a key of {', '.join(others)}, not of this recipe; {remedy}")
+    if key not in paddlenlp_names():
+        remedy = suggestion or "paddle-rope train CONFIG.yaml --help lists the keys"
+        raise InputError(f"unknown key {key!r}; {remedy}")
+
+
 def resolve_config(config, arguments_class):
-    """Fill in defaults and check everything that can be checked without a file.
-
-    Args:
-        config, arguments_class: as of :func:`check_config`.
-
-    Returns:
-        :class:`Settings`.
-
-    Raises:
-        InputError: as of :func:`check_config`, or Paddle cannot use the device.
-    """
+    """:func:`check_config`, and the ``TrainingArguments`` of PaddleNLP; raises InputError also if Paddle cannot use the
+    device."""
     from paddlenlp.trainer import TrainingArguments
 
     from tasks.common.process import choose_device
@@ -99,15 +180,15 @@ def resolve_config(config, arguments_class):
     kinds = get_type_hints(TrainingArguments)
     for key in config.keys() - {*vars(keys), *DOCUMENTED}:
         config[key] = typed(key, config[key], kinds[key])
-    of_paddlenlp = {key: value for key, value in config.items() if key not in vars(keys) and value is not None}
-    fixed = {
-        **keys.fixed_arguments(),
-        "metric_for_best_model": arguments_class.METRIC,
-        "output_dir": f"{config['output_dir']}/checkpoints",
-        "logging_dir": f"{config['output_dir']}/vdl",
-    }
+    arguments = {key: value for key, value in config.items() if key not in vars(keys) and value is not None}
+    arguments.update(
+        keys.fixed_arguments(),
+        metric_for_best_model=arguments_class.METRIC,
+        output_dir=f"{config['output_dir']}/checkpoints",
+        logging_dir=f"{config['output_dir']}/vdl",
+    )
     try:
-        training = TrainingArguments(**{**of_paddlenlp, **fixed})
+        training = TrainingArguments(**arguments)
     except ValueError as error:
         raise InputError(f"configuration: {' '.join(str(error).split())}") from None
     if config["device"] == "cpu":

@@ -6,31 +6,24 @@ import numpy as np
 
 from tasks.common.errors import InputError, visible
 from tasks.common.process import is_first_process
-from tasks.common.training.memory import IN_MEMORY
+from tasks.common.training.memory import IN_MEMORY, SPLITS
 
 
 def read_files(keys, read, memory=None):
-    """The labeled files of a run, or the examples that it was given in memory.
+    """(splits, names) of a run: dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; dict
+    from each to what messages call its data.
 
-    Args:
-        keys: with ``train_file``, ``dev_file`` and ``test_file``.
-        read: function of a path; its examples.
-        memory: dict from a split to its examples, where the key says ``IN_MEMORY``.
-
-    Returns:
-        (splits, names): dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; dict from each
-        to what messages call its data.
+    ``read`` gives the examples of a path, that of ``keys.train_file`` and so on; ``memory`` those of a split where the
+    key says ``IN_MEMORY``.
     """
-    names = {"train": keys.train_file, "dev": keys.dev_file, "test": keys.test_file}
+    names = {split: getattr(keys, f"{split}_file") for split in SPLITS}
     splits = {}
     for split, path in names.items():
-        if path == IN_MEMORY:
-            if split not in (memory or {}):
-                raise InputError(
-                    f"configuration: {split}_file is {IN_MEMORY!r}, of a run that had its data in memory; name a "
-                    "file, or give data to train in Python"
-                )
+        if path == IN_MEMORY and split in (memory or {}):
             splits[split], names[split] = memory[split], split
+        elif path == IN_MEMORY:
+            why = f"configuration: {split}_file is {IN_MEMORY!r}, of a run that had its data in memory"
+            raise InputError(f"{why}; name a file, or give data to train in Python")
         elif path:
             splits[split] = read(path)
     return splits, names
@@ -38,11 +31,8 @@ def read_files(keys, read, memory=None):
 
 def hold_out_dev(keys, splits, names, labels_of=None, choose=None):
     """Where dev is wanted and not there, take ``dev_fraction`` of train for it, in the dicts of :func:`read_files`, the
-    way that ``dev_split`` says, and print how; ``labels_of`` as of :func:`hold_out`.
-
-    Args:
-        choose: function of the training data, the fraction and their name, where ``dev_split`` is empty: the way, and a
-            line about it. None: ``stratified``.
+    way that ``dev_split`` says, and print how. Where that is empty, ``choose`` gives the way and a line about it, from
+    the training data, the fraction and their name; without it: ``stratified``.
     """
     if "dev" in splits or not keys.has_dev:
         return
@@ -52,13 +42,11 @@ def hold_out_dev(keys, splits, names, labels_of=None, choose=None):
     if not keys.dev_split and choose is not None:
         way, line = choose(splits["train"], fraction, file)
     elif way != "contiguous":
-        line = (
-            f"note: dev is drawn from all of {file}; where neighboring texts are alike, its scores are too high: "
-            "--dev_split contiguous takes the end"
-        )
+        alike = "where neighboring texts are alike, its scores are too high: --dev_split contiguous takes the end"
+        line = f"note: dev is drawn from all of {file}; {alike}"
     splits["train"], splits["dev"] = hold_out(splits["train"], fraction, way, labels_of)
-    if line is not None and is_first_process():
-        print(visible(line))
+    if line is not None:
+        _print(line)
 
 
 def note_unseen(splits, names, what, labels_of):
@@ -66,20 +54,13 @@ def note_unseen(splits, names, what, labels_of):
     seen = set(labels_of(splits["train"]))
     for split in splits:
         unseen = sorted(set(labels_of(splits[split])) - seen)
-        if unseen and is_first_process():
-            note = f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}"
-            print(visible(note))
+        if unseen:
+            _print(f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}")
 
 
 def note_repeated(splits, names, content_of):
-    """Print which splits have only texts of train, and how many texts have different labels.
-
-    Args:
-        splits, names: of :func:`read_files`.
-        content_of: function of an example; its text and its label.
-    """
-    if not is_first_process():
-        return
+    """Print which of the ``splits`` have only texts of train, and how many texts have different labels; ``content_of``
+    is a function of an example: its text and its label."""
     first_of, contradictory = {}, {}  # text -> (its first label, where); -> two places with different labels
     train = {content_of(example)[0] for example in splits["train"]}
     for split, examples in splits.items():
@@ -90,24 +71,25 @@ def note_repeated(splits, names, content_of):
                 contradictory.setdefault(text, (where, example.where))
         if split != "train" and all(content_of(example)[0] in train for example in examples):
             note = "its scores do not show how the model does on new texts"
-            print(visible(f"note: all texts of {names[split]} are in {names['train']}; {note}"))
+            _print(f"note: all texts of {names[split]} are in {names['train']}; {note}")
     if contradictory:
         where, other = next(iter(contradictory.values()))
-        print(visible(f"note: texts that are labeled in more than one way: {len(contradictory)} ({where} and {other})"))
+        _print(f"note: texts that are labeled in more than one way: {len(contradictory)} ({where} and {other})")
+
+
+def _print(line):
+    if is_first_process():
+        print(visible(line))
 
 
 def hold_out(examples, fraction, way="random", labels_of=None):
-    """Cut labeled data in two, always in the same way: a text that is there twice is on one side.
+    """(rest, held): labeled data cut in two, always in the same way, both in their order; ``held`` has ``fraction`` of
+    the texts, at least one. A text that is there twice is on one side.
 
     Args:
         examples: with a ``text`` and the place ``where`` it is, "path:line".
-        fraction: of the texts that is to be held out.
-        way: one of :data:`~tasks.common.training.arguments.DEV_SPLITS`: with the same share of the texts of each label,
-            as far as whole texts allow; at random; or the last ones.
+        way: one of :data:`~tasks.common.training.arguments.DEV_SPLITS`.
         labels_of: function of an example; what it is labeled with, to be sorted. For ``stratified``.
-
-    Returns:
-        (rest, held): lists of examples in their order; ``held`` has ``fraction`` of the texts, at least one.
 
     Raises:
         InputError: there are less than two different texts.
@@ -126,8 +108,7 @@ def hold_out(examples, fraction, way="random", labels_of=None):
 
 
 def _stratified(texts, examples, count, labels_of):
-    """``count`` of the texts, at even distances in an order in which those that share their rarest labels stand
-    together."""
+    """``count`` of the texts, at even distances in an order that puts texts with the same rarest labels together."""
     labels = {text: set() for text in texts}
     for example in examples:
         labels[example.text].update(labels_of(example))

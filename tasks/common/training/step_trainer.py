@@ -1,4 +1,4 @@
-"""Training that counts in steps: batches that the data set makes whole, in their order, once."""
+"""Training that counts in steps: batches that the data set makes, in their order, once."""
 
 from __future__ import annotations
 
@@ -7,32 +7,27 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from paddle.io import BatchSampler
 from paddlenlp.trainer import TrainerCallback
 
 from tasks.common.training.checkpoints import read_trainer_state
+from tasks.common.training.samplers import InOrder
 from tasks.common.training.trainer import RecipeTrainer
 
 
 class StepTrainer(RecipeTrainer):
-    """Trains through a data set of batches once.
+    """Trains through a data set of batches once; after the steps ``ends`` the run is logged, evaluated and kept.
 
-    Args:
-        monitor: :class:`tasks.common.training.monitor.VisualDLMonitor` of the run.
-        score_dev: the scores of the model as it is; called after each of the steps ``ends``.
-        ends: steps after which the run is logged, evaluated and kept.
-        kwargs: of PaddleNLP's ``Trainer``. ``train_dataset`` is a list of batches, dicts of arrays: item i is the same
-            whenever it is asked for; its ``batches_per_step`` is processes times accumulated gradients.
+    ``train_dataset`` is a list of batches, dicts of arrays: item i is the same whenever it is asked for; its
+    ``batches_per_step`` is processes times accumulated gradients. Other arguments are as of :class:`RecipeTrainer`.
     """
 
     def __init__(self, monitor: Any, score_dev: Callable[[], dict[str, float]], ends: Iterable[int], **kwargs: Any):
-        super().__init__(monitor, score_dev, lengths=(), data_collator=only_item, **kwargs)
+        super().__init__(monitor, score_dev, lengths=(), data_collator=lambda items: items[0], **kwargs)
         self.first_step = 0
         self.watch = _StepWatch(ends)
         self.add_callback(self.watch)
 
     def train(self, resume_from_checkpoint=None):
-        """Train, from the start or from a checkpoint folder."""
         if resume_from_checkpoint is not None:
             self.first_step = read_trainer_state(Path(resume_from_checkpoint)).global_step
         super().train(resume_from_checkpoint)
@@ -41,19 +36,15 @@ class StepTrainer(RecipeTrainer):
         """The loss of a batch, whose ``token_mask`` only counts tokens."""
         inputs = {name: value for name, value in inputs.items() if name != "token_mask"}
         loss, logits = model(**inputs)
-        self.see(logits, inputs["labels"])
+        self.on_batch(logits, inputs["labels"])
         return (loss, (loss, logits)) if return_outputs else loss
 
-    def see(self, logits, labels):
+    def on_batch(self, logits, labels):
         """Called with each batch that is trained on: logits ``[labeled, vocab]``, labels ``[batch, seq]``."""
 
     def _get_train_sampler(self):
-        return InOrder(
-            len(self.train_dataset),
-            self.first_step * self.train_dataset.batches_per_step,
-            self.args.dataset_world_size,
-            self.args.dataset_rank,
-        )
+        first = self.first_step * self.train_dataset.batches_per_step
+        return InOrder(len(self.train_dataset), first, self.args.dataset_world_size, self.args.dataset_rank)
 
 
 class _StepWatch(TrainerCallback):
@@ -77,31 +68,3 @@ class _StepWatch(TrainerCallback):
         self._steps += 1
         if state.global_step in self.ends:
             control.should_log = control.should_evaluate = control.should_save = True
-
-
-def only_item(items):
-    """Collates items that are batches already."""
-    (batch,) = items
-    return batch
-
-
-class InOrder(BatchSampler):
-    """The numbers of the batches of one process, one at a time, in their order.
-
-    Args:
-        total: number of batches of all processes.
-        first: number of the first.
-        num_replicas, rank: number of processes and the index of this one.
-    """
-
-    def __init__(self, total, first=0, num_replicas=1, rank=0):
-        self.total = total
-        self.first = first
-        self.num_replicas = num_replicas
-        self.rank = rank
-
-    def __iter__(self):
-        return ([index] for index in range(self.first + self.rank, self.total, self.num_replicas))
-
-    def __len__(self):
-        return self.total // self.num_replicas  # those before the first are counted: PaddleNLP counts steps by it

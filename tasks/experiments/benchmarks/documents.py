@@ -10,7 +10,7 @@ from typing import Any
 
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
-from tasks.common.runs.fingerprints import digest_of
+from tasks.common.runs.run_folder import digest_of
 from tasks.experiments.benchmarks.measuring import timed
 
 PREDICT = (sys.executable, "-m", "paddle_rope", "predict")

@@ -60,7 +60,7 @@ def start(folder: str, file: str, batch_size: str, engine: str) -> tuple[dict, C
 
 
 class OpenVinoGraph:
-    """As :class:`tasks.common.export.onnx_graph.OnnxGraph`, computed by OpenVINO for one caller."""
+    """As :class:`tasks.common.export.model.OnnxGraph`, computed by OpenVINO for one caller."""
 
     def __init__(self, folder: str | os.PathLike):
         try:

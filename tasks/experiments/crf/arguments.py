@@ -6,9 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Optional
 
 from paddle_rope.options import NOT_NEGATIVE, POSITIVE
-from tasks.common.training.arguments import EncoderArguments, RecipeArguments, option
-from tasks.common.training.paddlenlp_keys import DOCUMENTED
-from tasks.common.training.plans import BY_EPOCHS, TrainingPlan
+from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments, RecipeArguments, TrainingPlan, option
+from tasks.common.training.settings import DOCUMENTED
 from tasks.ner.arguments import OF_FEATURES
 from tasks.ner.features import FEATURE_KINDS
 

@@ -71,7 +71,7 @@ class CrfRecipe(Recipe):
     def train_run(self, run: CrfRun) -> dict[str, Any]:
         self.read(run)
         self.describe(run)
-        run.claim()
+        run_folder.claim(run)
         started = time.perf_counter()
         folder = run.output_dir / run_folder.MODEL_FOLDER
         folder.mkdir()

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Optional
 
@@ -14,7 +14,7 @@ from tasks.common.files import write_json
 from tasks.ner.examples import Example
 from tasks.ner.features.chinese_words import ChineseWords, Words
 from tasks.ner.features.columns import FIRST_VALUE, TokenColumns, count_values, segmentation_values
-from tasks.ner.features.gazetteer import Gazetteer, is_storable
+from tasks.ner.features.gazetteer import BINS, Gazetteer, is_storable
 from tasks.ner.features.jieba_dictionary import FILE_NAME as DICTIONARY_FILE
 from tasks.ner.features.jieba_dictionary import installed_words, jieba_version, read_words, write_words
 from tasks.ner.features.pairs import pairs_of
@@ -92,10 +92,17 @@ class WordFeatures:
         tables = {kind: FIRST_VALUE + len(self.vocabularies[kind]) for kind in COLUMNS if kind in self.kinds}
         return {"tables": tables, "flags": self._flags.num_flags}
 
-    def __call__(self, text: str, offsets: list[tuple[int, int]], own: Optional[Example] = None) -> TokenFeatures:
+    def __call__(
+        self,
+        text: str,
+        offsets: list[tuple[int, int]],
+        own: Optional[Example] = None,
+        hinted: Optional[Callable[[str], Iterable[tuple[int, int, str]]]] = None,
+    ) -> TokenFeatures:
         """Features of a text, of which ``offsets`` are the half-open characters of each token, empty for special
         tokens. ``own`` is its example if it is one of the training data: a text must not find its own labels in the
-        gazetteer, as texts to come will not find theirs."""
+        gazetteer, as texts to come will not find theirs. ``hinted`` finds (start, end, type) in a text which
+        are flagged as strings of the gazetteer that always are entities."""
         words = _words_of(text, self.kinds, self._given_words)
         tokens = token_places(offsets, len(text))
         spans = dictionary_spans(words) if "dictionary" in self.kinds else []
@@ -103,6 +110,9 @@ class WordFeatures:
             first = self._first_gazetteer_class
             places = self.gazetteer(text, words.pairs, own)
             spans += [(start, end, first + number) for start, end, numbers in places for number in numbers]
+            strongest = {kind: first + number * BINS + BINS - 1 for number, kind in enumerate(self.gazetteer.types)}
+            more = hinted(text) if hinted else ()
+            spans += [(start, end, strongest[kind]) for start, end, kind in more if kind in strongest]
         flags = self._flags(spans, len(text), tokens)
         return TokenFeatures(self._columns(words, tokens), flags, self._flags.num_flags)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ from tasks.common.inference import Batch
 from tasks.common.model_folder import check_least, damage_reported, refuse_incomplete
 from tasks.common.predictor import Folder, Predictor
 from tasks.ner.config import NerConfig, of_types, scores_of_text
-from tasks.ner.examples import Entity, TokenizedText, as_record, without_overlaps
+from tasks.ner.examples import Entity, TokenizedText, as_record
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
-from tasks.ner.features import WordFeatures
+from tasks.ner.features import TokenFeatures, WordFeatures
 from tasks.ner.lengths import reading_of
 from tasks.ner.prediction.finding import entities_of_texts, predict_entities
+from tasks.ner.prediction.wanted import Wanted
 from tasks.ner.prediction.windows import Bounds, Window, merge_windows, read_parts, windows_of
 
 ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors have a bound of their own
@@ -65,6 +67,7 @@ class NerPredictor(Predictor):
             least a quarter and at most half of ``max_tokens``.
         max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice the tokens of the
             longest training entity.
+        wanted: what to keep of what is found, or the arguments of :meth:`~tasks.ner.prediction.wanted.Wanted.of`.
         device, batch_size, show_progress, bf16: as of :class:`~tasks.common.predictor.Predictor`.
 
     Raises:
@@ -86,6 +89,7 @@ class NerPredictor(Predictor):
         overlap: int | None = None,
         max_entity_tokens: int | None = None,
         bf16: bool = False,
+        wanted: Wanted | dict[str, Any] | None = None,
     ):
         check_least("max_tokens", max_tokens)
         check_least("max_entity_tokens", max_entity_tokens, 0)
@@ -96,6 +100,8 @@ class NerPredictor(Predictor):
             raise InputError(f"--overlap {overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
         self.longest_text = self.model.config.longest_text or self.model.config.max_tokens
         self._has_warned = False
+        self.wanted = wanted if isinstance(wanted, Wanted) else Wanted.of(**(wanted or {}))
+        self.wanted.check(self.model.config)
 
     @property
     def max_tokens(self) -> int:
@@ -122,62 +128,85 @@ class NerPredictor(Predictor):
         self.features = load_features(folders[0], model.config)
         return tokenizers[0], model
 
-    def __call__(self, texts: list[str], where: Sequence[str] | None = None) -> list[dict]:
+    def __call__(
+        self, texts: list[str], where: Sequence[str] | None = None, wanted: Wanted | None = None
+    ) -> list[dict]:
         """For each text, in order, ``{"text": ..., "entities": [...]}``.
 
         Each entity is a dict with the half-open character offsets ``start`` and ``end``, ``type``, ``text``, the logit
         ``score`` (above the threshold of its type, 0 unless tuned) and the ``probability`` that it is right. Entities
         are ordered by start, end and type, and may be nested. ``where`` has the place of each text for error messages,
-        by default "text 1", "text 2", ... Raises InputError if ``texts`` is not a list of strings.
+        by default "text 1", "text 2", ...; ``wanted`` replaces the predictor's own. A forced entity has the ``score``
+        None. Raises InputError if ``texts`` is not a list of strings.
         """
-        return [as_record(text, entities) for text, entities in zip(texts, self.find(texts, where))]
+        return [as_record(text, entities) for text, entities in zip(texts, self.find(texts, where, wanted=wanted))]
 
     def find(
-        self, texts: list[str], where: Sequence[str] | None = None, thresholds: float | list[float] | None = None
+        self,
+        texts: list[str],
+        where: Sequence[str] | None = None,
+        thresholds: float | list[float] | None = None,
+        wanted: Wanted | None = None,
     ) -> list[list[Entity]]:
         """As :meth:`__call__`, but for each text its entities. ``thresholds`` are logits above which a span is an
-        entity, one or one for each type, instead of the model's; then overlapping ones are given, too, even if the
-        model's entities do not overlap."""
+        entity, one or one for each type: then all such spans are given, overlapping or not, wanted or not."""
+        wanted = self.checked(wanted)
         if isinstance(texts, str):
             raise InputError("texts must be a list of strings, got one string; write [text]")
         where = where or [f"text {number}" for number in range(1, len(texts) + 1)]
         for text, place in zip(texts, where):
             if not isinstance(text, str):
                 raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
-        windows = (window for text, place in zip(texts, where) for window in self.windows(text, place))
+        windows = (window for text, place in zip(texts, where) for window in self.windows(text, place, wanted))
+        bounds = wanted.candidates(self.model.config) if thresholds is None else thresholds
         characters = sum(map(len, texts))
         # the bar stays where it is the only one, and disappears where it is that of a chunk of a stream
         shown: dict[str, Any] = {"unit": "char", "unit_scale": True, "leave": None, "delay": 1}
         with tqdm(total=characters, disable=not self.show_progress, **shown) as progress:
-            bound = self.reading.max_entity_tokens
-            found = entities_of_texts(self.model, windows, self.batch_size, thresholds, bound, progress.update)
+            longest = self.reading.max_entity_tokens
+            found = entities_of_texts(self.model, windows, self.batch_size, bounds, longest, progress.update)
             entities = list(found)
             progress.update(characters - progress.n)  # of characters without a token
         if thresholds is not None:
             return entities
-        return list(map(self._kept, entities))
+        return [wanted.kept(text, of_text, self.model.config) for text, of_text in zip(texts, entities)]
 
-    def windows(self, text: str, place: str = "the text") -> Iterator[Window]:
+    def windows(self, text: str, place: str = "the text", wanted: Wanted | None = None) -> Iterator[Window]:
         """The windows in which a text is read, tokenized as they are taken: one of a text that is not too long."""
-        return windows_of(self._parts(text, place), self.max_tokens, self.reading.overlap)
+        return windows_of(self._parts(text, place, wanted or self.wanted), self.max_tokens, self.reading.overlap)
 
-    def find_in_windows(self, windows: Sequence[Window]) -> list[tuple[Bounds, list[Entity]]]:
-        """What is found in windows, of any texts, which are computed as one batch: what :meth:`join` takes."""
+    def find_in_windows(
+        self, windows: Sequence[Window], wanted: Iterable[Wanted] = ()
+    ) -> list[tuple[Bounds, list[Entity]]]:
+        """What is found in windows, of any texts, which are computed as one batch: what :meth:`join` takes. It is
+        enough for each of ``wanted``."""
         texts = [window.text for window in windows]
-        found = predict_entities(self.model, texts, len(texts), max_entity_tokens=self.reading.max_entity_tokens)
+        config = self.model.config
+        bounds = [
+            of_types(one.candidates(config) or config.thresholds, len(self.types)) for one in (self.wanted, *wanted)
+        ]
+        longest = self.reading.max_entity_tokens
+        found = predict_entities(self.model, texts, len(texts), [min(of_type) for of_type in zip(*bounds)], longest)
         return [(window.bounds, entities) for window, entities in zip(windows, found)]
 
-    def join(self, text: str, found: Sequence[tuple[Bounds, list[Entity]]]) -> dict:
+    def join(self, text: str, found: Sequence[tuple[Bounds, list[Entity]]], wanted: Wanted | None = None) -> dict:
         """The record of a text, as of :meth:`__call__`, from what is found in its windows."""
-        return as_record(text, self._kept(merge_windows(*zip(*found))))
+        return as_record(text, (wanted or self.wanted).kept(text, merge_windows(*zip(*found)), self.model.config))
 
-    def _kept(self, entities: list[Entity]) -> list[Entity]:
-        return entities if self.model.config.allow_overlap else without_overlaps(entities)
+    def checked(self, wanted: Wanted | None) -> Wanted:
+        """What is wanted, by default of the predictor; raises InputError if the model cannot give it."""
+        if wanted is None:
+            return self.wanted
+        wanted.check(self.model.config)
+        return wanted
 
-    def _parts(self, text: str, place: str) -> Iterator[TokenizedText]:
+    def _parts(self, text: str, place: str, wanted: Wanted) -> Iterator[TokenizedText]:
         """The text in parts. Prints a note, once, if a text is read whole and is longer than all training texts."""
         tokens = 0
-        for part in read_parts(text, self.tokenizer, self.features):
+        features: Callable[..., TokenFeatures] | None = self.features
+        if features is not None and wanted.listed is not None and wanted.listed.hinted_types:
+            features = functools.partial(features, hinted=wanted.listed.hinted)
+        for part in read_parts(text, self.tokenizer, features):
             tokens += part.size
             yield part
         if not self._has_warned and min(tokens, self.max_tokens) > self.longest_text:

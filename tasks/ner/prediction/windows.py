@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
 from tasks.ner.examples import Entity, TokenizedText
-from tasks.ner.features import WordFeatures
+from tasks.ner.features import TokenFeatures
 
 Bounds = tuple[float, float]
 
@@ -128,7 +128,7 @@ def _last_end(cut, text, first, last):
 
 
 def read_parts(
-    text: str, tokenizer: Any, features: WordFeatures | None, characters: int | None = None
+    text: str, tokenizer: Any, features: Callable[..., TokenFeatures] | None, characters: int | None = None
 ) -> Iterator[TokenizedText]:
     """The tokens of each part of a text, of at most so many ``characters``, each between special tokens, with their
     features if a model takes them. Offsets count characters of the whole text."""

@@ -105,7 +105,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(tmp_path):
         "--dev_file no.txt": "no.txt: no such file; ",
         f"--masked_lm_epochs 1 --texts {data},no.txt": "no.txt: no such file; ",
         "--pretrained nowhere": "configuration: pretrained: nowhere: no such folder",
-        f"--output_dir {taken}": f"{taken}: already holds another run; ",
+        f"--output_dir {taken}": f"{taken}: is not empty; ",
         "--output_dir /proc/run": "/proc/run: cannot be made ",
         f"--train_file {wrong}": f"{wrong}:1: span [0, 9] is not in the text ",
         f"--dev_file {wrong}": f"{wrong}:1: span [0, 9] is not in the text ",

@@ -40,8 +40,8 @@ def test_keys_that_differ_stand_beside_the_scores_of_all_recipes(folders, capsys
     ("file", "content"),
     [("metrics.json", None), ("metrics.json", "{"), ("config.yaml", "- 1"), ("config.yaml", "a: [")],
 )
-def test_folder_that_is_no_finished_run_is_one_line(folders, fails, file, content):
+def test_folder_that_is_no_finished_run_is_one_line(folders, refused, file, content):
     (folders[1] / file).unlink()
     if content is not None:
         (folders[1] / file).write_text(content, encoding="utf-8")
-    assert fails(compare_runs, *folders).startswith(f"{folders[1] / file}:")
+    assert refused("compare", *folders).startswith(f"{folders[1] / file}:")

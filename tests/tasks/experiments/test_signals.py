@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tasks.common.errors import EXIT_BAD_INPUT, Interrupted
-from tasks.common.training.complete import has_checkpoint, last_checkpoint
+from tasks.common.training.checkpoints import has_checkpoint, last_checkpoint
 from tasks.experiments.engine import train_apart
 from tasks.ner.demo import write_demo_corpus
 

@@ -149,17 +149,17 @@ def test_evaluation_gives_the_scores_of_training(models, data, tmp_path):
 
 
 @pytest.mark.parametrize("verb, words, said", [
-    (predict, "--input texts", "texts:1: 1 columns"),
-    (predict, "--input late --output out", "late:2: 1 columns"),  # and the first line's score is not kept
-    (predict, "--embed", "--embed writes an array"),
-    (predict, "--max_tokens 4", "4: must be 5 or more"),
-    (evaluate, "pairs", "pairs:1: there is no label"),
+    ("predict", "--input texts", "texts:1: 1 columns"),
+    ("predict", "--input late --output out", "late:2: 1 columns"),  # and the first line's score is not kept
+    ("predict", "--embed", "--embed writes an array"),
+    ("predict", "--max_tokens 4", "4: must be 5 or more"),
+    ("evaluate", "pairs", "pairs:1: there is no label"),
 ])  # fmt: skip
-def test_mistake_is_one_line(fails, bi_encoder, write, monkeypatch, verb, words, said):
+def test_mistake_is_one_line(refused, bi_encoder, write, monkeypatch, verb, words, said):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x\ty\n")))
     for name, content in {"texts": "x\n", "pairs": "x\ty\n", "late": "x\ty\nx\n"}.items():
         write(content, name)
-    assert said in fails(verb, bi_encoder.model, *words.split(), "--device", "cpu")
+    assert said in refused(verb, bi_encoder.model, *words.split(), "--device", "cpu")
 
 
 @pytest.mark.parametrize("changed, file", [

@@ -144,10 +144,10 @@ def test_a_trained_model_is_a_start_for_another_task(bi_encoder, small, data, tm
     ("--folds 3 --fold 4 --dev_file=", "fold must be from 1 to folds"), ("--folds many", "whole number"),
     ("--folds 500 --dev_file=", "500 folds"), ("--dev_fraction 0 --dev_file=", "dev_fraction"),
 ])  # fmt: skip
-def test_keys_that_cannot_be_are_refused(fails, config_file, words, said):
-    assert said in fails(train_matching, config_file, "--output_dir", "run", *words.split())
+def test_keys_that_cannot_be_are_refused(refused, config_file, words, said):
+    assert said in refused("train", "--recipe", "matching", config_file, "--output_dir", "run", *words.split())
 
 
-def test_token_type_ids_need_a_folder_with_token_types(fails, pretrained, small):
+def test_token_type_ids_need_a_folder_with_token_types(refused, pretrained, small):
     words = [small, "--output_dir", "run", "--token_type_ids", "--pretrained", pretrained[0]]
-    assert fails(train_matching, *words).startswith(f"{pretrained[0]}: token_type_ids")
+    assert refused("train", "--recipe", "matching", *words).startswith(f"{pretrained[0]}: token_type_ids")

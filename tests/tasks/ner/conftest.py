@@ -144,10 +144,13 @@ def evaluate(trained, tmp_path):
 def predict(trained, tmp_path):
     """Records that the verb writes for a text file's content."""
 
-    def predict(content, model=trained.model):
+    def predict(content, model=trained.model, options=()):
         given, output = tmp_path / "given.txt", tmp_path / "found.jsonl"
         given.write_bytes(content.encode("utf-8"))
-        assert main(["predict", str(model), "--input", str(given), "--output", str(output), "--device", "cpu"]) == 0
+        assert (
+            main(["predict", str(model), "--input", str(given), "--output", str(output), "--device", "cpu", *options])
+            == 0
+        )
         return read_json_lines(output)
 
     return predict

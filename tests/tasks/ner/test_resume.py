@@ -12,8 +12,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from tasks.commands.main import main
-from tasks.common.runs.locks import locked
-from tasks.common.training.complete import COMPLETE_FILE, last_checkpoint
+from tasks.common.runs.run_folder import locked
+from tasks.common.training.checkpoints import COMPLETE_FILE, last_checkpoint
 from tests.helpers.power_cut import at_event, power_cut
 from tests.tasks.ner.reading import log_of
 
@@ -224,7 +224,7 @@ def test_a_run_that_ends_early_names_the_command_that_resumes(
 
         def stop():
             if number is None:
-                patch.setattr("tasks.common.training.trainer.write_optimizer", no_room)
+                patch.setattr("tasks.common.training.checkpoints.write_optimizer", no_room)
             else:
                 os.kill(os.getpid(), number)
 

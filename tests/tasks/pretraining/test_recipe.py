@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer, load_tokenizer
 from tasks.common.texts.documents import hold_out, read_documents
-from tasks.common.training.complete import last_checkpoint
+from tasks.common.training.checkpoints import last_checkpoint
 from tasks.pretraining.arguments import parse_stages
 from tasks.pretraining.batches import DevBatches, WholeWordMasking
 from tasks.pretraining.packing import tokenize
@@ -191,7 +191,7 @@ def test_words_are_tokens_with_a_word_vocabulary(train, tmp_path, word_vocab_fil
     ("--vocab_file unmasked.txt", "unmasked.txt: lacks [MASK]"), ("--pretrained missing", "'hidden_size'"),
     ("--dev_fraction 0", "dev_fraction must be greater than 0"),
 ])  # fmt: skip
-def test_mistake_is_one_line(fails, config_file, tmp_path, words, said):
+def test_mistake_is_one_line(refused, config_file, tmp_path, words, said):
     (tmp_path / "special.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", encoding="utf-8")
     (tmp_path / "unmasked.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n一\n", encoding="utf-8")
-    assert said in fails(train_verb, config_file, "--output_dir", "run", *words.split())
+    assert said in refused("train", config_file, "--output_dir", "run", *words.split())

@@ -53,8 +53,8 @@ def test_a_killed_actor_loses_nothing(words, tmp_path, model, texts):
     assert killed and sorted(record["id"] for record in found) == list(range(len(texts)))
 
 
-def test_wrong_models_and_clusters_are_told(words, tmp_path, fails):
+def test_wrong_models_and_clusters_are_told(words, tmp_path, refused):
     (tmp_path / "model").mkdir()
     more = [*words[1:], "--output", "out", "--ray"]
-    assert "model: no model here" in fails(verb("predict", "model"), *more)
-    assert "--ray 127.0.0.1:1: no cluster" in fails(verb("predict"), words[0], *more, "127.0.0.1:1")
+    assert "model: no model here" in refused("predict", "model", *more)
+    assert "--ray 127.0.0.1:1: no cluster" in refused("predict", words[0], *more, "127.0.0.1:1")

@@ -18,7 +18,6 @@ from tasks.ner import NerPredictor
 from tasks.scaling.processes import run_in_processes
 from tasks.scaling.run import run_documents
 from tasks.scaling.worker import Job, PartWorker
-from tests.helpers.verbs import verb
 from tests.tasks.scaling.conftest import THRESHOLD, WRITERS, write_jsonl
 
 
@@ -182,6 +181,7 @@ def test_a_run_goes_on_only_as_it_was_begun(inputs, job, tmp_path):
     other_batches = replace(job, options={**job.options, "batch_size": 2})
     assert run_documents(other_batches, [str(inputs)], 10, here(done)) == 0
     assert done == list(range(1, 24))
+    assert "part_records: 10, not 11" in refusal(job, [inputs], 11)  # also of a run in which nothing is left to do
 
 
 def test_two_calls_do_not_work_on_one_run(inputs, job):
@@ -193,6 +193,12 @@ def test_two_calls_do_not_work_on_one_run(inputs, job):
         raise KeyboardInterrupt
 
     assert run_documents(job, [str(inputs)], 10, run) == 130
+
+    def begun_by_another(given, parts):
+        run_documents(given, [str(inputs)], 11, here([], stop_after=1))
+        yield None
+
+    assert "part_records: 11, not 10" in refusal(replace(job, output=f"{job.output}2"), [inputs], 10, begun_by_another)
 
 
 def test_run_in_which_everything_is_rejected_fails(job, tmp_path):
@@ -218,10 +224,10 @@ WRONG = [  # words after the model, or with another one, words of the error
 
 
 @pytest.mark.parametrize(("words", "message"), WRONG)
-def test_wrong_calls_are_told_and_write_nothing(model, tmp_path, fails, words, message):
+def test_wrong_calls_are_told_and_write_nothing(model, tmp_path, refused, words, message):
     for name in ("data", "empty"):
         (tmp_path / name).mkdir()
     (tmp_path / "in.jsonl").write_text('{"text": "x"}\n')
     (tmp_path / "data" / "in.csv").write_text("text\nx\n")
     folder = words[0] if words[0] in ("nope", "empty") else str(model)
-    assert message in fails(verb("predict", folder), *words[words[0] == folder :])
+    assert message in refused("predict", folder, *words[words[0] == folder :])

@@ -118,7 +118,7 @@ def test_what_is_no_pair_is_refused_and_the_examples_of_the_page_work(client):
         status, _, answer = client.ask("POST", "/predict/pairs", f'{{"pairs": {pairs}}}')
         assert status == 422 and answer["error"].startswith("pairs[0]")
     for path, methods in client.get("/openapi.json")[1]["paths"].items():
-        if "post" in methods:
+        if "models" in methods.get("post", {}).get("tags", ()):
             shown = methods["post"]["requestBody"]["content"]["application/json"]["examples"]["example"]["value"]
             assert client.ask("POST", path, json.dumps(shown))[0] == 200
 

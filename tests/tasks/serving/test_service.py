@@ -164,6 +164,7 @@ def test_the_page_needs_no_internet_and_its_examples_work(client):
     for source in sources:
         assert client.get(source)[0] == 200
     paths = client.get("/openapi.json")[1]["paths"]
-    assert {"/predict", "/predict/echo", "/models", "/health", "/ready", "/metrics"} == set(paths)
+    ours = {path for path in paths if not path.startswith("/label-studio")}
+    assert ours == {"/predict", "/predict/echo", "/models", "/health", "/ready", "/metrics"}
     example = paths["/predict"]["post"]["requestBody"]["content"]["application/json"]["examples"]["example"]["value"]
     assert texts_of(client.predict(*example["texts"])) == example["texts"]

@@ -4,7 +4,6 @@ import socket
 
 import pytest
 
-from tests.helpers.verbs import verb
 from tests.tasks.serving.conftest import skip_without_extra
 
 OUT_OF_RANGE = [("port", 70000), ("port", -1), ("workers", 0), ("max_seconds", "nan"), ("max_texts", 0)]
@@ -21,11 +20,11 @@ OUT_OF_RANGE = [("port", 70000), ("port", -1), ("workers", 0), ("max_seconds", "
         (["STUB", "--port", "TAKEN"], "already in use"),
     ],
 )
-def test_a_wrong_start_is_told_in_a_line(fails, monkeypatch, stub_folder, words, message):
+def test_a_wrong_start_is_told_in_a_line(refused, monkeypatch, stub_folder, words, message):
     skip_without_extra()
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         given = {"STUB": str(stub_folder), "TAKEN": str(taken.getsockname()[1])}
         for name, value in given.items():
             words = [str(word).replace(name, value) for word in words]
-        assert message in fails(verb("serve"), *words)
+        assert message in refused("serve", *words)

@@ -4,7 +4,6 @@ import io
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from tqdm import tqdm
@@ -12,13 +11,9 @@ from tqdm import tqdm
 from tasks.common.cli.streams import Output, on_terminal, standard_output
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import print_score_rows
+from tests.conftest import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[4]
-CONVERT = """
-import sys
-from tasks.commands.main import main
-sys.exit(main(sys.argv[1:]))
-"""
+CONVERT = "import sys; from tasks.commands.main import main; sys.exit(main(sys.argv[1:]))"
 RECORD = '{"text": "王明", "label": {"name": {"王明": [[0, 1]]}}}\n'
 ROW = {"precision": 1.0, "recall": 1.0, "f1": 1.0, "support": 1, "predicted": 1}
 
@@ -59,13 +54,11 @@ def test_names_give_no_orders_to_the_terminal(monkeypatch):
     assert not [order for order in ("\x1b[31m", "\x1b]", "\x1b[2J", "\x1b[8m", "\x1b[5m", "\x9b") if order in printed]
 
 
-def test_bars_below_each_other_go_up_and_down():
+def test_bars_go_up_and_data_are_written_as_they_are(monkeypatch):
     written = Terminal()
     Output(written, "standard error").write("\x1b[A\x1b[A")
     assert written.getvalue() == "\x1b[A\x1b[A"
 
-
-def test_data_are_written_as_they_are(monkeypatch):
     def main(argv):
         with standard_output() as file:
             file.write("a\x1b[31m\r\n")
@@ -74,40 +67,25 @@ def test_data_are_written_as_they_are(monkeypatch):
     assert shown_by(main, monkeypatch) == (0, "a\x1b[31m\r\n")
 
 
-@pytest.fixture
-def converted(tmp_path):
-    """Run ``convert`` in a process whose streams a shell has prepared: its status and standard error."""
+NO_SPACE = ("cannot be written (No space left on device)", [2])
+
+
+@pytest.mark.parametrize(
+    "words, said, statuses",
+    [
+        ("- --to cluener >&-", "error: standard output is closed", [2]),
+        ("out.jsonl --to cluener >&- 2>&-", "", [0]),  # notes go nowhere, not into a file
+        ("- --to cluener >/dev/full", *NO_SPACE),
+        ("out.jsonl --to cluener >/dev/full", *NO_SPACE),
+        ("- --to cluener | true; exit ${PIPESTATUS[0]}", "", [0]),  # a reader that leaves
+        ("- --nonsense 2>&1 | true; exit ${PIPESTATUS[0]}", "", [1, 2]),
+    ],
+)
+def test_closed_and_full_outputs_end_a_command_in_one_line_or_none(tmp_path, words, said, statuses):
     (tmp_path / "data.jsonl").write_text(RECORD * 20_000, encoding="utf-8")
-
-    def converted(redirected, target="-"):
-        words = f"'{sys.executable}' -c '{CONVERT}' convert data.jsonl {target} --to cluener {redirected}"
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-        done = subprocess.run(["bash", "-c", words], cwd=tmp_path, capture_output=True, text=True, env=environment)
-        return done.returncode, done.stderr
-
-    return converted
-
-
-def test_results_for_a_closed_output_are_refused_at_once(converted):
-    status, error = converted(">&-")
-    assert (status, error.count("\n")) == (2, 1) and error.startswith("error: standard output is closed")
-
-
-def test_notes_for_closed_streams_go_nowhere_and_not_into_a_file(converted, tmp_path):
-    assert converted(">&- 2>&-", "out.jsonl") == (0, "")
-    assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == RECORD * 20_000
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-@pytest.mark.parametrize("target", ["-", "out.jsonl"])
-def test_an_output_without_room_is_one_line(converted, target):
-    status, error = converted(">/dev/full", target)
-    assert (status, error.count("\n")) == (2, 1) and "cannot be written (No space left on device)" in error
-
-
-def test_a_reader_that_leaves_ends_it_in_silence(converted):
-    assert converted("| true; exit ${PIPESTATUS[0]}") == (0, "")
-
-
-def test_a_line_for_a_reader_that_has_left_is_no_traceback(converted):
-    assert converted("nonsense 2>&1 | true; exit ${PIPESTATUS[0]}") in [(1, ""), (2, "")]
+    command = f"'{sys.executable}' -c '{CONVERT}' convert data.jsonl {words}"
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode in statuses and said in done.stderr and done.stderr.count("\n") == bool(said)
+    if words.startswith("out.jsonl") and statuses == [0]:
+        assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == RECORD * 20_000

@@ -1,8 +1,7 @@
-"""Small models of every recipe and every option that changes a graph, as graphs."""
+"""Small models of every recipe and every option that changes a graph."""
 
 from tasks.classification.model import ClassificationConfig, ClassificationModel
 from tasks.classification.recipe import ClassificationExporter
-from tasks.common.export.graphs import write_onnx_graph, write_paddle_graph
 from tasks.matching.model import MatchingConfig, MatchingModel
 from tasks.matching.recipe import MatchingExporter
 from tasks.ner.export import NerExporter
@@ -27,10 +26,8 @@ NER = [
     },
     {"attention": "linear", "feature_map": "relu", "position_embedding": "none", "span_rope": False},
     {
-        "attention": "linear",
-        "feature_map": "exp",
+        **{"attention": "linear", "feature_map": "exp", "hidden_act": "gelu_tanh"},
         "rotary": {"layout": "half", "rotary_dim": 4},
-        "hidden_act": "gelu_tanh",
     },
     {"attention": "linear", "feature_map": "softmax_exp", "normalizer": "none", "position_embedding": "qkvo"},
     {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated", "hidden_act": "tanh"},
@@ -66,14 +63,3 @@ ALL_KINDS = [
     ),
     *((MatchingExporter, MatchingModel, MatchingConfig(**SIZES, **kind)) for kind in MATCHING),
 ]
-
-
-def write_graph(exporter_class, model_class, config, folder, format, quantize=False):
-    """Write the graph of a new model into a folder."""
-    exporter, model = exporter_class(), model_class(config)
-    graph = model, exporter.inputs(config), folder
-    if format == "paddle":
-        write_paddle_graph(*graph)
-    else:
-        exact = exporter.exact(model)
-        write_onnx_graph(*graph, exporter.output, lambda graph: exporter.finish(graph, config), quantize, exact)

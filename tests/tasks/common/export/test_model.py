@@ -16,6 +16,13 @@ def model_of(run):
     return model
 
 
+def fails_with(error):
+    def run(batch):
+        raise error
+
+    return run
+
+
 def test_an_output_has_the_shape_of_the_configuration():
     model = model_of(lambda batch: [np.zeros([2, 3])])
     assert model.run({}, (2, 3))[0].shape == model.run({}, (None, 3))[0].shape == (2, 3)
@@ -30,20 +37,11 @@ def test_types_are_a_list_of_names(types):
         NerConfig(types=types)
 
 
-def test_too_little_memory_for_a_graph_is_a_line(capsys):
-    def run(batch):
-        raise RuntimeError("Status Message: std::bad_alloc")
-
-    command = exit_on_input_error(lambda argv: model_of(run).run({}, (1,)))
-    assert command([]) == EXIT_BAD_INPUT
+@pytest.mark.parametrize("error, kind", [(RuntimeError("wrong"), InputError), (MemoryError(), MemoryError)])
+def test_too_little_memory_is_no_damage(error, kind, capsys):
+    with pytest.raises(kind):
+        model_of(fails_with(error)).run({}, (1,))
+    model = model_of(fails_with(RuntimeError("Status Message: std::bad_alloc")))
+    assert exit_on_input_error(lambda argv: model.run({}, (1,)))([]) == EXIT_BAD_INPUT
     told = capsys.readouterr().err
     assert told.startswith("error: ") and "memory" in told and told.count("\n") == 1
-
-
-@pytest.mark.parametrize("error, kind", [(RuntimeError("wrong"), InputError), (MemoryError(), MemoryError)])
-def test_too_little_memory_is_no_damage(error, kind):
-    def run(batch):
-        raise error
-
-    with pytest.raises(kind):
-        model_of(run).run({}, (1,))

@@ -8,16 +8,6 @@ from tasks.common.errors import InputError
 from tasks.common.texts.documents import cut_at_sentences, hold_out, read_documents, read_plain_texts
 
 
-@pytest.fixture
-def read(tmp_path):
-    def read(content, name="texts.txt"):
-        path = tmp_path / name
-        path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-        return read_documents([path])
-
-    return read
-
-
 @pytest.mark.parametrize(
     "content, documents",
     [
@@ -28,48 +18,36 @@ def read(tmp_path):
         ("一\n \t\n\n二\n三", ["一", "二\n三"]),
         ("一\u3000\n\u3000二", ["一", "二"]),
         ("一\u2028二", ["一\u2028二"]),
+        (
+            '{"text": "一\\n\\n二", "sentence": "x", "label": 1}\n\n{"sentence": "三"}\n{"text": " "}\n',
+            ["一\n\n二", "三"],
+        ),
     ],
 )
-def test_blank_lines_part_documents_where_there_are_some_else_lines_do(read, content, documents):
-    assert read(content) == documents
-
-
-def test_json_lines_give_text_or_sentence_with_the_line_breaks_in_it(read):
-    content = '{"text": "一\\n\\n二", "sentence": "x", "label": 1}\n\n{"sentence": "三"}\n{"text": " "}\n'
-    assert read(content, "texts.jsonl") == read(content, "texts.json") == ["一\n\n二", "三"]
-
-
-def test_documents_are_taken_once_in_the_order_of_the_files(tmp_path):
-    for name, content in (("a.txt", "二\n一\n二"), ("b.txt", "三\n一")):
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    assert read_documents([tmp_path / "a.txt", tmp_path / "b.txt"]) == ["二", "一", "三"]
+def test_blank_lines_part_documents_where_there_are_some_else_lines_do(write, content, documents):
+    assert read_documents([write(content)]) == documents
+    twice = [write("二\n一\n二", "a.txt"), write("三\n一", "b.txt")]
+    assert read_documents(twice) == ["二", "一", "三"]  # once each, in the order of the files
 
 
 @pytest.mark.parametrize("number, fraction, held", [(100, 0.1, 10), (100, 0.001, 1), (3, 0.9, 2), (2, 0.5, 1)])
 def test_share_of_documents_is_held_out_the_same_each_time(number, fraction, held):
     documents = [f"text {n}" for n in range(number)]
     train, dev = hold_out(documents, fraction)
-    assert len(dev) == held
-    assert sorted(train + dev) == sorted(documents)
+    assert len(dev) == held and sorted(train + dev) == sorted(documents)
     assert [train, dev] == [sorted(part, key=documents.index) for part in (train, dev)]
     assert (train, dev) == hold_out(documents, fraction)
-
-
-def test_one_document_cannot_be_divided():
     with pytest.raises(InputError, match="two or more"):
-        hold_out(["text"], 0.5)
+        hold_out(documents[:1], 0.5)
 
 
-def test_lines_and_json_records_give_the_same_texts(tmp_path):
-    plain, records = tmp_path / "texts.txt", tmp_path / "texts.jsonl"
-    plain.write_bytes("\ufeff第一行\r\n\n  第二行 \u2028还是第二行\n".encode())
-    records.write_text(
-        "  \n".join(json.dumps({"id": 1, "text": text}) + "\n" for text in ["第一行", "第二行 \u2028还是第二行"])
-    )
-    assert read_plain_texts(plain) == read_plain_texts(records) == ["第一行", "第二行 \u2028还是第二行"]
+def test_lines_and_json_records_give_the_same_texts(write):
+    plain = write("\ufeff第一行\r\n\n  第二行 \u2028还是第二行\n", "texts.txt")
+    found = ["第一行", "第二行 \u2028还是第二行"]
+    records = write("  \n".join(json.dumps({"id": 1, "text": text}) + "\n" for text in found), "texts.jsonl")
+    assert read_plain_texts(plain) == read_plain_texts(records) == found
 
 
-@pytest.mark.parametrize("read", [read_plain_texts, lambda path: read_documents([path])])
 @pytest.mark.parametrize(
     "name, content, place",
     [
@@ -85,23 +63,19 @@ def test_lines_and_json_records_give_the_same_texts(tmp_path):
         ("a.jsonl", '{"text": "一"}\n{\n', "2: broken JSON"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(tmp_path, read, name, content, place):
-    path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(InputError, match=f"{name}:{place}"):
-        read(path)
-
-
-def test_cuts_are_at_the_last_end_of_a_sentence_that_fits():
-    text = "一二。三四五！”六七？八九十"
-    assert cut_at_sentences(text, 100) == [text]
-    assert cut_at_sentences(text, 8) == ["一二。三四五！”", "六七？八九十"]
-    assert cut_at_sentences(text, 4) == ["一二。", "三四五！", "”六七？", "八九十"]
+def test_what_is_wrong_is_said_with_its_line(write, name, content, place):
+    for read in (read_plain_texts, lambda path: read_documents([path])):
+        with pytest.raises(InputError, match=f"{name}:{place}"):
+            read(write(content, name))
 
 
 @pytest.mark.parametrize("max_characters", range(1, 12))
-def test_pieces_are_the_whole_text_and_none_is_too_long(max_characters):
+def test_pieces_are_the_whole_text_and_end_at_the_last_sentence_that_fits(max_characters):
     text = "没有句号的一段很长的文字。短。" * 3 + "！？。" + "尾"
     pieces = cut_at_sentences(text, max_characters)
     assert "".join(pieces) == text
     assert min(map(len, pieces)) > 0 and max(map(len, pieces)) <= max_characters
+    text = "一二。三四五！”六七？八九十"
+    assert cut_at_sentences(text, 100) == [text]
+    assert cut_at_sentences(text, 8) == ["一二。三四五！”", "六七？八九十"]
+    assert cut_at_sentences(text, 4) == ["一二。", "三四五！", "”六七？", "八九十"]

@@ -1,7 +1,6 @@
 """Texts are read as they come; what they are is tested with read_texts in test_data.py."""
 
 import io
-import json
 import os
 from types import SimpleNamespace
 
@@ -44,12 +43,30 @@ def texts(chunk):
     return [text for text, _ in chunk]
 
 
+@pytest.mark.parametrize(
+    "pieces, chunks",
+    [
+        (["\n", " \n", "甲\n", "\n"], [["", " ", "甲"], [""]]),  # blank lines wait for the line that decides
+        (["\n", " \n", '{"text": "甲"}\n', "\n", '{"text": ""}'], [["甲"], [""]]),
+        (["\n", "\t\n"], [["", "\t"]]),
+        (["a\nb\nc\nd\ne\n", "f\n"], [["a", "b"], ["c", "d"], ["e"], ["f"]]),  # of a read, up to a bound
+        (['{"text": "叶老桂", "label": {"name": {"叶老桂": [[0, 2]]}}, "id": 7}\n'], [["叶老桂"]]),
+        (["\ufeff甲\n", "\ufeff乙\n"], [["甲"], ["\ufeff乙"]]),  # the mark that the input begins with is taken off
+    ],
+)
+def test_chunks_hold_the_texts_of_a_read(stream, pieces, chunks):
+    size = 2 if "a\nb" in pieces[0] else 2048
+    assert list(map(texts, stream(*pieces, chunk_items=size))) == chunks
+    assert stream("甲\n").size is None
+
+
 def test_a_line_is_given_out_before_the_next_is_read(stream):
     chunks = iter(stream("甲\n", "乙\n", "丙"))
     assert next(chunks) == [("甲", "<stdin>:1")]
     assert next(chunks) == [("乙", "<stdin>:2")]
-    assert next(chunks) == [("丙", "<stdin>:3")]
-    assert list(chunks) == []
+    assert list(chunks) == [[("丙", "<stdin>:3")]]
+    with pytest.raises(InputError, match="<stdin>:1: the input is empty"):
+        list(stream("\ufeff"))
 
 
 def test_lines_and_characters_may_be_cut_anywhere(stream):
@@ -58,21 +75,6 @@ def test_lines_and_characters_may_be_cut_anywhere(stream):
         for other in range(cut, len(content) + 1):
             pieces = [piece for piece in (content[:cut], content[cut:other], content[other:]) if piece]
             assert [t for chunk in stream(*pieces) for t in texts(chunk)] == ["甲乙", "", "𠮷e\u0301", "  丁"]
-
-
-def test_blank_lines_wait_for_the_line_that_decides_between_text_and_json(stream):
-    assert list(map(texts, stream("\n", " \n", "甲\n", "\n"))) == [["", " ", "甲"], [""]]
-    assert list(map(texts, stream("\n", " \n", '{"text": "甲"}\n', "\n", '{"text": ""}'))) == [["甲"], [""]]
-    assert list(map(texts, stream("\n", "\t\n"))) == [["", "\t"]]
-
-
-def test_chunks_hold_the_texts_of_a_read_up_to_a_bound(stream):
-    assert list(map(texts, stream("a\nb\nc\nd\ne\n", "f\n", chunk_items=2))) == [["a", "b"], ["c", "d"], ["e"], ["f"]]
-
-
-def test_labeled_json_lines_give_their_texts(stream):
-    record = {"text": "叶老桂在浙商", "label": {"name": {"叶老桂": [[0, 2]]}}, "id": 7}
-    assert list(map(texts, stream(json.dumps(record) + "\n"))) == [["叶老桂在浙商"]]
 
 
 @pytest.mark.parametrize(
@@ -85,20 +87,12 @@ def test_labeled_json_lines_give_their_texts(stream):
     ],
 )
 def test_a_wrong_line_is_an_error_after_the_lines_before_it(stream, wrong, message):
-    chunks = iter(stream('{"text": "甲"}\n\n', wrong))
-    assert texts(next(chunks)) == ["甲"]
-    with pytest.raises(InputError, match=message):
-        next(chunks)
-    chunks = iter(stream('{"text": "甲"}\n\n'.encode() + wrong))  # in one read
-    assert texts(next(chunks)) == ["甲"]
-    with pytest.raises(InputError, match=message):
-        next(chunks)
-
-
-def test_only_the_mark_that_the_input_begins_with_is_taken_off(stream):
-    assert [t for chunk in stream("\ufeff甲\n", "\ufeff乙\n") for t in texts(chunk)] == ["甲", "\ufeff乙"]
-    with pytest.raises(InputError, match="<stdin>:1: the input is empty"):
-        list(stream("\ufeff"))
+    begin = '{"text": "甲"}\n\n'.encode()
+    for pieces in ((begin, wrong), (begin + wrong,)):
+        chunks = iter(stream(*pieces))
+        assert texts(next(chunks)) == ["甲"]
+        with pytest.raises(InputError, match=message):
+            next(chunks)
 
 
 @pytest.mark.parametrize("content", ["甲\n乙乙\n", "甲\r\n\r\n乙", '{"text": "甲"}\n\n'])
@@ -113,21 +107,16 @@ def test_position_goes_from_0_to_the_size_of_a_file(tmp_path, monkeypatch, conte
     assert stream.position == stream.size
 
 
-def test_a_pipe_has_no_size(stream):
-    assert stream("甲\n").size is None
-
-
 def test_a_long_file_is_read_in_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(text_files, "READ_BYTES", 1000)
     path = tmp_path / "texts"
     lines = [f"第{number}行" for number in range(1000)]
     path.write_text("\n".join(lines), encoding="utf-8")
     chunks = list(map(texts, TextStream(path)))
-    assert sum(chunks, []) == lines
-    assert max(map(len, chunks)) < 150
+    assert sum(chunks, []) == lines and max(map(len, chunks)) < 150
 
 
-def test_a_repeated_key_is_found_without_comparing_every_two(tmp_path):
+def test_a_repeated_key_is_found_without_comparing_every_two():
     class Key(str):
         compared = 0
 

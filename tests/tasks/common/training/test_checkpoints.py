@@ -1,4 +1,4 @@
-"""Checkpoints: everything comes back, and nothing in them can run."""
+"""Checkpoints: everything comes back, nothing in them can run, and the newest complete one is taken."""
 
 import json
 import os
@@ -11,14 +11,7 @@ import pytest
 
 from tasks.common.errors import InputError
 from tasks.common.training import checkpoints
-from tasks.common.training.checkpoints import (
-    read_checkpoint_tensors,
-    read_optimizer,
-    read_random_state,
-    write_optimizer,
-    write_random_state,
-    write_tensors,
-)
+from tasks.common.training.checkpoints import COMPLETE_FILE, TRAINER_STATE_FILE, last_checkpoint, mark_complete
 
 
 class Trained:
@@ -26,10 +19,11 @@ class Trained:
 
     def __init__(self, steps, seed=0):
         paddle.seed(seed)
-        self.layer = paddle.nn.Linear(3, 2)
-        self.schedule = paddle.optimizer.lr.LambdaDecay(0.1, lambda step: 1 / (1 + step))
-        self.optimizer = paddle.optimizer.AdamW(self.schedule, parameters=self.layer.parameters())
-        self.train(steps)
+        with paddle.utils.unique_name.guard():  # the optimizer knows its parameters by their names
+            self.layer = paddle.nn.Linear(3, 2)
+            self.schedule = paddle.optimizer.lr.LambdaDecay(0.1, lambda step: 1 / (1 + step))
+            self.optimizer = paddle.optimizer.AdamW(self.schedule, parameters=self.layer.parameters())
+            self.train(steps)
 
     def train(self, steps):
         for number in range(steps):
@@ -42,24 +36,22 @@ class Trained:
         return self.layer.weight.numpy()
 
 
-def test_optimizer_and_schedule_go_on_as_if_there_had_been_no_break(tmp_path):
-    whole = Trained(5)
-    write_optimizer(tmp_path, whole.optimizer, whole.schedule)
-    write_tensors(tmp_path / "weights.safetensors", whole.layer.state_dict())
-    again = Trained(2, seed=1)
-    # the optimizer knows its parameters by their names
-    names = {old.name: new.name for old, new in zip(whole.layer.parameters(), again.layer.parameters())}
-    state = read_checkpoint_tensors(tmp_path / checkpoints.OPTIMIZER_FILE)
-    renamed = {}
-    for name, value in state.items():
-        for old, new in names.items():
-            name = name.replace(old, new)
-        renamed[name] = paddle.to_tensor(value)
-    write_tensors(tmp_path / checkpoints.OPTIMIZER_FILE, renamed)
-    again.layer.set_state_dict(read_checkpoint_tensors(tmp_path / "weights.safetensors"))
-    read_optimizer(tmp_path, again.optimizer, again.schedule)
-    assert again.schedule.last_epoch == whole.schedule.last_epoch == 5
-    assert (again.weights() == whole.weights()).all()
+@pytest.fixture
+def folder(tmp_path):
+    """The files of a checkpoint of ``Trained(5)``, without a mark."""
+    trained = Trained(5)
+    checkpoints.write_tensors(tmp_path / checkpoints.MODEL_FILE, trained.layer.state_dict())
+    checkpoints.write_optimizer(tmp_path, trained.optimizer, trained.schedule)
+    checkpoints.write_random_state(tmp_path, 0)
+    (tmp_path / TRAINER_STATE_FILE).write_text('{"global_step": 5}', encoding="utf-8")
+    return tmp_path
+
+
+def test_optimizer_and_schedule_go_on_as_if_there_had_been_no_break(folder):
+    whole, again = Trained(5), Trained(2, seed=1)
+    again.layer.set_state_dict(checkpoints.read_checkpoint_tensors(folder / checkpoints.MODEL_FILE))
+    checkpoints.read_optimizer(folder, again.optimizer, again.schedule)
+    assert again.schedule.last_epoch == 5 and (again.weights() == whole.weights()).all()
     for trained in (whole, again):
         trained.train(3)
     assert (again.weights() == whole.weights()).all()
@@ -77,28 +69,18 @@ def draws():
 def test_random_numbers_go_on_as_if_there_had_been_no_break(tmp_path):
     np.random.randn()  # of each two normal numbers numpy keeps one
     paddle.rand([5])
-    write_random_state(tmp_path, 0)
+    checkpoints.write_random_state(tmp_path, 0)
     expected = draws()
     random.seed(1)
     np.random.seed(1)
     paddle.seed(1)
     assert draws() != expected
-    read_random_state(tmp_path, 0)
+    checkpoints.read_random_state(tmp_path, 0)
     assert draws() == expected
 
 
-def test_files_hold_no_pickle(tmp_path):
-    trained = Trained(2)
-    write_optimizer(tmp_path, trained.optimizer, trained.schedule)
-    write_random_state(tmp_path, 0)
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["optimizer.json", "optimizer.safetensors", "random_state_0.json"]
-    for name in ("optimizer.json", "random_state_0.json"):
-        assert json.loads((tmp_path / name).read_text())
-
-
 class Bomb:
-    """As a pickle: makes a file where it is read."""
+    """As a pickle: makes a folder where it is read."""
 
     def __init__(self, path):
         self.path = path
@@ -107,51 +89,145 @@ class Bomb:
         return os.mkdir, (str(self.path),)
 
 
-READERS = {
-    checkpoints.MODEL_FILE: lambda folder: read_checkpoint_tensors(folder / checkpoints.MODEL_FILE),
-    checkpoints.OPTIMIZER_FILE: lambda folder: _read_optimizer(folder),
-    checkpoints.NUMBERS_FILE: lambda folder: _read_optimizer(folder),
-    "random_state_0.json": lambda folder: read_random_state(folder, 0),
-}
-
-
 def _read_optimizer(folder):
     trained = Trained(0)
-    read_optimizer(folder, trained.optimizer, trained.schedule)
+    checkpoints.read_optimizer(folder, trained.optimizer, trained.schedule)
 
 
-@pytest.fixture
-def folder(tmp_path):
-    trained = Trained(1)
-    write_tensors(tmp_path / checkpoints.MODEL_FILE, trained.layer.state_dict())
-    write_optimizer(tmp_path, trained.optimizer, trained.schedule)
-    write_random_state(tmp_path, 0)
-    return tmp_path
+READERS = {
+    checkpoints.MODEL_FILE: lambda folder: checkpoints.read_checkpoint_tensors(folder / checkpoints.MODEL_FILE),
+    checkpoints.OPTIMIZER_FILE: _read_optimizer,
+    checkpoints.NUMBERS_FILE: _read_optimizer,
+    "random_state_0.json": lambda folder: checkpoints.read_random_state(folder, 0),
+    TRAINER_STATE_FILE: checkpoints.read_trainer_state,
+}
+DAMAGES = {
+    "missing": lambda path: path.unlink(),
+    "cut": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "emptied": lambda path: path.write_bytes(b""),
+    "pickle": lambda path: path.write_bytes(pickle.dumps(Bomb(path.with_name("made")))),
+}
+NO_STATES = [
+    "[]", "null", '{"global_step": "3"}', '{"global_step": true}', '{"global_step": 3, "log_history": {}}',
+    '{"global_step": 3, "log_history": [3]}', '{"global_step": 3, "log_history": [{"loss": "x"}]}',
+    '{"global_step": 3, "best_metric": "x"}', '{"global_step": 3, "best_model_checkpoint": 3}',
+    '{"global_step": 3, "unknown": 3}', "[" * 100_000,
+]  # fmt: skip
+NO_NUMBERS = ["[]", "{}", "null", '{"python": 1, "schedule": 1}', '{"python": [3, [1], null]}']
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_pickle_in_place_of_a_file_is_refused_and_not_run(folder, name):
-    (folder / name).write_bytes(pickle.dumps(Bomb(folder / "made")))
+@pytest.mark.parametrize(
+    "name, damage",
+    [
+        *((name, damage) for name in READERS for damage in DAMAGES),
+        *((TRAINER_STATE_FILE, content) for content in NO_STATES),
+        *((name, content) for name in (checkpoints.NUMBERS_FILE, "random_state_0.json") for content in NO_NUMBERS),
+    ],
+    ids=lambda value: value[:60],
+)
+def test_damaged_file_is_named_and_a_pickle_is_not_run(folder, name, damage):
+    DAMAGES.get(damage, lambda path: path.write_text(damage, encoding="utf-8"))(folder / name)
     with pytest.raises(InputError, match=name):
         READERS[name](folder)
     assert not (folder / "made").exists()
 
 
-@pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("damage", ["missing", "cut", "emptied"])
-def test_damaged_file_is_named(folder, name, damage):
-    content = (folder / name).read_bytes()
-    if damage == "missing":
-        (folder / name).unlink()
-    else:
-        (folder / name).write_bytes(content[: len(content) // 2] if damage == "cut" else b"")
-    with pytest.raises(InputError, match=name):
-        READERS[name](folder)
+# ---- which checkpoint is taken
 
 
-@pytest.mark.parametrize("name", [checkpoints.NUMBERS_FILE, "random_state_0.json"])
-@pytest.mark.parametrize("content", ["[]", "{}", "null", '{"python": 1, "schedule": 1}', '{"python": [3, [1], null]}'])
-def test_json_of_another_form_is_named(folder, name, content):
-    (folder / name).write_text(content)
-    with pytest.raises(InputError, match=name):
-        READERS[name](folder)
+def make(folder, step, best=None, **state):
+    path = folder / f"checkpoint-{step}"
+    path.mkdir()
+    (path / "weights").write_bytes(bytes(range(200)))
+    best = None if best is None else str(folder / f"checkpoint-{best}")
+    values = {"global_step": step, "log_history": [{"loss": 0.5, "step": 1}], "best_model_checkpoint": best, **state}
+    (path / TRAINER_STATE_FILE).write_text(json.dumps(values), encoding="utf-8")
+    mark_complete(path)
+    return path
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_newest_checkpoint_has_most_steps(tmp_path):
+    for step in (100, 1000, 99):
+        make(tmp_path, step)
+    assert last_checkpoint(tmp_path).name == "checkpoint-1000"
+    with pytest.raises(InputError, match="no checkpoint was written"):
+        last_checkpoint(tmp_path / "missing")
+
+
+def test_mark_comes_after_the_files_are_on_the_disk(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
+    path = make(tmp_path, 1)
+    files = [str(path / name) for name in sorted([TRAINER_STATE_FILE, "weights"])]
+    mark = str(path / f".{COMPLETE_FILE}.{os.getpid()}.tmp")  # before it gets its name
+    assert synced == [*files, str(path), mark, str(path), str(tmp_path)]
+
+
+def change(path):
+    content = bytearray((path / "weights").read_bytes())
+    content[50] ^= 1
+    (path / "weights").write_bytes(content)
+
+
+def rewrite_state(content):
+    def rewrite(path):
+        (path / TRAINER_STATE_FILE).write_text(content, encoding="utf-8")
+        mark_complete(path)
+
+    return rewrite
+
+
+DAMAGED = {
+    "cut": lambda path: os.truncate(path / "weights", 100),
+    "change": change,
+    "remove": lambda path: (path / "weights").unlink(),
+    "empty mark": lambda path: (path / COMPLETE_FILE).write_bytes(b""),  # of a power cut where files are not synced
+    "another step": rewrite_state('{"global_step": 7}'),
+    "nonsense": rewrite_state('{"global_step": "30", "max": NaN'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_damaged_checkpoint_is_passed_over_with_a_line(tmp_path, capsys, damage):
+    paths = [make(tmp_path, step) for step in (10, 20, 30)]
+    DAMAGED[damage](paths[-1])
+    assert last_checkpoint(tmp_path) == paths[1]
+    out = capsys.readouterr().out
+    assert out.startswith(f"{paths[2]}: is damaged (") and f"{paths[1]} is the newest" in out and out.count("\n") == 1
+    for path in paths[:2]:
+        DAMAGED[damage](path)
+    with pytest.raises(InputError, match="checkpoint-30: is damaged .* train anew"):
+        last_checkpoint(tmp_path)
+
+
+def test_checkpoint_whose_best_is_damaged_or_that_was_cut_while_it_was_written_is_passed_over(tmp_path, capsys):
+    first, best = make(tmp_path, 10), make(tmp_path, 20)
+    make(tmp_path, 30, best=20)
+    change(best)
+    assert last_checkpoint(tmp_path) == first
+    assert "checkpoint-20/weights is not as it was written" in capsys.readouterr().out
+    for step in (20, 30):
+        (tmp_path / f"checkpoint-{step}" / COMPLETE_FILE).unlink()
+    assert last_checkpoint(tmp_path) == first and capsys.readouterr().out == ""
+
+
+def test_the_best_and_the_one_before_stay(tmp_path):
+    for step in (10, 20, 30, 50):
+        make(tmp_path, step)
+    (make(tmp_path, 35) / COMPLETE_FILE).unlink()
+    newest = make(tmp_path, 40)
+    checkpoints.remove_older(newest, str(tmp_path / "elsewhere" / "checkpoint-10"), before=1)
+    assert names(tmp_path) == ["checkpoint-10", "checkpoint-30", "checkpoint-40"]
+    checkpoints.remove_older(newest, None, before=0)
+    assert names(tmp_path) == ["checkpoint-40"]
+
+
+def test_checkpoints_in_a_folder_within_are_seen(tmp_path):
+    (tmp_path / "before").mkdir()
+    assert not checkpoints.has_checkpoint(tmp_path)
+    make(tmp_path / "before", 1)
+    assert checkpoints.has_checkpoint(tmp_path) and not checkpoints.has_checkpoint(tmp_path, within=False)

@@ -27,28 +27,17 @@ NER = [
 ]
 
 
-def write_lines(path, rows):
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return str(path)
-
-
-def test_evaluation_of_records_names_their_places(tmp_path):
-    recipe, folder = get_recipe("ner"), tmp_path / "run"
-    recipe.train({**TINY, "output_dir": str(folder)}, data={"train": iter(NER), "dev": NER})
-    file = write_lines(tmp_path / "data.jsonl", NER)
-    scores = [recipe.evaluate(folder / "model", data, device="cpu") for data in (NER, file)]
-    places = [[example.pop("where") for example in one.pop("worst_examples", [])] for one in scores]
-    assert scores[0] == scores[1]
-    assert all(place.startswith("data[") for place in places[0])
-
-
-def test_without_dev_a_part_of_train_is_held_out_and_a_file_may_be_beside_it(tmp_path):
-    file = write_lines(tmp_path / "test.jsonl", NER)
+def test_a_part_of_train_is_held_out_a_file_may_be_beside_it_and_evaluation_names_places(tmp_path):
+    recipe, file = get_recipe("ner"), str(tmp_path / "test.jsonl")
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in NER), encoding="utf-8")
     config = {**TINY, "test_file": file, "dev_fraction": 0.3, "output_dir": str(tmp_path / "run")}
-    result = get_recipe("ner").train(config, data={"train": NER})
+    result = recipe.train(config, data={"train": iter(NER)})
     assert result["dev"]["support"] + 1 in (1, 2) and result["test"]["support"] == 2
     inputs = json.loads((tmp_path / "run" / "inputs.json").read_text(encoding="utf-8"))
     assert set(inputs) == {file, "train (in memory)"}
+    scores = [recipe.evaluate(tmp_path / "run/model", data, device="cpu") for data in (NER, file)]
+    places = [[example.pop("where") for example in one.pop("worst_examples", [])] for one in scores]
+    assert scores[0] == scores[1] and all(place.startswith("data[") for place in places[0])
 
 
 def test_numbers_of_numpy_and_tuples_are_plain_data(tmp_path):
@@ -61,70 +50,61 @@ def test_numbers_of_numpy_and_tuples_are_plain_data(tmp_path):
     assert [example.where for example in examples] == ["train[0]", "train[1]"]
 
 
-def train_ner(tmp_path, **data):
-    get_recipe("ner").train({**TINY, "dev_fraction": 0, "output_dir": str(tmp_path / "run")}, data=data)
-
-
 WRONG_SPAN = {"text": "叶老桂", "entities": [{"start": 0, "end": 4, "type": "name"}]}
+WRONG_ROWS = [
+    ([*NER, WRONG_SPAN], r"^train\[3\]: span \[0, 4\] is not in the text of 3 characters"),
+    ([*NER, Example("叶老桂", (Entity(0, 4, "name"),), "mine:1")], r"^train\[3\]: span \[0, 4\]"),
+    ([NER[0], "叶老桂"], r"^train\[1\]: '叶老桂' is not a record"),
+    ([NER[0], ClassificationExample("甲", "乙", "")], r"^train\[1\]: Example.* is not a record"),
+    ([{**NER[0], "id": object()}], r"^train\[0\]: object is not plain data; give strings"),
+    ([{"text": "叶老桂"}], r'^train\[0\]: no "label"'),
+    ([{"text": "叶老\ud800", "entities": []}], r"^train\[0\]: .* surrogate"),
+    ([NER[0], {"text": "一" * 600, "entities": []}], r"^train\[1\]"),
+    ([], "^train: there is no record"),
+    (5, "^train: 5 is not a list of records"),
+    (NER[0], "^train: .* is not a list of records"),
+    ("data.jsonl", "^train: 'data.jsonl' is not a list of records"),
+    ([NER[2]], "^train: no entity is labeled"),
+]
+ALIKE = [{"text": "甲", "label": "a"}] * 3
 
 
 @pytest.mark.parametrize(
-    "rows, message",
+    "recipe, config, data, message",
     [
-        ([*NER, WRONG_SPAN], r"^train\[3\]: span \[0, 4\] is not in the text of 3 characters"),
-        ([*NER, Example("叶老桂", (Entity(0, 4, "name"),), "mine:1")], r"^train\[3\]: span \[0, 4\]"),
-        ([NER[0], "叶老桂"], r"^train\[1\]: '叶老桂' is not a record"),
-        ([NER[0], ClassificationExample("甲", "乙", "")], r"^train\[1\]: Example.* is not a record"),
-        ([{**NER[0], "id": object()}], r"^train\[0\]: object is not plain data; give strings"),
-        ([{"text": "叶老桂"}], r'^train\[0\]: no "label"'),
-        ([{"text": "叶老\ud800", "entities": []}], r"^train\[0\]: .* surrogate"),
-        ([NER[0], {"text": "一" * 600, "entities": []}], r"^train\[1\]"),
-        ([], "^train: there is no record"),
-        (5, "^train: 5 is not a list of records"),
-        (NER[0], "^train: .* is not a list of records"),
-        ("data.jsonl", "^train: 'data.jsonl' is not a list of records"),
-        ([NER[2]], "^train: no entity is labeled"),
+        *(("ner", {"dev_fraction": 0}, {"train": rows}, message) for rows, message in WRONG_ROWS),
+        ("ner", {}, {"training": NER}, "unknown split 'training'; did you mean 'train'"),
+        ("ner", {}, NER, "is not a dict"),
+        ("ner", {"train_file": "x"}, {"train": NER}, "train is given, and train_file, too"),
+        ("ner", {}, {"dev": NER}, "no 'train_file'"),
+        ("ner", {"train_file": "(in memory)"}, None, "of a run that had its data in memory"),
+        ("pretraining", {}, {"train": ["甲"]}, "this recipe reads files only"),
+        ("classification", {}, {"train": ALIKE}, "^train: all texts have the label 'a'"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path, rows, message):
+def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path, recipe, config, data, message):
     with pytest.raises(InputError, match=message):
-        train_ner(tmp_path, train=rows)
+        get_recipe(recipe).train({**TINY, **config, "output_dir": str(tmp_path / "run")}, data=data)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_data_that_do_not_go_with_the_configuration(tmp_path):
-    ner, config = get_recipe("ner"), {**TINY, "output_dir": str(tmp_path / "run")}
-    with pytest.raises(InputError, match="unknown split 'training'; did you mean 'train'"):
-        ner.train(config, data={"training": NER})
-    with pytest.raises(InputError, match="is not a dict"):
-        ner.train(config, data=NER)
-    with pytest.raises(InputError, match="train is given, and train_file, too"):
-        ner.train({**config, "train_file": "x"}, data={"train": NER})
-    with pytest.raises(InputError, match="no 'train_file'"):
-        ner.train(config, data={"dev": NER})
-    with pytest.raises(InputError, match="of a run that had its data in memory"):
-        ner.train({**config, "train_file": "(in memory)"})
-    with pytest.raises(InputError, match="this recipe reads files only"):
-        get_recipe("pretraining").train(config, data={"train": ["甲"]})
-    with pytest.raises(InputError, match="^train: all texts have the label 'a'"):
-        get_recipe("classification").train(config, data={"train": [{"text": "甲", "label": "a"}] * 3})
-    assert list(tmp_path.iterdir()) == []
-
-
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_with_the_same_data_only(tmp_path):
     ner, config = get_recipe("ner"), {**TINY, "num_train_epochs": 3}
     data = {"train": NER * 4, "dev": NER}
     ner.train({**config, "output_dir": str(tmp_path / "whole")}, data=data)
-
-    with power_cut("on_step_end", 2):
-        ner.train({**config, "output_dir": str(tmp_path / "run")}, data=data)
     run = tmp_path / "run"
-    with pytest.raises(InputError, match="run: the run had train and dev in memory; resume it in Python with the same"):
-        ner.resume(run)
-    with pytest.raises(InputError, match="the run had train and dev"):
-        ner.resume(run, data={"train": NER})
-    with pytest.raises(InputError, match=r"^train \(in memory\): has changed since the run began"):
-        ner.resume(run, data={**data, "train": NER * 3})
+    with power_cut("on_step_end", 2):
+        ner.train({**config, "output_dir": str(run)}, data=data)
+    for given, message in (
+        (None, "train_file is .*, of a run that had its data in memory"),
+        ({"train": NER}, "dev_file is .*, of a run that had its data in memory"),
+        ({**data, "train": NER * 3}, r"^train \(in memory\): has changed since the run began"),
+        ({**data, "test": NER}, r"^test \(in memory\): has changed since the run began"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ner.resume(run, data=given)
     ner.resume(run, data=data)
     weights = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "run")]
     assert weights[0] == weights[1]

@@ -84,9 +84,9 @@ def test_a_folder_of_before_reads_and_finds_as_it_did(trained, copied, dev_texts
 def test_both_are_scored_on_a_labeled_file(trained, corpus, tmp_path, capsys, format):
     words = ["--output", tmp_path / "new", "--format", format, "--check", corpus.dev, "--license", "MIT"]
     assert main(["export", str(trained.model), *map(str, words)]) == 0
-    row = "| f1 | {0:.4f} | {0:.4f} |".format(trained.metrics["dev"]["f1"])
+    f1 = f"{trained.metrics['dev']['f1']:.4f}"
     stored, card = trained.model_config, (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
-    assert row in capsys.readouterr().out and row in card
+    assert f"| f1 | {f1} | {f1} |" in capsys.readouterr().out and f"{f1} trained, {f1} exported" in card
     facts = ["license: MIT", f"{stored['window_tokens']} tokens", f"{stored['longest_entity']} tokens"]
     assert all(fact in card for fact in (*facts, *stored["types"]))
 

@@ -1,12 +1,13 @@
-"""The moving average of a model's weights."""
+"""The moving average of a model's weights, and how far training is."""
 
+import io
 from types import SimpleNamespace
 
 import numpy as np
 import paddle
 import pytest
 
-from tasks.common.training.weight_average import UPDATE_EVERY, WeightAverage
+from tasks.common.training.callbacks import UPDATE_EVERY, TrainingProgress, WeightAverage
 
 START = np.array([[1.0], [2.0]], dtype=np.float32)
 
@@ -24,7 +25,7 @@ def model():
 def train(average, model, steps):
     """After each step the weight is START + the number of the step."""
     for number in steps:
-        model.weight.set_value(paddle.to_tensor(START + number))
+        model.weight.set_value(paddle.to_tensor(START + number).astype(model.weight.dtype))
         average.on_step_end(None, SimpleNamespace(global_step=number), None)
     return average
 
@@ -38,9 +39,8 @@ def expected(decay, steps, every=UPDATE_EVERY):
     return value
 
 
-@pytest.mark.parametrize("decay", [0.5, 0.9, 0.998])
-@pytest.mark.parametrize("steps", [1, 4, 5, 12, 60])
-def test_average_is_that_of_the_formula_within_its_block_alone(model, decay, steps):
+@pytest.mark.parametrize("decay, steps", [(0.5, 1), (0.9, 4), (0.998, 5), (0.9, 12), (0.5, 60), (0.998, 60)])
+def test_average_follows_the_formula_within_its_block_alone(model, decay, steps):
     average = train(WeightAverage(model, decay), model, range(1, steps + 1))
     with pytest.raises(KeyError), average.applied():
         np.testing.assert_allclose(model.weight.numpy(), expected(decay, steps), rtol=1e-5)
@@ -64,16 +64,46 @@ def test_average_goes_on_from_a_file_as_if_there_had_been_no_break(model, tmp_pa
     train(again, model, range(first + 1, first + 4))  # what it has seen before is replaced
     again.load(file)
     train(again, model, range(first + 1, 18))
-    found = again.average["weight"].numpy()
-    assert (found == whole.average["weight"].numpy()).all()
+    assert (again.average["weight"].numpy() == whole.average["weight"].numpy()).all()
 
 
 def test_average_of_half_precision_weights_is_kept_in_float32(model):
     model.to(dtype="bfloat16")
-    average = train(WeightAverage(model, 0.9), model, ())
-    for number in range(1, 6):
-        average.on_step_end(None, SimpleNamespace(global_step=number), None)
+    average = train(WeightAverage(model, 0.9), model, range(1, 6))
     assert {value.dtype for value in average.average.values()} == {paddle.float32}
     with average.applied():
         assert model.weight.dtype == paddle.bfloat16
-    assert (model.weight.astype("float32").numpy() == START).all()
+    assert (model.weight.astype("float32").numpy() == START + 5).all()
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def shown(seconds, stream, first=0):
+    """What a training of four steps writes from the step ``first`` on."""
+    state = SimpleNamespace(is_local_process_zero=True, global_step=first, max_steps=4)
+    progress = TrainingProgress("training", seconds, stream)
+    progress.on_train_begin(None, state, None)
+    for state.global_step in range(first + 1, 5):
+        progress.on_step_end(None, state, None)
+        progress.on_log(None, state, None, logs={"loss": 1 / state.global_step})
+        progress.on_log(None, state, None, logs={"eval_f1": 0.5})
+    progress.on_train_end(None, state, None)
+    return stream.getvalue()
+
+
+def test_log_file_has_lines_and_a_short_training_none():
+    lines = shown(0.0, io.StringIO()).splitlines()
+    assert len(lines) == 3 and all(line.startswith("training: step ") and line.endswith(" left") for line in lines)
+    assert "step 2 of 4, loss 1, " in lines[1]
+    assert shown(3600.0, io.StringIO()) == ""
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_terminal_has_one_bar_with_name_and_loss(first, monkeypatch):
+    monkeypatch.setattr("tasks.common.training.callbacks.SHOWN_AFTER", 0)
+    written = shown(0.0, Terminal(), first)
+    assert written.startswith("\rtraining:") and written.endswith("\n") and written.count("\n") == 1
+    assert "4/4" in written.split("\r")[-1] and "loss 0.25" in written.split("\r")[-1]

@@ -1,0 +1,200 @@
+"""What happens between the steps of a training run: checkpoints that are due, early stopping, averaged weights,
+progress on a terminal or in a log file."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import sys
+import time
+
+import paddle
+import paddle.distributed as dist
+from paddlenlp.trainer import TrainerCallback
+from tqdm import tqdm
+
+from tasks.common.runs.interruption import end, is_requested
+from tasks.common.training.checkpoints import read_checkpoint_tensors, write_tensors
+
+ASKED_EVERY = 10  # steps; several processes ask each other whether a checkpoint is due
+# Steps between two updates of the average, by the decay to this power: cheaper, and the same but for the steps between.
+UPDATE_EVERY = 5
+SECONDS_A_LINE = 60.0
+SHOWN_AFTER = 1.0  # seconds; shorter training needs no bar
+
+
+class ClearedGradients(TrainerCallback):
+    """Drops the gradients of batches that did not fill up ``gradient_accumulation_steps`` at the end of an epoch."""
+
+    def on_epoch_begin(self, args, state, control, optimizer=None, **kwargs):
+        optimizer.clear_grad()
+
+
+class CheckpointTimer(TrainerCallback):
+    """Has a checkpoint written ``seconds`` after the last one, and at the end; after a signal it then ends the run.
+
+    After the last step of an epoch it waits for the end of the epoch: from in between no run could be resumed, since
+    steps alone do not tell whether the batches that were left over, and the evaluation, have been.
+    """
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self._saved, self._saved_step = 0.0, None
+        self._ends = False  # after the next checkpoint
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        self._saved = time.monotonic()
+
+    def on_step_end(self, args, state, control, train_dataloader=None, **kwargs):
+        if args.world_size > 1 and state.global_step % ASKED_EVERY:
+            return
+        is_due = self._is_due(args)
+        steps = max(1, len(train_dataloader) // args.gradient_accumulation_steps)
+        if is_due and state.global_step % steps and state.global_step < state.max_steps:
+            control.should_save = True
+
+    def on_epoch_end(self, args, state, control, **kwargs):
+        is_due = self._is_due(args)
+        if state.global_step != self._saved_step and (is_due or state.global_step >= state.max_steps):
+            control.should_save = True
+
+    def on_save(self, args, state, control, **kwargs):
+        self._saved, self._saved_step = time.monotonic(), state.global_step
+        if args.world_size > 1:
+            dist.barrier()  # the first process has marked it
+        if self._ends or (args.world_size == 1 and is_requested()):
+            end()
+
+    def _is_due(self, args):
+        """The same in all processes."""
+        is_due, self._ends = 0 < self.seconds <= time.monotonic() - self._saved, is_requested()
+        if args.world_size > 1:
+            asked = paddle.to_tensor([int(is_due), int(self._ends)], dtype="int64")
+            dist.all_reduce(asked, op=dist.ReduceOp.MAX)
+            is_due, self._ends = map(bool, asked.tolist())
+        return is_due or self._ends
+
+
+class EarlyStopping(TrainerCallback):
+    """Counts in the log of the run, not in an attribute, so that a resumed run stops where it would have."""
+
+    def __init__(self, patience):
+        self.patience = patience
+
+    def on_evaluate(self, args, state, control, **kwargs):
+        if evaluations_since_best(state, args) >= self.patience:
+            control.should_training_stop = True
+            if state.is_local_process_zero and state.global_step < state.max_steps:
+                tqdm.write(
+                    f"training stops: {self.patience} epochs without a better dev score (early_stopping_patience)"
+                )
+
+
+def evaluations_since_best(state, args):
+    """Evaluations after the best one; 0 as long as no score is above 0, since such a model has only begun to learn."""
+    values = dev_scores_so_far(state, args)
+    best = max(values, default=0)
+    return len(values) - 1 - values.index(best) if best > 0 else 0
+
+
+def dev_scores_so_far(state, args):
+    """The dev scores that choose the epoch, one of each evaluation."""
+    name = f"eval_{args.metric_for_best_model}"
+    return [entry[name] for entry in state.log_history if name in entry]
+
+
+class WeightAverage(TrainerCallback):
+    """average <- decay * average + (1 - decay) * learned weights after each step; early on decay is
+    (1 + step) / (10 + step). The average reaches back about 1 / (1 - decay) steps."""
+
+    def __init__(self, model, decay):
+        self.decay = decay
+        self.parameters = {name: p for name, p in model.named_parameters() if not p.stop_gradient}
+        self.average = None
+
+    @paddle.no_grad()
+    def on_step_end(self, args, state, control, **kwargs):
+        if self.average is None:
+            self.average = self._copy()
+        if state.global_step % UPDATE_EVERY:
+            return
+        decay = min(self.decay, (1 + state.global_step) / (10 + state.global_step)) ** UPDATE_EVERY
+        for name, parameter in self.parameters.items():
+            self.average[name].scale_(decay).add_(parameter.astype("float32") * (1 - decay))
+
+    @contextlib.contextmanager
+    def applied(self):
+        """Within this block the model has the average as its weights."""
+        before = self._copy()
+        self.apply()
+        try:
+            yield
+        finally:
+            self._set(before)
+
+    def apply(self):
+        """Give the model the average as its weights."""
+        if self.average is not None:
+            self._set(self.average)
+
+    def save(self, path):
+        """Write the average, from which training resumes."""
+        write_tensors(path, self.average if self.average is not None else self._copy())
+
+    def load(self, path):
+        """Read what :meth:`save` wrote."""
+        tensors = read_checkpoint_tensors(path)
+        self.average = {name: paddle.to_tensor(tensors[name]) for name in self.parameters}
+
+    def _copy(self):
+        return {name: parameter.astype("float32").clone() for name, parameter in self.parameters.items()}
+
+    def _set(self, values):
+        for name, parameter in self.parameters.items():
+            parameter.set_value(values[name].astype(parameter.dtype))
+
+
+class TrainingProgress(TrainerCallback):
+    """Shows phase, steps, loss and remaining time on standard error, or another stream: as a bar on a terminal,
+    elsewhere as a line every ``seconds``."""
+
+    def __init__(self, phase, seconds=SECONDS_A_LINE, stream=None):
+        self.phase, self.seconds, self.stream = phase, seconds, stream
+        self.bar = None
+        self._loss = None
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        stream = self.stream or sys.stderr
+        self._started, self._first = time.monotonic(), state.global_step
+        self._told = self._started
+        if state.is_local_process_zero and stream.isatty():
+            self.bar = tqdm(
+                total=state.max_steps, initial=state.global_step, desc=self.phase, unit="step", file=stream,
+                dynamic_ncols=True, delay=SHOWN_AFTER,
+            )  # fmt: skip
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        self._loss = (logs or {}).get("loss", self._loss)
+        if self.bar is not None and self._loss is not None:
+            self.bar.set_postfix_str(f"loss {self._loss:.4g}", refresh=False)
+
+    def on_step_end(self, args, state, control, **kwargs):
+        now = time.monotonic()
+        if self.bar is not None:
+            self.bar.update(state.global_step - self.bar.n)
+        elif state.is_local_process_zero and now - self._told >= self.seconds and state.global_step < state.max_steps:
+            self._told = now
+            seconds = (now - self._started) / (state.global_step - self._first) * (state.max_steps - state.global_step)
+            left = datetime.timedelta(seconds=round(seconds))
+            loss = "" if self._loss is None else f"loss {self._loss:.4g}, "
+            line = f"{self.phase}: step {state.global_step:,} of {state.max_steps:,}, {loss}{left} left"
+            print(line, file=self.stream or sys.stderr, flush=True)
+
+    def on_train_end(self, args, state, control, **kwargs):
+        self.close()
+
+    def close(self):
+        """End the line of the bar, so that the next output begins a new one."""
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None

@@ -1,0 +1,152 @@
+"""What a user wants of what a model finds: types, probabilities, listed entities, one decision for a mention."""
+
+from __future__ import annotations
+
+import bisect
+import math
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tasks.common.errors import InputError
+from tasks.ner.config import of_types
+from tasks.ner.examples import Entity, without_overlaps
+from tasks.ner.prediction.listed import Listed
+
+HINT_LOGIT = 3.0  # by which a hint lowers the threshold: from a probability of 0.5 to 0.05
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to keep of a text's entities.
+
+    Attributes:
+        types: those to find; None for all of the model and of ``listed``.
+        min_probability: the least one, of all types or for each type that is named; None for the model's thresholds.
+        top_k: at most so many entities of a text, the most probable ones; None for all.
+        consistent: the same mention, the same decision: a string that is found as a type at more than half of its
+            places in a text is found at all of them, otherwise at none.
+        listed: entities that are forced or hinted at; None for none.
+    """
+
+    types: tuple[str, ...] | None = None
+    min_probability: float | dict[str, float] | None = None
+    top_k: int | None = None
+    consistent: bool = False
+    listed: Listed | None = None
+
+    @classmethod
+    def of(
+        cls,
+        dictionary: str | os.PathLike | None = None,
+        patterns: str | os.PathLike | None = None,
+        types: Iterable[str] | None = None,
+        **options: Any,
+    ) -> Wanted:
+        """What the options of ``paddle-rope predict`` want; ``dictionary`` and ``patterns`` are files of lists."""
+        listed = Listed.read(dictionary, patterns) if dictionary or patterns else None
+        return cls(types if types is None else tuple(types), listed=listed, **options)
+
+    def thresholds(self, config: Any) -> list[float] | None:
+        """The logit for each type of a model, above which a span can be wanted; None for the model's own.
+
+        Raises:
+            InputError: the model has no such type, or a probability is not between 0 and 1.
+        """
+        own = of_types(config.thresholds, len(config.types))
+        if isinstance(self.min_probability, dict):
+            self._check_types(self.min_probability, config)
+            least = self.min_probability
+        else:
+            least = dict.fromkeys(config.types if self.min_probability is not None else (), self.min_probability)
+        temperatures = of_types(config.temperatures, len(config.types))
+        bounds = [
+            _logit(least[kind]) * temperature if kind in least else bound
+            for kind, bound, temperature in zip(config.types, own, temperatures)
+        ]
+        return None if bounds == own else bounds
+
+    def candidates(self, config: Any) -> list[float] | None:
+        """As :meth:`thresholds`, lowered where there are hints."""
+        bounds = self.thresholds(config)
+        if self.listed is None or not self.listed.hinted_types:
+            return bounds
+        return [bound - HINT_LOGIT for bound in bounds or of_types(config.thresholds, len(config.types))]
+
+    def check(self, config: Any) -> None:
+        """Raise InputError if a model cannot give what is wanted."""
+        if self.top_k is not None and self.top_k < 1:
+            raise InputError(f"top_k must be at least 1, got {self.top_k}")
+        self._check_types(self.types or () if self.listed is None else self.listed.hinted_types, config)
+        self.thresholds(config)
+
+    def _check_types(self, types, config):
+        unknown = sorted(set(types).difference(config.types))
+        if unknown:
+            raise InputError(f"the model has no type {unknown[0]!r}; its types are {', '.join(config.types)}")
+
+    def kept(self, text: str, entities: list[Entity], config: Any) -> list[Entity]:
+        """What is wanted of the candidates of a text, ordered."""
+        bounds = dict(zip(config.types, self.thresholds(config) or of_types(config.thresholds, len(config.types))))
+        hinted = self.listed.hinted(text) if self.listed else ()
+        entities = [one for one in entities if one.score > bounds[one.type] or one[:3] in hinted]
+        if self.listed is not None:
+            entities = _with_forced(entities, self.listed.forced(text))
+        if self.types is not None:
+            entities = [entity for entity in entities if entity.type in self.types]
+        if not config.allow_overlap:
+            entities = without_overlaps(entities)
+        if self.consistent:
+            entities = _same_everywhere(text, entities)
+        if self.top_k is not None:
+            entities = sorted(entities, key=lambda entity: (-entity.probability, entity))[: self.top_k]
+        return sorted(entities)
+
+
+def _logit(probability):
+    if not 0 < probability < 1:
+        raise InputError(f"min_probability must be between 0 and 1, got {probability:g}")
+    return math.log(probability / (1 - probability))
+
+
+def _with_forced(entities: list[Entity], forced: list[Entity]) -> list[Entity]:
+    """The entities that contradict no forced one, and the forced ones, of which only equal spans overlap."""
+    ends = [one.end for one in forced]
+
+    def fits(entity):
+        near = {bisect.bisect_right(ends, place) for place in (entity.start, entity.end - 1)} - {len(forced)}
+        return not any(_contradict(entity, forced[number]) for number in near)
+
+    return [entity for entity in entities if fits(entity)] + forced
+
+
+def _contradict(one: Entity, forced: Entity) -> bool:
+    """Whether two spans are the same or overlap without being nested."""
+    if one[:2] == forced[:2]:
+        return True
+    return one.start < forced.start < one.end < forced.end or forced.start < one.start < forced.end < one.end
+
+
+def _same_everywhere(text: str, entities: list[Entity]) -> list[Entity]:
+    by_mention: dict[tuple[str, str], list[Entity]] = {}
+    taken = bytearray(len(text))
+    for entity in entities:
+        taken[entity.start : entity.end] = b"\1" * (entity.end - entity.start)
+        by_mention.setdefault((text[entity.start : entity.end], entity.type), []).append(entity)
+    kept: list[Entity] = []
+    for (string, kind), found in by_mention.items():
+        others = [(start, end) for start, end in _places(text, string) if not any(taken[start:end])]
+        if len(found) > len(others):
+            mean = [sum(numbers) / len(found) for numbers in zip(*(entity[3:] for entity in found))]
+            kept += found + [Entity(*place, kind, *mean) for place in others]
+        else:
+            kept += [entity for entity in found if entity.score == math.inf]
+    return sorted(kept)
+
+
+def _places(text: str, string: str) -> Iterator[tuple[int, int]]:
+    start = text.find(string)
+    while start >= 0:
+        yield start, start + len(string)
+        start = text.find(string, start + len(string))
