@@ -21,13 +21,23 @@ class Entity(NamedTuple):
     probability: float = None  # type: ignore[assignment]  # that it is right
 
 
+class Relation(NamedTuple):
+    """A typed relation between two entities of an example."""
+
+    head: int  # index in its entities
+    tail: int
+    type: str
+
+
 @dataclass(frozen=True)
 class Example:
-    """A labeled text. The entities are sorted and distinct; they may be nested or overlap."""
+    """A labeled text. The entities are sorted and distinct; they may be nested or overlap. Relations are converted
+    from format to format; models ignore them."""
 
     text: str
     entities: tuple[Entity, ...]
     where: str  # "path:line" of the first line, for error messages
+    relations: tuple[Relation, ...] = ()
 
     @property
     def spans(self) -> frozenset[tuple[int, int, str]]:
@@ -44,9 +54,14 @@ class Example:
         return told[0] if len(told) == 1 else f"{told[0]} and {told[1]}"
 
 
-def make_example(text: str, entities: Iterable[Entity], where: str) -> Example:
-    """An example with its entities sorted and distinct."""
-    return Example(text, tuple(sorted(set(entities))), where)
+def make_example(
+    text: str, entities: Iterable[Entity], where: str, relations: Iterable[tuple[Entity, Entity, str]] = ()
+) -> Example:
+    """An example with its entities sorted and distinct, and its relations too, given as (head, tail, type)."""
+    entities = sorted(set(entities))
+    number = {entity: index for index, entity in enumerate(entities)}
+    related = sorted({Relation(number[head], number[tail], kind) for head, tail, kind in relations})
+    return Example(text, tuple(entities), where, tuple(related))
 
 
 def entity_types(*example_lists: Iterable[Example]) -> list[str]:

@@ -7,6 +7,7 @@ with a file raises ``InputError``: one line with ``path:line``, what is wrong an
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -17,7 +18,17 @@ from tasks.common.files import atomic_writer
 from tasks.common.texts.streams import TextStream
 from tasks.common.texts.text_files import STDIN, encodable, first_non_blank, read_text, split_lines
 from tasks.ner.examples import Entity, Example, entity_types
-from tasks.ner.formats import FORMATS, TEXT_FORMATS, brat, check_format, label_studio, recognize, spacy, token_tags
+from tasks.ner.formats import (
+    FORMATS,
+    FORMATS_OF_RELATIONS,
+    TEXT_FORMATS,
+    brat,
+    check_format,
+    label_studio,
+    recognize,
+    spacy,
+    token_tags,
+)
 from tasks.ner.formats.recognition import labeled_form
 from tasks.ner.formats.records import labeled_records
 
@@ -25,6 +36,8 @@ __all__ = [
     "FORMATS", "STDIN", "Entity", "Example", "entity_types", "read_examples", "read_labeled", "read_texts",
     "write_examples",
 ]  # fmt: skip
+logger = logging.getLogger(__name__)
+
 _NO_DATA = (".", "_", "README", "LICENSE")  # begins of names of files
 
 
@@ -100,7 +113,7 @@ def read_lines(lines: list[str], name: str) -> list[Example]:
 def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, format: str) -> None:
     """Write labeled examples in one of ``FORMATS``, all or nothing, to a path, an open file of text, or for brat a
     folder that is new or empty. Raises InputError if the target cannot be written, or the format cannot hold an
-    example."""
+    example. Relations that it cannot hold are left out, and counted in this module's log."""
     check_format(format)
     if not examples:
         raise InputError("there are no examples to write; give data with at least one text")
@@ -113,6 +126,13 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
         brat.write(examples, target)
         return
     content = encodable("".join(TEXT_FORMATS[format].write(examples)))
+    related = [example for example in examples if example.relations]
+    if related and format not in FORMATS_OF_RELATIONS:
+        logger.warning(
+            "%s: left out %d relations, which %s cannot hold; the formats that keep them are %s",
+            *(related[0].where, sum(len(example.relations) for example in related), format),
+            ", ".join(FORMATS_OF_RELATIONS),
+        )
     if isinstance(target, (str, os.PathLike)):
         with atomic_writer(target) as file:
             file.write(content)

@@ -15,7 +15,7 @@ from tasks.ner.formats.recognition import recognize
 from tasks.ner.formats.records import Records, labeled_records
 from tasks.ner.formats.tagging import SCHEMES
 
-__all__ = ["FORMATS", "TEXT_FORMATS", "TextFormat", "brat", "check_format", "recognize"]
+__all__ = ["FORMATS", "FORMATS_OF_RELATIONS", "TEXT_FORMATS", "TextFormat", "brat", "check_format", "recognize"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ TEXT_FORMATS = {
     ),
 }
 FORMATS = (*TEXT_FORMATS, brat.NAME)
+FORMATS_OF_RELATIONS = ("doccano_entities", "labelstudio", brat.NAME)
 
 
 def check_format(name: str) -> None:

@@ -3,8 +3,10 @@
 ``T1<tab>Type start end<tab>surface``: offsets in characters of the whole text, half-open; a line break is a character
 like any other, and a space in the surface. A document is an example. An entity over several lines is written in
 pieces, ``Type start end;start end``: pieces with nothing but white space between them are one entity. Entities with
-other gaps are no spans. They are skipped, as are relations, events, attributes, equivalences and notes (R, E, A, M, *,
-N, #); this module's log counts both.
+other gaps are no spans. They are skipped, as are events, attributes, equivalences and notes (E, A, M, *, N, #), and
+relations of what is skipped; this module's log counts them.
+
+``R1<tab>Type Arg1:T1 Arg2:T2``: a relation. Other names of the arguments are read too, and the first is the head.
 Source: https://brat.nlplab.org/standoff.html
 """
 
@@ -20,15 +22,18 @@ from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder
 from tasks.common.texts.text_files import encodable, read_text, shown, split_lines
 from tasks.ner.examples import Entity, Example, make_example
+from tasks.ner.formats.relations import EntityIds
 
 NAME = "brat"
 SHAPE = "write it as T1<tab>Type start end<tab>surface"
+RELATION_SHAPE = "write it as R1<tab>Type Arg1:T1 Arg2:T2, with the identifiers of two entities"
 SHOWN_PLACES = 3  # of skipped entities, in a message
 LONGEST_BREAK = 200  # characters of white space between two pieces of one entity
-_OTHER_KINDS = tuple("REAM*N#")
+_OTHER_KINDS = tuple("EAM*N#")
 _LINE_BREAK = str.maketrans("\r\n", "  ")
 # Python refuses to read thousands of digits as a number
 _SPAN = re.compile(r"([^ ]+) ([0-9]{1,18} [0-9]{1,18}(?:;[0-9]{1,18} [0-9]{1,18})*)")
+_RELATION = re.compile(r"[^\t]+\t([^ \t]+) [^ \t:]+:([^ \t]+) [^ \t:]+:([^ \t]+)[ \t]*")
 
 logger = logging.getLogger(__name__)
 
@@ -55,9 +60,12 @@ def read(path: str | os.PathLike) -> list[Example]:
         raise InputError(f"{path}: neither a folder nor an .ann or .txt file; give brat's folder")
     others: list[str] = []  # "path:line" of annotations that are left out
     with_gaps: list[str] = []
-    examples = [_read_document(stem, others, with_gaps) for stem in stems]
+    cut: list[str] = []  # relations of entities that are left out
+    examples = [_read_document(stem, others, with_gaps, cut) for stem in stems]
     if others:
-        logger.warning("%s: skipped %d brat annotations that are no entities", others[0], len(others))
+        logger.warning("%s: skipped %d brat annotations that are no entities or relations", others[0], len(others))
+    if cut:
+        logger.warning("%s: skipped %d brat relations of events or of entities with gaps", cut[0], len(cut))
     if with_gaps:
         places = [*with_gaps[:SHOWN_PLACES], *(["..."] if len(with_gaps) > SHOWN_PLACES else [])]
         logger.warning(
@@ -75,7 +83,7 @@ def _files(folder: Path) -> list[Path]:
         raise InputError(f"{folder}: cannot be read ({error.strerror}); check its permissions") from None
 
 
-def _read_document(stem: Path, others: list[str], with_gaps: list[str]) -> Example:
+def _read_document(stem: Path, others: list[str], with_gaps: list[str], cut: list[str]) -> Example:
     text_file, annotation_file = (stem.with_name(stem.name + suffix) for suffix in (".txt", ".ann"))
     for file, other in ((text_file, annotation_file), (annotation_file, text_file)):
         if not file.is_file():
@@ -84,20 +92,32 @@ def _read_document(stem: Path, others: list[str], with_gaps: list[str]) -> Examp
     if not text:
         raise InputError(f"{text_file}:1: the text is empty; remove {text_file.name} and {annotation_file.name}")
     content, name = read_text(annotation_file)
-    entities = []
+    entities, ids, relation_lines, relations = [], EntityIds(), [], []
     for number, line in enumerate(split_lines(content), 1):
         where = f"{name}:{number}"
         if line.startswith("T"):
             entity = _entity(line, text, where)
+            ids.add(line.split("\t", 1)[0], entity)
             if entity is None:
                 with_gaps.append(where)
             else:
                 entities.append(entity)
+        elif line.startswith("R"):
+            relation_lines.append((line, where))
         elif line.startswith(_OTHER_KINDS):
             others.append(where)
+            ids.add(line.split("\t", 1)[0], None)
         elif line.strip():
             raise InputError(f"{where}: unknown annotation {shown(line)}; {SHAPE}")
-    return make_example(text, entities, f"{text_file}:1")
+    for line, where in relation_lines:  # which may precede their entities
+        found = _RELATION.fullmatch(line)
+        if found is None:
+            raise InputError(f"{where}: {shown(line)} is no relation; {RELATION_SHAPE}")
+        related = ids.related(found[2], found[3], found[1], RELATION_SHAPE, where)
+        relations += related
+        if not related:
+            cut.append(where)
+    return make_example(text, entities, f"{text_file}:1", relations)
 
 
 def _entity(line: str, text: str, where: str) -> Entity | None:
@@ -144,12 +164,15 @@ def write(examples: list[Example], folder: str | os.PathLike) -> None:
 
 def _annotation(example: Example) -> str:
     lines = []
-    for number, entity in enumerate(example.entities, 1):
-        if any(character.isspace() for character in entity.type):
+    for one in (*example.entities, *example.relations):
+        if any(character.isspace() for character in one.type):
             raise InputError(
-                f"{example.where}: the entity type {shown(entity.type)} has white space, which separates in brat; "
-                "rename it, or write cluener, doccano, cmeee or jsonl"
+                f"{example.where}: the type {shown(one.type)} has white space, which separates in brat; rename it, or "
+                "write doccano_entities or labelstudio"
             )
+    for number, entity in enumerate(example.entities, 1):
         surface = example.surface(entity).translate(_LINE_BREAK)
         lines.append(f"T{number}\t{entity.type} {entity.start} {entity.end}\t{surface}\n")
+    for number, (head, tail, type_) in enumerate(example.relations, 1):
+        lines.append(f"R{number}\t{type_} Arg1:T{head + 1} Arg2:T{tail + 1}\n")
     return "".join(lines)

@@ -3,15 +3,19 @@
 * JSON: ``[{"data": {"text": "..."}, "annotations": [{"result": [{"from_name": "label", "to_name": "text",
   "type": "labels", "value": {"start": 0, "end": 3, "text": "...", "labels": ["name"]}}]}], ...}]``;
 * JSON-MIN: ``[{"text": "...", "label": [{"start": 0, "end": 3, "text": "...", "labels": ["name"]}], "annotation_id": 1,
-  ...}]``; a text without entities has no list.
+  ...}]``; a text without entities has no list, and there are no relations.
 
 Offsets are half-open. Label Studio counts code points; older releases counted units of UTF-16, in which an emoji is
 two. The surface in the file decides: if it fits only the second count, that one is used. It may differ from the text
 in white space, which a browser joins.
 
+A relation is ``{"type": "relation", "from_id": "a", "to_id": "b", "direction": "right", "labels": ["at"]}`` with the
+``id`` of two regions. Each of its labels is a relation, in both directions if ``direction`` is ``bi``; one without
+labels is called "relation". It belongs to the first label of a region that has several.
+
 Of several submitted annotations of a text, the one marked as ground truth is used, otherwise the one updated last. Left
-out, and counted in this module's log, are texts without a submitted annotation, skipped annotations, drafts, relations
-and results that are no labels of text.
+out, and counted in this module's log, are texts without a submitted annotation, skipped annotations, drafts, results
+that are no labels of text, and relations of those.
 Source: https://labelstud.io/guide/task_format, https://github.com/HumanSignal/label-studio/pull/1559 and /issues/3078
 """
 
@@ -31,10 +35,15 @@ from tasks.common.texts.json_records import check_encodable
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
 from tasks.ner.formats.records import Records, check_objects, check_span, check_type, field, write_list
+from tasks.ner.formats.relations import EntityIds
 
 logger = logging.getLogger(__name__)
 
 SHAPE = 'write it as {"start": 0, "end": 3, "labels": ["type"]}'
+RELATION_SHAPE = (
+    'write it as {"from_id": "a", "to_id": "b", "direction": "right", "labels": ["type"]}, with the "id" of two regions'
+)
+UNLABELED_RELATION = "relation"
 # The names in what is written, and in the labeling configuration.
 FROM_NAME, TO_NAME, TEXT_KEY = "label", "text", "text"
 ANNOTATION_ID = "annotation_id"
@@ -51,22 +60,22 @@ _EXPORT = "export the project again"
 def read(records: Records, name: str) -> list[Example]:
     """The JSON export."""
     left_out: Counter = Counter()
-    found = []  # (where, data of the task, labeled spans)
+    found = []  # (where, data of the task, results)
     for where, task in records:
         annotation = _annotation(task, where, left_out)
         if annotation is not None:
-            found.append((where, _object(task, "data", where), _regions(annotation, where, left_out)))
-    objects = sorted({str(region.get("to_name")) for _, _, regions in found for region in regions})
+            results = check_objects(field(annotation, "result", _EXPORT, where), "result", _EXPORT, where)
+            found.append((where, _object(task, "data", where), results))
+    objects = sorted({str(one.get("to_name")) for *_, results in found for one in results if _is_labeled(one)})
     if len(objects) > 1:
         raise InputError(
             f"{name}:1: labels of several texts of a task ({', '.join(objects)}), and an example has one; export a "
             "project with one text a task"
         )
     examples = []
-    for where, data, regions in found:
+    for where, data, results in found:
         text = _text(data, objects[0] if objects else TEXT_KEY, where)
-        values = (_object(region, "value", where) for region in regions)
-        examples.append(make_example(text, _entities(values, text, where), where))
+        examples.append(_example(results, text, where, left_out))
     _report(name, left_out)
     return examples
 
@@ -87,13 +96,41 @@ def _updated(annotation):
     return str(annotation.get("updated_at") or annotation.get("created_at") or "")
 
 
-def _regions(annotation, where, left_out):
-    """The labeled spans of an annotation."""
-    results = check_objects(field(annotation, "result", _EXPORT, where), "result", _EXPORT, where)
+def _is_labeled(result):
+    return result.get("type") == "labels"
+
+
+def _example(results, text, where, left_out):
+    """The example of the results of an annotation."""
+    entities, relations, ids = [], [], EntityIds()
     for result in results:
-        if result.get("type") != "labels":
-            left_out["relations" if result.get("type") == "relation" else "results that are no labels"] += 1
-    return [result for result in results if result.get("type") == "labels"]
+        if _is_labeled(result):
+            labeled = list(_entities([_object(result, "value", where)], text, where))
+            entities += labeled
+            ids.add(result.get("id"), labeled[0])
+        elif result.get("type") != "relation":
+            left_out["results that are no labels"] += 1
+            ids.add(result.get("id"), None)
+    for result in results:  # a relation may precede its regions
+        if result.get("type") == "relation":
+            for head, tail, label in _ends(result, where):
+                related = ids.related(head, tail, label, RELATION_SHAPE, where)
+                relations += related
+                left_out["relations of results that are no labels"] += not related
+    return make_example(text, entities, where, relations)
+
+
+def _ends(relation, where):
+    """Triples (identifier of the head, of the tail, type) of a relation."""
+    ends = tuple(field(relation, key, RELATION_SHAPE, where) for key in ("from_id", "to_id"))
+    labels, direction = relation.get("labels") or [UNLABELED_RELATION], relation.get("direction") or "right"
+    if not isinstance(labels, list) or direction not in ("right", "left", "bi"):
+        raise InputError(
+            f"{where}: the labels of a relation are {shown(labels)} and its direction is {shown(direction)}, not a "
+            f"list and one of right, left and bi; {RELATION_SHAPE}"
+        )
+    directed = {"right": [ends], "left": [ends[::-1]], "bi": [ends, ends[::-1]]}[direction]
+    return [(*pair, label) for pair in directed for label in labels]
 
 
 def _object(record, key, where):
@@ -200,10 +237,19 @@ def _is_span(value):
 
 def write(examples: Iterable[Example]) -> Iterator[str]:
     """As an export with one annotation of each text."""
-    return write_list(
-        {"data": {TEXT_KEY: one.text}, "annotations": [{"result": [_region(one.text, e) for e in one.entities]}]}
-        for one in examples
-    )
+    return write_list({"data": {TEXT_KEY: one.text}, "annotations": [{"result": _results(one)}]} for one in examples)
+
+
+def _results(example):
+    regions = [_region(example.text, entity) for entity in example.entities]
+    if not example.relations:
+        return regions
+    regions = [{"id": str(number), **region} for number, region in enumerate(regions, 1)]
+    return regions + [
+        {"type": "relation", "from_id": regions[head]["id"], "to_id": regions[tail]["id"]}
+        | {"direction": "right", "labels": [type_]}
+        for head, tail, type_ in example.relations
+    ]
 
 
 def write_min(examples: Iterable[Example]) -> Iterator[str]:

@@ -78,10 +78,10 @@ def read_records(
 
 
 def check_type(type_: object, shape: str, where: str) -> str:
-    """An entity type: a string that is not blank."""
+    """A type of entities or relations: a string that is not blank."""
     if not isinstance(type_, str) or not type_.strip():
-        raise InputError(f"{where}: the entity type {shown(type_)} is no name; {shape}")
-    check_encodable(type_, "an entity type", where)
+        raise InputError(f"{where}: the type {shown(type_)} is no name; {shape}")
+    check_encodable(type_, "a type", where)
     return type_
 
 
@@ -111,11 +111,11 @@ def check_objects(value: object, key: str, shape: str, where: str) -> list[dict]
     return value
 
 
-def field(entity: dict, key: str, shape: str, where: str) -> object:
+def field(record: dict, key: str, shape: str, where: str) -> object:
     """The value of a key that has to be there."""
-    if key not in entity:
-        raise InputError(f'{where}: entity {shown(entity)} has no "{key}"; {shape}')
-    return entity[key]
+    if key not in record:
+        raise InputError(f'{where}: {shown(record)} has no "{key}"; {shape}')
+    return record[key]
 
 
 def write_list(found: Iterable[object]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 * doccano, sequence labeling: ``{"text": "...", "label": [[0, 3, "name"]]}``; older releases call the key ``labels``;
 * doccano, with relations: ``{"text": "...", "entities": [{"id": 1, "label": "name", "start_offset": 0,
-  "end_offset": 3}], "relations": [...]}``; the relations are skipped and counted in this module's log
+  "end_offset": 3}], "relations": [{"id": 1, "from_id": 1, "to_id": 2, "type": "at"}]}``
   (https://doccano.github.io/doccano);
 * CMeEE: one JSON list of ``{"text": "...", "entities": [{"start_idx": 3, "end_idx": 7, "type": "pro", "entity":
   "房室结消融"}]}``. The end is inclusive in CMeEE of CBLUE and exclusive in other files of this form, so ``entity``
@@ -18,7 +18,6 @@ Offsets count characters and, except in CMeEE, are half-open. Other keys are ign
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import count
@@ -27,11 +26,9 @@ from typing import NamedTuple
 from tasks.common.errors import InputError
 from tasks.common.texts.json_records import json_line, json_text
 from tasks.common.texts.text_files import shown
-from tasks.ner.examples import Entity, Example
+from tasks.ner.examples import Entity, Example, make_example
 from tasks.ner.formats.records import Records, check_objects, check_span, check_type, field, read_records, write_list
-
-logger = logging.getLogger(__name__)
-
+from tasks.ner.formats.relations import EntityIds
 
 # ---- entities as lists [start, end, type]
 
@@ -102,20 +99,40 @@ def _as_objects(example, keys):
 
 def read_doccano_entities(records: Records, name: str) -> list[Example]:
     records = list(records)
-    skipped = [where for where, record in records if record.get("relations")]
     examples = read_records(records, ("entities",), partial(_object_entities, keys=DOCCANO))
-    if skipped:
-        logger.warning("%s: skipped the doccano relations of %d texts", skipped[0], len(skipped))
-    return examples
+    return [_with_relations(example, record) for example, (_, record) in zip(examples, records, strict=True)]
+
+
+def _with_relations(example, record):
+    if not record.get("relations"):
+        return example
+    ids, entities = EntityIds(), record["entities"]
+    for entity, read in zip(entities, _object_entities(entities, example.text, example.where, DOCCANO), strict=True):
+        ids.add(entity.get("id"), read)
+    shape = 'write it as {"from_id": 1, "to_id": 2, "type": "type"}, with the "id" of two entities of the text'
+    relations = []
+    for relation in check_objects(record["relations"], "relations", shape, example.where):
+        named = (field(relation, key, shape, example.where) for key in ("from_id", "to_id", "type"))
+        relations += ids.related(*named, shape, example.where)
+    return make_example(example.text, example.entities, example.where, relations)
 
 
 def write_doccano_entities(examples: Iterable[Example]) -> Iterator[str]:
-    numbers = count(1)  # unique in a project
+    numbers, relation_numbers = count(1), count(1)  # unique in a project
     for example in examples:
         entities = [
             {"id": next(numbers), "label": entity["label"], **entity} for entity in _as_objects(example, DOCCANO)
         ]
-        yield json_line({"text": example.text, "entities": entities, "relations": []})
+        relations = [
+            {
+                "id": next(relation_numbers),
+                "from_id": entities[head]["id"],
+                "to_id": entities[tail]["id"],
+                "type": type_,
+            }
+            for head, tail, type_ in example.relations
+        ]
+        yield json_line({"text": example.text, "entities": entities, "relations": relations})
 
 
 def read_predictions(records: Records, name: str) -> list[Example]:

@@ -1,16 +1,20 @@
 """What labeled files read as, and what each format writes: ``golden/`` has the cases.
 
 A case has the content of a file (a dict: of a folder of brat; a list: of a JSON list with an item a line), and the
-examples that are read, or the error. Messages are given by their place and words: "PATH:LINE ... WORD ... WORD".
+examples that are read with the relations of all, or the error. Messages are given by their place and words:
+"PATH:LINE ... WORD ... WORD".
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tasks.ner.data.reading import FORMATS, read_examples, read_labeled, read_texts, write_examples
+from tasks.ner.examples import Relation
+from tasks.ner.formats import FORMATS_OF_RELATIONS
 from tests.tasks.ner.reading import error_of, example
 
 GOLDEN = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in Path(__file__).parent.glob("golden/*.yaml")}
@@ -48,15 +52,19 @@ def test_a_file_reads_as_expected(write, caplog, case):
     assert [[one.text, [list(span[:3]) for span in one.entities], shortened(one.where)] for one in examples] == [
         [text, entities, str(where)] for text, entities, where in case["examples"]
     ]
+    assert [list(relation) for one in examples for relation in one.relations] == case.get("relations", [])
     assert format == case.get("recognized", case.get("format"))
     logged = [shortened(record.getMessage()) for record in caplog.records]
     assert len(logged) == len(case.get("log", ())) and all(map(says, logged, case.get("log", ()))), logged
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_what_is_written_has_not_changed(tmp_path, format):
-    examples, path = [example("王小明在京。", (0, 3, "PER"), (4, 5, "LOC")), example("没有")], tmp_path / "out"
+def test_what_is_written_has_not_changed(tmp_path, caplog, format):
+    related = replace(example("王小明在京。", (0, 3, "PER"), (4, 5, "LOC")), relations=(Relation(1, 0, "有"),))
+    examples, path = [related, example("没有")], tmp_path / "out"
     write_examples(examples, path, format)
+    assert len(caplog.messages) == (format not in FORMATS_OF_RELATIONS)
+    assert all(says(one, f"x:1: left out 1 relations ... {', '.join(FORMATS_OF_RELATIONS)}") for one in caplog.messages)
     files = {file.name: file for file in path.iterdir()} if path.is_dir() else {format: path}
     assert {name: file.read_text("utf-8") for name, file in files.items()} == (
         WRITTEN[format] if path.is_dir() else {format: WRITTEN[format]}
@@ -104,3 +112,31 @@ def test_a_line_that_is_no_json_object_among_others_is_refused(write, line):
 def test_messages_are_one_short_line_whatever_the_values_hold(write):
     record = {"text": "甲\n" * 900, "label": {"t": {"乙\n" * 900: [[0, 1799]]}}}
     assert len(error_of(read_examples, write(json.dumps(record)))) < 600
+
+
+RELATED = [
+    replace(
+        example("王明和李红在北京", (0, 2, "PER"), (0, 5, "x"), (3, 5, "PER"), (6, 8, "LOC")),
+        relations=(Relation(0, 2, "配偶"), Relation(0, 3, "at"), Relation(2, 0, "配偶"), Relation(3, 3, "at")),
+    ),
+    example("没有"),
+    replace(example("甲乙", (0, 1, "a"), (0, 1, "b")), relations=(Relation(1, 0, "same"),)),
+]
+
+
+@pytest.mark.parametrize("first", FORMATS_OF_RELATIONS)
+@pytest.mark.parametrize("second", FORMATS_OF_RELATIONS)
+def test_relations_survive_from_format_to_format(tmp_path, caplog, first, second):
+    write_examples(RELATED, tmp_path / "first", first)
+    write_examples(read_examples(tmp_path / "first"), tmp_path / "second", second)
+    again = read_examples(tmp_path / "second")
+    assert [(one.text, one.entities, one.relations) for one in again] == [
+        (one.text, one.entities, one.relations) for one in RELATED
+    ]
+    assert not caplog.records
+
+
+def test_brat_refuses_a_relation_type_with_white_space(tmp_path):
+    one = replace(RELATED[0], relations=(Relation(0, 2, "born in"),))
+    message = error_of(write_examples, [one], tmp_path / "out", "brat")
+    assert says(message, "x:1: ... 'born in' ... doccano_entities") and not (tmp_path / "out").exists()
