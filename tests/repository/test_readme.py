@@ -38,6 +38,7 @@ TWINS = [(page.replace(".zh.md", ".md"), page) for page in PAGES if page not in 
 SYSTEM_COMMANDS = {
     "cat",
     "curl",
+    "docker",
     "shuf",
     "head",
     "tail",
