@@ -52,12 +52,8 @@ def softmax_attention(
     and o in ``placement``, o_i = R_i^-1 sum_j exp(s_ij) R_j v_j / sum_j exp(s_ij) (kexue.fm 10862).
 
     Args:
-        q, k, v: ``[batch, seq, heads, head_dim]`` or, of v, ``value_dim``.
         positions: seq numbers for R; None for no rotation.
-        key_mask: ``[batch][seq]`` truth values, False at padding; None for no padding.
-        segment_ids: ``[batch][seq]`` numbers: i sees the j with the same number; None for one segment.
-        causal: i sees j <= i only.
-        placement: the letters of what R turns.
+        key_mask, segment_ids: ``[batch][seq]``, False at padding; i sees the j of its own segment.
         slopes: a number for each head (ALiBi, arXiv 2108.12409); None for 0.
         window: i sees the j with \|i - j\| <= window only; None for all.
     """
@@ -95,9 +91,8 @@ def linear_attention(
     r"""o_i = sum_j g_ij (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j g_ij phi(q_i) . phi(k_j), g_ij = gamma^|i-j|.
 
     arXiv 2104.09864, eq. (19): R is in the numerator only (``normalizer="unrotated"``) or in both ("rotated"); "none":
-    o_i is the numerator over its root mean square. All sums over j are taken anew for each i. Where R is in the
-    numerator only, the denominator is at least 0.01 of what it is for features that are replaced by their mean.
-    ``decay`` is gamma for each head; the other arguments are those of :func:`softmax_attention`.
+    o_i is the numerator over its root mean square. Where R is in the numerator only, the denominator is at least 0.01
+    of what it is for features that are replaced by their mean.
     """
     plain_q, plain_k = phi_q(q), phi_k(k)
     rotated_q, rotated_k, v = _rotate_some(plain_q, plain_k, v, positions, placement)
@@ -161,8 +156,7 @@ def _visible_keys(batch, seq, key_mask, segment_ids, causal, window=None):
 def _weighted_sums(above, below, v, key_mask, segment_ids, causal, window=None):
     """sum_j above(i, j) v_j / sum_j weight(i, j) for each i over the j it sees, ``[batch, seq, heads, value_dim]``.
 
-    ``above`` and each weight of the list ``below`` are functions of row, head, i, j; the largest sum divides. Without
-    ``below`` it is the root mean square of the numerator.
+    Of the weights ``below`` the largest sum divides; without them it is the root mean square of the numerator.
     """
     batch, seq, heads, _ = v.shape
     keys = _visible_keys(batch, seq, key_mask, segment_ids, causal, window)
@@ -207,8 +201,7 @@ def global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_
     r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), q_{t,i} = W_{q,t} h_i + b_{q,t}, k alike.
 
     kexue.fm 8373, eq. (1)-(2), with the factor 1 / sqrt(head_size) of its author's bert4keras. The columns of the
-    layer's weight are q_1 k_1 q_2 k_2 ..., each of head_size. Of the layer, a :class:`~paddle_rope.GlobalPointer`,
-    weights and sizes are read. ``[batch, types, seq, seq]``, ``no_span`` where j < i or where i or j is masked.
+    layer's weight are q_1 k_1 q_2 k_2 ..., each of head_size. ``no_span`` where j < i or where i or j is masked.
     """
     projections = [_project(layer, hidden, number, layer.rotary) for number in range(2 * layer.num_types)]
     queries, keys = projections[0::2], projections[1::2]

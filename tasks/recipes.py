@@ -138,18 +138,16 @@ def resume(folder: str | os.PathLike, recipe: str | None = None) -> dict[str, An
     folder = Path(folder)
     if (folder / SERIES_FILE).is_file():
         return resume_series(get_recipe(read_series(folder)["recipe"]), folder)
-    name = recipe or recipe_of_config(read_config(folder), folder / CONFIG_FILE)
-    return get_recipe(name).resume(folder)
+    return get_recipe(recipe or recipe_of_config(read_config(folder), folder / CONFIG_FILE)).resume(folder)
 
 
 def check_run(config: dict[str, Any]) -> None:
-    """Check the configuration of a run of the command line, its data and its folder, without importing paddle.
+    """Check the configuration of a run of the command line, its data and its folder, without importing Paddle.
 
     Raises:
         InputError: a key is unknown, a value does not fit, a file is missing or wrong, or the folder cannot be made.
     """
-    name = recipe_of_config(config)
-    config = dict(config)
+    name, config = recipe_of_config(config), dict(config)
     seeds = config.pop("seeds", None)
     if seeds is not None:
         parse_seeds(seeds)
@@ -162,17 +160,15 @@ def check_run(config: dict[str, Any]) -> None:
     check_readable(checked.config)
     if checked.keys.pretrained is not None:
         check_pretrained(checked.keys.pretrained)
-    if is_first_process():  # the others may find the folder that the first one made
-        check_output_dir(checked.config["output_dir"])
-        if name in PREDICTING:
-            _check_data(name, checked.keys)
-
-
-def _check_data(name, keys):
-    """Read the labeled data once for their mistakes alone; training, which reads them again, says what it notes."""
+    if not is_first_process():  # which may have made the folder
+        return
+    check_output_dir(checked.config["output_dir"])
+    if name not in PREDICTING:
+        return
+    # The labeled data are read for their mistakes alone: training, which reads them again, says what it notes.
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        for path in filter(None, (keys.train_file, keys.dev_file, keys.test_file)):
-            if os.path.isfile(path) or os.path.isdir(path):  # a pipe can be read only once
+        for path in (checked.keys.train_file, checked.keys.dev_file, checked.keys.test_file):
+            if path and (os.path.isfile(path) or os.path.isdir(path)):  # a pipe can be read only once
                 get_evaluation(name).read_labeled(path)
 
 

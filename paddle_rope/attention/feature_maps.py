@@ -91,9 +91,8 @@ def as_feature_map(feature_map: FeatureMapLike) -> FeatureMap:
 class SoftmaxExp(FeatureMap):
     r"""phi(q) = softmax over the features, phi(k) = exp(k_j) / sum_j exp(k_j), feature by feature over the sequence.
 
-    Shen et al. 2018, arXiv 1812.01243; kexue.fm 7546. The weights phi(q_i) . phi(k_j) are not negative and sum to 1
-    over j as they are: without rotation every normalizer but "none" divides by 1. Each key sees the whole sequence, so
-    the map is bidirectional only and does not know packed sequences.
+    Shen et al. 2018, arXiv 1812.01243; kexue.fm 7546. The weights phi(q_i) . phi(k_j) sum to 1 over j as they are:
+    without rotation every normalizer but "none" divides by 1.
     """
 
     over_sequence = True
@@ -134,21 +133,13 @@ class OnePlusCosine(FeatureMap):
 class OrthogonalRandomFeatures(Float32Layer, FeatureMap):
     r"""FAVOR+ (Choromanski et al. 2020, arXiv 2009.14794, lemma 1): sum_w phi_w(q) phi_w(k) estimates exp(q.k/sqrt(d)).
 
-    phi_w(x) = exp(w . y - |y|^2 / 2) with y = x / d^(1/4), for ``num_features`` random vectors w from N(0, I_d): blocks
-    of d orthogonal directions, each with the length of an independent Gaussian vector. A factor that all features of
-    one query share, and one that all features share, cancel in the quotient: queries have max_w phi_w(q) = 1, and
-    1 / num_features is left out. Keys are not rescaled, since causal forms cannot know the largest to come: in float32
-    they vanish where |k|^2 / sqrt(d) goes beyond 150.
+    phi_w(x) = exp(w . y - |y|^2 / 2) with y = x / d^(1/4), d = ``head_dim``, for ``num_features`` (d by default, even
+    for the rotation) random vectors w from N(0, I_d): blocks of d orthogonal directions, each with the length of an
+    independent Gaussian vector. A factor that all features of one query share, and one that all features share, cancel
+    in the quotient: queries have max_w phi_w(q) = 1, and 1 / num_features is left out. Keys are not rescaled, since
+    causal forms cannot know the largest to come: in float32 they vanish where |k|^2 / sqrt(d) goes beyond 150.
 
     The vectors are the buffer ``projection`` float32 ``[num_features, head_dim]``, which goes into the checkpoint.
-
-    Args:
-        head_dim: d.
-        num_features: number of vectors; None for head_dim. The rotation is made for this size, hence even.
-        seed: of the vectors.
-
-    Raises:
-        ValueError: a size is not positive.
     """
 
     def __init__(self, head_dim: int, num_features: int | None = None, seed: int = 0) -> None:
@@ -187,11 +178,8 @@ def _orthogonal_vectors(count, size, seed):
 
 
 def make_feature_map(name: str, head_dim: int, seed: int = 0) -> FeatureMapLike:
-    """The feature map that a configuration names: one of :data:`~paddle_rope.options.FEATURE_MAPS`, of which
-    ``"favor"`` is :class:`OrthogonalRandomFeatures` for a ``head_dim`` and a ``seed``.
-
-    Raises:
-        ValueError: the name is unknown.
+    """The feature map of a name in :data:`~paddle_rope.options.FEATURE_MAPS`, otherwise ValueError; ``"favor"`` is
+    :class:`OrthogonalRandomFeatures` with ``head_dim`` and ``seed``.
     """
     choice(*FEATURE_MAPS).check("feature_map", name)
     if name == "favor":

@@ -26,16 +26,12 @@ def decode_spans(
     """All spans that score above ``threshold``; nested and overlapping spans are kept.
 
     Args:
-        logits: ``[batch, types, seq, seq]``, tensor or array, as from :class:`GlobalPointer`; with ``banded`` the
-            band ``[batch, types, seq, max_span_length]``.
+        logits: ``[batch, types, seq, seq]``, tensor or array, as from :class:`GlobalPointer`; with ``banded``, where it
+            was given a ``max_span_length``, ``[batch, types, seq, max_span_length]``.
         threshold: a score above it makes a span, one number or one for each type; 0 is what the loss trains for.
-        banded: whether the head was given a ``max_span_length``.
 
     Returns:
         For each row of the batch a list of :class:`ScoredSpan`, ordered by start, end, type.
-
-    Raises:
-        ValueError: the thresholds are not one for each type.
 
     Example:
         >>> logits = np.full([1, 2, 4, 4], -1.0)  # a text of four tokens, two types

@@ -25,14 +25,6 @@ def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Ten
     Raises:
         RuntimeError: in backward, if the graph has gone backward before (a second backward of a ``PyLayer`` crashes),
             or if a tensor that is needed was changed in place since. Paddle makes an OSError of it.
-
-    Example:
-        >>> def double(needs, x):
-        ...     return x * 2, lambda gradient: (gradient * 2,), ()
-        >>> x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
-        >>> with_gradients(double, x).sum().backward()
-        >>> x.grad.tolist()
-        [2.0, 2.0]
     """
     needs = [x is not None and paddle.is_grad_enabled() and not x.stop_gradient for x in inputs]
     if not any(needs):

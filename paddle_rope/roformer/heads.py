@@ -90,25 +90,21 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
 class RoFormerForMaskedLM(RoFormerLanguageModel):
     """Scores of the vocabulary at every token; ``labels`` are the true tokens at masked or replaced places.
 
-    Example:
-        >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
-        >>> ids, labels = paddle.to_tensor([[2, 4, 9, 3]]), paddle.to_tensor([[-100, 7, -100, -100]])
-        >>> loss, logits = RoFormerForMaskedLM(config)(ids, labels=labels)
-        >>> tuple(logits.shape)  # of the labeled token
-        (1, 20)
+    >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> ids, labels = paddle.to_tensor([[2, 4, 9, 3]]), paddle.to_tensor([[-100, 7, -100, -100]])
+    >>> loss, logits = RoFormerForMaskedLM(config)(ids, labels=labels)
+    >>> tuple(logits.shape)  # of the labeled token
+    (1, 20)
     """
 
 
 class RoFormerForCausalLM(RoFormerLanguageModel):
-    """Scores of the next token, where no token sees a later one; ``labels`` are the tokens that **follow**.
+    """Scores of the next token, where no token sees a later one; ``labels`` are the tokens that **follow**. ``causal``
+    of its configuration is taken as True.
 
-    ``causal`` of its configuration is taken as True.
-
-    Example:
-        >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
-        >>> model = RoFormerForCausalLM(config)
-        >>> tuple(model.generate(paddle.to_tensor([[2, 7, 9]]), max_new_tokens=5).shape)
-        (1, 5)
+    >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> tuple(RoFormerForCausalLM(config).generate(paddle.to_tensor([[2, 7, 9]]), max_new_tokens=5).shape)
+    (1, 5)
     """
 
     def __init__(self, config: RoFormerConfig) -> None:
@@ -129,15 +125,13 @@ class RoFormerForCausalLM(RoFormerLanguageModel):
 
 
 class RoFormerForSequenceClassification(RoFormerPretrainedModel):
-    """Scores of a text's classes (``config.num_labels``) from its first token or the mean of its tokens.
+    """Scores of a text's classes from its first token or the mean of its tokens: V act(W pooled + a) + b, with
+    ``config.classifier_activation``.
 
-    logits = V act(W pooled + a) + b, with ``config.classifier_activation``.
-
-    Example:
-        >>> sizes = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
-        >>> model = RoFormerForSequenceClassification(SequenceClassificationConfig(**sizes, num_labels=3))
-        >>> tuple(model(paddle.to_tensor([[2, 7, 9, 3]])).shape)  # [batch, labels]
-        (1, 3)
+    >>> sizes = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    >>> model = RoFormerForSequenceClassification(SequenceClassificationConfig(**sizes, num_labels=3))
+    >>> tuple(model(paddle.to_tensor([[2, 7, 9, 3]])).shape)  # [batch, labels]
+    (1, 3)
     """
 
     config_class = SequenceClassificationConfig

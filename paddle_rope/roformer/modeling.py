@@ -90,9 +90,8 @@ class RoFormerBlock(nn.Layer):
 class RoFormerCache(NamedTuple):
     """What a causal RoFormer remembers of the tokens before.
 
-    Example:
-        >>> RoFormerCache._fields
-        ('layers', 'key_mask', 'positions')
+    >>> RoFormerCache._fields
+    ('layers', 'key_mask', 'positions')
     """
 
     layers: tuple  # one for each block, see RoFormerBlock.forward_with_cache
@@ -106,11 +105,9 @@ class RoFormerModel(RoFormerPretrainedModel):
     ``enable_recompute = True`` (PaddleNLP's Trainer sets it for ``recompute``) trades time for memory: in training each
     block keeps its input only and is computed again in backward.
 
-    Example:
-        >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
-        >>> model = RoFormerModel(config)
-        >>> tuple(model(paddle.to_tensor([[2, 7, 9, 3]])).shape)  # [batch, seq, hidden]
-        (1, 4, 8)
+    >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+    >>> tuple(RoFormerModel(config)(paddle.to_tensor([[2, 7, 9, 3]])).shape)  # [batch, seq, hidden]
+    (1, 4, 8)
     """
 
     def __init__(self, config: RoFormerConfig) -> None:
@@ -144,7 +141,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         segment_ids: Tensor | None = None,
         added_embeddings: Tensor | None = None,
     ) -> Tensor:
-        """Encode a batch.
+        """Hidden states ``[batch, seq, hidden]`` of a batch; those at padding mean nothing.
 
         Args:
             input_ids: int64 ``[batch, seq]``, any seq.
@@ -154,9 +151,6 @@ class RoFormerModel(RoFormerPretrainedModel):
                 relative positions count.
             segment_ids: integer ``[batch, seq]``: texts packed into one row, which do not see each other.
             added_embeddings: float ``[batch, seq, embedding_size]``, added to the embeddings before the normalization.
-
-        Returns:
-            Hidden states ``[batch, seq, hidden]``; those at padding mean nothing.
 
         Raises:
             ValueError: no token; positions beyond what ``"learned"`` has; token types that the model does not have.
@@ -179,13 +173,8 @@ class RoFormerModel(RoFormerPretrainedModel):
     ) -> tuple[Tensor, RoFormerCache]:
         """Encode the tokens ``[batch, new]`` that follow those in ``cache``, None at the start; for causal models.
 
-        Positions count real tokens: padding, to be given on the left, does not move them.
-
-        Returns:
-            Hidden states ``[batch, new, hidden]``, equal to :meth:`forward` of the whole text, and a new cache.
-
-        Raises:
-            ValueError: the model is not causal; otherwise as :meth:`forward`.
+        Positions count real tokens: padding, to be given on the left, does not move them. The hidden states
+        ``[batch, new, hidden]`` are those of :meth:`forward` of the whole text; the cache is a new one.
 
         Example:
             >>> config = RoFormerConfig(20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, causal=True)

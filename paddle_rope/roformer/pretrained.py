@@ -108,11 +108,8 @@ class RoFormerPretrainedModel(nn.Layer):
 
 def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object, **changes: Any) -> _Model:
     """A model with the weights of a checkpoint, as :meth:`RoFormerPretrainedModel.from_pretrained`; ``where`` is its
-    folder, for the messages. Whether or not the encoder's weights have the prefix ``roformer.`` does not matter.
-
-    Raises:
-        ValueError: an option does not fit, shapes differ, no weight of the encoder is there, or too many are missing;
-            before memory is taken.
+    folder, for the messages. Whether or not the encoder's weights have the prefix ``roformer.`` does not matter. What
+    does not fit is a ValueError before memory is taken.
     """
     tensors, config = checkpoint.tensors, model_class.config_class.from_dict(checkpoint.config, **changes)
     with _BUILDING:

@@ -50,7 +50,7 @@ def atomic_folder(path):
     path = Path(path)
     check_new_folder(path)
     temporary = path.absolute().with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.mkdir(parents=True)
+    temporary.mkdir()
     try:
         yield temporary
         os.replace(temporary, path)
@@ -106,11 +106,14 @@ def check_output_file(path, inputs=()):
         raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")
 
 
-def check_new_folder(path, option="folder"):
+def check_new_folder(path, option="folder", with_parents=False):
     """Raise InputError unless ``path``, given as ``option``, is missing or empty, and can be made."""
     path = Path(path)
     if path.is_dir() and any(path.iterdir()):
         raise InputError(f"{path}: is not empty; give another {option} or remove it")
+    parent = path.absolute().parent
+    if not with_parents and not parent.is_dir():
+        raise InputError(f"{path}: cannot be made ({parent} is not a writable folder); give another {option}")
     check_makeable(path, option)
 
 
@@ -131,7 +134,7 @@ def check_makeable(path, option):
 
 def check_output_dir(path):
     """Raise InputError unless ``path`` is free for a new run."""
-    check_new_folder(path, "--output_dir")
+    check_new_folder(path, "--output_dir", with_parents=True)
 
 
 # ---- reading

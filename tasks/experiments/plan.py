@@ -118,10 +118,10 @@ def read_variants(path: str | Path, plan: dict[str, Any]) -> dict[str, dict[str,
         if not all(isinstance(name, str) for name in given):
             raise InputError(f"{path}: variants: {shown(given)} is not a list of names")
         given = dict.fromkeys(given)
-    for name in given:
-        if given[name] is None and name not in known:
-            where = plan.get("variants_file") or "there is no variants_file"
-            raise InputError(f"{path}: variant {name!r} has no settings, and is not in {where}")
+    missing = [name for name, settings in given.items() if settings is None and name not in known]
+    if missing:
+        where = plan.get("variants_file") or "there is no variants_file"
+        raise InputError(f"{path}: variant {missing[0]!r} has no settings, and is not in {where}")
     given = {name: known[name] if settings is None else settings for name, settings in given.items()}
     variants = _named_settings(path, "variants", given)
     for number, (name, settings) in enumerate(variants.items()):
@@ -157,10 +157,9 @@ def check_unchanged(name: str, place: str | Path, before: dict[str, Any], now: d
     """Raise InputError if the keys of the results ``name`` at ``place``, ``before``, are not the plan's, ``now``."""
     for key in [*now, *before]:
         if before.get(key) != now.get(key):
-            raise InputError(
-                f"{place}: {name} was run with {key} {before.get(key)!r}, and the plan now has {now.get(key)!r}; "
-                "change it back, remove what is there, or give another --output_dir"
-            )
+            changed = f"{name} was run with {key} {before.get(key)!r}, and the plan now has {now.get(key)!r}"
+            remedy = "change it back, remove what is there, or give another --output_dir"
+            raise InputError(f"{place}: {changed}; {remedy}")
 
 
 def _cell(plan, labels, of_case, of_variant, settings):

@@ -33,22 +33,17 @@ def get_report(name: str) -> Callable[[list[dict]], dict[str, str | bytes]]:
 def write_tables(plan: Plan) -> str:
     """Write what is finished of a plan: ``runs.csv``, ``summary.json``, ``summary.md``, ``scores.png``, and the files
     of its report. Returns the tables in Markdown."""
-    groups: dict[tuple[str, str], list[FinishedRun]] = {
-        group: [
-            FinishedRun.read({plan.case_name: group[0], "variant": group[1], "seed": cell.labels["seed"]}, cell.folder)
-            for cell in plan.cells
-            if cell.group == group and is_finished(cell.folder)
-        ]
-        for group in itertools.product(plan.cases, plan.variants)
-    }
-    runs = list(itertools.chain(*groups.values()))
+    runs: list[FinishedRun] = []
+    summary: list[dict[str, Any]] = []
+    for case, variant in itertools.product(plan.cases, plan.variants):
+        finished = [cell for cell in plan.cells if cell.group == (case, variant) and is_finished(cell.folder)]
+        labels = {plan.case_name: case, "variant": variant}
+        of_group = [FinishedRun.read({**labels, "seed": cell.labels["seed"]}, cell.folder) for cell in finished]
+        if of_group:
+            runs += of_group
+            summary.append({"case": case, "variant": variant, **summarize(of_group, plan.scores)})
     if not runs:
         return "no run is finished\n"
-    summary = [
-        {"case": case, "variant": variant, **summarize(of_group, plan.scores)}
-        for (case, variant), of_group in groups.items()
-        if of_group
-    ]
     files: dict[str, Any] = summary_files(runs, plan.scores, summary, variants_table(plan, summary))
     files["scores.png"] = png(draw(plan, summary))
     if plan.report is not None:

@@ -84,28 +84,20 @@ def _start(address, processors):
         import ray
     except ImportError as error:
         raise InputError(f"--ray: {error}; pip install 'paddle_rope[ray]'") from None
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():  # where nothing listens, Ray would wait five minutes
-        try:
-            socket.create_connection((host, int(port)), timeout=10).close()
-        except (OSError, OverflowError) as error:
-            raise _no_cluster(address, error) from None
     cluster = {"address": address}
     if address == LOCAL:
         path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
         cluster |= {"num_cpus": processors, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
         cluster |= {"runtime_env": {"env_vars": {"PYTHONPATH": path}}}
+    host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
+        if host and port.isdigit():  # where nothing listens, Ray would wait five minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(**cluster, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # of all kinds: a node that does not start in time is a plain Exception
-        raise _no_cluster(address, error) from None
+        reason, remedy = " ".join(str(error).split()), "start one, or leave the address out for one on this machine"
+        raise InputError(f"--ray {address}: no cluster there ({reason:.200}); {remedy}") from None
     return ray
-
-
-def _no_cluster(address, error):
-    reason = " ".join(str(error).split())
-    remedy = "start one, or leave the address out for one on this machine"
-    return InputError(f"--ray {address}: no cluster there ({reason:.200}); {remedy}")
 
 
 def _result(ray, call, part):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import shutil
 import sys
@@ -130,7 +131,7 @@ def check_same(output: str, before: dict | None, plan: dict) -> None:
 
 @contextlib.contextmanager
 def _begun_folder(job, plan):
-    """The folder of the run, locked, with the manifest; without unfinished files of processes that were killed."""
+    """The folder of the run, locked, with the manifest; unfinished files of processes that were killed are removed."""
     folder = Path(job.output)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder) as is_ours:
@@ -140,17 +141,11 @@ def _begun_folder(job, plan):
         check_same(job.output, before, plan)
         if before is None:
             write_json(folder / MANIFEST_FILE, plan)
-        _remove_unfinished_files(job)
         try:
             yield
         finally:
-            _remove_unfinished_files(job)
-
-
-def _remove_unfinished_files(job):
-    for folder in (Path(job.output), job.rejected_file(0).parent):
-        for path in folder.glob(".part-*.tmp"):
-            path.unlink(missing_ok=True)
+            for path in itertools.chain(*(one.glob(".part-*.tmp") for one in (folder, job.rejected_file(0).parent))):
+                path.unlink(missing_ok=True)
 
 
 def _progress_bar(parts, left):

@@ -100,16 +100,12 @@ class Batcher:
         """Items of which not all pieces have been put into a batch."""
         return sum(job.waiting for job in self._jobs)
 
-    def check_space(self) -> None:
-        """Raise HTTPException if the queue is full; it may have space again after the batch that is computed now."""
-        items = sum(min(job.waiting, self.settings.batch_size) for job in self._jobs)
-        characters = sum(job.waiting_characters for job in self._jobs)
-        if items >= self.settings.max_queue or characters >= self.settings.max_queue_characters:
-            raise HTTPException(503, "the queue is full; try again in a second", {"retry-after": "1"})
-
     def submit(self, work: Work, items: Sequence[Any]) -> Job:
-        """Put items into the queue; raises HTTPException if it is full."""
-        self.check_space()
+        """Put items into the queue; raises HTTPException if it is full, of each job at most a batch counting."""
+        waiting = sum(min(job.waiting, self.settings.batch_size) for job in self._jobs)
+        characters = sum(job.waiting_characters for job in self._jobs)
+        if waiting >= self.settings.max_queue or characters >= self.settings.max_queue_characters:
+            raise HTTPException(503, "the queue is full; try again in a second", {"retry-after": "1"})
         job = Job(work, items)
         if items:
             self._set_jobs([*self._jobs, job])

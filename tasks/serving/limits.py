@@ -60,7 +60,7 @@ class LastProblem(Problem):
 
 
 class BoundedRequest(Request):
-    """A request from which FastAPI reads JSON: its body has to arrive in time, and the queue must have space for it."""
+    """A request from which FastAPI reads JSON: its body has to arrive in time and within bounds."""
 
     async def body(self) -> bytes:
         """The body; raises HTTPException if it is refused."""
@@ -68,7 +68,6 @@ class BoundedRequest(Request):
             service = self.app.state.service
             self._check_head(service.settings.max_body_bytes)
             self._body = await self._read(service)
-            service.batcher.check_space()
         return self._body
 
     def _check_head(self, most):

@@ -133,21 +133,22 @@ def spacy(text):
     found = []
     for one in records(text):
         if "paragraphs" not in one:
-            found.append((one["text"], {tuple(entity) for entity in one["entities"]}))
+            found.append((one["text"], set(map(tuple, one["entities"]))))
         for paragraph in one.get("paragraphs", ()):
-            spans, end, raw = {tuple(entity) for entity in paragraph.get("entities", ())}, 0, paragraph.get("raw")
+            sentences = [sentence["tokens"] for sentence in paragraph.get("sentences", ())]
+            raw = paragraph.get("raw")
             if raw is None:
-                words = [token["orth"] for sentence in paragraph["sentences"] for token in sentence["tokens"]]
-                raw = tagged(words)[0]
-            for sentence in paragraph.get("sentences", ()):
-                begun = []  # of each token
-                words = [token["orth"] for token in sentence["tokens"]]
-                for word in words:
-                    begun.append(raw.index(word, end))
-                    end = begun[-1] + len(word)
-                tags = [token.get("ner") or "O" for token in sentence["tokens"]]
-                tags = ["O" if tag == "-" else tag.replace("U-", "S-", 1).replace("L-", "E-", 1) for tag in tags]
-                spans |= {(begun[a], begun[b - 1] + len(words[b - 1]), kind) for a, b, kind in _chunks(tags)}
+                raw = tagged([token["orth"] for tokens in sentences for token in tokens])[0]
+            spans, end = set(map(tuple, paragraph.get("entities", ()))), 0
+            for tokens in sentences:
+                places = []  # (start, end) of each token
+                for token in tokens:
+                    start = raw.index(token["orth"], end)
+                    end = start + len(token["orth"])
+                    places.append((start, end))
+                tags = [(token.get("ner") or "O").replace("U-", "S-", 1).replace("L-", "E-", 1) for token in tokens]
+                chunks = _chunks(["O" if tag == "-" else tag for tag in tags])
+                spans |= {(places[a][0], places[b - 1][1], kind) for a, b, kind in chunks}
             found.append((raw, spans))
     return found
 

@@ -109,6 +109,7 @@ def test_tasks_of_the_user_do_no_harm(run, installed, foreign, command):
     assert "formats:" in run(*words, cwd=foreign) and "formats:" in run(*words, PYTHONPATH=first)
 
 
+@pytest.mark.slow
 def test_editable_installation_runs_the_code_of_the_repository(sources, tmp_path):
     venv.create(tmp_path / "venv")
     python, site = tmp_path / "venv/bin/python", sysconfig.get_path("purelib")

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from tests.repository.test_readme import PAGES, check_command, text_of
+from tests.repository.test_pages import PAGES, check_command, text_of
 
 NUMBERS = yaml.safe_load(text_of("docs/numbers.yaml"))["numbers"]
 KEYS = {"name", "value", "command", "data", "machine", "seeds", "shown", "pages"}

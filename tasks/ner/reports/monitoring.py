@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import importlib.util
 import math
-import sys
 import time
 import warnings
 from collections import Counter
@@ -168,10 +167,6 @@ def _compared(example, entities):
 MAX_CHARACTERS = 40
 MAX_PANELS = 4  # more would be too small to read in VisualDL
 LOWEST, HIGHEST = -32.0, 8.0  # logits at which the colors end; most spans score far below 0
-CHINESE_FONTS = (
-    "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Microsoft YaHei", "SimHei",
-    "PingFang SC", "Heiti SC", "Noto Sans CJK JP",
-)  # fmt: skip
 
 
 def draw_scores(text, scores, gold, types, title):
@@ -190,9 +185,8 @@ def draw_scores(text, scores, gold, types, title):
     """
     matrices = dict(zip(types, scores))
     shown = _chosen(types, matrices, gold)
-    font = chinese_font()
-    style = {"fontfamily": font or "sans-serif", "parse_math": False}  # a $ of a user begins no formula
-    labels = [symbol if font and symbol.isprintable() else str(index) for index, symbol in enumerate(text)]
+    style = {"fontfamily": chinese_font(), "parse_math": False}  # a $ of a user begins no formula
+    labels = [symbol if symbol.isprintable() else str(index) for index, symbol in enumerate(text)]
     columns = min(2, len(shown))
     rows = math.ceil(len(shown) / columns)
     side = max(0.2 * len(text), 2.0) + 0.4  # inches of a panel with what is around it
@@ -236,18 +230,10 @@ def _chosen(types, matrices, gold):
 
 @functools.cache
 def chinese_font():
-    """Name of a font with Chinese characters, or None: then characters are numbered, which is said once."""
-    fonts = font_manager.fontManager
-    for paths in (lambda: [], font_manager.findSystemFonts):  # installed since matplotlib first listed them
-        for path in sorted({*paths()} - {font.fname for font in fonts.ttflist}):
-            with contextlib.suppress(Exception):  # FreeType does not read it
-                fonts.addfont(path)
-        found = [name for name in CHINESE_FONTS if name in {font.name for font in fonts.ttflist}]
-        if found:
-            return found[0]
-    note = "note: no font has Chinese characters; pictures number them instead; apt-get install fonts-noto-cjk"
-    print(note, file=sys.stderr)
-    return None
+    """Name of a font with Chinese characters, which the package zhplot brings along."""
+    folder = Path(importlib.util.find_spec("zhplot").origin).parent  # importing it would change matplotlib's settings
+    font_manager.fontManager.addfont(folder / "fonts" / "NotoSansSC-Regular.ttf")
+    return "Noto Sans SC"
 
 
 def _printable(text):

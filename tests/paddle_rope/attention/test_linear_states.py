@@ -53,6 +53,7 @@ def test_a_trained_decay_has_the_gradient_of_the_double_sum(causal):
     assert_same(attended, reference.linear_attention(*qkv[:3], range(11), **options), qkv, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.equation("3.27", "4.8")
 @pytest.mark.parametrize(
     "normalizer, decay",

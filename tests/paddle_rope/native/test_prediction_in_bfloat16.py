@@ -66,6 +66,7 @@ def test_predictors_multiply_in_bfloat16_where_it_is_faster(has_bfloat16, folder
     assert captured.err.count("float32 is faster") == 1 and captured.out == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then, now", [("1", "0"), ("0", "1")])
 def test_a_run_over_many_documents_multiplies_as_it_began(has_bfloat16, folders, tmp_path, monkeypatch, then, now):
     texts, output = tmp_path / "texts.txt", tmp_path / "found"

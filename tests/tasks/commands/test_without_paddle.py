@@ -64,6 +64,7 @@ def test_data_are_inspected(labeled, tmp_path):
     assert json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["splits"]["train"]["texts"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
 @pytest.mark.parametrize("recipe", LABELED)
 def test_an_onnx_model_is_evaluated_as_with_paddle(folders, labeled, tmp_path, recipe, capsys):

@@ -152,6 +152,7 @@ def test_a_run_that_was_cut_ends_as_if_it_had_not_been(whole, cut_run, tmp_path,
     assert_equal_results(folder, whole)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_within_an_epoch_leads_to_the_same_result(start, cut_run, tmp_path, capsys):
     more = {"logging_steps": 3}  # so that a part of the loss is not logged yet at most checkpoints
     folder = cut_run(STEPS + 3, **more, **EACH_STEP)
@@ -160,6 +161,7 @@ def test_a_checkpoint_within_an_epoch_leads_to_the_same_result(start, cut_run, t
     assert_equal_results(folder, start(tmp_path / "whole", **more))
 
 
+@pytest.mark.slow
 def test_a_run_cut_in_and_after_masked_language_modeling_does_not_repeat_it(whole, start, tmp_path, capsys):
     folder = tmp_path / "cut"
     before = folder / "checkpoints" / "before"
@@ -175,6 +177,7 @@ def test_a_run_cut_in_and_after_masked_language_modeling_does_not_repeat_it(whol
     assert not before.exists()
 
 
+@pytest.mark.slow
 def test_a_resumed_run_may_be_cut_again_and_moved(whole, cut_run, tmp_path):
     folder = cut_run(2 * STEPS + 1)
     moved = tmp_path / "elsewhere" / "run"
@@ -188,6 +191,7 @@ def test_a_resumed_run_may_be_cut_again_and_moved(whole, cut_run, tmp_path):
     assert list((moved / "checkpoints").glob("checkpoint-*")) == [checkpoint(moved, EPOCHS * STEPS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "limits, steps",
     [({"num_train_epochs": 2}, 12), ({"max_steps": 8}, 8), ({"num_train_epochs": 2, "dev_fraction": 0}, 12)],
@@ -215,6 +219,7 @@ def no_room(*arguments):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, None], ids=["SIGTERM", "SIGINT", "full disk"])
 def test_a_run_that_ends_early_names_the_command_that_resumes(
     whole, config_file, few_texts, each_epoch_is_better, tmp_path, capsys, number

@@ -103,6 +103,7 @@ def test_visualdl_shows_training_and_the_end_of_each_stage(whole):
     assert rates[2] > rates[4] > rates[ENDS[0]] > rates[ENDS[1]] > rates[ENDS[2]] == 0
 
 
+@pytest.mark.slow
 def test_a_text_is_learned_by_heart(train, tmp_path):
     (tmp_path / "text.txt").write_text("甲乙丙丁\n戊己庚辛\n", encoding="utf-8")
     left = train(
@@ -156,6 +157,7 @@ def assert_encoders_are_equal(*folders):
         np.testing.assert_allclose(second[name].numpy(), weight.numpy(), atol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_softmax_weights_start_a_linear_model(whole, tmp_path, caplog, without_sizes):
     keys = {"pretrained": whole.model, "attention": "linear", "learning_rate": 1e-9, "weight_decay": 0}
     with caplog.at_level(logging.WARNING, logger="paddle_rope"):
@@ -166,6 +168,7 @@ def test_softmax_weights_start_a_linear_model(whole, tmp_path, caplog, without_s
     assert_encoders_are_equal(whole.model, run.model)
 
 
+@pytest.mark.slow
 def test_ner_starts_from_the_result(whole, corpus_file, tmp_path):
     config = {"recipe": "ner", "train_file": str(corpus_file), "num_train_epochs": 1, "device": "cpu"}
     (tmp_path / "ner.yaml").write_text(yaml.safe_dump({**config, "learning_rate": 1e-9}), encoding="utf-8")

@@ -181,6 +181,7 @@ def test_a_run_goes_on_only_as_it_was_begun(inputs, job, tmp_path):
     other_batches = replace(job, options={**job.options, "batch_size": 2})
     assert run_documents(other_batches, [str(inputs)], 10, here(done)) == 0
     assert done == list(range(1, 24))
+    assert "part_records: 10, not 11" in refusal(job, [inputs], 11)  # also of a run in which nothing is left to do
 
 
 def test_two_calls_do_not_work_on_one_run(inputs, job):
@@ -192,6 +193,12 @@ def test_two_calls_do_not_work_on_one_run(inputs, job):
         raise KeyboardInterrupt
 
     assert run_documents(job, [str(inputs)], 10, run) == 130
+
+    def begun_by_another(given, parts):
+        run_documents(given, [str(inputs)], 11, here([], stop_after=1))
+        yield None
+
+    assert "part_records: 11, not 10" in refusal(replace(job, output=f"{job.output}2"), [inputs], 10, begun_by_another)
 
 
 def test_run_in_which_everything_is_rejected_fails(job, tmp_path):

@@ -27,6 +27,7 @@ SIZES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -130,6 +131,7 @@ def random_batch(config, texts, length):
     return batch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_graph_runs_without_the_project(trained, tmp_path, format):
     exported = export(tmp_path / "exported", format, trained.model)

@@ -114,7 +114,7 @@ def test_a_graph_that_would_write_a_file_writes_nothing(copied, tmp_path, refuse
 def test_exported_models_stand_alone_and_what_cannot_be_written_is_said_before(trained, exported, refused):
     assert "stands alone" in refused("predict", trained.model, exported)
     assert "is already exported" in refused("export", exported, "--output", "again")
-    for output, place in ((exported, "is not empty"), (exported / "vocab.txt", "is a file"), ("/proc/b", "writable")):
+    for output, place in ((exported, "is not empty"), (exported / "vocab.txt", "is a file"), ("a/b", "writable")):
         assert place in refused("export", trained.model, "--output", output)
 
 

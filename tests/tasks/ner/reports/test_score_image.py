@@ -1,14 +1,11 @@
 """The picture of the scores, looked at by what changes in it."""
 
-import functools
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tasks.ner.reports import monitoring as score_image
-from tasks.ner.reports.monitoring import MAX_PANELS, chinese_font, draw_scores
+from tasks.ner.reports.monitoring import MAX_PANELS, draw_scores
 
 TEXT = "北京大学生"
 
@@ -71,19 +68,6 @@ def test_text_types_and_title_may_hold_anything(text):
     assert image.ndim == 3 and image.min() < image.max()
 
 
-@pytest.mark.parametrize("installed, font", [([], None), (["broken.ttf", "simhei.ttf"], "SimHei")])
-def test_a_font_that_is_not_listed_yet_is_found_and_a_missing_one_is_said_once(monkeypatch, capsys, installed, font):
-    manager = score_image.font_manager
-    monkeypatch.setattr(manager.fontManager, "ttflist", [])
-    monkeypatch.setattr(manager, "findSystemFonts", lambda: installed)
-
-    def add(path):
-        if path == "broken.ttf":
-            raise RuntimeError("no font")
-        manager.fontManager.ttflist.append(SimpleNamespace(name="SimHei", fname=path))
-
-    monkeypatch.setattr(manager.fontManager, "addfont", add)
-    find = functools.cache(chinese_font.__wrapped__)
-    assert [find(), find()] == [font, font]
-    notes = capsys.readouterr().err.splitlines()
-    assert len(notes) == (font is None) and all("fonts-noto-cjk" in note for note in notes)
+def test_chinese_characters_are_drawn_each_in_its_own_way():
+    images = [draw(scores(n=1), text=text) for text in ("甲", "乙", "甲")]
+    assert (images[0] == images[2]).all() and (images[0] != images[1]).any()

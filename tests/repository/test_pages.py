@@ -1,0 +1,192 @@
+"""What the README and the documents show: commands that exist, links that lead somewhere, both languages alike."""
+
+import ast
+import importlib.util
+import itertools
+import re
+import shlex
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tasks.common.cli.run_config import read_run_config
+from tasks.experiments.engine import resolved
+from tasks.experiments.plan import read_plan
+from tasks.recipes import get_recipe
+from tests.repository.command_line_page import help_of
+from tests.repository.document_keys import CONFIGURATIONS, RECIPES, keys_of, with_tables
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+READMES = ["README.md", "README.zh.md"]
+DOCS = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "docs").rglob("*.md"))
+PAGES = [*READMES, *DOCS]
+ONCE = [page for page in PAGES if not page.endswith(".zh.md")]  # a Chinese page has the code of its twin
+TWINS = [(page.replace(".zh.md", ".md"), page) for page in PAGES if page not in ONCE]
+SYSTEM_COMMANDS = (
+    *("cat", "curl", "shuf", "head", "tail", "mkdir", "export", "done"),
+    *(".venv/bin/pip", ".venv/bin/visualdl"),
+)
+VERBS_WITH_TASKS = ("demo", "benchmark")
+
+
+def text_of(page):
+    return (REPOSITORY / page).read_text(encoding="utf-8")
+
+
+def blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", text_of(page), re.DOTALL)
+
+
+def commands(page):
+    """The commands of a page, each a list of words. A variable has its value, that of a loop its first."""
+    found, values = [], {}
+    for block in blocks(page, "bash"):
+        block = re.sub(r"(^|\s)#.*", "", block.replace("\\\n", " "))
+        for line in block.replace("; ", "\n").splitlines():
+            line = re.sub(r"\$(\w+)", lambda match: values[match[1]], line)  # noqa: B023
+            lexer = shlex.shlex(line, posix=True, punctuation_chars="|&<>")
+            lexer.whitespace_split = True
+            words = []
+            for word in [*lexer, "|"]:
+                if not set(word) <= set("|&"):
+                    words.append(word)
+                    continue
+                words = words[words[:1] == ["do"] :]
+                if words[:1] == ["for"]:
+                    values[words[1]], words = words[3], []
+                while words and re.match(r"\w+=", words[0]):  # of the process, or a variable
+                    name, _, value = words.pop(0).partition("=")
+                    values[name] = value
+                if words:
+                    found.append(words)
+                words = []
+    return found
+
+
+@lru_cache
+def check_plan(path, settings, only, cases):
+    plan = read_plan(REPOSITORY / path, "runs/new", settings=dict(settings))
+    assert set(only) <= set(plan.variants) and set(cases) <= set(plan.cases)
+    groups = {(case, variant) for case in cases or plan.cases for variant in only or plan.variants}
+    assert all(resolved(cell, cell.config) for cell in plan.cells if cell.group in groups)
+
+
+def names_after(option, words):
+    """The words between ``option`` and the next option; none if it is not given."""
+    after = words[words.index(option) + 1 :] if option in words else []
+    return tuple(itertools.takewhile(lambda word: not word.startswith("--"), after))
+
+
+def check_command(words):
+    """Raise an error if the command names no program, file, verb, option or key that exists."""
+    program, *rest = words
+    if program == ".venv/bin/paddle-rope":
+        if rest[0] == "train" and rest[1] != "--resume":
+            config = read_run_config(REPOSITORY / rest[1], rest[2:])
+            config.pop("seeds", None)
+            get_recipe(config["recipe"]).resolve({**config, "device": "cpu"})
+        else:
+            options = [word.partition("=")[0] for word in rest if word.startswith("--") and word != "--help"]
+            verbs = rest[: 2 if rest[0] in VERBS_WITH_TASKS else 1]
+            assert help_of(*verbs).strip()
+            unknown = [option for option in options if f"{option} " not in f"{help_of(*verbs)} "]
+            if verbs == ["experiment"]:  # other options are keys of the runs
+                settings = tuple((option[2:], rest[rest.index(option) + 1]) for option in unknown)
+                check_plan(rest[1], settings, names_after("--only", rest), names_after("--cases", rest))
+                unknown = []
+            assert unknown == []
+    elif program == ".venv/bin/python" and rest[0] == "-m":
+        assert importlib.util.find_spec(rest[1]) is not None
+    elif program in (".venv/bin/python", "bash"):
+        assert any((REPOSITORY / word).is_file() for word in rest if word.startswith("tools/"))
+    else:
+        assert program in SYSTEM_COMMANDS
+
+
+@pytest.mark.parametrize("page", ONCE)
+def test_commands_are_accepted(page, monkeypatch):
+    monkeypatch.setattr("paddle_rope.native.products.why_no_bfloat16", lambda: None)  # whatever this processor has
+    for words in commands(page):
+        try:
+            check_command(words)
+        except Exception as error:
+            pytest.fail(f"{shlex.join(words)}\n{error or type(error).__name__}")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_configurations_exist(page):
+    paths = re.findall(r"\bconfigs/[\w/]+\.\w+", text_of(page))
+    assert [path for path in paths if not (REPOSITORY / path).is_file()] == []
+
+
+def anchors(page):
+    """The anchors of the headings of a page, as GitHub makes them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", text)
+    assert links
+    for path, anchor in links:
+        target = (REPOSITORY / page).parent / path if path else REPOSITORY / page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    navigation = text_of("mkdocs.yml").partition("\nnav:")[2]
+    pages = [page.removeprefix("docs/") for page in DOCS if page in ONCE]
+    assert [page for page in pages if not re.search(rf"[ \[]{page}\n", navigation)] == []
+
+
+@pytest.mark.parametrize("page", [*READMES, "docs/results/scores.md"])
+def test_pages_that_should_be_short_are(page):
+    assert len(text_of(page).splitlines()) <= 120
+
+
+@pytest.mark.parametrize("pages", TWINS)
+def test_both_languages_have_the_same_sections_tables_and_blocks(pages):
+    english, chinese = map(text_of, pages)
+    for pattern in (r"^#+ ", r"^\|", r"^```", r"^!\[", r"^- "):
+        assert len(re.findall(pattern, english, re.MULTILINE)) == len(re.findall(pattern, chinese, re.MULTILINE))
+    assert commands(pages[0]) == commands(pages[1])
+    for language in ("text", "json"):
+        assert blocks(pages[0], language) == blocks(pages[1], language)
+    of_english, of_chinese = ([ast.dump(ast.parse(block)) for block in blocks(page, "python")] for page in pages)
+    assert of_english == of_chinese
+
+
+def test_both_readmes_have_the_same_scores():
+    scores = [re.findall(r"\d\.\d{4}", text_of(page)) for page in READMES]
+    assert len(scores[0]) > 20 and scores[0] == scores[1]
+
+
+@pytest.mark.parametrize("page", DOCS)
+def test_tables_of_keys_are_those_of_the_argument_definitions(page):
+    assert with_tables(REPOSITORY / page) == text_of(page), "renew them: python -m tests.repository.document_keys"
+
+
+def test_chinese_meanings_are_those_of_the_keys_that_are_shown():
+    meanings = yaml.safe_load(text_of("docs/keys.zh.yaml"))
+    own = {name: set(meanings.pop(name)) for name in [*RECIPES, *CONFIGURATIONS] if name != "ner"}
+    assert set(meanings) == {key for name in ("ner", "shared") for key, _, _ in keys_of(name)}
+    for name, given in own.items():
+        keys = {key for key, _, _ in keys_of(name)}
+        assert given <= keys <= given | set(meanings)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".zh.md")])
+def test_chinese_paragraphs_are_one_line(page):
+    """A browser shows a line break within a paragraph as a gap between two characters."""
+    text = re.sub(r"```.*?```", "\n", text_of(page), flags=re.DOTALL)
+    prose = re.compile(r"(?![#|<!]|- |\d+\. |\s|$)")
+    lines = text.splitlines()
+    broken = [line for before, line in zip(lines, lines[1:]) if prose.match(line) and before.strip() and line.strip()]
+    assert [line for line in broken if not line.startswith("<")] == []
+    assert [line for line in lines if re.search(r"[\u4e00-\u9fff][,;!?]", re.sub(r"`[^`]*`", "", line))] == []
