@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +9,7 @@ import numpy as np
 from tasks.common.errors import InputError
 from tasks.common.inference import pad, pad_tokens
 from tasks.common.texts.documents import SENTENCE_END
-from tasks.ner.examples import Entity, Example, TokenizedText, align_entities
-from tasks.ner.features import WordFeatures
+from tasks.ner.examples import Entity, TokenizedText, align_entities
 
 
 def refuse_longer(examples, max_characters):
@@ -27,33 +25,17 @@ def refuse_longer(examples, max_characters):
 
 
 class NerDataset:
-    """Tokenized examples. Raises InputError if an entity has a type that is not in ``types``.
+    """Tokenized examples. Raises InputError if an entity has a type that is not in ``types``, whose order numbers them.
 
-    Args:
-        types: entity types; their order numbers them.
-        max_characters: longer texts are cut into windows of so many tokens, see
-            :func:`cut_labeled`; None for no cut.
-        max_span_length: longest entity in tokens that the model scores; None for any.
-        features: if the model takes them.
-        made_features: whether ``features`` were made from these examples, as in training; the features of each
-            example then leave out its own labels.
-
-    Attributes:
-        texts: the tokenized examples, in their order; or the windows of all of them.
-        cut: how many windows come of how many longer texts.
-        lost, unaligned, too_long: lists of (example, entity) that cannot be learned: longer than a window, at no token
-            boundary, of more than ``max_span_length`` tokens.
+    Texts of more than ``max_characters`` are cut into windows of so many tokens (:func:`cut_labeled`); None: no cut. If
+    ``made_features``, the ``features`` were made from these examples, as in training, and those of each example leave
+    out its own labels. ``texts`` are the tokenized examples or windows, ``cut`` is how many windows come of how many
+    longer texts, and ``lost``, ``unaligned`` and ``too_long`` have the (example, entity) that cannot be learned: longer
+    than a window, at no token boundary, of more than ``max_span_length`` tokens.
     """
 
     def __init__(
-        self,
-        examples: list[Example],
-        tokenizer,
-        types: Sequence[str],
-        max_characters: int | None = None,
-        max_span_length: int | None = None,
-        features: WordFeatures | None = None,
-        made_features: bool = False,
+        self, examples, tokenizer, types, max_characters=None, max_span_length=None, features=None, made_features=False
     ):
         self.examples, self.max_span_length = examples, max_span_length
         self.texts, self.cut = [], (0, 0)
@@ -134,15 +116,12 @@ Span = tuple[int, int, int]
 
 def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list[TokenizedText], list[Span]]:
     """Pieces of at most ``length`` tokens, none of which holds a part of an entity that none holds; and the spans of
-    the text that are longer than a piece.
+    the text that are longer than a piece. Its special tokens at both ends do not count; ``characters`` is the text
+    itself.
 
     A cut lies in the second half of a piece: behind the last end of a sentence there that is in no entity, else at the
     last place in no entity. Where there is none, as in long chains of overlapping entities, the next piece begins with
     the first entity that the cut breaks; a label stands only where its entity is whole.
-
-    Args:
-        text: begins and ends with a special token, which do not count.
-        characters: the text itself.
     """
     tokens = text.size
     if tokens <= length:

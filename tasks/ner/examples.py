@@ -105,12 +105,8 @@ class TokenizedText(NamedTuple):
 def align_entities(
     entities: Iterable[Entity], offsets: list[tuple[int, int]]
 ) -> tuple[list[tuple[Entity, int, int]], list[Entity]]:
-    """Find the tokens of entities, given the half-open characters of each token.
-
-    Returns:
-        (aligned, unaligned): ``aligned`` holds (entity, first token, last token); ``unaligned`` the entities whose
-        start or end is inside a token, or in characters without a token.
-    """
+    """(aligned, unaligned), given the half-open characters of each token: (entity, first token, last token), and the
+    entities whose start or end is inside a token, or in characters without a token."""
     first_token = {start: index for index, (start, end) in enumerate(offsets) if end > start}
     last_token = {end: index for index, (start, end) in enumerate(offsets) if end > start}
     aligned, unaligned = [], []

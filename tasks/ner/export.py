@@ -56,13 +56,10 @@ class NerExporter(Exporter):
         return ["temperatures", *weights]
 
     def scores(self, predictor: Any) -> np.ndarray:
-        batch = SpanCollator(predictor.model.config.pad_token_id, with_labels=False)(
-            [predictor.tokenize(text) for text in CHECKED_SENTENCES]
-        )
-        if isinstance(predictor.model, ExportedNerModel):
-            logits = predictor.model.graph.run(batch)[0]
-        else:
-            logits = evaluated(predictor.model, batch).numpy()
+        model, texts = predictor.model, [predictor.tokenize(text) for text in CHECKED_SENTENCES]
+        batch = SpanCollator(model.config.pad_token_id, with_labels=False)(texts)
+        is_exported = isinstance(model, ExportedNerModel)
+        logits = model.graph.run(batch)[0] if is_exported else evaluated(model, batch).numpy()
         return np.maximum(logits, MASKED_LOGIT / 2)
 
     def limits(self, config: Any) -> list[str]:

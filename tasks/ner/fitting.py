@@ -79,18 +79,10 @@ def fit_keys(
     dev: Sequence[Example] = (),
     window: int | None = None,
 ) -> Fit:
-    """Choose the keys that are not given.
-
-    Args:
-        given: configuration keys, which are kept.
-        examples: what is learned from; ``more`` are texts without labels.
-        processes: that train together; ``accumulated`` batches are an optimizer step.
-        dev: what an epoch and a threshold are chosen by.
-        window: characters; longer examples are cut into windows of so many. None: no cut.
-
-    Raises:
-        InputError: the folder ``pretrained`` has no configuration.
-    """
+    """Choose the configuration keys that are not ``given`` by the examples that are learned from, ``more`` texts
+    without labels, and the ``dev`` examples that an epoch and a threshold are chosen by. So many ``processes`` train
+    together, ``accumulated`` batches are an optimizer step, and examples of more than ``window`` characters are cut.
+    Raises InputError if the folder ``pretrained`` has no configuration."""
     size = max(1.0, sum(len(example.text) for example in examples) / CHARACTERS)
     texts = sum(math.ceil(len(example.text) / (window or math.inf)) or 1 for example in examples)
     row = next(row for row in TABLE if size <= row.texts)

@@ -23,17 +23,9 @@ LARGEST_DROPOUT = 0.1
 
 
 def pretrain(model, texts, tokenizer, arguments, epochs, folder, checkpoint_minutes=0.0, checkpoint=None):
-    """Train the encoder of a :class:`tasks.ner.model.NerModel`, and its feature embedding, to predict hidden tokens,
-    with little dropout.
-
-    Args:
-        texts: list of :class:`tasks.ner.examples.TokenizedText`; labels are not looked at. Those without a token, such
-            as empty ones, are left out.
-        arguments: PaddleNLP's ``TrainingArguments`` of the run, whose learning rate, batch size, precision and seed are
-            taken.
-        folder: of the checkpoints, one of which is left in the end.
-        checkpoint: in ``folder``, from which it is resumed; None begins.
-    """
+    """Train the encoder of a :class:`tasks.ner.model.NerModel`, and its feature embedding, to predict hidden tokens of
+    tokenized texts, with little dropout; ``arguments`` are PaddleNLP's of the run. Texts without a token are left out.
+    ``folder`` gets checkpoints, one of which is left in the end; it is resumed from ``checkpoint``, None begins."""
     texts = [text for text in texts if any(end > start for start, end in text.offsets)]
     arguments = copy.copy(arguments)
     arguments.output_dir = str(folder)

@@ -11,12 +11,8 @@ from tasks.ner.examples import Entity, Example, spans_of
 
 def entity_scores(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]], types: Iterable[str]) -> dict:
     """Corpus micro scores over exact (start, end, type) of the entities of each text: counts are summed over all texts
-    before dividing. A quotient 0/0 counts as 0.
-
-    Returns:
-        dict with ``precision``, ``recall``, ``f1``, ``support`` (gold entities), ``predicted``, ``correct``, and
-        ``per_type`` with the same for each of ``types``.
-    """
+    before dividing. A quotient 0/0 counts as 0. dict with ``precision``, ``recall``, ``f1``, ``support`` (gold
+    entities), ``predicted``, ``correct``, and ``per_type`` with the same for each of ``types``."""
     gold_count, predicted_count, correct_count = Counter(), Counter(), Counter()
     for wanted, found in zip(gold, predicted):
         wanted, found = spans_of(wanted), spans_of(found)
@@ -36,20 +32,15 @@ def score_predictions(examples: list[Example], found: list[list[Entity]], types:
 def precision_recall_curves(
     gold: list[Iterable[Entity]], candidates: list[list[Entity]], types: Iterable[str], steps: int = 100
 ) -> dict[str, dict]:
-    """Precision and recall of each type for thresholds on the probability sigmoid(score).
-
-    Args:
-        gold: for each text its entities.
-        candidates: for each text all with a probability above 1 / ``steps``. Gold entities that are not among them
-            count as missed at every threshold, so that nothing is approximated.
-        steps: number of thresholds 1 / steps, 2 / steps, ... 1; a span is predicted above, not at, the threshold, so
-            that one half is the logit 0.
+    """Precision and recall of each type for the thresholds 1 / ``steps``, 2 / ``steps``, ... 1 on the probability
+    sigmoid(score); a span is predicted above, not at, the threshold, so that one half is the logit 0. ``candidates``
+    are for each text all with a probability above 1 / ``steps``: gold entities that are not among them are always
+    missed.
 
     Returns:
-        dict from a type to a dict of float arrays ``[steps]``: ``precision`` (where nothing is predicted, that
-        of the highest threshold at which something is, so that a curve does not end in a leap to 1; else 0) and
-        ``recall`` (0 where nothing is gold), and int arrays ``tp``, ``fp``, ``fn`` and ``tn``. The spans that are
-        rightly not predicted cannot be counted; ``tn`` are those among the candidates.
+        dict from a type to a dict of float arrays ``[steps]``: ``precision`` (where nothing is predicted, that of the
+        highest threshold at which something is, so that a curve does not end in a leap to 1; else 0) and ``recall`` (0
+        where nothing is gold), and int arrays ``tp``, ``fp``, ``fn`` and ``tn``, which counts candidates only.
     """
     probability = np.arange(1, steps) / steps
     thresholds = np.append(np.log(probability / (1 - probability)), np.inf)

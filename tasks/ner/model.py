@@ -86,17 +86,13 @@ class NerModel(RoFormerPretrainedModel):
             layer.init_projection()
 
     def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None, labels=None):
-        """Score a batch.
+        """Logits of a batch, for :meth:`decode`; with ``labels`` the loss, the mean over texts and types.
 
         Args:
-            input_ids: int64 ``[batch, seq]``.
-            attention_mask: bool ``[batch, seq]``, False at padding.
+            input_ids: int64 ``[batch, seq]``; ``attention_mask`` bool, False at padding.
             token_mask: bool ``[batch, seq]``, True where the token has characters of the text.
             columns, flags: as of :meth:`FeatureEmbedding.forward`, for a model with features.
             labels: int64 ``[batch, entities, 3]``, (type, first token, last token) of the entities; type -1 is padding.
-
-        Returns:
-            Logits of the head, for :meth:`decode`; with ``labels`` the loss, the mean over texts and types.
         """
         config = self.config
         if self.training and config.character_dropout:

@@ -129,11 +129,10 @@ class NerRecipe(Recipe):
     def before_training(self, run: Run) -> None:
         if run.keys.masked_lm_epochs:
             texts = run.datasets["train"].texts + self._dataset(run, run.more_texts).texts
+            keys, folder = run.keys, run.checkpoints_before
             pretrain(
-                *(run.model, texts, run.tokenizer, run.training, run.keys.masked_lm_epochs),
-                folder=run.checkpoints_before,
-                checkpoint_minutes=run.keys.checkpoint_minutes,
-                checkpoint=run.checkpoint,
+                *(run.model, texts, run.tokenizer, run.training, keys.masked_lm_epochs, folder),
+                *(keys.checkpoint_minutes, run.checkpoint),
             )
 
     def _choose_on_dev(self, run: NerRun) -> float | None:
@@ -174,10 +173,10 @@ class NerRecipe(Recipe):
         f1 = self._choose_on_dev(run) if "dev" in run.datasets else None
         metrics = super().score_and_save(run)
         if f1 is not None:
+            threshold = run.model.config.thresholds[0]
             print(
-                f"dev F1 is {metrics['dev']['f1']:.4f} with the threshold {run.model.config.thresholds[0]:.2f}, and "
-                f"{f1:.4f} with the threshold 0 of the epochs: a lower threshold finds more entities, of which "
-                "a model of few labels misses many, but it is not fitted to dev (threshold_for_f1)"
+                f"threshold_for_f1: dev F1 is {metrics['dev']['f1']:.4f} with the threshold {threshold:.2f}, and "
+                f"{f1:.4f} with the threshold 0 of the epochs"
             )
         if "dev" in metrics and not metrics["dev"]["predicted"]:
             print(nothing_found(run))
@@ -200,12 +199,8 @@ class NerRecipe(Recipe):
         return {name: score_predictions(splits[name], found[name], predictor.types) for name in splits}
 
     def _dataset(self, run: Run, examples: list, **options: Any) -> NerDataset:
-        return NerDataset(
-            *(examples, run.tokenizer, run.model.config.types),
-            max_span_length=run.keys.max_span_length,
-            features=run.features,
-            **options,
-        )
+        options = {"max_span_length": run.keys.max_span_length, "features": run.features, **options}
+        return NerDataset(examples, run.tokenizer, run.model.config.types, **options)
 
 
 def _is_first_after_a_third(run):

@@ -24,18 +24,12 @@ _LARGEST_MEMBER = 1 << 30
 
 
 def download(url, path, check, show_progress=False):
-    """Download a file with pooch, which retries twice and takes the proxies of the environment.
-
-    Args:
-        url: http or https address.
-        path: where to put the file; its folder is made.
-        check: called with the path of the whole file, before it has its name, and with ``url``, which stands for it in
-            messages; raises InputError if the content is not as expected.
-        show_progress: show a progress bar.
+    """Download a file with pooch, which retries twice and takes the proxies of the environment. ``check`` is called
+    with the path of the whole file, before it has its name, and with ``url``, which stands for it in messages.
 
     Raises:
-        InputError: the address cannot be reached, answers with an error or gives another content. Nothing is then
-            under the name ``path``.
+        InputError: the address cannot be reached, answers with an error or gives a content that ``check`` refuses.
+            Nothing is then under the name ``path``.
     """
     import pooch
 

@@ -47,19 +47,13 @@ Found = Iterator[tuple[str, str, Example, str | None]]  # name, split, example, 
 
 
 def inspect(splits: Splits, max_examples: int = 5) -> dict:
-    """Count and search labeled data.
-
-    Args:
-        splits: dict from a name to examples, in the order train, dev, test; the tokens are those of a
-            :class:`paddle_rope.CharTokenizer` of the first.
-        max_examples: examples kept of each finding.
+    """Count and search labeled data, a dict from a name to examples, in the order train, dev, test.
 
     Returns:
         dict that can be written as JSON: ``splits`` (counts, ``types``, ``text_lengths``, ``entity_lengths``),
         ``lengths`` (``window_tokens``, ``longest_text``, ``longest_entity``, ``max_entity_tokens``: tokens that a model
         trained on the first split reads, saw and finds), ``missing_types`` (split -> types that others have) and
-        ``findings`` (name -> ``meaning``, ``counts`` by split, ``examples`` of ``where`` and ``what``), with the names
-        of ``FINDINGS``.
+        ``findings`` (name -> ``meaning``, ``counts`` by split, some ``examples`` of ``where`` and ``what``).
     """
     findings = {
         name: {"meaning": meaning, "counts": dict.fromkeys(splits, 0), "examples": []}
@@ -101,13 +95,11 @@ def length_distribution(lengths):
     if not lengths:
         return None
     ordered = sorted(lengths)
-    histogram = []
-    low, high = 0, 4
+    histogram, low, high = [], 0, 4
     while low <= ordered[-1]:
-        histogram.append([low, high, sum(low <= length <= high for length in ordered)])
+        count = sum(low <= length <= high for length in ordered)
+        histogram += [[low, high, count]] if histogram or count else []
         low, high = high + 1, 2 * high
-    while histogram[0][2] == 0:
-        del histogram[0]
     quantiles = {name: quantile(ordered, share) for name, share in (("median", 0.5), ("p95", 0.95), ("p99", 0.99))}
     return {"min": ordered[0], **quantiles, "max": ordered[-1], "histogram": histogram}
 
@@ -186,12 +178,9 @@ def _has_punctuation_edge(surface):
 
 
 def overlapping_pairs(entities: Iterable[Entity]) -> tuple[list[tuple[Entity, Entity]], list[tuple[Entity, Entity]]]:
-    """Entities inside another one, and entities that overlap an earlier one in part.
-
-    Returns:
-        (nested, crossing): ``nested`` has (inner, outer) once for each inner entity, ``crossing`` has (entity, earlier
-        one) once for each such entity, whatever the number of its partners. Equal spans of two types are neither.
-    """
+    """(nested, crossing): (inner, outer) once for each entity inside another one, and (entity, earlier one) once for
+    each that overlaps an earlier one in part, whatever the number of its partners. Equal spans of two types are
+    neither."""
     nested, crossing = [], []
     outer = None  # of the entities so far, the one that ends last
     open_ones: list[tuple[int, Entity]] = []  # (end, entity) of those so far that end after the start, by their end

@@ -98,16 +98,9 @@ def read_lines(lines: list[str], name: str) -> list[Example]:
 
 
 def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, format: str) -> None:
-    """Write labeled examples, all or nothing.
-
-    Args:
-        examples: at least one.
-        target: a path, or an open file of text; a folder that is new or empty for brat.
-        format: one of ``FORMATS``.
-
-    Raises:
-        InputError: the target cannot be written, or the format cannot hold an example.
-    """
+    """Write labeled examples in one of ``FORMATS``, all or nothing, to a path, an open file of text, or for brat a
+    folder that is new or empty. Raises InputError if the target cannot be written, or the format cannot hold an
+    example."""
     check_format(format)
     if not examples:
         raise InputError("there are no examples to write; give data with at least one text")

@@ -27,15 +27,9 @@ def has_overlap(examples):
 
 
 def read_splits(run, seed, memory=None):
-    """dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; tells of types not in train.
-
-    Args:
-        run: :class:`tasks.ner.arguments.NerArguments`.
-        seed: draws the ``train_texts``, of which ``dev_fraction`` is held out: what is not drawn is not known.
-        memory: as of :func:`tasks.common.training.splits.read_files`.
-
-    Raises:
-        InputError: a file is wrong, no entity is labeled, or there are fewer than ``train_texts``.
+    """dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples, by the keys of a run; tells of
+    types not in train. The ``seed`` draws the ``train_texts``, of which ``dev_fraction`` is held out: what is not drawn
+    is not known. Raises InputError if a file is wrong, no entity is labeled, or there are fewer than ``train_texts``.
     """
     splits, names = read_files(run, read_examples, memory)
     note_repeated(splits, names, lambda example: (example.text, example.entities))

@@ -93,13 +93,8 @@ class SpanFlags:
         self._masks = [self._packed([sum(bits)]) for bits in zip(*self._bits)]  # of all classes, by place
 
     def __call__(self, spans, size, tokens):
-        """uint8 ``[tokens, bytes]``, eight flags in a byte as ``np.packbits`` has them.
-
-        Args:
-            spans: iterable of (start, end, class), half-open; a span of one character begins and ends with it.
-            size: characters of the text.
-            tokens: :class:`TokenPlaces`.
-        """
+        """uint8 ``[tokens, bytes]``, eight flags in a byte as ``np.packbits`` has them, from (start, end, class) of
+        half-open spans in a text of ``size`` characters; a span of one character begins and ends with it."""
         of_character = [0] * (size + 1)
         bits = self._bits
         for start, end, number in spans:

@@ -37,15 +37,9 @@ logger = logging.getLogger(__name__)
 class WordFeatures:
     """Turns texts into :class:`TokenFeatures`. Threads may share it.
 
-    Args:
-        kinds: some of ``FEATURE_KINDS``.
-        vocabularies: dict from each of the kinds in ``COLUMNS`` to the list of its values.
-        gazetteer: :class:`Gazetteer` if it is one of the kinds, else None.
-        words: the dictionary that words are looked up in; None for the dictionary of the installed jieba, which
-            all share and which is read when the first text needs it.
-
-    Raises:
-        ValueError: a kind is unknown, or vocabularies or gazetteer do not match the kinds.
+    ``vocabularies`` has the values of each kind in ``COLUMNS``, ``gazetteer`` is there if it is one of the kinds, and
+    ``words`` is the dictionary that words are looked up in; None for the one of the installed jieba, which all share
+    and which is read when the first text needs it. Raises ValueError if these do not match ``kinds``.
     """
 
     def __init__(self, kinds, vocabularies, gazetteer=None, words=None):
@@ -142,13 +136,10 @@ class WordFeatures:
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike) -> WordFeatures:
-        """Read what :meth:`save_pretrained` has written. Warns if the dictionary, from the folder or else from the
-        installed jieba, belongs to another version of jieba than the features.
-
-        Raises:
-            ValueError: a file cannot be read or lacks something.
-            InputError: the features need jieba, which is not installed, and there is no dictionary in the folder.
-        """
+        """Read what :meth:`save_pretrained` has written; warns if the dictionary, from the folder or else from the
+        installed jieba, belongs to another version of jieba. Raises ValueError if a file cannot be read or lacks
+        something, and InputError if the features need jieba, which is not installed, and there is no dictionary in the
+        folder."""
         dictionary = Path(folder) / DICTIONARY_FILE
         content = json.loads((Path(folder) / FILE_NAME).read_text(encoding="utf-8"))
         try:

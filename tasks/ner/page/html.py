@@ -38,19 +38,14 @@ _NOT_SHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 def write_html(
     file: TextIO, records: list[dict], types: Iterable[str], name: str, calibrated: bool = True, language: str = "en"
 ) -> None:
-    """Write a page into an open file.
-
-    Args:
-        records: list of records as from :class:`tasks.ner.prediction.predictor.NerPredictor`.
-        types: names of the types. Those that occur are the legend, in their order.
-        name: of what the texts are from.
-        calibrated: whether the model has temperatures; otherwise the page calls its probabilities scores.
-        language: of the page's own words, one of :data:`tasks.ner.page.LANGUAGES`.
-    """
+    """Write a page of records (:class:`tasks.ner.prediction.predictor.NerPredictor`) into an open file. The types that
+    occur are its legend, in the order of ``types``; ``name`` is of what the texts are from. If the model has no
+    temperatures, it is not ``calibrated``, and the page calls its probabilities scores. ``language`` is of the page's
+    own words."""
     words = WORDS[language]
     certainty = "probability" if calibrated else "score"
     texts = [record["text"] for record in records]
-    entities = [[_with_probability(entity) for entity in entities_of(record)] for record in records]
+    entities = [list(map(_with_probability, entities_of(record))) for record in records]
     sections = [sections_of(text) for text in texts]
     counts = Counter(entity.type for of_text in entities for entity in of_text)
     kinds = [kind for kind in types if counts[kind]]
@@ -66,8 +61,8 @@ def write_html(
         kind, surface = escape(entity.type), escape(text[entity.start : entity.end])
         classes = f"t{number_of[entity.type]}"
         classes += " goes-on-left" * (not piece.is_first) + " goes-on-right" * (not piece.is_last)
-        anchor = anchors.get((number, entity)) if piece.is_first else None
-        anchor = f' id="{anchor}"' if anchor else ""
+        is_linked = piece.is_first and (number, entity) in anchors
+        anchor = f' id="{anchors[number, entity]}"' if is_linked else ""
         offsets = words["offsets"].format(start=entity.start, end=entity.end)
         return (
             f'<mark class="{classes}"{anchor} style="--h:{piece.height}" data-type="{kind}" '
@@ -92,13 +87,14 @@ def write_html(
                 "paragraphs": [(height, Markup("".join(map(html, parts)))) for height, parts in of_section],
             }
 
+    number = sum(counts[kind] for kind in kinds)
     page = {
         "language": language,
         "words": words,
         "title": visible(words["title"].format(name)),
         "summary": words["summary"].format(
-            texts=_counted(words["texts"], len(texts)),
-            entities=_counted(words["entities"], sum(counts[kind] for kind in kinds)),
+            texts=words["texts"][len(texts) != 1].format(f"{len(texts):,}"),  # "1 text", "1,000 texts"
+            entities=words["entities"][number != 1].format(f"{number:,}"),
             certainty=words[f"{certainty} of a box"],
         ),
         "types": [
@@ -112,13 +108,9 @@ def write_html(
 
 
 def _template() -> jinja2.Template:
+    loader, blocks = jinja2.FileSystemLoader(FOLDER), {"trim_blocks": True, "lstrip_blocks": True}
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True, **blocks
     )
     environment.filters["thousands"] = "{:,}".format
     return environment.get_template("page.html")
@@ -127,8 +119,3 @@ def _template() -> jinja2.Template:
 def _with_probability(entity: Entity) -> Entity:
     """The entity; one from a file of before gets the probability of its score."""
     return entity if entity.probability is not None else entity._replace(probability=probability(entity.score, 1.0))
-
-
-def _counted(forms: list[str], number: int) -> str:
-    """A number with its noun, such as ``1 text`` or ``1,000 texts``."""
-    return forms[number != 1].format(f"{number:,}")

@@ -37,13 +37,9 @@ def entities_of_texts(
     max_entity_tokens: int | None = None,
     progress: Callable[[int], Any] | None = None,
 ) -> Iterator[list[Entity]]:
-    """The entities of each text, ordered. Holds the windows of ``TOKENS_AT_ONCE`` tokens, and one text's entities.
-
-    Args:
-        windows: all windows of one text after the other, taken as they are computed.
-        progress: called after each batch with the number of characters that it adds to those before.
-        model, batch_size, thresholds, max_entity_tokens: as of :func:`predict_entities`.
-    """
+    """The entities of each text, ordered, from all windows of one text after the other, which are taken as they are
+    computed. Holds the windows of ``TOKENS_AT_ONCE`` tokens, and one text's entities. ``progress`` is called after each
+    batch with the number of characters that it adds to those before; the rest is as of :func:`predict_entities`."""
     of_text: list[tuple[tuple[float, float], list[Entity]]] = []  # bounds and entities of the windows of one text
     for chunk in _chunks(windows):
 
@@ -79,13 +75,9 @@ def predict_entities(
     max_entity_tokens: int | None = None,
     report: Callable[[list[int]], Any] | None = None,
 ) -> list[list[Entity]]:
-    """For each of the tokenized texts, each read whole, its entities, ordered; computed in batches of like length.
-
-    Args:
-        model: a :class:`~tasks.ner.model.NerModel`, also while it is trained, or a model with the same methods.
-        max_entity_tokens: tokens of the longest span that counts; None for any.
-        report: called after each batch with the indices of its texts.
-    """
+    """For each of the tokenized texts, each read whole, its entities, ordered; computed in batches of like length, by a
+    :class:`~tasks.ner.model.NerModel`, also while it is trained, or a model with the same methods. Spans of more than
+    ``max_entity_tokens`` do not count. ``report`` is called after each batch with the indices of its texts."""
     entities: list[list[Entity]] = [[] for _ in texts]
     types, collate = model.config.types, SpanCollator(model.config.pad_token_id, with_labels=False)
     temperatures = of_types(model.config.temperatures, len(types))

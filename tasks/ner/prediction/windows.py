@@ -45,13 +45,9 @@ class Window(NamedTuple):
 
 
 def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Iterator[Window]:
-    """Windows of at most ``length`` tokens, cut between tokens, each between special tokens; one of a short text.
-
-    Args:
-        parts: the text, whole or in parts, which are read as windows need them. Each begins and ends with a special
-            token, which does not count, and its offsets count characters of the whole text.
-        overlap: see above; at most ``length`` - 2.
-    """
+    """Windows of at most ``length`` tokens, cut between tokens, each between special tokens; one of a short text. The
+    ``parts`` of a text are read as windows need them; each is between special tokens, which do not count, and its
+    offsets count characters of the whole text. ``overlap`` is at most ``length`` - 2."""
     step = max(1, length - overlap - 1)
     held: TokenizedText | None = None  # the tokens that windows may still need
     last = first = 0  # of those, where the last window began, and where the next one begins

@@ -130,13 +130,10 @@ def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity
 
 
 def worst_examples(examples: list[Example], predicted: list[list[Entity]], limit: int) -> list[dict]:
-    """The texts with the most errors, ``limit`` at most; among equals those whose wrong predictions are most certain.
-
-    Returns:
-        list of dicts with ``where``, ``text``, ``number_of_errors``, ``highest_wrong_score`` (None if nothing predicted
-        is wrong) and ``errors``: dicts with ``kind``, ``gold`` and ``predicted``, each None or a dict with ``start``,
-        ``end``, ``type``, ``text`` and, if predicted, ``score``.
-    """
+    """The texts with the most errors, ``limit`` at most; among equals those whose wrong predictions are most certain:
+    dicts with ``where``, ``text``, ``number_of_errors``, ``highest_wrong_score`` (None if nothing predicted is wrong)
+    and ``errors``, dicts with ``kind``, ``gold`` and ``predicted``, each None or a dict with ``start``, ``end``,
+    ``type``, ``text`` and, if predicted, ``score``."""
     found = []
     for example, entities in zip(examples, predicted):
         errors = [match for match in match_entities(example.entities, entities) if match.kind != "correct"]

@@ -171,18 +171,9 @@ LOWEST, HIGHEST = -32.0, 8.0  # logits at which the colors end; most spans score
 
 def draw_scores(text, scores, gold, types, title):
     """Draw a matrix for each type, uint8 ``[height, width, 3]``: first character of a span downwards, last character to
-    the right.
-
-    Red squares score above 0, blue ones below; gold entities have a frame. Of many types, the types of gold entities
-    and then those with the highest scores are drawn, ``MAX_PANELS`` in all.
-
-    Args:
-        text: string, ``MAX_CHARACTERS`` at most.
-        scores: ``[types, characters, characters]``, first and last character of a span; NaN where there is none.
-        gold: set of (start, end, type).
-        types: names of the types, in order.
-        title: line above the picture.
-    """
+    the right. Red squares score above 0, blue ones below; entities of ``gold``, a set of (start, end, type), have a
+    frame. Of many types, those of gold and then those with the highest scores are drawn, ``MAX_PANELS`` in all.
+    ``scores`` are as of :func:`span_scores`, ``text`` has at most ``MAX_CHARACTERS``."""
     matrices = dict(zip(types, scores))
     shown = _chosen(types, matrices, gold)
     style = {"fontfamily": chinese_font(), "parse_math": False}  # a $ of a user begins no formula

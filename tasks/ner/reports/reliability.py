@@ -15,22 +15,11 @@ BINS = 10
 
 
 def reliability(
-    gold: Sequence[Iterable[Entity]],
-    found: list[list[Entity]],
-    types: list[str],
-    temperatures: float | list[float] = 1.0,
+    gold: Sequence[Iterable[Entity]], found: list[list[Entity]], types: list[str], temperatures: float | list[float]
 ) -> dict:
-    """The reliability of the probabilities of found entities, with the temperatures of a model and without.
-
-    Args:
-        gold, found: for each text its entities; those found have the logit as ``score``.
-        types: names of the types.
-        temperatures: of the model, one or one for each type.
-
-    Returns:
-        dict with ``entities``, the number of found ones, ``temperatures``, a number for each type, and under
-        ``calibrated`` and ``uncalibrated`` (all temperatures 1) what :func:`calibration` gives.
-    """
+    """The reliability of the probabilities of found entities, whose ``score`` is the logit: dict with ``entities``, the
+    number of found ones, ``temperatures``, a number for each type, and under ``calibrated`` and ``uncalibrated`` (all
+    temperatures 1) what :func:`calibration` gives."""
     of_type = dict(zip(types, of_types(temperatures, len(types))))
     rows = [
         (entity.score, of_type[entity.type], entity[:3] in wanted)
@@ -51,14 +40,14 @@ def calibration(scores: np.ndarray, labels: np.ndarray, temperatures: np.ndarray
     the entity is right, else 0) and temperatures.
 
     The bins hold equal numbers of entities, from the least probable to the most (Nguyen and O'Connor 2015, arXiv
-    1508.05154): at most ``BINS``. The expected calibration error (Naeini et al. 2015) is the mean over entities of the
-    distance in their bin between mean probability and share. It is never quite 0: of n entities in a bin the share is
-    off by chance, by sqrt(p (1 - p) / n).
+    1508.05154). The expected calibration error (Naeini et al. 2015) is the mean over entities of the distance in their
+    bin between mean probability and share. It is never quite 0: of n entities in a bin the share is off by chance, by
+    sqrt(p (1 - p) / n).
 
     Returns:
-        dict with ``expected_calibration_error`` and ``negative_log_likelihood``, the mean over entities in nats, both
-        None if there is no entity; and ``bins``, dicts with ``from`` and ``to``, the least and highest probability,
-        ``entities``, ``probability``, their mean, and ``correct``, the share that is right.
+        dict with ``expected_calibration_error`` and ``negative_log_likelihood``, a mean in nats, both None if there
+        is no entity; and at most ``BINS`` ``bins``, dicts with ``from`` and ``to``, the least and highest
+        probability, ``entities``, ``probability``, their mean, and ``correct``, the share that is right.
     """
     if not len(scores):
         return {"expected_calibration_error": None, "negative_log_likelihood": None, "bins": []}
@@ -102,19 +91,17 @@ def print_reliability(result: dict) -> None:
     """Print the result of :func:`reliability` as a table."""
     if not result["entities"]:
         return
-    print_table(
-        f"reliability of {result['entities']} found entities: equal numbers of them in each row",
-        ("probability", "entities", "mean", "correct"),
+    title = f"reliability of {result['entities']} found entities: equal numbers of them in each row"
+    rows = [
         (
-            (
-                f"{row['from']:.3f} to {row['to']:.3f}",
-                str(row["entities"]),
-                f"{row['probability']:.3f}",
-                f"{row['correct']:.3f}",
-            )
-            for row in result["calibrated"]["bins"]
-        ),
-    )
+            f"{one['from']:.3f} to {one['to']:.3f}",
+            str(one["entities"]),
+            f"{one['probability']:.3f}",
+            f"{one['correct']:.3f}",
+        )
+        for one in result["calibrated"]["bins"]
+    ]
+    print_table(title, ("probability", "entities", "mean", "correct"), rows)
     print(error_line(result))
 
 

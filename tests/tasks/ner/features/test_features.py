@@ -14,7 +14,6 @@ from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, Example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
-from tasks.ner.features.chinese_words import TAG_CLASSES
 from tasks.ner.features.jieba_dictionary import installed_words
 from tasks.ner.features.word_features import Gazetteer
 from tests.conftest import REPOSITORY
@@ -92,20 +91,6 @@ def test_the_columns_of_a_kind(kind, offsets, expected):
     columns = features(TEXT, offsets).columns
     assert columns.dtype == np.int32
     assert [[values[number] for number in column] for column in columns.T] == expected
-
-
-def test_dictionary_flags_hold_class_length_and_place_of_all_words_through_a_character():
-    features = WordFeatures.from_examples([example(TEXT)], ["dictionary"])
-    flags = features(TEXT, each_character(TEXT)).flags.reshape(len(TEXT), len(TAG_CLASSES), 3, 3)
-    set_flags = {(at, TAG_CLASSES[tag], size + 2, "BIE"[place]) for at, tag, size, place in np.argwhere(flags)}
-    assert set_flags == {
-        (2, "ns", 2, "B"), (3, "ns", 2, "E"),  # 北京
-        (2, "nt", 4, "B"), (3, "nt", 4, "I"), (4, "nt", 4, "I"), (5, "nt", 4, "E"),  # 北京大学
-        (4, "n", 2, "B"), (5, "n", 2, "E"),  # 大学
-        (5, "n", 2, "B"), (6, "n", 2, "E"),  # 学学
-        (5, "n", 3, "B"), (6, "n", 3, "I"), (7, "n", 3, "E"),  # 学学习
-        (6, "v", 2, "B"), (7, "v", 2, "E"),  # 学习
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("min_count, bigrams", [(1, ["丙丁", "甲丙", "甲乙"]), (2, ["丙丁", "甲丙"])])

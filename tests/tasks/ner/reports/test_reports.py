@@ -1,13 +1,19 @@
-"""Kinds of errors by cases counted by hand, and what must hold of all."""
+"""Kinds of errors, reliability of probabilities, and the tables that print them."""
 
 import itertools
+import re
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.ner.examples import Entity, Example
+from tasks.ner.metrics import entity_scores
+from tasks.ner.prediction.temperatures import probabilities_of
 from tasks.ner.reports.error_analysis import error_analysis, match_entities, worst_examples
+from tasks.ner.reports.printed import MOST_ERRORS, MOST_TYPES, print_errors, print_scores, print_worst_examples
+from tasks.ner.reports.reliability import BINS, calibration, error_line, print_reliability, reliability
 
 TYPES = ["a", "b", "c"]
 
@@ -145,3 +151,86 @@ def test_worst_examples_have_the_most_errors_and_then_the_most_certain_ones():
         {"kind": "missed", "gold": {"start": 3, "end": 4, "type": "b", "text": "d"}, "predicted": None},
     ]
     assert worst_examples(examples, list(map(entities, found)), 2) == worst[:2]
+
+
+def test_bins_hold_equal_numbers_and_the_error_is_their_mean_distance():
+    probabilities = np.array([0.55, 0.65, 0.75, 0.85, 0.95] * 4)
+    result = calibration(np.log(probabilities / (1 - probabilities)), np.array([0, 1, 0, 1, 1] * 4))
+    assert [row["entities"] for row in result["bins"]] == [2] * BINS
+    assert [row["probability"] for row in result["bins"]] == pytest.approx(sorted(probabilities)[::2])
+    assert [row["correct"] for row in result["bins"]] == [0, 0, 1, 1, 0, 0, 1, 1, 1, 1]
+    assert result["expected_calibration_error"] == pytest.approx((0.55 + 0.35 + 0.75 + 0.15 + 0.05) / 5)
+    assert result["bins"][0]["from"] == pytest.approx(0.55) and result["bins"][-1]["to"] == pytest.approx(0.95)
+
+
+def test_calibrated_data_have_a_small_error_and_overconfident_ones_the_distance():
+    random = np.random.RandomState(0)
+    scores = random.normal(1, 2, 50_000)
+    labels = random.rand(50_000) < probabilities_of(scores, 1.0)
+    plain, sharp = calibration(scores, labels), calibration(3 * scores, labels)
+    assert plain["expected_calibration_error"] < 0.01 and sharp["expected_calibration_error"] > 0.1
+    assert sharp["negative_log_likelihood"] > plain["negative_log_likelihood"]
+    for row, expected in zip(calibration(3 * scores, labels, 3.0)["bins"], plain["bins"], strict=True):
+        assert row == pytest.approx(expected)
+
+
+GOLD = [[Entity(0, 1, "a"), Entity(1, 2, "b")], []]
+FOUND = [[Entity(0, 1, "a", 2.0), Entity(1, 2, "b", 2.0)], [Entity(0, 1, "b", 1.0)]]
+
+
+@pytest.mark.parametrize(
+    "found, temperatures, errors",
+    [
+        (FOUND, [4.0, 1.0], (((1 - 0.6225) + (1 - 0.8808) + 0.7311) / 3, ((1 - 0.8808) * 2 + 0.7311) / 3)),
+        (FOUND, [1.0, 1.0], (((1 - 0.8808) * 2 + 0.7311) / 3,) * 2),
+        ([[], []], [2.0, 1.0], (None, None)),
+    ],
+)
+def test_a_type_has_its_temperature_and_both_errors_are_said(found, temperatures, errors, capsys):
+    result = reliability(GOLD, found, ["a", "b"], temperatures)
+    assert result["temperatures"] == dict(zip("ab", temperatures)) and result["entities"] == sum(map(len, found))
+    kinds = [result[name] for name in ("calibrated", "uncalibrated")]
+    assert [kind["expected_calibration_error"] for kind in kinds] == [e and pytest.approx(e, abs=1e-4) for e in errors]
+    print_reliability(result)
+    printed, line = capsys.readouterr().out, error_line(result)
+    if errors[0] is None:
+        assert printed == "" and kinds[0] == {**kinds[0], "negative_log_likelihood": None, "bins": []}
+    else:
+        assert line in printed and all(f"{error:.3f}" in line for error in errors)
+        assert "0.881 to 0.881" in printed
+
+
+@pytest.fixture
+def printed(capsys):
+    def printed(function, *arguments):
+        function(*arguments)
+        return capsys.readouterr().out
+
+    return printed
+
+
+@pytest.mark.parametrize("kind", ["[bold]a", "[/]", "a\nb", "\x1b[31mred", "类 型"])
+def test_types_and_texts_are_printed_as_they_are_and_obeyed_by_no_terminal(printed, kind):
+    gold, found = Entity(0, 2, kind), [Entity(0, 2, "b", 1.0), Entity(1, 3, kind, 0.5)]
+    example = Example("a[bold]\x1b[2J\n", (gold,), "f:1")
+    outputs = [
+        printed(print_scores, "[/] title", entity_scores([{gold}], [set()], [kind])),
+        printed(print_errors, error_analysis([{gold}], [found], [kind, "b"])),
+        printed(print_worst_examples, worst_examples([example], [found], 1)),
+    ]
+    shown = kind.replace("\n", "\\n").replace("\x1b", "\\x1b")
+    assert all(shown in output and "\x1b" not in output for output in outputs)
+    assert "[/] title" in outputs[0] and "a[bold]\\x1b[2J\\n\n" in outputs[2]
+
+
+def test_of_many_types_long_texts_and_many_errors_some_are_printed(printed):
+    types = [f"type {number:03}" for number in range(1000)]
+    gold = [[Entity(0, 1, kind) for kind in types], [Entity(0, 1, types[900])], [Entity(0, 1, types[7])]]
+    output = printed(print_scores, "t", entity_scores(gold, gold, types))
+    kinds = {line.split("│")[0].strip() for line in re.findall("│(.*)│", output)}
+    assert len(kinds) == MOST_TYPES + 1 and {types[7], types[900]} < kinds and f"{1000 - MOST_TYPES} types" in output
+    assert "confusion between 1000 types is not printed" in printed(print_errors, error_analysis(gold, gold, types))
+    entities = tuple(Entity(n, n + 1, "a") for n in range(0, 3 * MOST_ERRORS, 2))
+    examples = [Example("甲" * 100_000, (*entities, Entity(500, 99_000, "a")), "f:1")]
+    output = printed(print_worst_examples, worst_examples(examples, [[]], 1))
+    assert len(output) < 3000 and f"{len(entities) + 1 - MOST_ERRORS} more" in output and "100000" in output
