@@ -51,14 +51,16 @@ class Listed:
         """The lists in two files, see :func:`read_terms` and :func:`read_patterns`."""
         return cls(read_terms(dictionary) if dictionary else (), read_patterns(patterns) if patterns else ())
 
-    def forced(self, text: str) -> list[Entity]:
-        """The entities that are certain, with an infinite score: of those that overlap, the one that begins first; of
-        those that begin together, the longest."""
-        entities: list[Entity] = []
+    def forced(self, text: str, nested: bool) -> list[list[Entity]]:
+        """The entities that are certain, with an infinite score, in groups without overlaps: one for each type, or only
+        one unless entities may be ``nested``. Where members of a group overlap, the one that begins first counts, and
+        the longest of several that begin together."""
+        groups: dict[str, list[Entity]] = {}
         for start, end, kind in sorted(self._find(text, FORCE), key=lambda span: (span[0], -span[1], span[2])):
-            if not entities or start >= entities[-1].end or (start, end) == entities[-1][:2]:
-                entities.append(Entity(start, end, kind, inf, 1.0))
-        return entities
+            group = groups.setdefault(kind if nested else "", [])
+            if not group or start >= group[-1].end:
+                group.append(Entity(start, end, kind, inf, 1.0))
+        return list(groups.values())
 
     def hinted(self, text: str) -> set[tuple[int, int, str]]:
         """The (start, end, type) that are hinted at."""

@@ -92,7 +92,8 @@ class Wanted:
         hinted = self.listed.hinted(text) if self.listed else ()
         entities = [one for one in entities if one.score > bounds[one.type] or one[:3] in hinted]
         if self.listed is not None:
-            entities = _with_forced(entities, self.listed.forced(text))
+            for forced in self.listed.forced(text, config.allow_overlap):
+                entities = _with_forced(entities, forced)
         if self.types is not None:
             entities = [entity for entity in entities if entity.type in self.types]
         if not config.allow_overlap:
@@ -111,12 +112,12 @@ def _logit(probability):
 
 
 def _with_forced(entities: list[Entity], forced: list[Entity]) -> list[Entity]:
-    """The entities that contradict no forced one, and the forced ones, of which only equal spans overlap."""
+    """The entities that contradict no forced one, and the forced ones, which do not overlap."""
     ends = [one.end for one in forced]
 
     def fits(entity):
         near = {bisect.bisect_right(ends, place) for place in (entity.start, entity.end - 1)} - {len(forced)}
-        return not any(_contradict(entity, forced[number]) for number in near)
+        return entity.score == math.inf or not any(_contradict(entity, forced[number]) for number in near)
 
     return [entity for entity in entities if fits(entity)] + forced
 
