@@ -25,7 +25,7 @@ PAGES = [*READMES, *DOCS]
 ONCE = [page for page in PAGES if not page.endswith(".zh.md")]  # a Chinese page has the code of its twin
 TWINS = [(page.replace(".zh.md", ".md"), page) for page in PAGES if page not in ONCE]
 SYSTEM_COMMANDS = (
-    *("cat", "curl", "shuf", "head", "tail", "mkdir", "export", "done"),
+    *("cat", "curl", "docker", "shuf", "head", "tail", "mkdir", "export", "done"),
     *(".venv/bin/pip", ".venv/bin/visualdl"),
 )
 VERBS_WITH_TASKS = ("demo", "benchmark")
