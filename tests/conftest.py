@@ -51,7 +51,7 @@ LONG = (
     "attack/test_attack.py",
     "tasks/ner/export/test_graphs.py",
     "paddle_rope/roformer/test_static_graphs.py",
-    "tasks/ner/test_recipe.py",
+    "repository/test_tutorial.py",
     "tasks/common/export/test_operators.py",
     "tasks/scaling/test_run.py",
     "tasks/ner/test_resume.py",
