@@ -8,6 +8,7 @@ from tasks.common.errors import InputError
 from tasks.common.training import arguments as common
 from tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, TrainingPlan
 
+HIDDEN_SHARE = 0.15  # of the words, as in BERT (arXiv 1810.04805, appendix A.1)
 SHORTEST = 8  # shorter rows have hardly a word between [CLS] and [SEP]
 
 # One pass through a list of batches, whose lengths and sizes the stages give.
@@ -60,7 +61,15 @@ class PretrainingArguments(common.EncoderArguments):
 
     recipe: str = common.option("pretraining", "what is trained")
     text_files: Optional[list[str]] = common.option(None, "files of documents, separated by commas")
-    dev_fraction: float = common.option(0.02, "share of the documents held out for evaluation", common.FRACTION)
+    dev_fraction: float = common.option(
+        0.02, "share of the documents held out for evaluation without `dev_files`", common.FRACTION
+    )
+    dev_files: Optional[list[str]] = common.option(None, "files of held-out documents, separated by commas")
+    first_hidden_share: float = common.option(
+        HIDDEN_SHARE,
+        "share of the words that are hidden in the first batch; it falls evenly to 15 % in the last",
+        common.FRACTION,
+    )
     stages: Optional[list[Any]] = common.option(None, "tokens per row x rows per batch x steps of each")
     tokenizer: str = common.option("char", "`char` or `word`", choice("char", "word"))
     vocab_file: Optional[str] = common.option(None, "`vocab.txt`; empty: the characters of the texts")

@@ -8,18 +8,18 @@ import numpy as np
 from paddle.io import Dataset
 
 from paddle_rope.roformer.heads import IGNORED_LABEL
+from tasks.pretraining.arguments import HIDDEN_SHARE
 from tasks.pretraining.packing import CLS, PADDING_SEGMENT, SEP, PackedRows
 
 # purposes of random numbers, which follow the seed
 PACKING, ORDER, HIDING = range(3)
-HIDDEN_SHARE = 0.15  # of the words
 MASK_SHARE = 0.8  # of the hidden tokens: become [MASK]
 RANDOM_SHARE = 0.1  # become another token; the rest stay as they are
 DEV_SEED = 0  # the same tokens of the dev documents are hidden in every stage and run
 
 
 class WholeWordMasking:
-    """Hides each word with 15 %; 80 % of its tokens become ``[MASK]``, 10 % a random token, 10 % stay.
+    """Hides each word with the same probability; 80 % of its tokens become ``[MASK]``, 10 % a random token, 10 % stay.
 
     The shares are BERT's (arXiv 1810.04805, appendix A.1). Words are hidden as a whole as in BERT-wwm (arXiv
     1906.08101), which also draws the replacement for each token of a word.
@@ -33,19 +33,20 @@ class WholeWordMasking:
         self.mask_token_id = tokenizer.mask_token_id
         self.random_ids = np.array([index for index in range(len(tokenizer)) if index not in special])
 
-    def hide(self, ids, word_starts, random):
+    def hide(self, ids, word_starts, random, share=HIDDEN_SHARE):
         """Hide words.
 
         Args:
             ids: integers ``[tokens]``, without special tokens.
             word_starts: bool ``[tokens]``, True where a word begins, as at the first token.
             random: numpy generator.
+            share: of the words that are hidden, on average.
 
         Returns:
             (inputs, labels), int64 ``[tokens]``: the tokens with some hidden; the hidden tokens, -100 at the others.
         """
         words = np.cumsum(word_starts) - 1
-        is_hidden_word = random.random(words[-1] + 1) < HIDDEN_SHARE
+        is_hidden_word = random.random(words[-1] + 1) < share
         if not is_hidden_word.any():  # without a hidden token there is no loss
             is_hidden_word[random.integers(len(is_hidden_word))] = True
         hidden = np.flatnonzero(is_hidden_word[words])
@@ -70,11 +71,12 @@ class StageBatches(Dataset):
         tokenizer, masking: for special tokens; :class:`WholeWordMasking`.
         seed: of all that is drawn.
         batches_per_step: processes times accumulated gradients.
+        first_share: of the words that are hidden in the first batch; it falls evenly to 15 % in the last.
     """
 
-    def __init__(self, stream, stages, tokenizer, masking, seed, batches_per_step=1):
+    def __init__(self, stream, stages, tokenizer, masking, seed, batches_per_step=1, first_share=HIDDEN_SHARE):
         self.stream, self.stages, self.tokenizer, self.masking = stream, stages, tokenizer, masking
-        self.seed, self.batches_per_step = seed, batches_per_step
+        self.seed, self.batches_per_step, self.first_share = seed, batches_per_step, first_share
         self.ends = list(itertools.accumulate(stage.steps for stage in stages))  # the last step of each stage
         lengths = sorted({stage.max_tokens for stage in stages})
         self.rows = {n: PackedRows(stream, n, np.random.default_rng([seed, PACKING, n])) for n in lengths}
@@ -97,7 +99,8 @@ class StageBatches(Dataset):
         # a word may have been cut at the beginning of a piece
         word_starts = self.stream.word_starts[source] | (layout.positions[layout.is_text] == 1)
         random = np.random.default_rng([self.seed, HIDING, index])
-        inputs, labels = self.masking.hide(self.stream.ids[source], word_starts, random)
+        share = self.first_share + (HIDDEN_SHARE - self.first_share) * index / max(1, len(self) - 1)
+        inputs, labels = self.masking.hide(self.stream.ids[source], word_starts, random, share)
         return fill(layout, inputs, labels, self.tokenizer)
 
     def _draw_order(self, stage, number_of_pass, rows):

@@ -39,7 +39,15 @@ class PretrainingRecipe(Recipe):
 
     def read(self, run: Run) -> None:
         documents = read_documents(run.keys.text_files)
-        run.examples = dict(zip(("train", "dev"), hold_out(documents, run.keys.dev_fraction)))
+        if run.keys.dev_files is None:
+            train, dev = hold_out(documents, run.keys.dev_fraction)
+        else:
+            dev = read_documents(run.keys.dev_files)
+            held = set(dev)
+            train = [document for document in documents if document not in held]
+            if not train:
+                raise InputError("text_files: all documents are in dev_files too; give others to train on")
+        run.examples = {"train": train, "dev": dev}
 
     def new_tokenizer(self, run: Run) -> Tokenizer:
         if run.keys.vocab_file is None:
@@ -62,13 +70,15 @@ class PretrainingRecipe(Recipe):
         shows = is_first_process() and sys.stderr.isatty()
         stream = tokenize(run.examples[split], run.tokenizer, f"words of {split}", shows)
         if not len(stream.ids):
-            raise InputError(f"{', '.join(run.keys.text_files)}: the {split} documents have no token of the vocabulary")
+            files = (split == "dev" and run.keys.dev_files) or run.keys.text_files
+            raise InputError(f"{', '.join(files)}: the {split} documents have no token of the vocabulary")
         run.facts.setdefault("tokens", {})[split] = len(stream.ids)
         masking = WholeWordMasking(run.tokenizer)
         if split == "dev":
             return [DevBatches(stream, stage, run.tokenizer, masking) for stage in stages]
         run.training.max_steps = sum(stage.steps for stage in stages)
-        return StageBatches(stream, stages, run.tokenizer, masking, run.training.seed, run.batches_per_step)
+        drawn = run.training.seed, run.batches_per_step, run.keys.first_hidden_share
+        return StageBatches(stream, stages, run.tokenizer, masking, *drawn)
 
     def describe(self, run: Run) -> None:
         for split, documents in run.examples.items():

@@ -8,8 +8,10 @@ import yaml
 from paddle_rope.layers import Linear
 from paddle_rope.native import products
 from paddle_rope.native.products import DECISION, bfloat16_is_faster, bfloat16_products, product, rounded
+from paddle_rope.roformer import RoFormerForMaskedLM
 from tasks.classification.recipe import ClassificationRecipe
 from tests.helpers.comparison import random_tensor
+from tests.paddle_rope.roformer.small_models import make
 
 TINY = {
     "train_file": "configs/classification/demo.jsonl",
@@ -83,6 +85,26 @@ def test_a_linear_layer_rounds_the_factors_of_its_three_products_and_nothing_els
     np.testing.assert_allclose(layer.weight.grad.numpy(), x64.T @ nearest(d_sums), rtol=0, atol=0.05)
     exact = x.numpy().reshape(-1, 24) @ layer.weight.numpy() + layer.bias.numpy()
     assert np.abs(sums - exact).max() > 1e-4  # it is not the product in float32
+
+
+@pytest.mark.parametrize("options", [{}, {"version": 2}], ids=str)
+def test_logits_of_a_language_model_are_products_of_the_rounded_factors(has_bfloat16, options):
+    model = make(RoFormerForMaskedLM, **options)
+    head, table = model.lm_head, model.roformer.token_embedding.weight
+    x, labels = random_tensor(2, 7, table.shape[1], dtype="float32"), paddle.arange(14).reshape([2, 7])
+    exact, _ = head.loss(x, table, labels)
+    exact.backward()
+    gradient = table.grad.numpy()
+    table.clear_gradient()
+    with bfloat16_products():
+        logits, (loss, chosen) = head(x, table), head.loss(x, table, labels)
+        before = x if head.norm is None else head.norm(head.dense(x))
+    bias = 0 if head.bias is None else head.bias.numpy()
+    np.testing.assert_allclose(logits.numpy(), nearest(before.numpy()) @ nearest(table.numpy()).T + bias, atol=1e-4)
+    np.testing.assert_array_equal(chosen.numpy(), logits.reshape([14, -1]).numpy())
+    assert float(loss) != float(exact) and float(loss) == pytest.approx(float(exact), rel=0.01)
+    loss.backward()
+    np.testing.assert_allclose(table.grad.numpy(), gradient, rtol=0, atol=0.02 * np.abs(gradient).max())
 
 
 @pytest.mark.parametrize(

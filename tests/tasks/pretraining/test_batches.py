@@ -36,8 +36,9 @@ def test_bad_stage_is_named(value, said):
         parse_stages(value)
 
 
-def make(sample, seed=1, batches_per_step=1, stages=STAGES):
-    return StageBatches(sample.stream, stages, sample.tokenizer, sample.masking, seed, batches_per_step)
+def make(sample, seed=1, batches_per_step=1, *first_share, stages=STAGES):
+    drawn = seed, batches_per_step, *first_share
+    return StageBatches(sample.stream, stages, sample.tokenizer, sample.masking, *drawn)
 
 
 def true_tokens(batch):
@@ -53,9 +54,9 @@ def equal(first, second):
     return all(np.array_equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("batches_per_step", [1, 4])
-def test_batches_follow_the_stages_and_depend_on_seed_and_number_alone(sample, batches_per_step):
-    batches, again, other = (make(sample, seed, batches_per_step) for seed in (1, 1, 2))
+@pytest.mark.parametrize("batches_per_step, first_share", [(1, []), (4, []), (4, [0.4])])
+def test_batches_follow_the_stages_and_depend_on_seed_and_number_alone(sample, batches_per_step, first_share):
+    batches, again, other = (make(sample, seed, batches_per_step, *first_share) for seed in (1, 1, 2))
     shapes = [batches[index]["input_ids"].shape for index in range(len(batches))]
     assert shapes == [(s.batch_size, s.max_tokens) for s in STAGES for _ in range(s.steps * batches_per_step)]
     for index in reversed(range(len(batches))):
@@ -76,6 +77,18 @@ def test_batch_holds_pieces_of_documents_and_what_is_hidden_in_them(sample):
         for number in set(segments.tolist()) - {PADDING_SEGMENT}:
             assert tokenizer.decode(row[segments == number]) in whole
     assert 0.03 < (batch["labels"] != IGNORED_LABEL).sum() / (~special).sum() < 0.4
+
+
+@pytest.mark.parametrize("first_share, shares", [
+    ([], [0.15, 0.15, 0.15]), ([0.15], [0.15, 0.15, 0.15]), ([0.6], [0.6, 0.375, 0.15]), ([0.05], [0.05, 0.1, 0.15]),
+])  # fmt: skip
+def test_share_of_hidden_tokens_goes_evenly_to_that_of_the_last_batch(sample, first_share, shares):
+    batches = make(sample, 1, 1, *first_share, stages=[Stage(5000, 20, 2), Stage(4999, 20, 1)])
+    tokens = len(sample.stream.ids) * 20
+    for index, share in enumerate(shares):
+        assert (batches[index]["labels"] != IGNORED_LABEL).sum() / tokens == pytest.approx(share, abs=0.02)
+    if 0.15 in first_share:
+        assert all(equal(make(sample)[index], make(sample, 1, 1, 0.15)[index]) for index in range(len(make(sample))))
 
 
 def test_all_rows_come_before_any_comes_again_in_another_order_and_with_another_mask(sample):

@@ -123,7 +123,10 @@ def test_a_text_is_learned_by_heart(train, tmp_path):
     [
         ({}, [(9, "on_step_end")]),  # checkpoints are every 5 steps and at 7, 13, 18
         ({}, [(14, "on_step_end"), (ENDS[-1], "on_train_end")]),
-        ({"gradient_accumulation_steps": 2, "attention": "linear", "save_steps": 2}, [(5, "on_step_end")]),
+        (
+            {"gradient_accumulation_steps": 2, "attention": "linear", "save_steps": 2, "first_hidden_share": 0.4},
+            [(5, "on_step_end")],
+        ),
         ({"tokenizer": "word", "vocab_file": ...}, [(12, "on_step_end")]),
     ],
 )
@@ -185,6 +188,22 @@ def test_words_are_tokens_with_a_word_vocabulary(train, tmp_path, word_vocab_fil
     assert left.model_config["attention"] == ["linear", "softmax"]
 
 
+def test_held_out_files_are_evaluated_on_and_not_trained_on(train, corpus_file, tmp_path, capsys):
+    documents = read_documents([corpus_file])
+    (tmp_path / "dev.txt").write_text("\n".join(["新的一句。", *documents[:3]]), encoding="utf-8")
+    files = {"dev_files": f"{tmp_path / 'dev.txt'},{tmp_path / 'more.txt'}", "stages": "32x4x1"}
+    (tmp_path / "more.txt").write_text("再来一句。", encoding="utf-8")
+    left = train(tmp_path / "run", **files)
+    shown = capsys.readouterr().out
+    assert f"train: {len(documents) - 3} documents" in shown and "dev: 5 documents" in shown
+    tokenizer = load_tokenizer(left.model)
+    assert tokenizer.vocab == CharTokenizer.from_corpus(documents[3:], min_count=2).vocab
+    stream = tokenize(["新的一句。", *documents[:3], "再来一句。"], tokenizer, "", show_progress=False)
+    batches = DevBatches(stream, parse_stages("32x4x1")[0], tokenizer, WholeWordMasking(tokenizer))
+    scores = evaluate_model(RoFormerForMaskedLM.from_pretrained(left.model), batches)
+    assert scores == {name: pytest.approx(value, rel=1e-5) for name, value in left.metrics["dev"].items()}
+
+
 @pytest.mark.parametrize("words, said", [
     ("--stages 512x8", "stage 1 of stages"), ("--max_steps 3", "'max_steps' cannot be set"),
     ("--tokenizer bpe", "tokenizer must be one of"), ("--tokenizer word", "without vocab_file"),
@@ -193,6 +212,9 @@ def test_words_are_tokens_with_a_word_vocabulary(train, tmp_path, word_vocab_fil
     ("--vocab_file special.txt", "special.txt: holds special tokens only"),
     ("--vocab_file unmasked.txt", "unmasked.txt: lacks [MASK]"), ("--pretrained missing", "'hidden_size'"),
     ("--dev_fraction 0", "dev_fraction must be greater than 0"),
+    ("--first_hidden_share 1", "first_hidden_share must be greater than 0 and less than 1"),
+    ("--dev_files missing.txt", "missing.txt: no such file"),
+    ("--text_files unmasked.txt --dev_files unmasked.txt", "all documents are in dev_files too"),
 ])  # fmt: skip
 def test_mistake_is_one_line(refused, config_file, tmp_path, words, said):
     (tmp_path / "special.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", encoding="utf-8")
