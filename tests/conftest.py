@@ -72,6 +72,11 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: places.get(item.path, len(LONG)))
 
 
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()  # what is imported stays: a collection in a test looks at what the test has made
+
+
 def pytest_assertrepr_compare(op, left, right):
     """Files that differ are told by their first difference: pytest compares line by line, minutes for weights."""
     if op == "==" and isinstance(left, bytes) and isinstance(right, bytes) and max(len(left), len(right)) > 10_000:
