@@ -31,6 +31,7 @@ done
 
 if [ "$venv" = .venv ]; then
   "$PYTHON" -m ruff check .
+  "$PYTHON" -m ruff format --check .
   "$PYTHON" -m mypy
 elif [ -z "$all" ] && [ $# -eq 0 ]; then
   # what calls Paddle: kernels, layers, models, graphs; checkpoints, and a recipe that is trained and resumed
