@@ -169,7 +169,7 @@ def test_a_run_goes_on_only_as_it_was_begun(inputs, job, tmp_path):
     assert "max_tokens: None, not 16" in refusal(replace(job, options={**job.options, "max_tokens": 16}), [inputs])
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "manifest.json").write_text("{")
-    assert "manifest.json: is damaged" in refusal(replace(job, output=str(tmp_path / "damaged")), [inputs])
+    assert "manifest.json: is not JSON" in refusal(replace(job, output=str(tmp_path / "damaged")), [inputs])
     assert f"{inputs}/b.jsonl.gz" in refusal(job, [inputs / "a.jsonl"])
     for path in (inputs / "g.txt", inputs / "e.txt", tmp_path / "model" / "config.json"):
         content = path.read_bytes() if path.exists() else None
