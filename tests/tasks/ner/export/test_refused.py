@@ -80,6 +80,7 @@ def configured(folder, **values):
     write_checksums(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change, places", CHANGES.values(), ids=CHANGES)
 def test_a_folder_that_is_not_as_it_was_exported_is_one_line(copied, write, refused, change, places):
     change(copied)
