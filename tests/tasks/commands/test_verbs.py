@@ -60,6 +60,7 @@ def test_a_missing_file_is_named(call, verb):
     assert message.startswith("nope") and ("no such" in message or "nope/" in message or "missing" in message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", OF_A_MODEL)
 @pytest.mark.parametrize("mistake", ["nope", "training run", "empty", "encoder", "damaged"])
 def test_a_folder_that_is_no_model_is_named(call, folders, tmp_path, verb, mistake):
@@ -73,6 +74,7 @@ def test_a_folder_that_is_no_model_is_named(call, folders, tmp_path, verb, mista
     assert {"training run": "training run/model", "encoder": "is an encoder"}.get(mistake, "") in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", WITH_OUTPUT)
 @pytest.mark.parametrize("place", ["no/folder/out", "file/out", "taken", "/proc/out"])
 def test_a_place_that_cannot_be_written_is_named(call, tmp_path, verb, place):
@@ -104,12 +106,14 @@ SIZES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb, option", SIZES)
 def test_a_size_of_0_is_refused(call, verb, option):
     message = call(verb, option, "0")
     assert option in message and "0" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", WORKING)
 def test_an_unknown_option_and_a_missing_argument_point_to_the_help(call, refused, verb):
     assert "nonsense" in call(verb, "--nonsense", "1")

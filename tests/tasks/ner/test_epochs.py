@@ -48,6 +48,7 @@ def assert_saved(run, step, name="average.safetensors"):
     assert saved.keys() == kept.keys() and all((saved[key] == value).all() for key, value in kept.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "patience, values, stopped, best",
     [

@@ -154,6 +154,7 @@ def model_files(folder):
     return [(folder / "model" / name).read_bytes() for name in ("model.safetensors", "features.json", "vocab.txt")]
 
 
+@pytest.mark.slow
 def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not_read(own, few_texts, write, tmp_path):
     config = own(tmp_path / "fitted", texts=str(few_texts.dev))
     chosen = {"fit_to_data": False, "hidden_act": "relu", "per_device_train_batch_size": 8, "num_train_epochs": 2}

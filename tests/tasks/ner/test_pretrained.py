@@ -151,6 +151,7 @@ def test_options_that_the_folder_decides_are_an_error(pretrained_fails, pretrain
     assert f"key {key!r}: sizes and tokenizer come from" in pretrained_fails(pretrained("ours"), f"--{key}", "32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vocab.txt", "config.json", "model.safetensors"])
 def test_a_folder_without_one_of_its_files_or_with_another_vocabulary_is_an_error_before_the_data_are_read(
     pretrained_fails, pretrained, tmp_path, name

@@ -132,6 +132,7 @@ def nothing_but_an_unfinished_checkpoint(folder, tmp_path):
     (folder / "inputs.json").unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "step, change, resumed_from",
     [

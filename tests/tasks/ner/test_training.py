@@ -153,6 +153,7 @@ def test_training_that_finds_nothing_tells_it_early_once_and_at_the_end(
 # ---- options of the model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -205,6 +206,7 @@ REFUSED = {  # beside those of all recipes, in tests/tasks/test_recipes.py
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", REFUSED)
 def test_a_value_out_of_range_is_one_line_and_makes_nothing(refused, config_file, words):
     assert REFUSED[words] in refused("train", config_file, "--output_dir", "run", *words.split())
@@ -223,6 +225,7 @@ BAD_DATA = [  # content, what reads it: train, dev or test of a run, evaluate, p
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content, readers, place", BAD_DATA)
 def test_bad_data_are_one_line_with_its_place(refused, write, config_file, trained, content, readers, place):
     write(content, "data")

@@ -106,6 +106,7 @@ def test_every_request_to_a_service_is_answered_or_refused(served, tmp_path, mon
     assert "stopped with status 0" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words, said",
     [

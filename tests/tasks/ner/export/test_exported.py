@@ -32,6 +32,7 @@ def assert_finds_the_same(first, second, texts, **options):
     np.testing.assert_allclose(scores, other_scores, atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"batch_size": 1}, {"max_tokens": 20}, {"max_entity_tokens": 3}], ids=str)
 def test_finds_what_the_trained_model_finds(trained, exported, dev_texts, options):
     assert_finds_the_same(trained.model, exported, dev_texts, **options)

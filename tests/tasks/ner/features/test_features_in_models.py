@@ -156,6 +156,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [*DAMAGES.values(), None], ids=[*DAMAGES, "missing"])
 def test_a_damaged_or_missing_file_is_one_line_with_the_folder(run, tmp_path, refused, corpus, damage):
     path = shutil.copytree(run.model, tmp_path / "model") / "features.json"

@@ -220,6 +220,7 @@ def damage(path, old=None, new=None, cut=None, content=None, gone=False, without
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", DAMAGES, ids=lambda case: case["name"])
 def test_a_damaged_file_is_one_line_with_the_folder_and_the_remedy(case, refused, copy_with, corpus):
     case = dict(case)
