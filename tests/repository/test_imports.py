@@ -34,6 +34,7 @@ def loaded_by(program):
     return run(f"import sys; {program}; print(*(name for name in {HEAVY} if name in sys.modules))")[-1].split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program, loaded", [
     ("import paddle_rope, paddle_rope.options", []),
     ("from paddle_rope import prepare_process; prepare_process()", []),
@@ -48,6 +49,7 @@ def test_an_import_loads_no_more_than_it_needs(program, loaded):
     assert loaded_by(program) == loaded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", PREDICT)
 def test_prediction_with_a_trained_folder_imports_no_paddlenlp(recipe, tmp_path):
     write_models(tmp_path, {recipe: MODELS[recipe]})

@@ -175,6 +175,7 @@ def test_fewer_queries_than_keys_are_the_last_ones(name, packed, seq):
         assert_close(KERNELS[name](q[:, -queries:], k, v, **options), whole[:, -queries:], 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.equation("2.11", "3.2", "3.26", "3.29", "3.33")
 @pytest.mark.parametrize("name", [name for name in PACKING if KERNELS[name].linear])
 def test_no_square_of_the_length_is_ever_held(name):

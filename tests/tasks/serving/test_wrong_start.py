@@ -9,6 +9,7 @@ from tests.tasks.serving.conftest import skip_without_extra
 OUT_OF_RANGE = [("port", 70000), ("port", -1), ("workers", 0), ("max_seconds", "nan"), ("max_texts", 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words, message",
     [
