@@ -14,7 +14,8 @@ class ClassificationModel(RoFormerForSequenceClassification):
 
     def forward(self, input_ids, attention_mask=None, labels=None):
         """Probabilities of the classes, float32 ``[batch, classes]``; with ``labels`` the pair (loss, logits)."""
-        found = super().forward(input_ids, attention_mask, labels=labels)
+        # super() has no meaning in the static graphs of paddle 2.6.2
+        found = RoFormerForSequenceClassification.forward(self, input_ids, attention_mask, labels=labels)
         return F.softmax(found.astype("float32"), axis=-1) if labels is None else found
 
     def output(self, batch):
