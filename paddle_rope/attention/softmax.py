@@ -85,7 +85,7 @@ def computable(*tensors: Tensor) -> Sequence[Tensor]:
 def visible_keys(
     q: Tensor, k: Tensor, key_mask: Tensor | None, segment_ids: Tensor | None, causal: bool, window: int | None = None
 ) -> Tensor | None:
-    """True where i sees j, for softmax attention and for \|i - j\| <= ``window``: bool that broadcasts to
+    r"""True where i sees j, for softmax attention and for \|i - j\| <= ``window``: bool that broadcasts to
     ``[batch, 1, queries, seq]``; None if every i sees every j.
     """
     conditions = []
