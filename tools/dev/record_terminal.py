@@ -15,6 +15,7 @@ import sys
 import time
 import unicodedata
 from html import escape
+from pathlib import Path
 
 COLUMNS, ROWS = 100, 26
 WIDE = ' class="w"'  # Chinese characters, in a larger font
@@ -35,6 +36,7 @@ def record(path, command):
         header = {"version": 2, "width": COLUMNS, "height": ROWS, "title": " ".join(command)}
         print(json.dumps(header), file=file)
         for line in process.stdout:
+            line = line.replace(str(Path.home()), "~")
             print(line, end="", flush=True)
             event = [round(time.monotonic() - began, 3), "o", line]
             print(json.dumps(event, ensure_ascii=False), file=file, flush=True)
