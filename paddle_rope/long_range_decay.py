@@ -41,6 +41,10 @@ def pair_products(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     r"""h_i = q_i conj(k_i), the features ``[d]`` of q and k read in pairs as complex numbers.
 
     <R_m q, R_n k> = Re sum_i h_i exp(i (m - n) theta_i): 2104.09864, eq. (35).
+
+    Example:
+        >>> pair_products([1, 0], [0, 1])
+        array([0.-1.j])
     """
     q, k = _vector(q, "q"), _vector(k, "k")
     if q.size != k.size or q.size % 2:
@@ -54,6 +58,11 @@ def abel_bound(q: np.ndarray, k: np.ndarray, theta: np.ndarray, distances: np.nd
     8265 and 2104.09864, eq. (35)-(37). With h_{d/2} = 0 and S_0 = 0, summation by parts (Abel) gives
     sum_i h_i (S_{i+1} - S_i) = -sum_i S_{i+1} (h_{i+1} - h_i), and the triangle inequality the rest. The vectors are
     in the first factor only, the distance in the second only: d/2 times :func:`mean_partial_sums`.
+
+    Example:
+        >>> ones = np.ones(64)
+        >>> bool(abel_bound(ones, ones, frequencies(64), [100]) >= abs(ones_scores(frequencies(64), [100])))
+        True
     """
     theta = _vector(theta, "theta")
     products = pair_products(q, k)
@@ -78,7 +87,12 @@ def quarter_period(theta: np.ndarray) -> float:
 
 
 def falls_until(values: np.ndarray) -> int:
-    """The last index to which every value is less than the one before: 0 if already the second is not."""
+    """The last index to which every value is less than the one before: 0 if already the second is not.
+
+    Example:
+        >>> falls_until([3, 2, 1, 2])
+        2
+    """
     rises = np.flatnonzero(np.diff(_vector(values, "values")) >= 0)
     return int(rises[0]) if rises.size else len(values) - 1
 
@@ -86,6 +100,10 @@ def falls_until(values: np.ndarray) -> int:
 def octave_averages(values: np.ndarray) -> np.ndarray:
     """Averages of the values at distances 0, 1, 2, ... over the whole octaves 1, 2-3, 4-7, ...: the trend without the
     ripple of the fast pairs.
+
+    Example:
+        >>> octave_averages([9, 1, 2, 4])
+        array([1., 3.])
     """
     values = _vector(values, "values")
     return np.array([values[1 << k : 2 << k].mean() for k in range(values.size.bit_length() - 1)])

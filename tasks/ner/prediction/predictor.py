@@ -182,9 +182,7 @@ class NerPredictor(Predictor):
         enough for each of ``wanted``."""
         texts = [window.text for window in windows]
         config = self.model.config
-        bounds = [
-            of_types(one.candidates(config) or config.thresholds, len(self.types)) for one in (self.wanted, *wanted)
-        ]
+        bounds = [one.candidates(config) for one in (self.wanted, *wanted)]
         longest = self.reading.max_entity_tokens
         found = predict_entities(self.model, texts, len(texts), [min(of_type) for of_type in zip(*bounds)], longest)
         return [(window.bounds, entities) for window, entities in zip(windows, found)]

@@ -14,7 +14,7 @@ from tasks.ner.config import of_types
 from tasks.ner.examples import Entity, without_overlaps
 from tasks.ner.prediction.listed import Listed
 
-HINT_LOGIT = 3.0  # by which a hint lowers the threshold: from a probability of 0.5 to 0.05
+HINT_LOGIT = 3.0  # times the temperature, by which a hint lowers the threshold: from a probability of 0.5 to 0.05
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Wanted:
         listed = Listed.read(dictionary, patterns) if dictionary or patterns else None
         return cls(types if types is None else tuple(types), listed=listed, **options)
 
-    def thresholds(self, config: Any) -> list[float] | None:
-        """The logit for each type of a model, above which a span can be wanted; None for the model's own.
+    def thresholds(self, config: Any) -> list[float]:
+        """The logit for each type of a model above which a span can be wanted.
 
         Raises:
             InputError: the model has no such type, or a probability is not between 0 and 1.
@@ -61,18 +61,18 @@ class Wanted:
         else:
             least = dict.fromkeys(config.types if self.min_probability is not None else (), self.min_probability)
         temperatures = of_types(config.temperatures, len(config.types))
-        bounds = [
+        return [
             _logit(least[kind]) * temperature if kind in least else bound
             for kind, bound, temperature in zip(config.types, own, temperatures)
         ]
-        return None if bounds == own else bounds
 
-    def candidates(self, config: Any) -> list[float] | None:
+    def candidates(self, config: Any) -> list[float]:
         """As :meth:`thresholds`, lowered where there are hints."""
         bounds = self.thresholds(config)
         if self.listed is None or not self.listed.hinted_types:
             return bounds
-        return [bound - HINT_LOGIT for bound in bounds or of_types(config.thresholds, len(config.types))]
+        temperatures = of_types(config.temperatures, len(config.types))
+        return [bound - HINT_LOGIT * temperature for bound, temperature in zip(bounds, temperatures)]
 
     def check(self, config: Any) -> None:
         """Raise InputError if a model cannot give what is wanted."""
@@ -88,7 +88,7 @@ class Wanted:
 
     def kept(self, text: str, entities: list[Entity], config: Any) -> list[Entity]:
         """What is wanted of the candidates of a text, ordered."""
-        bounds = dict(zip(config.types, self.thresholds(config) or of_types(config.thresholds, len(config.types))))
+        bounds = dict(zip(config.types, self.thresholds(config)))
         hinted = self.listed.hinted(text) if self.listed else ()
         entities = [one for one in entities if one.score > bounds[one.type] or one[:3] in hinted]
         if self.listed is not None:

@@ -73,7 +73,7 @@ def test_a_forced_entity_replaces_those_that_cross_it_and_keeps_those_that_are_n
 
 def test_a_hint_lowers_the_threshold_of_its_span():
     wanted = Wanted(listed=Listed([("ab", "person", "hint")]))
-    assert wanted.candidates(CONFIG) == [-HINT_LOGIT, 1 - HINT_LOGIT]
+    assert wanted.candidates(CONFIG) == [-2 * HINT_LOGIT, 1 - 2 * HINT_LOGIT]  # the temperature is 2
     entities = found((0, 2, "person", -2), (3, 5, "place", -2), (2, 4, "person", -2), (5, 6, "person", 1))
     assert spans(wanted.kept("ab.ab.", entities, CONFIG)) == [(0, 2, "person"), (5, 6, "person")]
 
@@ -92,7 +92,7 @@ def test_a_hint_lowers_the_threshold_of_its_span():
 def test_types_probabilities_and_numbers_choose(wanted, expected):
     entities = found((0, 1, "person", 2), (1, 2, "place", 1.5), (2, 3, "person", 5), (3, 4, "place", 0.5))
     wanted = Wanted(**wanted)
-    above = [one for one in entities if one.score > (wanted.candidates(CONFIG) or [0, 1])[one.type == "place"]]
+    above = [one for one in entities if one.score > wanted.candidates(CONFIG)[one.type == "place"]]
     assert wanted.kept("abcd", above, CONFIG) == [entities[number] for number in expected]
 
 
