@@ -1,4 +1,4 @@
-"""Layers in both forms: what Paddle's layers and the equations give; what dropout drops, where, and by which numbers."""
+"""Layers in both forms against Paddle's layers and the equations; what dropout drops, and by which random numbers."""
 
 import contextlib
 import zlib
