@@ -17,6 +17,7 @@ from paddle_rope.long_range_decay import (
     ones_scores,
     pair_products,
     quarter_period,
+    smallest_base,
 )
 from tasks.commands.experiment import DECAY_FILES as FILES
 from tests.helpers.verbs import verb
@@ -120,22 +121,17 @@ def test_octaves_are_whole_and_begin_at_one_and_falls_end_before_a_value_that_is
 
 
 @pytest.mark.parametrize(
-    "size, base", [(7, 1.0), (0, 1.0), (-2, 1.0), *((4, x) for x in (0, -1.0, math.inf, math.nan))]
-)
-def test_sizes_and_bases_of_no_frequencies_are_an_error(size, base):
-    with pytest.raises(ValueError, match="must"):
-        frequencies(size, base)
-
-
-@pytest.mark.parametrize(
     "function, arguments",
     [
         *((mean_partial_sums, ([], [0])), (ones_scores, ([[1.0]], [0])), (ones_scores, ([1.0], 3))),
         *((pair_products, ([1.0, 2.0], [1.0] * 4)), (pair_products, ([1.0] * 3, [1.0] * 3))),
+        *((smallest_base, sizes) for sizes in ((2, 512), (7, 512), (64, 1))),
+        *((frequencies, (size, 1.0)) for size in (7, 0, -2)),
+        *((frequencies, (4, base)) for base in (0, -1.0, math.inf, math.nan)),
         (abel_bound, ([1.0, 2.0], [1.0, 2.0], [1.0, 0.1], [0])),
     ],
 )
-def test_shapes_that_do_not_fit_are_an_error(function, arguments):
+def test_sizes_and_shapes_that_do_not_fit_are_an_error(function, arguments):
     with pytest.raises(ValueError, match="must"):
         function(*arguments)
 
