@@ -1,8 +1,4 @@
-"""Forward passes and losses fetch no value of a tensor: on a GPU each fetch would wait for all that was queued.
-
-One wait is not seen here: language models choose the labeled tokens by ``paddle.nonzero``, whose size the host asks
-for. It saves the logits of all others.
-"""
+"""Forward passes and losses fetch no value of a tensor: on a GPU each fetch would wait for all that was queued."""
 
 import contextlib
 from functools import partial
@@ -11,7 +7,14 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, layers
+from paddle_rope import (
+    RoFormerForCausalLM,
+    RoFormerForMaskedLM,
+    RoFormerForSequenceClassification,
+    layers,
+    positions,
+)
+from paddle_rope.attention import arguments, linear
 from paddle_rope.global_pointer import losses
 from tasks.ner.batching import SpanCollator
 from tasks.ner.examples import TokenizedText
@@ -36,13 +39,15 @@ def counted_fetches():
     with pytest.MonkeyPatch.context() as patch:
         for name in FETCHES:
             patch.setattr(paddle.Tensor, name, counted(name, getattr(paddle.Tensor, name)))
+        for name in ("nonzero", "masked_select", "unique"):  # the sizes of which are fetched
+            patch.setattr(paddle, name, counted(name, getattr(paddle, name)))
         yield found
 
 
 @pytest.fixture(autouse=True)
 def as_on_another_device(monkeypatch):
     """What the layers do on CPU alone, such as numpy's random numbers, they leave to Paddle."""
-    for module in (layers, losses):
+    for module in (layers, losses, arguments, linear, positions):
         monkeypatch.setattr(module, "computes_on_cpu", lambda: False)
 
 
@@ -58,19 +63,29 @@ def entities(**options):
     return model, lambda: model(**batch)
 
 
-def of_tokens(kind, labels=None, **options):
-    ids, mask = tokens()
-    model = kind(kind.config_class(**SIZES, **options))
-    return model, lambda: model(ids, mask, labels=ids if labels is None else labels)
+def of_tokens(kind, packed=False, **options):
+    (ids, mask), model = tokens(), kind(kind.config_class(**SIZES, **options))
+    given = {"attention_mask": mask, "labels": ids, "labeled": paddle.arange(27)}
+    if packed:
+        segments = np.arange(27).reshape(3, 9) // 4
+        given["segment_ids"] = paddle.to_tensor(segments)
+        given["cu_seqlens"] = paddle.to_tensor(arguments.cumulative_lengths(segments))
+    return model, lambda: model(ids, **given)
 
 
-CLASSES = {"labels": paddle.to_tensor([0, 1, 2]), "num_labels": 3}
+def classes(**options):
+    kind = RoFormerForSequenceClassification
+    (ids, mask), model = tokens(), kind(kind.config_class(**SIZES, num_labels=3, **options))
+    return model, lambda: model(ids, mask, labels=paddle.to_tensor([0, 1, 2]))
+
+
 MODELS = {
     "entities": entities,
     "entities of a band": partial(entities, max_span_length=3),
     "masked": partial(of_tokens, RoFormerForMaskedLM),
+    "packed": partial(of_tokens, RoFormerForMaskedLM, packed=True),
     "causal": partial(of_tokens, RoFormerForCausalLM, causal=True),
-    "classes": partial(of_tokens, RoFormerForSequenceClassification, **CLASSES),
+    "classes": classes,
 }
 ATTENTION = {
     "softmax": {},
