@@ -95,8 +95,8 @@ class MaskingCollator:
         self.random = np.random.RandomState(seed)
 
     def __call__(self, texts):
-        """The arrays of :class:`SpanCollator`, and ``labels`` int64 ``[batch, seq]``, the hidden tokens, else -100, with
-        their places ``labeled``."""
+        """The arrays of :class:`SpanCollator`; ``labels`` int64 ``[batch, seq]``, the hidden tokens, else -100; and
+        their places, ``labeled``."""
         batch = self.pad(texts)
         ids, token_mask = batch["input_ids"], batch["token_mask"]
         first = self.random.rand(*ids.shape) < STRETCH_PROBABILITY
