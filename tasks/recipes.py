@@ -10,13 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paddle_rope.options import read_json_object
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.files import check_output_dir
-from tasks.common.model_folder import ENCODER, MODEL_TYPE, check_pretrained, refuse_incomplete, refuse_other_recipe
+from tasks.common.model_folder import ENCODER, check_pretrained, recipe_in, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import is_first_process
-from tasks.common.runs.run_folder import check_readable, data_files
 from tasks.common.training.arguments import parse_seeds
+from tasks.common.training.run import check_readable, data_files
 from tasks.common.training.settings import check_config
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def resume(folder: str | os.PathLike, recipe: str | None = None) -> dict[str, An
         folder: its ``output_dir``.
         recipe: its name, for a run whose configuration does not have it.
     """
-    from tasks.common.runs.run_folder import CONFIG_FILE, read_config
+    from tasks.common.training.run import CONFIG_FILE, read_config
     from tasks.common.training.series import SERIES_FILE, read_series, resume_series
 
     folder = Path(folder)
@@ -203,11 +202,7 @@ def open_predictor(
 def recipe_of_model(folder: str | os.PathLike) -> str:
     """The name of the recipe whose predictor opens a folder, by its config.json; raises InputError if there is none."""
     refuse_incomplete(folder, ("config.json",))
-    try:
-        kind = read_json_object(Path(folder) / "config.json")["model_type"]
-        name = kind.removeprefix(MODEL_TYPE)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        name = None
+    name = recipe_in(folder)
     if name == ENCODER:
         refuse_other_recipe(folder, "ner, matching or classification")
     if name not in PREDICTING:

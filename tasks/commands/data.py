@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 from tasks.commands.options import LABELED, choose, new_parser
-from tasks.common.cli.streams import check_standard_output, standard_output
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, check_output_file, write_json
+from tasks.common.output import check_standard_output, standard_output
 
 INSPECT = """\
 Look at labeled NER data before training: counts, lengths, balance of types, duplicates, suspicious spans.

@@ -7,8 +7,8 @@ import sys
 import paddle_rope
 from tasks.commands import benchmark, data, experiment, model, predict, select, serve, train, weights
 from tasks.commands.options import choose
-from tasks.common.cli.streams import on_terminal
 from tasks.common.errors import InputError
+from tasks.common.output import on_terminal
 from tasks.recipes import RECIPES
 
 COMMAND = "paddle-rope"

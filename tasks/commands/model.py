@@ -2,11 +2,10 @@
 
 from paddle_rope.machine import prepare_process
 from tasks.commands.options import LABELED, add_computing, add_model_dirs, computing, new_parser, recipe_of
-from tasks.common.cli.own_command import own_command, quoted
 from tasks.common.errors import InputError
 from tasks.common.export.folder import FORMATS, ONNX
 from tasks.common.files import check_output_file, write_json
-from tasks.common.process import prepare
+from tasks.common.process import own_command, prepare, quoted
 from tasks.recipes import get_evaluation, get_exporter, get_predictor
 
 EVALUATE = """\

@@ -6,9 +6,9 @@ import sys
 from paddle_rope.machine import prepare_process
 from tasks.commands import predict_many
 from tasks.commands.options import add_computing, add_model_dirs, add_wanted, computing, new_parser, recipe_of, wanted
-from tasks.common.cli.streams import check_standard_output, progress_bar, standard_output
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
+from tasks.common.output import check_standard_output, progress_bar, standard_output
 from tasks.common.texts.json_records import TEXT_KEYS, json_line
 from tasks.common.texts.streams import FileStream, TextStream
 from tasks.common.texts.text_files import STDIN

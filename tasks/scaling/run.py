@@ -25,8 +25,7 @@ from tqdm import tqdm
 
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_makeable, read_json_object, write_json
-from tasks.common.runs.run_folder import digest_of, locked
+from tasks.common.files import atomic_writer, check_makeable, digest_of, locked, read_json_object, write_json
 from tasks.scaling.formats import Part
 from tasks.scaling.sources import find_files, parts_of
 from tasks.scaling.worker import Job

@@ -1,4 +1,4 @@
-"""A home folder that is missing or cannot be written: paddle and PaddleNLP make folders in it when imported."""
+"""The working process: a home folder that can be written, and commands that can be pasted from messages."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.common.home import ensure_home
+from tasks.common.process import ensure_home, own_command, visualdl_command
 from tests.conftest import REPOSITORY
 
 # All that the verbs import, and the one call of paddle that makes a folder in it later, in an export.
@@ -56,15 +56,28 @@ def test_a_home_that_can_be_used_stays_and_nothing_is_made_in_it(exists, monkeyp
 @pytest.mark.slow
 def test_recipes_dashboard_and_static_graphs_work_without_a_home(tmp_path):
     (tmp_path / "file").write_text("")
+    more = {"PYTHONPATH": str(REPOSITORY), "HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path)}
     (tmp_path / "program.py").write_text(PROGRAM)
-    more = {
-        "PYTHONPATH": str(REPOSITORY),
-        "HOME": str(tmp_path / "file"),
-        "OMP_NUM_THREADS": "1",
-        "TMPDIR": str(tmp_path),
-    }
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "program.py")], env={**os.environ, **more}, capture_output=True, text=True
-    )
+    words = [sys.executable, str(tmp_path / "program.py")]
+    done = subprocess.run(words, env={**os.environ, **more}, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1].startswith(f"[2.0, 2.0] {tmp_path}/paddle_rope_home_"), done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "program.py"]
+
+
+def test_a_command_is_named_where_the_search_path_finds_that_of_this_environment(monkeypatch, tmp_path):
+    for environment in ("my one", "other"):
+        (tmp_path / environment).mkdir()
+        (tmp_path / environment / "paddle-rope").touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "my one/python"))
+    said = {}
+    for path in ("nowhere", "other", "my one"):
+        monkeypatch.setenv("PATH", str(tmp_path / path))
+        said[path] = own_command()
+    python = f"'{tmp_path}/my one/python' -m paddle_rope"
+    assert said == {"nowhere": python, "other": python, "my one": "paddle-rope"}
+
+
+@pytest.mark.parametrize("command, said", [(own_command, "paddle-rope "), (visualdl_command, "VisualDL")])
+def test_commands_run_as_they_are_printed(command, said):
+    done = subprocess.run(f"{command()} --version", shell=True, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.stdout.startswith(said), done.stderr
