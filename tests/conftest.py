@@ -60,7 +60,6 @@ LONG = (
     "kill/test_kill.py",
     "tasks/experiments/benchmarks/test_peers.py",
     "tasks/experiments/benchmarks/test_prediction.py",
-    "tasks/common/training/test_agreement.py",
     "tasks/serving/test_models.py",
     "repository/test_install.py",
     "repository/test_readme.py",

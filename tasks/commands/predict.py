@@ -40,7 +40,6 @@ A classifier reads JSON lines with a "text" or "sentence", and writes {"text": .
 
 Results come in the order of the input: what a pipe has brought so far is read, computed in batches of like length and
 written, and then more is read. A file given as --output appears when all of it is written."""
-WAITING = "waiting for texts on standard input, one a line; Ctrl-D ends them, and --input FILE reads a file"
 CHUNK_BATCHES = 32  # whose texts are sorted by length together
 
 
@@ -60,8 +59,6 @@ def predict(argv):
         if options.output == STDIN:
             raise InputError("--embed writes an array: give --output FILE.npy")
     check_files(options)
-    if STDIN in options.input and sys.stdin is not None and sys.stdin.isatty():
-        print(WAITING, file=sys.stderr)
     work(options)
     return 0
 

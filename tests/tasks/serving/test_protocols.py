@@ -47,7 +47,8 @@ def spans(records):
 
 
 @pytest.mark.parametrize("wishes", [
-    {"types": ["b"]}, {"top_k": 1}, {"min_probability": 0.9}, {"min_probability": {"a": 0.99}}, {"consistent": True}, {},
+    {"types": ["b"]}, {"top_k": 1}, {"min_probability": 0.9}, {"min_probability": {"a": 0.99}}, {"consistent": True},
+    {},
 ], ids=str)  # fmt: skip
 def test_a_request_chooses_and_the_predictor_agrees(ask, entities, wishes):
     expected = spans(entities(TEXTS, wanted=Wanted.of(**wishes)))

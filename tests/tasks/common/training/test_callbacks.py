@@ -1,13 +1,16 @@
-"""The moving average of a model's weights, and how far training is."""
+"""The moving average of a model's weights, when checkpoints are due, and how far training is."""
 
 import io
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
 import paddle
 import pytest
 
-from tasks.common.training.callbacks import UPDATE_EVERY, TrainingProgress, WeightAverage
+from tasks.common.training import callbacks
+from tasks.common.training.callbacks import UPDATE_EVERY, CheckpointTimer, TrainingProgress, WeightAverage
 
 START = np.array([[1.0], [2.0]], dtype=np.float32)
 
@@ -97,3 +100,38 @@ def test_a_log_file_has_lines_a_terminal_one_bar_and_a_short_training_none(monke
         written = shown(0.0, is_terminal=True, first=first)
         assert written.startswith("\rtraining:") and written.endswith("\n") and written.count("\n") == 1
         assert "4/4" in written.split("\r")[-1] and "loss 0.25" in written.split("\r")[-1]
+
+
+def test_a_checkpoint_is_due_for_all_processes_when_it_is_for_one(monkeypatch):
+    """Two threads in place of processes: the clock of the second is four times as fast, and it alone gets a signal, in
+    step 45."""
+    local, meet, asked = threading.local(), threading.Barrier(2, timeout=60), {}
+
+    def all_reduce(tensor, op):
+        asked[local.rank] = tensor.numpy()
+        meet.wait()
+        tensor.set_value(np.maximum(asked[0], asked[1]))
+        meet.wait()
+
+    def train(rank):
+        local.rank, local.ended, local.state = rank, [], SimpleNamespace(global_step=0, max_steps=1000)
+        timer, args, saved = CheckpointTimer(60), SimpleNamespace(world_size=2, gradient_accumulation_steps=1), []
+        timer.on_train_begin(args, local.state, None)
+        while local.state.global_step < 60 and not local.ended:
+            local.state.global_step += 1
+            control = SimpleNamespace(should_save=False)
+            timer.on_step_end(args, local.state, control, train_dataloader=range(1000))
+            if control.should_save:
+                saved.append(local.state.global_step)
+                timer.on_save(args, local.state, control)
+        return saved, local.ended
+
+    clock = SimpleNamespace(monotonic=lambda: local.state.global_step * (1, 4)[local.rank])
+    monkeypatch.setattr(callbacks.dist, "all_reduce", all_reduce)
+    monkeypatch.setattr(callbacks.dist, "barrier", meet.wait)
+    monkeypatch.setattr(callbacks, "time", clock)
+    monkeypatch.setattr(callbacks, "is_requested", lambda: local.rank == 1 and local.state.global_step >= 45)
+    monkeypatch.setattr(callbacks, "end", lambda: local.ended.append(local.state.global_step))
+    with ThreadPoolExecutor(2) as threads:
+        # after 60 s of the faster clock, 15 steps, at the next step that is asked; the signal of step 45 likewise
+        assert list(threads.map(train, (0, 1))) == [([20, 40, 50], [50])] * 2
