@@ -53,8 +53,13 @@ def test_a_command_ends_in_one_line(error, status, said, capsys):
         raise error
 
     assert main([]) == status
-    told = capsys.readouterr().err
-    assert told.startswith(said) and told.count("\n") == 1
+    out, told = capsys.readouterr()
+    assert told.startswith(said) and told.count("\n") == 1 and out == ""
+
+
+def test_a_defect_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError):
+        exit_on_input_error(lambda words: 1 / 0)([])
 
 
 def test_a_vocabulary_that_may_not_be_read_is_not_called_missing(monkeypatch, tmp_path):

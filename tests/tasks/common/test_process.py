@@ -1,4 +1,4 @@
-"""The working process: a home folder that can be written, and commands that can be pasted from messages."""
+"""The working process: a home folder that can be written, its device, and commands that can be pasted from messages."""
 
 import os
 import subprocess
@@ -6,9 +6,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+import paddle
 import pytest
 
-from tasks.common.process import ensure_home, own_command, visualdl_command
+from tasks.common.errors import InputError
+from tasks.common.process import choose_device, ensure_home, own_command, visualdl_command
 from tests.conftest import REPOSITORY
 
 # All that the verbs import, and the one call of paddle that makes a folder in it later, in an export.
@@ -62,6 +64,25 @@ def test_recipes_dashboard_and_static_graphs_work_without_a_home(tmp_path):
     done = subprocess.run(words, env={**os.environ, **more}, capture_output=True, text=True)
     assert done.stdout.splitlines()[-1].startswith(f"[2.0, 2.0] {tmp_path}/paddle_rope_home_"), done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "program.py"]
+
+
+def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
+    chosen = []
+    monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: False)
+    assert choose_device() == choose_device("cpu") == paddle.get_device() == "cpu"
+    monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: True)
+    monkeypatch.setattr(paddle.device.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(paddle, "set_device", chosen.append)
+    assert choose_device() == "gpu" and choose_device("gpu:1") == "gpu:1"
+    assert chosen == ["gpu", "gpu:1"]
+
+
+@pytest.mark.parametrize("name", ["abacus", "gpu", "gpu:0", "cpu:7", ""])
+def test_unusable_device_is_an_error_with_the_remedy(monkeypatch, name):
+    monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: False)
+    with pytest.raises(InputError, match=f"^--device {name}: .*use --device cpu"):
+        choose_device(name)
+    assert paddle.get_device() == "cpu"
 
 
 def test_a_command_is_named_where_the_search_path_finds_that_of_this_environment(monkeypatch, tmp_path):
