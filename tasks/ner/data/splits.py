@@ -13,7 +13,6 @@ from tasks.common.texts.documents import cut_at_sentences, read_plain_texts
 from tasks.common.training.splits import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
 from tasks.ner.data.reading import check_labeled, entity_types, note_unlabeled, read_examples
 from tasks.ner.examples import Entity, Example, first_overlap
-from tasks.ner.prediction.wanted import Wanted
 
 # Neighboring texts share entities, as texts cut from one document do, if the share of dev entities that also occur in
 # train is HIGHER times as high for a drawn dev part as for a contiguous one, and by more than so many STANDARD_ERRORS.
@@ -53,14 +52,14 @@ def mark_types(splits, predictor):
     learned = [split for split in ("train", "dev") if split in splits]
     labeled = entity_types(*(splits[split] for split in learned))
     marked = dict.fromkeys((kind for kind in predictor.types if kind not in labeled), 0)
-    wanted = Wanted.of(types=marked)
     for split in learned:
-        found = predictor.find([example.text for example in splits[split]], wanted=wanted)
+        found = predictor.find([example.text for example in splits[split]])
         for number, (example, entities) in enumerate(zip(splits[split], found)):
+            marks = [Entity(*entity[:3]) for entity in entities if entity.type in marked]
             if not predictor.model.config.allow_overlap:
-                taken = [range(one.start, one.end) for one in example.entities]
-                entities = [one for one in entities if not any(one.start < t.stop and t.start < one.end for t in taken)]
-            marks = [Entity(*entity[:3]) for entity in entities]
+                marks = [
+                    mark for mark in marks if not any(first_overlap(sorted((mark, of))) for of in example.entities)
+                ]
             splits[split][number] = replace(example, entities=tuple(sorted([*example.entities, *marks])))
             for entity in marks:
                 marked[entity.type] += 1

@@ -101,9 +101,11 @@ def test_dev_is_held_out_of_the_drawn_texts_and_files_are_whole(few_texts, capsy
 
 @pytest.mark.parametrize("allow_overlap, marked", [(True, {"old": 4}), (False, {"old": 2})])
 def test_a_model_marks_the_types_that_nobody_labeled_and_gives_way_to_labels(allow_overlap, marked):
-    def find(texts, wanted):
-        assert wanted.types == ("old",)
-        return [[Entity(0, 3, "old", 2.0, 0.9), Entity(3, 5, "old", 1.0, 0.7)] for _ in texts]
+    def find(texts):
+        return [
+            [Entity(0, 3, "old", 2.0, 0.9), Entity(0, 1, "known", 1.0, 0.7), Entity(3, 5, "old", 1.0, 0.7)]
+            for _ in texts
+        ]
 
     config = SimpleNamespace(allow_overlap=allow_overlap)
     predictor = SimpleNamespace(types=["known", "old"], find=find, model=SimpleNamespace(config=config))
