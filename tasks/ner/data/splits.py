@@ -55,11 +55,12 @@ def mark_types(splits, predictor):
     for split in learned:
         found = predictor.find([example.text for example in splits[split]])
         for number, (example, entities) in enumerate(zip(splits[split], found)):
-            marks = [Entity(*entity[:3]) for entity in entities if entity.type in marked]
-            if not predictor.model.config.allow_overlap:
-                marks = [
-                    mark for mark in marks if not any(first_overlap(sorted((mark, of))) for of in example.entities)
-                ]
+            barred = () if predictor.model.config.allow_overlap else example.entities
+            marks = [
+                Entity(*entity[:3])
+                for entity in entities
+                if entity.type in marked and not any(first_overlap(sorted((entity, label))) for label in barred)
+            ]
             splits[split][number] = replace(example, entities=tuple(sorted([*example.entities, *marks])))
             for entity in marks:
                 marked[entity.type] += 1
