@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from tasks.common.errors import InputError
-from tests.attack.mutators import OF_BYTES, OF_LINES, change_json, change_yaml, mutate, mutator
+from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES, change_yaml, mutate, mutator
 from tests.attack.targets import SilentLossError, Target, json_bytes
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -68,8 +68,8 @@ def _run():
 
 def _change_run(case, rng):
     name = rng.choice(sorted(case))
-    of_structure = change_yaml if name.endswith(".yaml") else change_json
-    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *[of_structure] * 20))}
+    of_structure = (change_yaml,) * 20 if name.endswith(".yaml") else OF_JSON * 3
+    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *of_structure))}
 
 
 def read_run(folder: Path) -> None:
@@ -112,7 +112,7 @@ def _requests():
 
 def _change_request(case, rng):
     name = rng.choice((HEAD, BODY, BODY, BODY))
-    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *[change_json] * 20))}
+    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *OF_JSON * 3))}
 
 
 @functools.cache

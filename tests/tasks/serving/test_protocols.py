@@ -1,5 +1,6 @@
 """What requests may want, and the service in the forms of other programs, with small models of random weights."""
 
+import base64
 import json
 import time
 
@@ -113,8 +114,9 @@ def test_label_studio_gets_regions_of_its_own_names(ask, entities, client):
 
 
 def test_the_key_protects_models_and_every_request_is_logged(client):
-    for headers in ({}, {"Authorization": "Bearer other"}, {"Authorization": "secret"}):
-        headers = {"Content-Type": "application/json", "X-Request-ID": "mine-1", **headers}
+    wrong = ("", "Bearer other", "secret", "Basic secret", f"Basic {base64.b64encode(b'user:other').decode()}")
+    for given in wrong:
+        headers = {"Content-Type": "application/json", "X-Request-ID": "mine-1", "Authorization": given}
         status, given, answer = client.ask("POST", "/predict", '{"texts": ["a"]}', headers)
         assert status == 401 and "Bearer" in answer["error"] and given["X-Request-ID"] == "mine-1"
     status = {path: client.get(path)[0] for path in ("/models", "/metrics", "/health", "/ready", "/")}
@@ -125,7 +127,9 @@ def test_the_key_protects_models_and_every_request_is_logged(client):
         logged = [json.loads(line) for line in client.lines if line.startswith("{")]
         if any(one["path"] == "/" for one in logged) and logged[-1]["path"] == "/models":
             break
-    assert [one["status"] for one in logged if one["request_id"] == "mine-1"] == [401] * 3
+    assert [one["status"] for one in logged if one["request_id"] == "mine-1"] == [401] * len(wrong)
+    basic = {"Authorization": f"Basic {base64.b64encode(b'user:secret').decode()}"}  # as Label Studio sends it
+    assert client.ask("GET", "/models", headers=basic)[0] == 200
     assert logged[-1]["status"] == 200 and logged[-1]["request_id"] not in ("a b", "mine-1")
 
 
