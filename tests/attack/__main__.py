@@ -36,7 +36,7 @@ def attack(target: Target, mutants: int, seed: int, seconds=float("inf"), first=
             outcome = dog.read(target.mutate(rng.choice(samples), rng))
             counts[outcome.kind] += 1
             if not outcome.passed and cause(outcome) not in failures:
-                failures[cause(outcome)] = f"{name}: {outcome.detail[-800:]}"
+                failures[cause(outcome)] = f"{name}: {cause(outcome)}\n{outcome.detail[-800:]}"
                 if findings is not None:
                     shutil.copytree(dog.folder, findings / name, dirs_exist_ok=True)
     return counts, failures
@@ -45,7 +45,7 @@ def attack(target: Target, mutants: int, seed: int, seconds=float("inf"), first=
 def cause(outcome: Outcome) -> str:
     """The same for failures of one cause: the kind, and the place in the source or the message without its numbers."""
     places = re.findall(r'File "([^"]+)", line (\d+)', outcome.detail)
-    place = places[0] if outcome.kind == "hang" else places[-1:]  # faulthandler writes the innermost call first
+    place = places[:1] if outcome.kind == "hang" else places[-1:]  # faulthandler writes the innermost call first
     return f"{outcome.kind} {place or re.sub('[0-9]+', '0', outcome.detail)[:60]}"
 
 
