@@ -14,12 +14,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from tasks.common.cli.streams import on_terminal
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, Interrupted
 from tasks.common.files import check_makeable
+from tasks.common.output import on_terminal
 from tasks.common.process import prepare
-from tasks.common.runs.interruption import interruptible
-from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER, CONFIG_FILE, read_config
+from tasks.common.training.interruption import interruptible
+from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, read_config
 from tasks.common.training.series import TAKEN, is_finished, train_unless_finished
 from tasks.experiments.plan import Cell, check_unchanged, read_plan
 from tasks.experiments.table import write_tables

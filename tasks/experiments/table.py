@@ -10,7 +10,7 @@ import numpy as np
 from tasks.common.files import write_files
 from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
 from tasks.common.reports.tables import mean_and_deviation
-from tasks.common.runs.run_folder import read_config
+from tasks.common.training.run import read_config
 from tasks.common.training.series import SUMMARY_MD, FinishedRun, is_finished, summarize, summary_files
 from tasks.experiments import language_models
 from tasks.experiments.plan import Plan

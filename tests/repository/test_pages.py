@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tasks.common.cli.run_config import read_run_config
+from tasks.common.run_config import read_run_config
 from tasks.experiments.engine import resolved
 from tasks.experiments.plan import read_plan
 from tasks.recipes import get_recipe
