@@ -7,7 +7,7 @@ import pytest
 from paddle_rope.roformer import CharTokenizer
 from tasks.ner.batching import NerDataset, cut_labeled
 from tasks.ner.examples import Entity, TokenizedText
-from tests.tasks.ner.reading import example
+from tests.tasks.ner.conftest import example
 
 
 def tokenized(characters, *spans):

@@ -44,22 +44,18 @@ def test_the_window_is_a_length_that_enough_training_texts_reach(lengths, window
 @pytest.mark.parametrize(
     "lengths, options, reading",
     [
-        ({}, {}, (512, 128, None)),  # a model of before the lengths were stored
-        ({"window_tokens": 100, "longest_entity": 40}, {}, (100, 40, 80)),
-        ({"window_tokens": 100, "longest_entity": 16}, {}, (100, 25, 32)),
-        ({"window_tokens": 100, "longest_entity": 17}, {}, (100, 25, 34)),
-        ({"window_tokens": 100, "longest_entity": 90}, {}, (100, 50, 180)),
-        (
-            {"window_tokens": 100, "longest_entity": 40},
-            {"max_tokens": 4096, "overlap": 7, "max_entity_tokens": 9},
-            (4096, 7, 9),
-        ),
-        ({"window_tokens": 100, "longest_entity": 40}, {"max_entity_tokens": 0}, (100, 40, None)),
+        ({"window_tokens": None}, {}, (512, 128, None)),  # a model of before the lengths were stored
+        ({"longest_entity": 40}, {}, (100, 40, 80)),
+        ({"longest_entity": 16}, {}, (100, 25, 32)),
+        ({"longest_entity": 17}, {}, (100, 25, 34)),
+        ({"longest_entity": 90}, {}, (100, 50, 180)),
+        ({"longest_entity": 40}, {"max_tokens": 4096, "overlap": 7, "max_entity_tokens": 9}, (4096, 7, 9)),
+        ({"longest_entity": 40}, {"max_entity_tokens": 0}, (100, 40, None)),
     ],
     ids=str,
 )
 def test_texts_are_read_as_in_training_unless_options_differ(lengths, options, reading):
-    config = SimpleNamespace(**{"max_tokens": 512, "window_tokens": None, "longest_entity": None, **lengths})
+    config = SimpleNamespace(**{"max_tokens": 512, "window_tokens": 100, "longest_entity": None, **lengths})
     assert reading_of(config, **options) == reading
 
 

@@ -119,14 +119,6 @@ def test_an_earlier_name_counts_where_the_name_is_missing(settings, tmp_path):
     assert NerConfig.from_pretrained(tmp_path).max_tokens == 77
 
 
-@pytest.mark.parametrize("name", ["window_tokens", "longest_text", "longest_entity"])
-def test_lengths_are_positive_or_unknown(name):
-    assert getattr(NerConfig(types=["a"]), name) is None
-    for wrong in (0, -3, 2.5, True, "9"):
-        with pytest.raises(ValueError, match=f"{name} must be .* or None, got {wrong!r}"):
-            NerConfig(types=["a"], **{name: wrong})
-
-
 OFFSETS = [(0, 0), (0, 1), (1, 3), (4, 5), (0, 0)]  # special, one character, two, a gap, one, special
 TEXTS = [
     TokenizedText([2, 7, 8, 9, 3], [(0, 0), (0, 1), (1, 2), (2, 3), (0, 0)], [(1, 1, 3), (0, 2, 2)]),

@@ -9,7 +9,7 @@ from tasks.commands.main import main
 from tasks.ner.data.inspection import FINDINGS, inspect, length_distribution, overlapping_pairs, quantile
 from tasks.ner.data.reading import write_examples
 from tasks.ner.examples import Entity
-from tests.tasks.ner.reading import example
+from tests.tasks.ner.conftest import example
 
 
 def found(name, *examples, **others):

@@ -1,18 +1,16 @@
-"""Reading named entity data of any format: files, texts to predict, and the real files."""
+"""Reading named entity data of any format: files, and texts to predict."""
 
 import hashlib
-import io
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
-from tasks.ner.data.reading import entity_types, read_examples, read_texts
+from tasks.ner.data.reading import read_examples, read_texts
 from tasks.ner.demo import ENTITY_TYPES, UNSEEN_SENTENCES, read_demo_corpus, write_demo_corpus
 from tests.conftest import REPOSITORY
 from tests.helpers.runs import read_json_lines
-from tests.tasks.ner.reading import error_of
+from tests.tasks.ner.conftest import error_of
 
 JSON = '{"text": "甲"}\n'
 
@@ -50,14 +48,6 @@ def test_a_labeled_file_without_content_is_an_error(write, content):
     assert "empty" in error_of(read_examples, path).removeprefix(f"{path}:1: ")
 
 
-@pytest.mark.parametrize("reader", [read_examples, read_texts])
-def test_what_is_not_utf_8_is_an_error_with_line_byte_and_the_command_that_converts_it(write, reader):
-    path = write("甲 O\n乙 O\n".encode() + "丙 O\n".encode("gb18030"))
-    message = error_of(reader, path)
-    assert message.startswith(f"{path}:3: not UTF-8 (byte 12 ") and "iconv -f gb18030 -t utf-8" in message
-    assert "iconv -f utf-16 -t utf-8" in error_of(reader, write("甲 O\n".encode("utf-16")))
-
-
 # ---- texts to predict
 
 
@@ -91,26 +81,7 @@ def test_texts_are_lines_or_the_texts_of_json_lines_with_their_place(write, cont
         assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
 
 
-def test_a_dash_reads_utf_8_from_standard_input_whatever_its_encoding(monkeypatch):
-    def give(data):
-        stream = io.TextIOWrapper(io.BytesIO(data), encoding="latin-1") if isinstance(data, bytes) else data
-        monkeypatch.setattr("sys.stdin", stream)
-
-    give("甲\r\n\n乙".encode())
-    assert read_texts("-") == [("甲", "<stdin>:1"), ("", "<stdin>:2"), ("乙", "<stdin>:3")]
-    give(io.StringIO("甲\n"))  # without bytes
-    assert read_texts("-") == [("甲", "<stdin>:1")]
-    for data, place in (
-        (b"a\n" + "中\n".encode("gb18030"), "<stdin>:2: not UTF-8"),
-        (b"", "<stdin>:1: the input is empty"),
-        (SimpleNamespace(read=lambda: ""), "the input is empty"),
-        (None, "give the path of a file"),
-    ):
-        give(data)
-        assert place in error_of(read_texts, "-")
-
-
-# ---- the demo corpus and the real files
+# ---- the demo corpus
 
 
 def test_the_demo_corpus_stays_what_published_scores_were_measured_on(tmp_path):
@@ -124,35 +95,3 @@ def test_the_demo_corpus_stays_what_published_scores_were_measured_on(tmp_path):
     assert not {example["text"] for example in train + dev} & set(UNSEEN_SENTENCES)
     write_demo_corpus(tmp_path, train_size=40, dev_size=0)
     assert read_json_lines(tmp_path / "train.jsonl") == train[:40]
-
-
-# file, examples, characters (None: its README has no count), entities, ill-formed places, longest text, types.
-# The README of Resume counts 13,438 entities in train: two of them are cut in two by the end of a sentence (lines
-# 62390 and 64412), and each half is an entity here.
-REAL_FILES = [
-    ("cluener/train.json", 10_748, None, 23_971, 0, 50, 10),
-    ("cluener/dev.json", 1_343, None, 3_072, 0, 50, 10),
-    ("resume/train.char.bmes", 3_821, 124_099, 13_438 + 2, 4, 178, 8),
-    ("resume/dev.char.bmes", 463, 13_890, 1_497, 0, 178, 8),
-    ("resume/test.char.bmes", 477, 15_100, 1_630, 0, 167, 8),
-    ("peoples_daily/example.train", 20_864, 979_180, 33_992, 0, 574, 3),
-    ("peoples_daily/example.dev", 2_318, 109_870, 3_819, 0, 568, 3),
-    ("peoples_daily/example.test", 4_636, 219_197, 7_707, 0, 577, 3),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name, examples, characters, entities, ill_formed, longest, types", REAL_FILES)
-def test_a_real_file_has_the_counts_of_its_readme(
-    shared_data, caplog, name, examples, characters, entities, ill_formed, longest, types
-):
-    path = shared_data / "ner" / name
-    if not path.is_file():
-        pytest.skip(f"no {path}")
-    read = read_examples(path)
-    assert (len(read), sum(len(one.entities) for one in read)) == (examples, entities)
-    assert characters in (None, sum(len(one.text) for one in read))
-    assert (max(len(one.text) for one in read), len(entity_types(read))) == (longest, types)
-    assert [f": {ill_formed} tag seq" in record.getMessage() for record in caplog.records] == [True] * bool(ill_formed)
-    if name.startswith("cluener"):
-        assert read_texts(path) == [(one.text, one.where) for one in read]

@@ -4,6 +4,8 @@ import itertools
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tasks.common.errors import InputError
 from tasks.common.training.memory import IN_MEMORY
@@ -102,34 +104,22 @@ def overlap(first, second):
     return bool(set(range(first[0], first[1])) & set(range(second[0], second[1])))
 
 
-def random_spans(chosen, longest, count):
-    starts = [chosen.randrange(longest) for _ in range(chosen.randrange(count))]
-    return sorted({(start, chosen.randrange(start, longest) + 1, chosen.choice("AB")) for start in starts})
+SPAN = st.builds(lambda at, size, kind, score: Entity(at, at + size, kind, score), st.integers(0, 20),
+                 st.integers(1, 8), st.sampled_from("AB"), st.sampled_from([0.5, 1.0, 2.0]))  # fmt: skip
+SPANS = st.lists(SPAN, max_size=6, unique_by=lambda entity: entity[:3])
 
 
-def test_overlap_is_found_where_two_entities_share_a_character():
-    chosen, answers = random.Random(1), []
-    for _ in range(300):
-        spans = random_spans(chosen, 30, 6)
-        expected = any(overlap(a, b) for a, b in itertools.combinations(spans, 2))
-        entities = [Entity(*span) for span in chosen.sample(spans, len(spans))]
-        plain = Example("x" * 30, [Entity(0, 2, "A"), Entity(2, 3, "A")], "file:1")
-        assert has_overlap([plain, Example("x" * 30, entities, "file:2")]) == expected
-        answers.append(expected)
-    assert 30 < sum(answers) < 270
-    assert has_overlap([Example("xx", [Entity(0, 2, "A"), Entity(0, 2, "B")], "file:1")])
-
-
-def test_without_overlaps_takes_the_best_that_is_free_as_long_as_there_is_one():
-    chosen = random.Random(2)
-    for _ in range(300):
-        entities = [Entity(*span, chosen.choice([0.5, 1.0, 2.0, 3.0])) for span in random_spans(chosen, 20, 10)]
-        expected, left = [], list(entities)
-        while left:
-            best = min(left, key=lambda entity: (-entity[3], entity))
-            expected.append(best)
-            left = [entity for entity in left if not overlap(entity, best)]
-        assert without_overlaps(chosen.sample(entities, len(entities))) == sorted(expected)
+@settings(derandomize=True, deadline=None)
+@given(SPANS)
+def test_overlaps_are_found_and_the_best_that_is_free_is_taken_as_long_as_there_is_one(entities):
+    plain = Example("x" * 30, [Entity(0, 2, "A"), Entity(2, 3, "A")], "file:1")
+    expected = any(overlap(a, b) for a, b in itertools.combinations(entities, 2))
+    assert has_overlap([plain, Example("x" * 30, entities, "file:2")]) == expected
+    kept, left = [], list(entities)
+    while left:
+        kept.append(min(left, key=lambda entity: (-entity[3], entity)))
+        left = [entity for entity in left if not overlap(entity, kept[-1])]
+    assert without_overlaps(entities) == sorted(kept)
 
 
 FLAT = '{"text": "张三在北京市", "label": {"place": {"北京市": [[3, 5]]}}}\n'

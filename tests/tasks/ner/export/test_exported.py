@@ -1,18 +1,14 @@
 """Exported models: the same entities from a static graph."""
 
 import ast
-import json
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from tasks.commands.main import main
-from tasks.common.export.folder import write_checksums
 from tasks.ner import NerPredictor
-from tasks.ner.export import NerExporter
 from tests.conftest import REPOSITORY
 from tests.helpers.exports import FORMATS, export
 
@@ -52,33 +48,9 @@ def test_several_models_become_one_and_features_go_along(trained, train, dev_tex
         assert note.removeprefix("note: ") in (exported / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    "features, inputs",
-    [
-        (None, None),
-        ({"tables": {"words": 9}, "flags": 0}, "columns"),
-        ({"tables": {}, "flags": 4}, "flags"),
-        ({"tables": {"words": 9}, "flags": 4}, "columns, flags"),
-    ],
-)
-def test_a_graph_says_which_inputs_python_makes(features, inputs):
-    limits = NerExporter().limits(SimpleNamespace(features=features))
-    assert (inputs is None and limits == []) or f"inputs {inputs} of" in limits[0]
-
-
 def test_it_is_evaluated_but_not_tuned(trained, copied, corpus, evaluate, refused):
     assert evaluate(corpus.dev, copied)["per_type"] == evaluate(corpus.dev)["per_type"]
     assert "is exported" in refused("tune", copied, corpus.dev)
-
-
-def test_a_folder_of_before_reads_and_finds_as_it_did(trained, copied, dev_texts):
-    config = json.loads((copied / "config.json").read_text(encoding="utf-8"))
-    lengths = {name: config.pop(name) for name in ("window_tokens", "longest_text", "longest_entity")}
-    assert lengths == {name: trained.model_config[name] for name in lengths} and None not in lengths.values()
-    (copied / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    write_checksums(copied)
-    assert NerPredictor(copied, "cpu").reading == (config["max_tokens"], config["max_tokens"] // 4, None)
-    assert_finds_the_same(trained.model, copied, dev_texts, max_tokens=64, max_entity_tokens=0)
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -15,7 +15,7 @@ import yaml
 from tasks.ner.data.reading import FORMATS, read_examples, read_labeled, read_texts, write_examples
 from tasks.ner.examples import Relation
 from tasks.ner.formats import FORMATS_OF_RELATIONS
-from tests.tasks.ner.reading import error_of, example
+from tests.tasks.ner.conftest import error_of, example
 
 GOLDEN = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in Path(__file__).parent.glob("golden/*.yaml")}
 WRITTEN = GOLDEN.pop("written")
@@ -95,23 +95,15 @@ def test_labeled_files_give_their_texts_to_predict(write, content, expected):
         assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
 
 
-@pytest.mark.parametrize("opening, closing", [("[", "]"), ('{"a": ', "}")])
-@pytest.mark.parametrize("record", ['{"text": "甲", "label": NESTED}', '[{"text": "甲", "entities": NESTED}]'])
-def test_deeply_nested_labels_are_refused_with_their_line(write, record, opening, closing):
-    for depth in (900, 980, 1060):
-        path = write(record.replace("NESTED", opening * depth + "1" + closing * depth))
-        assert error_of(read_examples, path).startswith(f"{path}:1: ")
+LINES = ["中 B-LOC", '"text"', "[1]", "null", "[" * 100_000, '{"a": 1' + "0" * 5000]
+DEEP = [f'{{"text": "甲", "label": {"[" * depth}1{"]" * depth}}}' for depth in (900, 980, 1060)]
+LONG = [json.dumps({"text": "甲\n" * 900, "label": {"t": {"乙\n" * 900: [[0, 1799]]}}})]
 
 
-@pytest.mark.parametrize("line", ["中 B-LOC", '"text"', "[1]", "null", "[" * 100_000, '{"a": 1' + "0" * 5000])
-def test_a_line_that_is_no_json_object_among_others_is_refused(write, line):
-    path = write(f'{{"text": "甲", "entities": []}}\n{line}\n')
+@pytest.mark.parametrize("line", [*LINES, *DEEP, *LONG], ids=range(10))
+def test_a_wrong_line_among_others_is_refused_in_a_short_line(write, line):
+    path = write(f'{{"text": "甲", "label": {{}}}}\n{line}\n')
     assert error_of(read_examples, path).startswith(f"{path}:2: ")
-
-
-def test_messages_are_one_short_line_whatever_the_values_hold(write):
-    record = {"text": "甲\n" * 900, "label": {"t": {"乙\n" * 900: [[0, 1799]]}}}
-    assert len(error_of(read_examples, write(json.dumps(record)))) < 600
 
 
 RELATED = [

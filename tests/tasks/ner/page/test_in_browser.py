@@ -7,9 +7,6 @@ from tests.tasks.ner.page.parsing import page, record
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(chromium() is None, reason="no browser: apt-get install chromium")]
 LABEL = "getComputedStyle(document.querySelectorAll('mark')[{}], '::after').content"
-EDGES = (
-    "['Left', 'Right'].map(side => getComputedStyle(document.querySelectorAll('mark')[{}])['border' + side + 'Width'])"
-)
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +50,6 @@ def test_chosen_types_are_shown_alone_and_the_button_shows_all(show):
     browser.run("document.querySelector('button').click()")
     browser.wait_for(laid_out)
     assert shown(browser) == ["b", "a", "c"] and browser.text() == text
-
-
-def test_an_entity_broken_at_a_line_end_is_open_there_with_one_label(show):
-    browser = show(record("在北\n京。", (1, 4, "a", 2.0)))
-    (left, right), (next_left, next_right) = (browser.run(EDGES.format(number)) for number in (0, 1))
-    assert right == next_left == "0px" and "0px" not in (left, next_right)
-    assert browser.run(LABEL.format(0)) == "none" and "0.73" in browser.run(LABEL.format(1))
 
 
 def test_no_script_of_a_text_runs(show):

@@ -7,10 +7,11 @@ import pytest
 
 from paddle_rope import CharTokenizer
 from tasks.ner import NerPredictor
-from tasks.ner.examples import Entity, TokenizedText, make_example
+from tasks.ner.examples import TokenizedText
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.prediction.finding import find_in_windows
 from tasks.ner.prediction.windows import CONTEXT_CHARACTERS, PART_CHARACTERS, part_bounds, read_parts, windows_of
+from tests.tasks.ner.conftest import example
 from tests.tasks.ner.features.plain_features import same
 
 SENTENCES = (
@@ -26,25 +27,19 @@ RUNS = ["甲" * 5000, "a" * 5000, " " * 5000, "e\u0301" * 2500, "👨\u200d" * 2
 
 
 def text_of(seed, characters=5000):
-    random_ = random.Random(seed)
-    text = ""
-    while len(text) < characters:
-        text += random_.choice(SENTENCES)
-    return text[:characters]
+    return "".join(random.Random(seed).choices(SENTENCES, k=characters))[:characters]
 
 
 @pytest.fixture(scope="module")
 def features():
     texts = [text_of(seed, 2000) for seed in range(2)]
-    labeled = [("北京大学", "a"), ("比赛。", "b"), ("，叶老桂", "a"), ("\n\n　　第二天", "b")]
-    examples = []
-    for text in texts:
-        found = [
-            Entity(text.index(surface), text.index(surface) + len(surface), kind)
-            for surface, kind in labeled
-            if surface in text
-        ]
-        examples.append(make_example(text, found, "x:1"))
+    labeled = {"北京大学": "a", "比赛。": "b", "，叶老桂": "a", "\n\n　　第二天": "b"}
+    examples = [
+        example(
+            text, *((text.index(one), text.index(one) + len(one), kind) for one, kind in labeled.items() if one in text)
+        )
+        for text in texts
+    ]
     return WordFeatures.from_examples(examples, FEATURE_KINDS, min_count=1)
 
 

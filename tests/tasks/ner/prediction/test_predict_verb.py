@@ -84,13 +84,12 @@ def test_bio_counts_what_it_leaves_out(run, corpus, records, tmp_path, capsys):
     assert f"{sum(map(len, spans_of(records))) - found} nested" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("language, word", [("en", "probability"), ("zh", "概率")])
-def test_the_page_holds_all_texts_and_entities(run, corpus, records, tmp_path, language, word):
+def test_the_page_holds_all_texts_and_entities(run, corpus, records, tmp_path):
     data = tmp_path / os.fsdecode(b"x\xff.txt")  # a name need not be UTF-8
     data.write_bytes(corpus.dev.read_bytes())
-    run(data, "--html", tmp_path / "page.html", "--html_language", language)
+    run(data, "--html", tmp_path / "page.html", "--html_language", "zh")
     content = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert f'<html lang="{language}">' in content and word in content  # the model has temperatures
+    assert '<html lang="zh">' in content and "概率" in content  # the model has temperatures
     assert content.count("<section") == len(records)
     whole = len(re.findall(r'<mark class="t\d+( goes-on-right)?"', content))  # of an entity in pieces the first
     assert whole == sum(map(len, spans_of(records)))
@@ -122,17 +121,6 @@ def test_a_page_is_missed_with_a_message_where_the_reader_leaves_early(refused, 
     monkeypatch.setattr("tasks.ner.prediction.output_formats.PredictionWriter.write", reader_left)
     words = [trained.model, "--input", corpus.dev, "--html", "page.html", "--device", "cpu"]
     assert refused("predict", *words).startswith("page.html: not written")
-
-
-@pytest.mark.slow
-def test_one_document_of_a_hundred_thousand_characters(run, dev_texts, write, tmp_path):
-    text = ("".join(dev_texts) * 100)[:100_000]
-    (record,) = json_lines(run(write(text), "--html", tmp_path / "page"))
-    assert record["text"] == text
-    # the same sentences come again and again, and so do their entities
-    starts = [entity["start"] for entity in record["entities"]]
-    assert len(starts) > 4000 and starts[-1] > 99_000
-    assert max(b - a for a, b in zip(starts, starts[1:])) < 200
 
 
 def test_whole_files_are_documents_with_their_lines(run, dev_texts, write, tmp_path):
