@@ -68,17 +68,6 @@ def test_training_stops_after_epochs_without_a_better_one_and_keeps_the_best(
     assert ("training stops: " in capsys.readouterr().out) == (stopped < len(values))
 
 
-@pytest.mark.parametrize("is_terminal, shown", [(False, [1, 2, 5]), (True, [1, 2, 3, 4, 5, 6])])
-def test_a_log_has_a_line_of_each_epoch_that_is_better_and_a_terminal_of_all(
-    train_few, tmp_path, pretend, capsys, monkeypatch, is_terminal, shown
-):
-    pretend([0.1, 0.3, 0.2, 0.3, 0.4, 0.2])
-    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
-    train_few(tmp_path / "run", num_train_epochs=6, **TWO_STEPS)
-    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("epoch ")]
-    assert [float(words[1]) for words in lines] == shown
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("event, step", [("on_epoch_end", 6), ("on_train_end", None)])
 def test_a_resumed_run_ends_at_the_epoch_where_it_would_have(train_few, tmp_path, pretend, event, step):
@@ -165,12 +154,6 @@ def test_each_epoch_shuffles_anew_and_gradients_of_batches_left_over_do_not_reac
     assert at_start == [0] * 8  # two steps of each epoch, and its batch left over but for the last epoch's
 
 
-def test_recomputation_gives_the_same_weights(train_few, tmp_path):
-    options = {"num_train_epochs": 2, "num_hidden_layers": 2, "attention_probs_dropout_prob": 0.2}
-    plain, again = (train_few(tmp_path / str(one), **options, recompute=one) for one in (False, True))
-    assert again.weights == plain.weights
-
-
 @pytest.mark.slow
 def test_runs_of_several_seeds_are_the_runs_of_each_seed_alone(train_few, few_texts, evaluate, tmp_path):
     alone = train_few(tmp_path / "alone", num_train_epochs=6, learning_rate=3e-2, seed=5)
@@ -188,5 +171,3 @@ def test_runs_of_several_seeds_are_the_runs_of_each_seed_alone(train_few, few_te
     assert main(["train", str(alone.folder / "config.yaml"), *words, str(tmp_path / "drawn")]) == 0
     (summary,) = json.loads((tmp_path / "drawn/summary.json").read_text("utf-8"))["variants"]
     assert "ensemble" not in summary["scores"]["dev.f1"]
-    first, second = ((tmp_path / f"drawn/seed_{seed}/model/vocab.txt").read_bytes() for seed in (1, 2))
-    assert first != second

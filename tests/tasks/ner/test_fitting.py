@@ -19,8 +19,10 @@ CHOSEN = {
     "ema_decay", "masked_lm_epochs", *NEAR,
 }  # fmt: skip
 # Keys of a run that is over soon; the rest it chooses.
-SIZES = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 1}
-SOON = {"head_size": 8, "num_train_epochs": 2, "masked_lm_epochs": 1, "max_characters": 64, "device": "cpu"}
+SOON = {
+    **{"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 1, "head_size": 8},
+    **{"num_train_epochs": 2, "masked_lm_epochs": 1, "max_characters": 64, "device": "cpu"},
+}
 
 
 def texts(number, length=40):
@@ -115,43 +117,17 @@ def test_a_pretrained_folder_has_its_sizes_and_its_width_decides_the_learning_ra
         fit({"pretrained": "nowhere"})
 
 
-# ---- runs with configs/ner/own_data.yaml
-
-
-@pytest.fixture
-def own(few_texts):
-    """``own(folder, key=value ...)`` trains; the resolved configuration."""
-
-    def own(folder, sizes=SIZES, **keys):
-        config = read_run_config("configs/ner/own_data.yaml")
-        files = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "output_dir": str(folder)}
-        NerRecipe().train({**config, **files, "features": "bigrams,gazetteer", **SOON, **sizes, **keys})
-        return read_run_config(folder / "config.yaml")
-
-    return own
-
-
-def model_files(folder):
-    return [(folder / "model" / name).read_bytes() for name in ("model.safetensors", "features.json", "vocab.txt")]
-
-
 @pytest.mark.slow
-def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not_read(own, few_texts, write, tmp_path):
-    config = own(tmp_path / "fitted", texts=str(few_texts.dev))
+def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not_read(few_texts, write, tmp_path):
+    given = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "texts": str(few_texts.dev), **SOON}
+    config = {**read_run_config("configs/ner/own_data.yaml"), **given, "features": "bigrams,gazetteer"}
+    NerRecipe().train({**config, "output_dir": str(tmp_path / "fitted")})
+    config = read_run_config(tmp_path / "fitted/config.yaml")
     chosen = {"fit_to_data": False, "hidden_act": "relu", "per_device_train_batch_size": 8, "num_train_epochs": 2}
     assert {key: config[key] for key in chosen} == chosen
     records = map(json.loads, few_texts.dev.read_text(encoding="utf-8").splitlines())
     bare = write("".join(record["text"] + "\n" for record in records), "bare.txt")
     NerRecipe().train({**config, "texts": str(bare), "output_dir": str(tmp_path / "plain")})
-    assert model_files(tmp_path / "fitted") == model_files(tmp_path / "plain")
-    assert str(bare) in json.loads((tmp_path / "plain/inputs.json").read_text(encoding="utf-8"))
-
-
-def test_a_long_text_is_cut_or_refused(own, few_texts, write, tmp_path, capsys):
-    content = few_texts.train.read_text(encoding="utf-8")
-    long = {"text": json.loads(content.splitlines()[0])["text"] * 20, "label": {}}
-    path = write(content + json.dumps(long) + "\n", "train.jsonl")
-    with pytest.raises(InputError, match="train.jsonl:46: 1 of 46 .* max_characters 64"):
-        own(tmp_path / "run", train_file=str(path), cut_long_texts=False)
-    own(tmp_path / "run", train_file=str(path))
-    assert "1 of them are longer than max_characters: they are cut" in capsys.readouterr().out
+    for name in ("model.safetensors", "features.json", "vocab.txt"):
+        fitted, plain = ((tmp_path / run / "model" / name).read_bytes() for run in ("fitted", "plain"))
+        assert fitted == plain

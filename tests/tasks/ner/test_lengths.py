@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from paddle_rope import CharTokenizer
-from tasks.commands.main import main
 from tasks.ner import NerPredictor
 from tasks.ner.data.reading import read_examples, write_examples
 from tasks.ner.examples import Entity, TokenizedText, make_example
@@ -101,19 +100,6 @@ def test_a_text_read_whole_that_is_longer_than_any_of_training_is_noted_once(tra
     predictor.find([long_text.text])
     NerPredictor(trained.model, "cpu").find([long_text.text])
     assert capsys.readouterr().err == ""
-
-
-def test_evaluation_and_prediction_tell_how_longer_texts_are_read(trained, long_text, tmp_path, capsys):
-    write_examples([long_text], tmp_path / "long.jsonl", "jsonl")
-    windows = reading_of(SimpleNamespace(**trained.model_config)).windows
-    words = [str(trained.model), "--device", "cpu"]
-    assert main(["evaluate", *words, str(tmp_path / "long.jsonl")]) == 0
-    assert windows in capsys.readouterr().out
-    files = ["--input", str(tmp_path / "long.jsonl"), "--output", str(tmp_path / "found.jsonl")]
-    assert main(["predict", *words, *files, "--max_entity_tokens", "2"]) == 0
-    assert windows in capsys.readouterr().err
-    entities = json.loads((tmp_path / "found.jsonl").read_text(encoding="utf-8"))["entities"]
-    assert entities and all(len(entity["text"]) <= 2 for entity in entities)
 
 
 def test_training_reads_long_dev_texts_in_windows_and_cuts_long_training_texts_on_demand(

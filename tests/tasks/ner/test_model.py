@@ -1,25 +1,23 @@
 """From examples to padded batches; NerModel: padding, loss, gradients, first weights, configuration."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import paddle
 import pytest
 from paddle import nn
 
-from paddle_rope import RoFormerConfig, RoFormerModel, multilabel_categorical_crossentropy
+from paddle_rope import RoFormerConfig, multilabel_categorical_crossentropy
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.errors import InputError
 from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.examples import Entity, Example, TokenizedText, align_entities
 from tasks.ner.model import NerConfig, NerModel
-from tests.paddle_rope.roformer.small_models import SIZES, states_equal
+from tests.paddle_rope.roformer.small_models import SIZES
 
 each_attention = pytest.mark.parametrize("attention", ["softmax", "linear", "window"])
 each_head = pytest.mark.parametrize("span_head", ["efficient", "dense"])
-HUGGINGFACE = Path(__file__).resolve().parents[2] / "paddle_rope/roformer/data/hf_tiny"
 
 
 def ner_model(attention="softmax", span_head="efficient"):
@@ -89,16 +87,6 @@ def test_first_weights_of_heads_and_features_have_the_deviation_of_the_encoder()
             if path == "feature_embedding.projection":  # keeps the scale of what it sums up
                 expected *= 2
             assert abs(layer.weight.numpy().std() / expected - 1) < 0.2, path
-
-
-def test_the_encoder_of_hugging_face_is_taken(tmp_path, caplog):
-    model = NerModel.from_pretrained(HUGGINGFACE, types=["人名", "place"], head_size=6)
-    new, unused = (record.getMessage() for record in caplog.records)
-    assert "NerModel" in new and "head." in new and "roformer." not in new
-    assert "cls.predictions.bias" in unused
-    assert states_equal(RoFormerModel.from_pretrained(HUGGINGFACE), model.roformer)
-    model.save_pretrained(tmp_path)
-    assert NerModel.from_pretrained(tmp_path).config.types == ["人名", "place"]
 
 
 # ---- the configuration

@@ -25,32 +25,6 @@ TWO_STEPS = {"per_device_train_batch_size": 23}  # an epoch
 # ---- metrics
 
 
-def gold_spans(record):
-    """(start, end, type), half-open, straight from the CLUENER format."""
-    return {
-        (first, last + 1, kind)
-        for kind, surfaces in record["label"].items()
-        for pairs in surfaces.values()
-        for first, last in pairs
-    }
-
-
-def test_metrics_equal_those_recomputed_from_the_predictions_against_the_gold_file(trained, corpus, dev_texts):
-    assert [record["text"] for record in trained.predictions] == dev_texts
-    pairs = [(gold_spans(gold), {*found}) for gold, found in zip(corpus.dev_records, spans_of(trained.predictions))]
-    assert list(trained.metrics["dev"]["per_type"]) == TYPES and trained.metrics["dev"]["f1"] > 0.3
-    rows = trained.metrics["dev"]["per_type"].items()
-    for kinds, scores in [(TYPES, trained.metrics["dev"]), *(([kind], row) for kind, row in rows)]:
-        counts = [
-            sum(span[2] in kinds for spans in side for span in spans)
-            for side in ([gold for gold, _ in pairs], [found for _, found in pairs], [g & f for g, f in pairs])
-        ]
-        assert [scores["support"], scores["predicted"], scores["correct"]] == counts
-        assert scores["f1"] == pytest.approx(2 * counts[2] / max(1, counts[0] + counts[1]))
-    correct = [[span[:2] for span in gold & found] for gold, found in pairs]
-    assert any(a != b and a[0] <= b[0] and b[1] <= a[1] for spans in correct for a in spans for b in spans)  # nested
-
-
 def test_a_test_file_of_another_format_is_scored_and_a_type_that_train_lacks_is_told(
     train_few, write, evaluate, capsys
 ):

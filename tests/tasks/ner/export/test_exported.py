@@ -1,15 +1,10 @@
 """Exported models: the same entities from a static graph."""
 
-import ast
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from tasks.commands.main import main
 from tasks.ner import NerPredictor
-from tests.conftest import REPOSITORY
 from tests.helpers.exports import FORMATS, export
 
 needs_onnx = pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
@@ -57,11 +52,10 @@ def test_it_is_evaluated_but_not_tuned(trained, copied, corpus, evaluate, refuse
 def test_both_are_scored_on_a_labeled_file(trained, corpus, tmp_path, capsys, format):
     words = ["--output", tmp_path / "new", "--format", format, "--check", corpus.dev, "--license", "MIT"]
     assert main(["export", str(trained.model), *map(str, words)]) == 0
-    f1 = f"{trained.metrics['dev']['f1']:.4f}"
-    stored, card = trained.model_config, (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
-    assert f"| f1 | {f1} | {f1} |" in capsys.readouterr().out and f"{f1} trained, {f1} exported" in card
-    facts = ["license: MIT", f"{stored['window_tokens']} tokens", f"{stored['longest_entity']} tokens"]
-    assert all(fact in card for fact in (*facts, *stored["types"]))
+    f1, card = f"{trained.metrics['dev']['f1']:.4f}", (tmp_path / "new" / "README.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out.count(f1) == 2 and f"{f1} trained, {f1} exported" in card
+    facts = ["license: MIT", f"{trained.model_config['window_tokens']} tokens", *trained.model_config["types"]]
+    assert all(fact in card for fact in facts)
 
 
 @needs_onnx
@@ -77,19 +71,3 @@ def test_int8_is_smaller_and_finds_nearly_the_same(trained, dev_texts, tmp_path,
     assert "int8" in (small / "README.md").read_text(encoding="utf-8")
     words = ["--output", "no", "--quantize", "int8", "--format", "paddle"]
     assert "--quantize" in refused("export", trained.model, *words)
-
-
-@needs_onnx
-def test_prediction_with_onnx_imports_neither_paddle_nor_paddlenlp(trained, dev_texts, tmp_path):
-    exported = export(tmp_path / "exported", "onnx", trained.model)
-    program = f"""
-import sys
-from tasks.recipes import open_predictor
-print(open_predictor({str(exported)!r})([{dev_texts[0]!r}]))
-print(sorted(name for name in ("paddle", "paddlenlp", "safetensors", "jieba", "rich") if name in sys.modules))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)
-    records, imported = done.stdout.splitlines()
-    spans = [(one["start"], one["end"], one["type"]) for one in ast.literal_eval(records)[0]["entities"]]
-    assert [spans] == found(trained.model, dev_texts[:1])[0] != [[]]
-    assert imported == "[]"

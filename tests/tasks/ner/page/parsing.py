@@ -21,14 +21,12 @@ class Page(HTMLParser):
         self.texts, self.marks, self.paragraphs, self.legend, self.contents = [], [], [], [], []
         self.feed(content)
         self.close()
-        assert self.open == []
-        assert len(set(self.ids)) == len(self.ids)
+        assert self.open == [] and len(set(self.ids)) == len(self.ids)
         assert {link.removeprefix("#") for link in self.links} <= set(self.ids)
 
     def handle_starttag(self, tag, attributes):
         self.tags.add(tag)
-        if tag not in VOID:
-            self.open.append(tag)
+        self.open += [tag] * (tag not in VOID)
         self.attributes += [(tag, *attribute) for attribute in attributes]
         assert len(dict(attributes)) == len(attributes)
         attributes = dict(attributes)
@@ -43,11 +41,7 @@ class Page(HTMLParser):
         elif tag == "mark":
             self.marks[-1].append([len(self.texts[-1]), None, attributes])
         elif tag == "li":
-            self._list.append("")
-
-    @property
-    def _list(self):
-        return self.contents if "nav" in self.open else self.legend
+            (self.contents if "nav" in self.open else self.legend).append("")
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
@@ -59,7 +53,7 @@ class Page(HTMLParser):
             self.texts[-1] += data
             self.paragraphs[-1][-1] += data
         elif "li" in self.open:
-            self._list[-1] += data
+            (self.contents if "nav" in self.open else self.legend)[-1] += data
 
 
 def record(text, *entities):
@@ -68,8 +62,7 @@ def record(text, *entities):
 
 
 def page(*records, types=("a", "b", "c"), name="file", **options):
-    file = io.StringIO()
-    write_html(file, list(records), types, name, **options)
+    write_html(file := io.StringIO(), list(records), types, name, **options)
     return file.getvalue()
 
 
