@@ -19,13 +19,14 @@ from tasks.ner.features.token_features import (
     COLUMNS,
     DICTIONARY_CLASSES,
     FIRST_VALUE,
-    SpanFlags,
+    PLACES,
     TokenColumns,
     TokenFeatures,
     check_kinds,
     count_values,
     dictionary_spans,
     segmentation_values,
+    span_flags,
     token_places,
 )
 
@@ -53,7 +54,7 @@ class WordFeatures:
         self._needs_jieba = not JIEBA_KINDS.isdisjoint(self.kinds)
         self._columns = TokenColumns(vocabularies)
         self._first_gazetteer_class = ("dictionary" in self.kinds) * DICTIONARY_CLASSES
-        self._flags = SpanFlags(self._first_gazetteer_class + (gazetteer.num_classes if gazetteer else 0))
+        self._classes = self._first_gazetteer_class + (gazetteer.num_classes if gazetteer else 0)
 
     @classmethod
     def from_examples(
@@ -89,7 +90,7 @@ class WordFeatures:
     def sizes(self) -> dict:
         """What a model must know: ``{"tables": {kind: values with none and unknown}, "flags": number of flags}``."""
         tables = {kind: FIRST_VALUE + len(self.vocabularies[kind]) for kind in COLUMNS if kind in self.kinds}
-        return {"tables": tables, "flags": self._flags.num_flags}
+        return {"tables": tables, "flags": self._classes * PLACES}
 
     def __call__(
         self,
@@ -103,17 +104,16 @@ class WordFeatures:
         gazetteer, as texts to come will not find theirs. ``hinted`` finds (start, end, type) in a text which
         are flagged as strings of the gazetteer that always are entities."""
         words = _words_of(text, self.kinds)
-        tokens = token_places(offsets, len(text))
+        places = token_places(tuple(offsets), len(text))
         spans = dictionary_spans(words) if "dictionary" in self.kinds else []
         if self.gazetteer is not None:
             first = self._first_gazetteer_class
-            places = self.gazetteer(text, own)
-            spans += [(start, end, first + number) for start, end, numbers in places for number in numbers]
+            found = self.gazetteer(text, own)
+            spans += [(start, end, first + number) for start, end, numbers in found for number in numbers]
             strongest = {kind: first + number * BINS + BINS - 1 for number, kind in enumerate(self.gazetteer.types)}
             more = hinted(text) if hinted else ()
             spans += [(start, end, strongest[kind]) for start, end, kind in more if kind in strongest]
-        flags = self._flags(spans, len(text), tokens)
-        return TokenFeatures(self._columns(words, tokens), flags, self._flags.num_flags)
+        return TokenFeatures.of(self._columns(words, places), span_flags(spans, self._classes, len(text), places))
 
     def save_pretrained(self, folder: str | os.PathLike) -> None:
         """Write ``features.json`` into a folder."""

@@ -4,7 +4,6 @@ What a run of any recipe promises (its files, seeds, cut and resume, refusals) i
 """
 
 import json
-import math
 
 import numpy as np
 import paddle
@@ -77,23 +76,14 @@ def scalars(log, tag):
     return [record.value for record in log.get_data("scalar", tag)]
 
 
-def test_the_log_has_loss_rate_norm_and_speed_of_training_and_scores_of_each_epoch(log, trained):
-    loss, rates = scalars(log, "1_train/loss"), scalars(log, "1_train/learning_rate")
-    assert len(loss) == int(trained.config["num_train_epochs"]) * 19 // 4  # an epoch has 19 steps
-    assert loss[-1] < loss[0] / 2 and rates[0] < max(rates) <= 1e-2 and rates[-1] < 1e-3
-    for tag in ("1_train/gradient_norm", "1_train/characters_per_second"):
-        values = scalars(log, tag)
-        assert len(values) == len(loss) and all(0 < value < math.inf for value in values)
+def test_the_log_has_scores_of_each_epoch_the_configuration_and_the_hyper_parameters(log, trained):
     names = [f"dev/{name}" for name in FIGURES] + [f"dev_{name}_by_type/{kind}" for name in FIGURES for kind in TYPES]
     assert {tag for tag in log.get_tags()["scalar"] if tag.startswith("dev")} == set(names)
     assert {len(scalars(log, name)) for name in names} == {trained.config["num_train_epochs"]}
     f1 = scalars(log, "dev/f1")
-    assert max(f1) == pytest.approx(trained.metrics["dev"]["f1"])
+    assert max(f1) == pytest.approx(trained.metrics["dev"]["f1"]) > 0.3
     for kind, row in trained.metrics["dev"]["per_type"].items():
         assert scalars(log, f"dev_f1_by_type/{kind}")[f1.index(max(f1))] == pytest.approx(row["f1"])
-
-
-def test_the_log_has_the_configuration_and_the_hyper_parameters(log, trained):
     (text,) = log.get_data("text", "configuration")
     shown = text.text.encoded_text_string.replace("\u00a0", " ").replace("\u2060", "")
     assert yaml.safe_load(shown) == trained.config

@@ -84,21 +84,6 @@ def found_entities(gazetteer, text, own=None):
     }
 
 
-def test_the_gazetteer_has_type_and_bin_of_the_share_of_occurrences():
-    examples = [
-        example("去青川", ("青川", "place")),
-        example("青川队", ("青川队", "team")),
-        example("青川人", ("青川", "place")),
-        example("白水", ("白水", "place")),
-        *[example("白水白水")] * 2,
-    ]
-    gazetteer = Gazetteer.from_examples(examples)
-    assert gazetteer.occurrences == {"青川": 3, "青川队": 1, "白水": 5}
-    # 青川 2 of 3, 青川队 1 of 1, 白水 1 of 5
-    expected = {("青川", "place", 1), ("青川队", "team", 2), ("白水", "place", 0)}
-    assert found_entities(gazetteer, "青川队在白水") == expected
-
-
 @pytest.mark.parametrize("labeled, total, bin", [(29, 100, 0), (3, 10, 1), (74, 100, 1), (3, 4, 2)])
 def test_a_share_at_a_bound_belongs_to_the_bin_above(labeled, total, bin):
     gazetteer = Gazetteer({"place": {"青川": labeled}}, {"青川": total})

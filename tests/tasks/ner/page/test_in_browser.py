@@ -59,13 +59,3 @@ def test_no_script_of_a_text_runs(show):
     browser.wait_for("document.querySelector('main p').innerText")
     assert browser.run("document.querySelector('main p').innerText") == hostile
     assert browser.run("document.scripts.length + document.images.length") == 0
-
-
-def test_only_what_is_on_the_screen_of_many_texts_is_laid_out(show):
-    browser = show(*[record("北京。" * 300, (0, 2, "a", 1.0)) for _ in range(300)])
-    first, last = "document.querySelector('section mark')", "document.querySelectorAll('section mark')[299]"
-    visible = ".checkVisibility({contentVisibilityAuto: true})"
-    browser.wait_for(first + visible)
-    assert browser.run(last + visible) is False
-    browser.run("location.hash = 'text300'")
-    browser.wait_for(last + visible)

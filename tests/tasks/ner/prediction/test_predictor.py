@@ -9,14 +9,12 @@ import pytest
 import yaml
 from safetensors.numpy import load_file, save_file
 
-from paddle_rope import CharTokenizer
 from tasks.common.errors import InputError
 from tasks.common.inference import evaluated
 from tasks.ner import NerPredictor
 from tasks.ner.batching import SpanCollator
 from tasks.ner.data.reading import read_examples, write_examples
 from tasks.ner.examples import Entity, make_example
-from tasks.ner.model import NerModel
 from tests.helpers.exports import FORMATS, export
 from tests.tasks.ner.conftest import spans_of
 
@@ -155,22 +153,6 @@ LENGTH = 100_000
 
 
 @pytest.mark.slow
-def test_a_banded_head_finds_the_short_entities_of_the_full_one(train, predict, tmp_path, corpus, dev_texts, capsys):
-    run = train(tmp_path / "run", max_span_length=6, attention="linear", num_train_epochs=6)
-    assert run.model_config["max_span_length"] == 6 and run.metrics["dev"]["f1"] > 0.2
-    assert "have more than max_span_length 6 tokens" in capsys.readouterr().out
-    lengths = [end - start for start, end, _ in spans_of(predict("".join(dev_texts), run.model))[0]]
-    assert len(lengths) > 20 and max(lengths) <= 6
-    ids = CharTokenizer.from_pretrained(run.model).encode(dev_texts[0]).ids
-    batch = {"input_ids": [ids], "attention_mask": [[True] * len(ids)], "token_mask": [[True] * len(ids)]}
-    banded, full = (
-        [span[:3] for span in NerModel.from_pretrained(str(run.model), **options).find_spans(batch, -1.0)[0]]
-        for options in ({}, {"max_span_length": None})
-    )
-    assert banded == [span for span in full if span[1] - span[0] <= 6] != []
-
-
-@pytest.mark.slow
 def test_a_document_of_100_000_characters_is_trained_on_and_predicted_whole(train, corpus, tmp_path):
     document = make_example(
         "王明在北京大学。" * (LENGTH // 8), [Entity(0, 2, "person"), Entity(3, 7, "organization")], "x:1"
@@ -220,8 +202,3 @@ def test_a_damaged_file_is_one_line_with_the_folder_and_the_remedy(case, refused
     message = refused("predict", folder, "--input", corpus.dev, "--output", "found.jsonl")
     assert message.startswith(f"{folder}: ") and place in message
     assert "OUTPUT_DIR/model" in message or "removed" in message
-
-
-def test_a_model_of_before_finds_what_it_found(copy_with, predictor, dev_texts):
-    unused = {"score_scaling_length": None, "convolutions": [], "convolution_size": 3, "position_gaps": None}
-    assert NerPredictor(copy_with(**unused), "cpu")(dev_texts) == predictor(dev_texts)
