@@ -36,7 +36,6 @@ class Piece:
     entity: Entity
     is_first: bool
     is_last: bool
-    parent: Piece | None  # in which it directly lies
     height: int = 0  # boxes stacked in it: an outer box is drawn higher than those within
 
 
@@ -57,18 +56,23 @@ def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piec
     while waiting:
         start, negative_end, number, is_first = heapq.heappop(waiting)
         while around and around[-1].end <= start:
-            around.pop()
+            _close(around)
         following = bisect.bisect_right(cuts, start)
         end = min([-negative_end, *(outer.end for outer in around[-1:]), *cuts[following : following + 1]])
         is_last = end == -negative_end
         if not is_last:
             heapq.heappush(waiting, (end, negative_end, number, False))
-        pieces.append(Piece(start, end, entities[number], is_first, is_last, around[-1] if around else None))
+        pieces.append(Piece(start, end, entities[number], is_first, is_last))
         around.append(pieces[-1])
-    for piece in reversed(pieces):
-        if piece.parent is not None:
-            piece.parent.height = max(piece.parent.height, piece.height + 1)
+    while around:
+        _close(around)
     return pieces
+
+
+def _close(around):
+    closed = around.pop()
+    if around:
+        around[-1].height = max(around[-1].height, closed.height + 1)
 
 
 def drawn_paragraphs(text: str, entities: list[Entity], paragraphs: Sequence[Span]) -> Iterator[Paragraph]:

@@ -134,14 +134,12 @@ def test_options_of_the_folder_are_kept_unless_given_and_the_configuration_fed_b
 @pytest.mark.slow
 def test_a_folder_that_does_not_fit_is_an_error_before_the_data_are_read(refused, small_config, pretrained, tmp_path):
     def fails(folder, *words):
-        return refused(
-            "train", small_config, "--output_dir", "run", "--pretrained", folder, "--train_file", "data", *words
-        )
+        return refused("train", small_config, "--output_dir", "run", "--pretrained", folder, *words)
 
     (tmp_path / "data").write_text("this is no labeled text")
     (tmp_path / "empty").mkdir()
     for folder in ("missing", "empty"):
-        assert fails(folder).startswith(f"configuration: pretrained: {folder}: ")
+        assert fails(folder, "--train_file", "data").startswith(f"configuration: pretrained: {folder}: ")
     for key in (*SIZES, "vocab_min_count"):
         assert f"key {key!r}: sizes and tokenizer come from" in fails(pretrained("ours-word"), f"--{key}", "32")
     folder = shutil.copytree(pretrained("huggingface"), tmp_path / "folder")
