@@ -12,7 +12,6 @@ from tasks.ner.batching import NerDataset, cut_labeled
 from tasks.ner.data.reading import read_examples, write_examples
 from tasks.ner.examples import Entity, TokenizedText, make_example
 from tasks.ner.lengths import reading_of, training_lengths
-from tasks.ner.metrics import score_predictions
 from tests.tasks.ner.conftest import example
 
 
@@ -79,18 +78,6 @@ def long_text(corpus):
         entities += [Entity(len(text) + start, len(text) + end, kind) for start, end, kind, *_ in one.entities]
         text += one.text
     return make_example(text, entities, "long:1")
-
-
-def test_a_long_text_loses_little_in_windows_and_more_when_read_whole(trained, corpus, long_text):
-    def f1(examples, **options):
-        predictor = NerPredictor(trained.model, "cpu", **options)
-        found = predictor.find([example.text for example in examples])
-        return score_predictions(examples, found, predictor.types)["f1"]
-
-    assert len(long_text.text) > 15 * trained.model_config["longest_text"]
-    windows = f1([long_text])
-    assert windows > f1(read_examples(corpus.dev)) - 0.05
-    assert windows > f1([long_text], max_tokens=5000, max_entity_tokens=0) + 0.02
 
 
 def test_a_text_read_whole_that_is_longer_than_any_of_training_is_noted_once(trained, long_text, capsys):

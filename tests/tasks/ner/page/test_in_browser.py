@@ -3,7 +3,7 @@
 import pytest
 
 from tests.helpers.browser import chromium, open_page
-from tests.tasks.ner.page.parsing import page, record
+from tests.tasks.ner.page.test_page import page, record
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(chromium() is None, reason="no browser: apt-get install chromium")]
 LABEL = "getComputedStyle(document.querySelectorAll('mark')[{}], '::after').content"

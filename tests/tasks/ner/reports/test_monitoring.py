@@ -19,7 +19,6 @@ from tasks.ner.prediction import thresholds
 from tasks.ner.prediction.finding import predict_entities
 from tasks.ner.reports.monitoring import (
     CURVE_STEPS,
-    MAX_PANELS,
     MOST_TYPES,
     NerMonitor,
     draw_scores,
@@ -229,14 +228,6 @@ def test_each_cell_has_its_place_scores_above_zero_are_red_and_gold_has_a_frame(
     place = first[0] + 3, first[2] + 3
     red, blue, gray = (draw(scores(_0_0_0=value))[place] for value in (6.0, -25.0, np.nan))
     assert red[0] > red[2] + 50 and blue[2] > blue[0] + 50 and len(set(gray)) == 1
-
-
-def test_of_many_types_those_of_gold_and_those_with_the_highest_scores_are_drawn():
-    gold = [(0, 2, "t900")]
-    image = draw(scores(1000, _500_0_1=7.0), gold)
-    assert image.shape == draw(scores(MAX_PANELS)).shape
-    assert (draw(scores(1000, _500_0_1=7.0, _900_0_0=3.0), gold) != image).any()
-    assert (draw(scores(1000, _500_0_1=7.0, _999_0_0=-25.0), gold) == image).all()
 
 
 @pytest.mark.parametrize("text", ["$%^$", "$\\frac{$", "{}_^\\", "a\nb\x00", "👨\u200d👩\u202e", "甲"])

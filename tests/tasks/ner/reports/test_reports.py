@@ -70,13 +70,6 @@ def test_a_curve_counts_what_is_above_each_threshold():
     assert (at_thresholds["tp"].tolist(), at_thresholds["fp"].tolist()) == ([1, 0, 0, 0], [1, 1, 1, 0])
 
 
-def test_a_curve_at_one_half_is_the_score_of_the_type():
-    gold, candidates = [{A, B}, {A}, set()], [[(A, 1.0), (B, -1.0)], [(A, 0.1), (Entity(5, 6, "a"), 3.0)], [(C, 1.0)]]
-    row = entity_scores(gold, [[e for e, score in one if score > 0] for one in candidates], ["a"])["per_type"]["a"]
-    found = curve(gold, candidates, steps=100)
-    assert (found["precision"][49], found["recall"][49]) == (row["precision"], row["recall"])
-
-
 def test_a_curve_ends_with_the_last_precision_or_with_0_where_nothing_is_predicted():
     assert curve([{A}], [[(A, 0.5), (Entity(3, 4, "a"), 0.6)]], steps=4)["precision"].tolist() == [0.5] * 4
     nothing = curve([set()], [[]], steps=3)
