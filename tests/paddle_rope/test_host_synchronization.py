@@ -1,24 +1,38 @@
-"""Forward passes and losses fetch no value of a tensor: on a GPU each fetch would wait for all that was queued.
-
-One wait is not seen here: language models choose the labeled tokens by ``paddle.nonzero``, whose size the host asks
-for. It saves the logits of all others.
-"""
+"""Forward passes and losses fetch no value of a tensor: on a GPU each fetch would wait for all that was queued."""
 
 import contextlib
-from functools import partial
 
 import numpy as np
 import paddle
 import pytest
 
-from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, layers
+from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, layers, positions
+from paddle_rope.attention import arguments, linear
 from paddle_rope.global_pointer import losses
-from tasks.ner.batching import SpanCollator
-from tasks.ner.examples import TokenizedText
 from tasks.ner.model import NerConfig, NerModel
 from tests.paddle_rope.roformer.small_models import SIZES
 
 FETCHES = ("numpy", "item", "tolist", "__float__", "__int__", "__bool__", "__index__", "__array__")
+IDS, MASK = paddle.randint(1, SIZES["vocab_size"], [3, 9]), paddle.to_tensor(np.arange(9) < np.array([[9], [4], [7]]))
+SPANS = paddle.to_tensor([[[0, 1, 2], [-1, 0, 0]], [[1, 0, 0], [1, 2, 3]], [[0, 1, 2], [0, 1, 2]]])
+OF_NER, TYPES = {"token_mask": MASK, "labels": SPANS}, {"types": ["a", "b"], "head_size": 4}
+OF_TOKENS = {"labels": IDS, "labeled": paddle.arange(27)}  # else the host waits for the number of labeled tokens
+LEARNED = {"position_embedding": "learned", "max_position_embeddings": 9}
+MODELS = {  # the model, its options, what it is called with
+    "entities": (NerModel, TYPES, OF_NER),
+    "entities of a band": (NerModel, {**TYPES, "max_span_length": 3}, OF_NER),
+    "masked": (RoFormerForMaskedLM, {}, OF_TOKENS),
+    "learned positions": (RoFormerForMaskedLM, LEARNED, OF_TOKENS),
+    "packed": (RoFormerForMaskedLM, {}, {**OF_TOKENS, "segment_ids": paddle.arange(27).reshape([3, 9]) // 4}),
+    "causal": (RoFormerForCausalLM, {"causal": True}, OF_TOKENS),
+    "classes": (RoFormerForSequenceClassification, {"num_labels": 3}, {"labels": paddle.to_tensor([0, 1, 2])}),
+}
+ATTENTION = {
+    "softmax": {},
+    "linear": {"attention": "linear"},
+    "all": {"attention": "linear", "normalizer": "none", "decay": [0.5, 0.9, 1.0], "output_gate": True},
+    "window": {"attention": "window", "attention_window": 2},
+}
 
 
 @contextlib.contextmanager
@@ -36,58 +50,23 @@ def counted_fetches():
     with pytest.MonkeyPatch.context() as patch:
         for name in FETCHES:
             patch.setattr(paddle.Tensor, name, counted(name, getattr(paddle.Tensor, name)))
+        for name in ("nonzero", "masked_select", "unique"):  # the sizes of which are fetched
+            patch.setattr(paddle, name, counted(name, getattr(paddle, name)))
         yield found
-
-
-@pytest.fixture(autouse=True)
-def as_on_another_device(monkeypatch):
-    """What the layers do on CPU alone, such as numpy's random numbers, they leave to Paddle."""
-    for module in (layers, losses):
-        monkeypatch.setattr(module, "computes_on_cpu", lambda: False)
-
-
-def tokens(batch=3, seq=9):
-    mask = np.arange(seq) < np.array([[9], [4], [7]])
-    return paddle.randint(1, SIZES["vocab_size"], [batch, seq]), paddle.to_tensor(mask)
-
-
-def entities(**options):
-    texts = [TokenizedText([3] * size, [(i, i + 1) for i in range(size)], [(0, 1, 2)]) for size in (5, 9)]
-    batch = {name: paddle.to_tensor(value) for name, value in SpanCollator(0)(texts).items()}
-    model = NerModel(NerConfig(types=["a", "b"], head_size=4, **SIZES, **options))
-    return model, lambda: model(**batch)
-
-
-def of_tokens(kind, labels=None, **options):
-    ids, mask = tokens()
-    model = kind(kind.config_class(**SIZES, **options))
-    return model, lambda: model(ids, mask, labels=ids if labels is None else labels)
-
-
-CLASSES = {"labels": paddle.to_tensor([0, 1, 2]), "num_labels": 3}
-MODELS = {
-    "entities": entities,
-    "entities of a band": partial(entities, max_span_length=3),
-    "masked": partial(of_tokens, RoFormerForMaskedLM),
-    "causal": partial(of_tokens, RoFormerForCausalLM, causal=True),
-    "classes": partial(of_tokens, RoFormerForSequenceClassification, **CLASSES),
-}
-ATTENTION = {
-    "softmax": {},
-    "linear": {"attention": "linear"},
-    "all": {"attention": "linear", "normalizer": "none", "decay": [0.5, 0.9, 1.0], "output_gate": True},
-    "window": {"attention": "window", "attention_window": 2},
-}
 
 
 @pytest.mark.parametrize("attention", ATTENTION)
 @pytest.mark.parametrize("name", MODELS)
-def test_a_training_step_fetches_no_value(name, attention):
-    model, call = MODELS[name](**ATTENTION[attention])
+def test_a_training_step_fetches_no_value(name, attention, monkeypatch):
+    for module in (layers, losses, arguments, linear, positions):  # as on another device
+        monkeypatch.setattr(module, "computes_on_cpu", lambda: False)
+    kind, options, given = MODELS[name]
+    config = NerConfig if kind is NerModel else kind.config_class
+    model = kind(config(**SIZES, **options, **ATTENTION[attention]))
     model.train()
-    call()  # tables are made at the first use
+    model(IDS, MASK, **given)  # tables are made at the first use
     with counted_fetches() as found:
-        result = call()
+        result = model(IDS, MASK, **given)
         loss = result[0] if isinstance(result, tuple) else result
         loss.mean().backward()
     assert found == []

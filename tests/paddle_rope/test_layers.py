@@ -1,17 +1,29 @@
-"""The plain forms of layers do what Paddle's layers and the equations do; the native ones are compared with them."""
+"""Layers in both forms against Paddle's layers and the equations; what dropout drops, and by which random numbers."""
+
+import contextlib
+import zlib
 
 import numpy as np
 import paddle
 import pytest
 
-from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, scaled
+from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, residual_norm, scaled
+from paddle_rope.native.dispatch import plain_forms
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor, randomize
 
 
-@pytest.mark.parametrize("bias", [True, False], ids=["bias", "no bias"])
+@pytest.fixture(params=[plain_forms, contextlib.nullcontext], ids=["plain", "native"], autouse=True)
+def is_plain(request, native_operators):
+    """Whether the plain forms compute."""
+    if request.param is contextlib.nullcontext and not native_operators:
+        pytest.skip("no C++ compiler here, so no native operators")
+    with request.param():
+        yield request.param is plain_forms
+
+
+@pytest.mark.parametrize("bias_attr", [None, False], ids=["bias", "no bias"])
 @pytest.mark.parametrize("leading", [(), (1,), (5,), (2, 1, 4, 3)], ids=str)
-def test_linear_equals_paddles_under_the_same_names(leading, bias):
-    bias_attr = None if bias else False
+def test_linear_equals_paddles_under_the_same_names(leading, bias_attr):
     ours, theirs = randomize(Linear(7, 3, bias_attr)), paddle.nn.Linear(7, 3, bias_attr=bias_attr)
     assert theirs.set_state_dict(ours.state_dict()) == ([], [])
     x = random_tensor(*leading, 7, dtype="float32")
@@ -21,32 +33,47 @@ def test_linear_equals_paddles_under_the_same_names(leading, bias):
 # dropout
 
 
-def test_dropout_drops_as_many_of_the_random_numbers_as_its_probability_says(monkeypatch):
-    each_number = np.arange(65536, dtype=np.uint16)
-    monkeypatch.setattr(np.random, "bytes", lambda count: each_number.tobytes())
-    np.testing.assert_array_equal(Dropout(0.25)(paddle.ones([65536])).numpy() != 0, each_number >= 16384)
-    # p = 0.3 is rounded to 19661 / 65536, and the kept values are scaled for that
-    np.testing.assert_allclose(Dropout(0.3)(paddle.ones([65536])).max().item(), 65536 / (65536 - 19661), rtol=1e-7)
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_dropout_keeps_one_minus_p_and_the_mean_independent_of_place_and_seed(p, is_plain):
+    one, other = (Dropout(p)(paddle.ones([512, 512])).numpy() for _ in range(2))
+    np.testing.assert_allclose(one[one != 0], 1 / (1 - p), rtol=1e-3 if is_plain else 1e-6)
+    for axis, count in ((None, one.size), (0, 512), (1, 512)):
+        assert np.abs((one != 0).mean(axis=axis) - (1 - p)).max() < 5.5 * np.sqrt(p * (1 - p) / count)
+    pairs = [(one, other), (one, one.T)]
+    for lag in (1, 2, 16):
+        pairs += [(one[lag:], one[:-lag]), (one[:, lag:], one[:, :-lag])]
+    equal = p**2 + (1 - p) ** 2
+    for left, right in pairs:
+        assert abs(((left != 0) == (right != 0)).mean() - equal) < 10 * np.sqrt(equal * (1 - equal) / left.size)
 
 
-def test_dropout_is_independent_of_place_follows_numpys_seed_and_has_its_mask_as_gradient():
-    kept = Dropout(0.5)(paddle.ones([64, 64])).numpy() != 0
-    assert all(abs(kept.mean(axis=axis) - 0.5).max() < 0.5 * 5 / 8 for axis in (0, 1))
-    assert np.unique(kept, axis=0).shape[0] == 64
-    x = random_tensor(41, 5, dtype="float32")
+@pytest.mark.parametrize("p, native, plain", [(0.3, 3886426370, 204732789), (2**-17, 2267181814, 542024922)])
+def test_a_seed_of_numpy_gives_the_same_mask_in_every_version(p, native, plain, is_plain):
+    np.random.seed(7)
+    mask = Dropout(p)(paddle.ones([1000, 1000])).numpy() != 0
+    assert zlib.crc32(np.packbits(mask).tobytes()) == (plain if is_plain else native)
+
+
+@pytest.mark.parametrize("norm", [LayerNorm(7, 1e-6), RMSNorm(1e-6)], ids=["layer norm", "RMS norm"])
+def test_dropped_parts_of_a_sum_get_no_gradient_and_the_others_are_scaled(norm):
+    randomize(norm)
+    inputs = residual, x = [random_tensor(40, 7, dtype="float32") for _ in range(2)]
     np.random.seed(5)
-    first, second = Dropout(0.5)(x), Dropout(0.5)(x)
+    (mask,) = paddle.grad((alone := Dropout(0.4)(x)).sum(), [x])
+    np.testing.assert_array_equal((mask * x).numpy(), alone.numpy())
+    assert len(np.unique(mask.numpy())) == 2
     np.random.seed(5)
-    np.testing.assert_array_equal(Dropout(0.5)(x).numpy(), first.numpy())
-    assert (first != second).any()
-    (gradient,) = paddle.grad(first.sum(), x)
-    assert set(np.unique(gradient.numpy())) == {0.0, 2.0}
-    np.testing.assert_array_equal((x * gradient).numpy(), first.numpy())
-    evaluated = Dropout(0.7)
+    found = residual_norm(norm, residual, x, Dropout(0.4))
+    with plain_forms():
+        expected = norm(residual + mask * x)
+    assert_same(found, expected, [*inputs, *norm.parameters()], atol=2e-5)
+
+
+def test_dropout_of_nothing_of_all_and_in_evaluation():
+    x, evaluated = random_tensor(41, 5, dtype="float32"), Dropout(0.7)
     evaluated.eval()
-    np.testing.assert_array_equal(evaluated(x).numpy(), x.numpy())
-    np.testing.assert_array_equal(Dropout(0.0)(x).numpy(), x.numpy())
-    assert not Dropout(1.0)(x).numpy().any()
+    for layer, factor in ((evaluated, 1), (Dropout(0.0), 1), (Dropout(1.0), 0)):
+        np.testing.assert_array_equal(layer(x).numpy(), factor * x.numpy())
 
 
 # norms

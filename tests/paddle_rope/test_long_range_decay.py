@@ -1,7 +1,6 @@
 """Long-range decay: the curves equal plain sums and the rotation itself, and the bound bounds."""
 
 import cmath
-import csv
 import math
 
 import numpy as np
@@ -18,6 +17,7 @@ from paddle_rope.long_range_decay import (
     ones_scores,
     pair_products,
     quarter_period,
+    smallest_base,
 )
 from tasks.commands.experiment import DECAY_FILES as FILES
 from tests.helpers.verbs import verb
@@ -121,67 +121,48 @@ def test_octaves_are_whole_and_begin_at_one_and_falls_end_before_a_value_that_is
 
 
 @pytest.mark.parametrize(
-    "call",
+    "function, arguments",
     [
-        *(
-            (lambda size=size, base=base: frequencies(size, base))
-            for size, base in ((7, 1.0), (0, 1.0), (-2, 1.0), (4, 0), (4, -1.0), (4, math.inf), (4, math.nan))
-        ),
-        lambda: mean_partial_sums([], [0]),
-        lambda: ones_scores([[1.0]], [0]),
-        lambda: ones_scores([1.0], 3),
-        lambda: pair_products([1.0, 2.0], [1.0, 2.0, 3.0, 4.0]),
-        lambda: pair_products([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]),
-        lambda: abel_bound([1.0, 2.0], [1.0, 2.0], [1.0, 0.1], [0]),
+        *((mean_partial_sums, ([], [0])), (ones_scores, ([[1.0]], [0])), (ones_scores, ([1.0], 3))),
+        *((pair_products, ([1.0, 2.0], [1.0] * 4)), (pair_products, ([1.0] * 3, [1.0] * 3))),
+        *((smallest_base, sizes) for sizes in ((2, 512), (7, 512), (64, 1))),
+        *((frequencies, (size, 1.0)) for size in (7, 0, -2)),
+        *((frequencies, (4, base)) for base in (0, -1.0, math.inf, math.nan)),
+        (abel_bound, ([1.0, 2.0], [1.0, 2.0], [1.0, 0.1], [0])),
     ],
 )
-def test_sizes_and_shapes_that_do_not_fit_are_an_error(call):
+def test_sizes_and_shapes_that_do_not_fit_are_an_error(function, arguments):
     with pytest.raises(ValueError, match="must"):
-        call()
+        function(*arguments)
 
 
-# ---- the tool
-
-
-@pytest.fixture
-def draw(tmp_path, capsys):
-    """Run the tool into a folder that does not exist yet; the folder and what was printed."""
-
-    def draw(folder="deep/figures", **options):
-        words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
-        assert verb("decay").main([*words, "--output", str(tmp_path / folder)]) == 0
-        return tmp_path / folder, capsys.readouterr().out
-
-    return draw
+# ---- the command
 
 
 @pytest.mark.parametrize("head_dim, base, reach, query", [(128, 10000, 256, 0), (6, 50, 400, 90), (2, 1, 1, 1)])
-def test_written_numbers_are_those_of_the_functions_and_figures_the_same_at_every_call(
-    draw, head_dim, base, reach, query
-):
-    options = {"head_dim": head_dim, "base": base, "max_distance": reach, "query_position": query}
-    folder, again = (draw(name, **options)[0] for name in ("deep/figures", "again"))
-    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
-    for name in ("decay_bound.png", "decay_ones.png"):
-        assert (folder / name).read_bytes() == (again / name).read_bytes()
-        assert (folder / name).read_bytes().startswith(PNG_START)
-    columns = []
-    for name in ("decay_bound.csv", "decay_ones.csv"):
-        with open(folder / name, encoding="ascii", newline="") as file:
-            names, *rows = csv.reader(file)
-        columns.append(dict(zip(names, np.array(rows, dtype=np.float64).T)))
-    bound, ones = columns
+def test_written_numbers_are_those_of_the_functions_and_figures_are_drawn(head_dim, base, reach, query, tmp_path):
+    words = f"--head_dim {head_dim} --base {base} --max_distance {reach} --query_position {query} --output"
+    assert verb("decay").main([*words.split(), str(tmp_path / "deep/figures")]) == 0
+    found = {path.name: path.read_bytes() for path in (tmp_path / "deep/figures").iterdir()}
+    assert found.keys() == {*FILES} and [name for name in found if found[name].startswith(PNG_START)]
+    bound, ones = (
+        np.genfromtxt(tmp_path / "deep/figures" / name, delimiter=",", names=True)
+        for name in ("decay_bound.csv", "decay_ones.csv")
+    )
     np.testing.assert_array_equal(bound["distance"], np.arange(reach + 1))
     np.testing.assert_array_equal(ones["key_position"], np.arange(max(0, query - reach), query + reach + 1))
     np.testing.assert_array_equal(ones["distance"], ones["key_position"] - query)
     pairs = head_dim // 2
-    thetas = {"rope": frequencies(head_dim, base), "theta_0": np.zeros(pairs), "theta_1": np.ones(pairs)}
-    for name, theta in thetas.items():
+    for name, theta in (
+        ("rope", frequencies(head_dim, base)),
+        ("theta_0", np.zeros(pairs)),
+        ("theta_1", np.ones(pairs)),
+    ):
         np.testing.assert_array_equal(bound[name], mean_partial_sums(theta, bound["distance"]))
         np.testing.assert_array_equal(ones[name], ones_scores(theta, ones["distance"]))
 
 
 @pytest.mark.parametrize("reach, verdict", [(146, "is in its"), (147, "has left its")])
-def test_printed_lines_tell_on_which_side_of_the_quarter_period_the_range_ends(draw, reach, verdict):
-    _, printed = draw(base=100, max_distance=reach)  # quarter period 146.17
-    assert verdict in printed and "146.2" in printed
+def test_it_tells_on_which_side_of_the_quarter_period_the_range_ends(reach, verdict, tmp_path, capsys):
+    words = ["--base", "100", "--max_distance", str(reach), "--output", str(tmp_path)]  # quarter period 146.17
+    assert verb("decay").main(words) == 0 and verdict in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Settings of the process, and the choice of the device."""
+"""Settings of the process."""
 
 import io
 import os
@@ -6,13 +6,10 @@ import platform
 import subprocess
 import sys
 
-import paddle
 import pytest
 
 from paddle_rope import prepare_process
 from paddle_rope.machine import physical_cores
-from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
-from tasks.common.process import choose_device
 from tests.conftest import REPOSITORY
 
 SETTINGS = ("OMP_NUM_THREADS", "FLAGS_use_stride_kernel", "MKL_DEBUG_CPU_TYPE")
@@ -57,13 +54,12 @@ def test_memory_that_was_freed_is_used_again_without_page_faults():
     assert third - second < 100
 
 
+AVX2 = "fpu avx avx2 bmi2"
+
+
 @pytest.mark.parametrize(
     "vendor, flags, expected",
-    [
-        ("AuthenticAMD", "fpu avx avx2 bmi2", "5"),
-        ("AuthenticAMD", "fpu avx", None),
-        ("GenuineIntel", "fpu avx avx2 bmi2", None),
-    ],
+    [("AuthenticAMD", AVX2, "5"), ("AuthenticAMD", "fpu avx", None), ("GenuineIntel", AVX2, None)],
 )
 def test_settings_follow_the_processor_unless_the_user_has_set_them(monkeypatch, vendor, flags, expected):
     pretend(monkeypatch, f"processor\t: {0}\nvendor_id\t: {vendor}\nflags\t\t: {flags}\n")
@@ -91,33 +87,3 @@ def test_a_call_after_the_import_of_paddle_warns(calls, warned):
     environment = {**kept, "MKL_DEBUG_CPU_TYPE": "5"}
     done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True)
     assert (warned in done.stderr) and ("paddle is imported already" in done.stderr) == bool(warned)
-
-
-def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
-    chosen = []
-    monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: False)
-    assert choose_device() == choose_device("cpu") == paddle.get_device() == "cpu"
-    monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: True)
-    monkeypatch.setattr(paddle.device.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(paddle, "set_device", chosen.append)
-    assert choose_device() == "gpu" and choose_device("gpu:1") == "gpu:1"
-    assert chosen == ["gpu", "gpu:1"]
-
-
-@pytest.mark.parametrize("name", ["abacus", "gpu", "gpu:0", "cpu:7", ""])
-def test_unusable_device_is_an_error_with_the_remedy(monkeypatch, name):
-    monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: False)
-    with pytest.raises(InputError, match=f"^--device {name}: .*use --device cpu") as caught:
-        choose_device(name)
-    assert "\n" not in str(caught.value) and paddle.get_device() == "cpu"
-
-
-def test_input_errors_become_one_line_with_status_2_and_others_keep_their_traceback(capsys):
-    @exit_on_input_error
-    def main(error):
-        raise error
-
-    assert main(InputError("file:1: wrong; do this")) == EXIT_BAD_INPUT == 2
-    assert capsys.readouterr() == ("", "error: file:1: wrong; do this\n")
-    with pytest.raises(ZeroDivisionError):
-        main(ZeroDivisionError())

@@ -68,25 +68,20 @@ def test_a_factor_of_one_changes_nothing(scaling):
     assert rotary.amplitude == 1
 
 
-IMPOSSIBLE = [
-    *(
-        (lambda one=one, factor=factor: one(factor), "at least 1")
-        for one in (LinearScaling, NTKScaling, lambda factor: YaRNScaling(factor, 512))
-        for factor in (0.5, 0, -2, math.inf, math.nan)
-    ),
-    *((lambda length=length: YaRNScaling(2.0, length), "original_length") for length in (0, math.nan)),
-    (lambda: YaRNScaling(2.0, 512, beta_fast=1.0), "beta_slow"),
-    (lambda: YaRNScaling(2.0, 512, beta_slow=-1.0), "beta_slow"),
-    (lambda: YaRNScaling(2.0, 512, beta_fast=math.nan), "beta_slow"),
-    (lambda: RotaryPositionEmbedding(8, rotary_dim=2, scaling=NTKScaling(2.0)), "LinearScaling"),
-]
-
-
 @pytest.mark.equation("1.18")
-@pytest.mark.parametrize("call, words", IMPOSSIBLE)
-def test_impossible_scalings_are_refused(call, words):
+@pytest.mark.parametrize(
+    "scaling, arguments, words",
+    [
+        *((one, (factor,), "at least 1") for one in (LinearScaling, NTKScaling) for factor in (0.5, -2, math.inf)),
+        *((YaRNScaling, (factor, 512), "at least 1") for factor in (0, math.nan)),
+        *((YaRNScaling, (2.0, length), "original_length") for length in (0, math.nan)),
+        *((YaRNScaling, (2.0, 512, *betas), "beta_slow") for betas in ((1.0,), (32.0, -1.0), (math.nan,))),
+        (lambda factor: RotaryPositionEmbedding(8, rotary_dim=2, scaling=NTKScaling(factor)), (2.0,), "LinearScaling"),
+    ],
+)
+def test_impossible_scalings_are_refused(scaling, arguments, words):
     with pytest.raises(ValueError, match=words):
-        call()
+        scaling(*arguments)
 
 
 # learned frequencies

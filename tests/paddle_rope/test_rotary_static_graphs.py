@@ -69,18 +69,6 @@ def test_saved_graphs_take_positions_and_half_precision(dtype, unit, axes, of_po
 
 
 @pytest.mark.equation("1.16")
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["plain", "half partial", "learned"])
-def test_to_static_without_further_arguments_changes_nothing(name):
-    rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])
-    static = paddle.jit.to_static(Rotating(rotary))
-    for seq in (5, 700):
-        x = random_tensor(2, seq, 3, HEAD_DIM, dtype="float32")
-        assert_close(static(x), rotary(x), 2e-6)
-
-
-@pytest.mark.equation("1.16")
 @pytest.mark.parametrize("name", ["plain", "half partial", "all"])
 def test_gradients_through_static_graphs_equal_those_without(name):
     rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])

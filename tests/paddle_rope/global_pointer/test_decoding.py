@@ -52,7 +52,7 @@ CASES = {  # shape, scores, options, (start, end, type) of each row
 }
 
 
-@pytest.mark.equation("6.14", "6.15")
+@pytest.mark.equation("6.14", "6.15", "6.20")
 @pytest.mark.parametrize("name", CASES)
 def test_scores_above_the_threshold_are_spans_by_start_end_and_type(name):
     shape, scores, options, expected = CASES[name]

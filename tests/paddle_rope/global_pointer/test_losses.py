@@ -104,9 +104,8 @@ def test_values_and_gradients_equal_the_reference(name, batch, types, seq, count
         assert (gradient[labels] < 0).all() and (gradient[~labels] > 0).all()
 
 
-@pytest.mark.parametrize(
-    "name, count", [(name, count) for name in LOSSES for count in (0, 1, 2) if count or name != "sparse"]
-)
+@each_loss
+@pytest.mark.parametrize("count", [0, 2])
 def test_texts_without_spans_have_negatives_alone(name, count):
     logits = random_tensor(2, 3, 4, 4)
     loss = LOSSES[name](logits, np.full([2, count, 3], -1))
@@ -149,10 +148,9 @@ def test_losses_and_gradients_of_extreme_scores_are_right(name, case, dtype, tol
 @pytest.mark.equation("6.9")
 @each_loss
 def test_masked_spans_cost_nothing_and_a_masked_positive_what_it_is_missing(name):
-    logits, spans = random_tensor(2, 3, 6, 6), random_spans(2, 4, 3, 4, 4)
-    inside = paddle.to_tensor(np.arange(6) < 4)
-    masked = paddle.where((inside & inside.unsqueeze(1)).expand(logits.shape), logits, paddle.full_like(logits, -1e4))
-    assert_close(LOSSES[name](masked, spans), LOSSES[name](logits[:, :, :4, :4].clone(), spans), 1e-12)
+    logits, spans = random_tensor(2, 3, 4, 4), random_spans(2, 4, 3, 4, 4)
+    masked = paddle.nn.functional.pad(logits, [0, 2, 0, 2], value=MASKED_LOGIT)
+    assert_close(LOSSES[name](masked, spans), LOSSES[name](logits, spans), 1e-12)
     outside = LOSSES[name](paddle.full([1, 1, 2, 2], MASKED_LOGIT), np.array([[(0, 0, 1)]]))
     assert_close(outside, [[-MASKED_LOGIT]])
 
@@ -180,22 +178,15 @@ def test_positives_are_numbers_of_rows_and_classes_in_any_order_and_form(shape, 
 
 
 @pytest.mark.equation("6.12")
-def test_two_thousand_types_train_from_lists_of_spans():
+def test_two_thousand_types_learn_from_lists_of_spans():
     texts, types, seq = 2, 2000, 64  # the 0/1 labels would be 16,384,000
     head, hidden = EfficientGlobalPointer(16, types, 8), paddle.randn([texts, seq, 16])
     row = np.random.choice(texts * types, 150, replace=False).repeat(2)  # two spans in 150 of 4,000 rows
     ends = np.sort(np.random.randint(0, seq, (300, 2)), axis=1)
     positives = np.stack([row, ends[:, 0] * seq + ends[:, 1]], axis=1)
-    optimizer, means = paddle.optimizer.SGD(learning_rate=0.05, parameters=head.parameters()), []
-    for _ in range(2):
-        logits = head(hidden).reshape([texts * types, -1])
-        means.append(sparse_multilabel_categorical_crossentropy(logits, positives).mean())
-        means[-1].backward()
-        has_none = ~np.isin(np.arange(types), row % types)  # a type without an entity is pushed down
-        assert (head.type_scores.bias.grad.numpy()[:types][has_none] > 0).all()
-        optimizer.step()
-        optimizer.clear_grad()
-    assert means[1].item() < means[0].item()
+    sparse_multilabel_categorical_crossentropy(head(hidden).reshape([texts * types, -1]), positives).mean().backward()
+    has_none = ~np.isin(np.arange(types), row % types)  # a type without an entity is pushed down
+    assert (head.type_scores.bias.grad.numpy()[:types][has_none] > 0).all()
 
 
 @pytest.mark.equation("6.10")

@@ -9,13 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import paddle
 
-from paddle_rope import RotaryPositionEmbedding, linear_attention, softmax_attention
+from paddle_rope import EfficientGlobalPointer, RotaryPositionEmbedding, linear_attention, softmax_attention
 from paddle_rope.convolution import depthwise_convolution
-from paddle_rope.global_pointer.heads import mask_non_spans
-from paddle_rope.global_pointer.losses import span_crossentropy
 from paddle_rope.layers import Dropout, dropout, linear, residual_norm
-from paddle_rope.native.dispatch import is_enabled
-from paddle_rope.native.span_loss import native_span_loss
 from tests.helpers.comparison import random_tensor
 
 MASK = np.array([[False, True, True, True, True], [True, True, False, True, True]])
@@ -31,23 +27,11 @@ def norm_of_sum(residual, x, weight=None, bias=None, p=0.0):
     return residual_norm(norm, residual, x, Dropout(p))
 
 
-def span_loss(qk, type_scores, mask=None, rope=ROPE, spans=SPANS, longest=None):
-    """Both forms of the loss of an efficient GlobalPointer from its projections."""
-    if is_enabled(qk, type_scores):
-        real = np.unique([(text * (type_scores.shape[2] // 2) + kind, first, last)
-                          for text, of_text in enumerate(spans) for kind, first, last in of_text if kind >= 0] or
-                         np.zeros([0, 3], "int64"), axis=0)  # fmt: skip
-        return native_span_loss(qk, type_scores, real[:, 0], real[:, 1:], rope, mask, longest)
-    rotary, size = RotaryPositionEmbedding(qk.shape[2] // 2), qk.shape[2] // 2
-    q, k = (x if rope is None else rotary(x) for x in (qk[..., :size], qk[..., size:]))
-    starts, ends = (type_scores.transpose([0, 2, 1]) / 2).chunk(2, axis=1)
-    products = paddle.matmul(q, k, transpose_y=True).unsqueeze(1) / size**0.5
-    logits = mask_non_spans(products + starts.unsqueeze(3) + ends.unsqueeze(2), mask)
-    if longest is not None:
-        index = paddle.arange(qk.shape[1])
-        is_short = (index - index.unsqueeze(1) < longest).expand(logits.shape)
-        logits = paddle.where(is_short, logits, paddle.full_like(logits, -1e4))
-    return span_crossentropy(logits, paddle.to_tensor(spans))
+class OfProjections(EfficientGlobalPointer):
+    """A head whose hidden states are its projections: q and k, and the scores of starts and ends."""
+
+    def _project(self, hidden):
+        return hidden[..., : 2 * self.head_size], hidden[..., 2 * self.head_size :]
 
 
 class Operator(NamedTuple):
@@ -72,6 +56,17 @@ class Operator(NamedTuple):
                 made.append(random_tensor(*(batch if size == 2 and not i else size for i, size in enumerate(shape)),
                                           dtype="float32"))  # fmt: skip
         return made
+
+
+def span_loss(seq=5, shape=(8, 4), spans=SPANS, scale=1.0, **options):
+    """The loss of an efficient GlobalPointer from its projections, of as many types as the scores have."""
+    qk, scores = shape
+    head = OfProjections(1, scores // 2, qk // 2, **options)
+
+    def loss(hidden, mask=None):
+        return head.loss(scale * hidden, paddle.to_tensor(spans), mask)
+
+    return Operator(loss, [(2, seq, qk + scores)], keeps_inputs=False)
 
 
 def convolution(size, causal=False):
@@ -103,9 +98,11 @@ OPERATORS = {
     "causal softmax attention": attention(softmax_attention, causal=True),
     "linear attention": attention(linear_attention, "mask"),
     "causal linear attention": attention(linear_attention, "mask", causal=True, decay=[0.9, 0.5], normalizer="none"),
-    "span loss": Operator(span_loss, [(2, 5, 8), (2, 5, 4)]),
-    "span loss with padding": Operator(span_loss, [(2, 5, 8), (2, 5, 4), "mask"],
-                                       {"spans": np.array([[[0, 1, 2]], [[1, 3, 4]]]), "longest": 3}),
+    "span loss": span_loss(),
+    "span loss with padding": span_loss(spans=SPANS[:, :1], max_span_length=3)._replace(shapes=[(2, 5, 12), "mask"]),
+    "span loss without RoPE and spans": span_loss(70, spans=np.full([2, 1, 3], -1), use_rope=False),
+    "span loss of a long text": span_loss(150, max_span_length=90),  # of several blocks
+    "span loss of large scores": span_loss(150, (8, 6), scale=20.0, max_span_length=4),
 }  # fmt: skip
 
 

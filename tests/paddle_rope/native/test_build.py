@@ -16,39 +16,34 @@ from tests.conftest import REPOSITORY
 
 
 @pytest.fixture
-def empty_cache(tmp_path, monkeypatch):
-    """A cache folder without a library."""
+def cache(tmp_path, monkeypatch):
+    """A cache folder without a library; the path of that of the tests."""
+    built = library_path()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for known in (library_path, loading.library):
         known.cache_clear()
-    yield tmp_path
+    yield tmp_path, built
     for known in (library_path, loading.library):
         known.cache_clear()
 
 
+@pytest.fixture
+def copied(cache):
+    """The library of the tests, copied into a cache folder: its path."""
+    library_path().parent.mkdir(mode=0o700)
+    return shutil.copy(cache[1], library_path())
+
+
 @pytest.mark.parametrize("compiler, words", [("no-such-compiler", "no C++ compiler found"), ("sh", "not built")])
-def test_nothing_is_left_without_a_compiler_or_by_one_that_fails(empty_cache, monkeypatch, compiler, words):
+def test_nothing_is_left_without_a_compiler_or_by_one_that_fails(cache, monkeypatch, compiler, words):
     monkeypatch.setenv("CXX", compiler)
     if compiler == "sh":  # which knows none of the flags
         with pytest.raises(BuildError, match="cannot compile"):
             build()
     else:
         build()
-    assert [path for path in empty_cache.rglob("*") if path.is_file()] == []
+    assert [path for path in cache[0].rglob("*") if path.is_file()] == []
     assert words in loading.state_in_words() and not is_enabled(paddle.ones([1]))
-
-
-@pytest.fixture
-def copied(empty_cache, monkeypatch):
-    """The library of the tests, copied into a cache folder: its path."""
-    monkeypatch.undo()
-    library_path.cache_clear()
-    source = library_path()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(empty_cache))
-    library_path.cache_clear()
-    library_path().parent.mkdir(mode=0o700)
-    shutil.copy(source, library_path())
-    return library_path()
 
 
 @pytest.mark.parametrize("content", [b"", b"no library", None], ids=["empty", "text", "without a function"])
@@ -74,40 +69,35 @@ FOREIGN = {  # what is changed: how many folders above the file, mode; None: giv
 def test_a_library_that_others_may_write_is_not_loaded(copied, kind):
     above, mode = FOREIGN[kind]
     changed = [copied, *copied.parents][above]
-    if mode is None:
-        if os.getuid():
-            pytest.skip("only root gives files away")
-        os.chown(changed, 65534, -1)
-    else:
+    if mode is not None:
         changed.chmod(mode)
-    words = "another user" if mode is None else "others may"
-    assert loading.library() is None and words in loading.state_in_words()
+    elif os.getuid():
+        pytest.skip("only root gives files away")
+    else:
+        os.chown(changed, 65534, -1)
+    assert loading.library() is None
+    assert ("another user" if mode is None else "others may") in loading.state_in_words()
     if above == 2:
         with pytest.raises(BuildError, match="others may"):
             build()
 
 
-def test_folders_that_are_made_for_the_library_are_private(empty_cache, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(empty_cache / "a" / "b"))
-    library_path.cache_clear()
+def test_folders_that_are_made_for_the_library_are_private_and_its_name_follows_the_sources(cache, monkeypatch):
+    folder, built = cache
+    assert built.parent == REPOSITORY / ".pytest_cache" / "home" / "paddle_rope"  # not that of the user
+    (folder / "operators.cc").write_text("int one() { return 1; }\n")
+    monkeypatch.setattr(building, "SOURCES", folder)
     monkeypatch.setattr(building, "_compile", lambda program, output: output.write_bytes(b"library"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "a" / "b"))
+    library_path.cache_clear()
     before = os.umask(0)
     try:
         build()
     finally:
         os.umask(before)
     made = [library_path(), *list(library_path().parents)[:3]]
+    assert made[0].name != built.name
     assert [path.stat().st_mode & 0o077 for path in made] == [0, 0, 0, 0]
-
-
-def test_another_source_has_another_library_and_that_of_the_tests_is_not_the_users(tmp_path, monkeypatch):
-    before = library_path()
-    assert before.is_file() and before.parent == REPOSITORY / ".pytest_cache" / "home" / "paddle_rope"
-    (tmp_path / "operators.cc").write_text("int one() { return 1; }\n")
-    monkeypatch.setattr(building, "SOURCES", tmp_path)
-    library_path.cache_clear()
-    assert library_path() != before
-    library_path.cache_clear()
 
 
 def test_a_variable_turns_them_off_and_the_command_prints_the_state():

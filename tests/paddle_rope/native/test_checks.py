@@ -6,7 +6,6 @@ import pytest
 
 from paddle_rope import EfficientGlobalPointer, RotaryPositionEmbedding, linear_attention, softmax_attention
 from paddle_rope.layers import Dropout, Linear, RMSNorm, residual_norm
-from paddle_rope.native.attention import native_linear_attention, native_softmax_attention
 from paddle_rope.native.dispatch import is_enabled, plain_forms
 from tests.helpers.comparison import assert_close, random_tensor
 from tests.paddle_rope.native.operators import MASK, OPERATORS
@@ -15,6 +14,7 @@ CHANGES = {  # of one argument
     "longer": lambda x: paddle.concat([x, x[..., -1:]], axis=-1),
     "shorter": lambda x: x[..., :-1],
     "fewer rows": lambda x: x[:-1],
+    "fewer tokens": lambda x: x[:, :-1] if x.ndim > 1 else x[:0],
     "more rows": lambda x: paddle.concat([x, x]),
     "one row": lambda x: x[:1],
     "one axis less": lambda x: x[0],
@@ -70,7 +70,7 @@ def test_an_argument_that_does_not_fit_ends_as_in_the_plain_form(name):
             assert_ends_as_the_plain_form(lambda arguments=arguments: operator(*arguments), inputs)
 
 
-def qkv(function, head_dim=None, positions=5, **options):
+def attended(function, head_dim=None, positions=5, **options):
     given = [tensor(2, 5, 2, 4) for _ in range(3)]
     rope = None if head_dim is None else RotaryPositionEmbedding(head_dim).cos_sin(positions)
     return lambda: function(*given, rope, **options), given
@@ -82,40 +82,39 @@ def head_loss(spans=((0, 0, 1), (1, 1, 2)), texts=2, token_mask=None, positions=
     return lambda: head.loss(hidden, places, token_mask, positions), [hidden]
 
 
-def short_bias():
-    layer, x = Linear(8, 4), tensor(3, 8)
-    layer.bias = paddle.create_parameter([1], "float32", is_bias=True)
+def of_layer(layer):
+    x = tensor(2, 5, 6)
     return lambda: layer(x), [x]
 
 
-def negative_dropout():
-    x = tensor(2, 5, 6)
-    return lambda: residual_norm(RMSNorm(), x, x, Dropout(-0.5)), [x]
+def with_short_bias(layer):
+    layer.bias = paddle.create_parameter([1], "float32", is_bias=True)
+    return layer
 
 
 NUMBERS = paddle.to_tensor(np.arange(15).reshape(3, 5))
 LAST_MASKED = paddle.to_tensor(np.arange(5) < 4).unsqueeze(0).tile([2, 1])
 CALLS = {
-    "RoPE of smaller heads": lambda: qkv(softmax_attention, 2),
-    "RoPE of larger heads": lambda: qkv(softmax_attention, 6),
-    "few positions": lambda: qkv(softmax_attention, 4, 4),
-    "positions of another batch": lambda: qkv(softmax_attention, 4, NUMBERS),
-    "a negative dropout": lambda: qkv(softmax_attention, dropout=-0.25),
-    "RoPE of larger heads, linear": lambda: qkv(linear_attention, 6),
-    "many positions, linear": lambda: qkv(linear_attention, 4, 6),
-    "a mask of numbers, linear": lambda: qkv(linear_attention, key_mask=2.0 * paddle.to_tensor(MASK).astype("float32")),
-    **{
-        f"decay {decay}": lambda decay=decay: qkv(linear_attention, decay=decay)
-        for decay in ([0.9], [0.9] * 3, [0.9, 1.5], [0.9, 0.0])
-    },
-    "a bias of one number": short_bias,
-    "a negative dropout of a norm": negative_dropout,
+    "RoPE of smaller heads": lambda: attended(softmax_attention, 2),
+    "RoPE of larger heads": lambda: attended(softmax_attention, 6),
+    "few positions": lambda: attended(softmax_attention, 4, 4),
+    "positions of another batch": lambda: attended(softmax_attention, 4, NUMBERS),
+    "negative dropout": lambda: attended(softmax_attention, dropout=-0.25),
+    "RoPE of larger heads, linear": lambda: attended(linear_attention, 6),
+    "many positions, linear": lambda: attended(linear_attention, 4, 6),
+    "mask of numbers, linear": lambda: attended(linear_attention, key_mask=paddle.to_tensor(2.0 * MASK, "float32")),
+    "few decays": lambda: attended(linear_attention, decay=[0.9]),
+    "many decays": lambda: attended(linear_attention, decay=[0.9] * 3),
+    "large decay": lambda: attended(linear_attention, decay=[0.9, 1.5]),
+    "no decay": lambda: attended(linear_attention, decay=[0.9, 0.0]),
+    "bias of one number": lambda: of_layer(with_short_bias(Linear(6, 4))),
+    "negative dropout of a norm": lambda: of_layer(lambda x: residual_norm(RMSNorm(), x, x, Dropout(-0.5))),
     "spans of more texts": lambda: head_loss(texts=3),
-    "a short mask of spans": lambda: head_loss(token_mask=LAST_MASKED[:, :4]),
+    "short mask of spans": lambda: head_loss(token_mask=LAST_MASKED[:, :4]),
     "few positions of spans": lambda: head_loss(positions=paddle.arange(3)),
     "positions of spans of another batch": lambda: head_loss(positions=NUMBERS),
-    "a masked last token of a span": lambda: head_loss([(0, 1, 4)], token_mask=LAST_MASKED),
-    "a masked span": lambda: head_loss([(0, 4, 4), (1, 0, 1)], token_mask=LAST_MASKED),
+    "masked last token of a span": lambda: head_loss([(0, 1, 4)], token_mask=LAST_MASKED),
+    "masked span": lambda: head_loss([(0, 4, 4), (1, 0, 1)], token_mask=LAST_MASKED),
 }
 
 
@@ -124,13 +123,3 @@ def test_a_call_that_does_not_fit_ends_as_that_of_the_plain_form(name):
     call, inputs = CALLS[name]()
     assert is_enabled(*inputs)
     assert_ends_as_the_plain_form(call, inputs)
-
-
-def test_operators_alone_leave_what_does_not_fit():
-    q, k = tensor(2, 2, 2, 4), tensor(2, 5, 2, 4)
-    for native, options in (
-        (native_softmax_attention, (None, None, 0.0, None, False)),
-        (native_linear_attention, (None, None, "unrotated", False, None)),
-    ):
-        assert native(q, k, k, *options) is None and native(k, k, q, *options) is None
-        assert native(*3 * [k[:, :, 0]], *options) is None and native(k, k, k, *options) is not None

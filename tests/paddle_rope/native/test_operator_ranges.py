@@ -2,17 +2,14 @@
 
 import numpy as np
 import paddle
-import pytest
 from scipy.special import erf
 
-from paddle_rope import EfficientGlobalPointer, RotaryPositionEmbedding
+from paddle_rope import EfficientGlobalPointer
 from paddle_rope.convolution import depthwise_convolution
 from paddle_rope.layers import linear
 from paddle_rope.native.dispatch import plain_forms
-from paddle_rope.native.span_loss import native_span_loss
 from tests.helpers.comparison import assert_same, is_native, random_tensor
-from tests.helpers.pairwise import pairwise
-from tests.paddle_rope.native.operators import ROPE, SPANS, span_loss
+from tests.paddle_rope.native.operators import SPANS, span_loss
 
 
 def test_gelu_is_exact_over_its_whole_range():
@@ -34,48 +31,20 @@ def test_a_convolution_does_not_see_neighbors_in_memory_of_other_texts():
     np.testing.assert_array_equal(depthwise_convolution(x, weight).numpy(), alone.numpy())
 
 
-@pairwise(
-    {
-        "seq": [5, 70, 150],  # less than a block, and more than one
-        "longest": [None, 4, 1000],
-        "rotated": [True, False],
-        "case": ["spans", "no spans", "large scores", "padding"],
-    }
-)
-def test_the_span_loss_equals_the_plain_form(seq, longest, rotated, case):
-    inputs = [
-        random_tensor(2, seq, size, dtype="float32", scale=20 if case == "large scores" else 1) for size in (8, 6)
-    ]
-    options = {"longest": longest, "rope": RotaryPositionEmbedding(4).cos_sin(seq) if rotated else None}
-    if case == "no spans":
-        options["spans"] = np.full([2, 1, 3], -1)
-    if case == "padding":
-        mask = np.ones([2, seq], dtype=bool)
-        mask[0, 3:] = mask[1, 1] = False
-        options["mask"] = paddle.to_tensor(mask)
-        options["spans"] = np.array([[[2, 0, 0], [0, 1, 2]], [[1, 2, 4], [1, 3, 4]]])
-    found = span_loss(*inputs, **options)
-    with plain_forms():
-        expected = span_loss(*inputs, **options)
-    assert is_native(found)
-    assert_same(found, expected, inputs, atol=5e-5)
-
-
 def test_masked_tokens_anywhere_bound_no_span_however_large_their_scores():
-    type_scores = np.zeros([1, 5, 2], dtype="float32")
-    type_scores[..., 0], type_scores[..., 1] = 2.0**23, -(2.0**23)  # halved, and their sum is 0
-    type_scores = paddle.to_tensor(type_scores, stop_gradient=False)
-    mask, none = paddle.to_tensor([[False, True, True, False, True]]), np.zeros([1, 0, 3], "int64")
-    loss = span_loss(paddle.zeros([1, 5, 4]), type_scores, mask, rope=None, spans=none)
+    projections = np.zeros([1, 5, 6], dtype="float32")
+    projections[..., 4], projections[..., 5] = 2.0**23, -(2.0**23)  # halved, and their sum is 0
+    projections = paddle.to_tensor(projections, stop_gradient=False)
+    mask, operator = paddle.to_tensor([[False, True, True, False, True]]), span_loss(5, (4, 2), np.full([1, 1, 3], -1))
+    loss = operator(projections, mask)
     np.testing.assert_allclose(loss.numpy(), [[np.log(1 + 6)]], rtol=1e-6)  # 6 pairs of tokens 1, 2 and 4
     loss.sum().backward()
     pairs = np.array([[0, 3, 2, 0, 1], [0, 1, 2, 0, 3]]).T  # that start with a token, that end with it
-    np.testing.assert_allclose(type_scores.grad.numpy()[0], 0.5 / 7 * pairs, rtol=1e-5)
-    nothing = span_loss(paddle.zeros([1, 5, 4]), type_scores, paddle.zeros([1, 5], "bool"), rope=None, spans=none)
-    np.testing.assert_array_equal(nothing.numpy(), [[0]])
+    np.testing.assert_allclose(projections.grad.numpy()[0, :, 4:], 0.5 / 7 * pairs, rtol=1e-5)
+    np.testing.assert_array_equal(operator(projections, paddle.zeros([1, 5], "bool")).numpy(), [[0]])
 
 
-def test_a_head_computes_its_loss_by_the_operator_at_any_positions_and_refuses_spans_outside():
+def test_a_head_computes_its_loss_by_the_operator_at_any_positions():
     head, hidden = EfficientGlobalPointer(6, 3, 8), random_tensor(2, 9, 6, dtype="float32")
     positions = paddle.to_tensor(np.cumsum(np.random.randint(1, 5, [2, 9]), axis=1))
     mask = paddle.to_tensor(np.arange(9) < np.array([[9], [5]]))
@@ -84,12 +53,3 @@ def test_a_head_computes_its_loss_by_the_operator_at_any_positions_and_refuses_s
         expected = head.loss(hidden, paddle.to_tensor(SPANS), mask, positions)
     assert is_native(found) and not is_native(expected)
     assert_same(found, expected, [hidden, *head.parameters()], atol=2e-5)
-    with pytest.raises(ValueError, match=r"\(1, 2, 9\) of text 1 is outside"):
-        head.loss(hidden, paddle.to_tensor([[[0, 0, 0]], [[1, 2, 9]]]))
-
-
-def test_the_span_loss_leaves_what_does_not_fit_to_the_plain_form():
-    none = np.zeros([0], "int64"), np.zeros([0, 2], "int64")
-    q, k, scores = (random_tensor(2, *shape, dtype="float32") for shape in ((2, 8), (5, 8), (2, 4)))
-    assert native_span_loss(k, scores, *none) is None and native_span_loss(q, scores, *none) is not None
-    assert native_span_loss(k, random_tensor(2, 5, 4, dtype="float32"), *none, ROPE) is not None

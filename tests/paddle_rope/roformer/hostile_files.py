@@ -85,13 +85,12 @@ class Runs:
         return self.call
 
 
-def harmful(call, place):
-    """An object whose pickle calls a function, which would make the file ``place`` or read it; and its name."""
-    code = f"open({str(place)!r}, 'w').close()"
+def harmful(place):
+    """dict from a name to an object whose pickle calls it, which would make the file ``place`` or read it."""
     return {
-        "system": (Runs(os.system, f"touch {place}"), r"(posix|nt)\.system"),
-        "eval": (Runs(eval, code), r"(builtins|__builtin__)\.eval"),
-        "import": (Runs(__import__, "os"), r"(builtins|__builtin__)\.__import__"),
-        "getattr": (Runs(getattr, "a", "join"), r"(builtins|__builtin__)\.getattr"),
-        "numpy": (Runs(np.load, str(place)), r"numpy.*\.load"),
-    }[call]
+        r"(posix|nt)\.system": Runs(os.system, f"touch {place}"),
+        r"(builtins|__builtin__)\.eval": Runs(eval, f"open({str(place)!r}, 'w').close()"),
+        r"(builtins|__builtin__)\.__import__": Runs(__import__, "os"),
+        r"(builtins|__builtin__)\.getattr": Runs(getattr, "a", "join"),
+        r"numpy.*\.load": Runs(np.load, str(place)),
+    }

@@ -82,18 +82,11 @@ def plain_model(model, weights, ids, types, mask):
         return x + weights[f"{name}.bias"] if f"{name}.bias" in weights else x
 
     def norm(x, name):
-        if config.version == 2:
-            return x / paddle.sqrt((x**2).mean(axis=-1, keepdim=True) + 1e-12)
-        centred = x - x.mean(axis=-1, keepdim=True)
-        scaled = centred / paddle.sqrt((centred**2).mean(axis=-1, keepdim=True) + 1e-12)
-        return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+        x = x if config.version == 2 else x - x.mean(axis=-1, keepdim=True)
+        x = x / paddle.sqrt((x**2).mean(axis=-1, keepdim=True) + 1e-12)
+        return x if config.version == 2 else x * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
-    def activation(x):
-        if config.hidden_act == "relu":
-            return (x > 0).astype("float64") * x
-        if config.hidden_act == "gelu_tanh":
-            return 0.5 * x * (1 + paddle.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-        return 0.5 * x * (1 + paddle.erf(x / np.sqrt(2)))
+    activations = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate=True)}
 
     def convolved(x, name):
         return reference.depthwise_convolution(x, weights[f"{name}.weight"], mask, causal=config.causal)
@@ -115,11 +108,10 @@ def plain_model(model, weights, ids, types, mask):
         if config.convolutions:
             hidden = hidden + convolved(hidden, f"blocks.{layer}.input_convolution")
         places = ("query", "key", "key" if config.share_kv else "value")
-        projected = [linear(hidden, f"{name}.{place}") for place in places]
+        *query_and_key, value = (linear(hidden, f"{name}.{place}") for place in places)
         if config.convolutions:
-            convolved_value = convolved(projected[2], f"{name}.value_convolution")
-            projected[2] = convolved_value / (1 + paddle.exp(-convolved_value))
-        q, k, v = (x.reshape([0, 0, heads, size]) for x in projected)
+            value = F.silu(convolved(value, f"{name}.value_convolution"))
+        q, k, v = (x.reshape([0, 0, heads, size]) for x in (*query_and_key, value))
         options = {"causal": config.causal}
         if config.layer_attention[layer] != "linear":
             slopes = alibi_slopes(heads) if config.position_embedding == "alibi" else None
@@ -143,12 +135,11 @@ def plain_model(model, weights, ids, types, mask):
             attended = reference.linear_attention(q, k, v, positions, mask, **maps, **options)
         attended = attended.reshape([0, 0, heads * size])
         if config.convolutions:
-            attended = attended + convolved(projected[2], f"{name}.output_convolution")
+            attended = attended + convolved(value, f"{name}.output_convolution")
         if config.output_gate:
-            gate = linear(hidden, f"{name}.gate")
-            attended = attended * gate / (1 + paddle.exp(-gate))
+            attended = attended * F.silu(linear(hidden, f"{name}.gate"))
         attended = linear(attended, f"{name}.output")
         hidden = norm(hidden + attended, f"blocks.{layer}.attention_norm")
-        inner = activation(linear(hidden, f"blocks.{layer}.feed_forward_in"))
+        inner = activations[config.hidden_act](linear(hidden, f"blocks.{layer}.feed_forward_in"))
         hidden = norm(hidden + linear(inner, f"blocks.{layer}.feed_forward_out"), f"blocks.{layer}.feed_forward_norm")
     return hidden

@@ -9,54 +9,34 @@ from paddle_rope.roformer.tokenization.tokenizer import SPACE, UNK
 from tests.paddle_rope.roformer.conftest import SPECIAL, tokens_and_strings
 
 FAMILY, THUMB, HEART, KEYCAP = "👨\u200d👩\u200d👧", "👍\U0001f3fd", "❤\ufe0f", "1\ufe0f\u20e3"
-# text, what each token stands for where the vocabulary has no pieces
+# what each token stands for where the vocabulary has no pieces
 CUT = [
-    ("", []),
-    ("在GPU上跑3.5小时", list("在GPU上跑3.5小时")),
-    (" \t\n", [" \t\n"]),
-    ("\u3000第一\u00a0\u2003章\r\n完 ", ["\u3000", "第", "一", "\u00a0\u2003", "章", "\r\n", "完", " "]),
-    (f"一家{FAMILY}好", ["一", "家", FAMILY, "好"]),
-    (f"{THUMB}{THUMB}赞{HEART}", [THUMB, THUMB, "赞", HEART]),
-    (f"按{KEYCAP}键", ["按", KEYCAP, "键"]),
-    ("cafe\u0301店", ["c", "a", "f", "e\u0301", "店"]),
-    ("e\u0301\u0323x", ["e\u0301\u0323", "x"]),
-    ("か\u3099", ["か", "\u3099"]),
-    ("\u0301中", ["\u0301", "中"]),
-    ("中\u200d 国", ["中\u200d", " ", "国"]),
-    ("ＡＢ１２，", list("ＡＢ１２，")),
-    ("𠮷野家𝒳", list("𠮷野家𝒳")),
-    ("葛\U000e0100城", ["葛\U000e0100", "城"]),
-    ("[MASK]是[UNK]", list("[MASK]是[UNK]")),
+    *([], list("在GPU上跑3.5小时"), [" \t\n"], list("ＡＢ１２，"), list("𠮷野家𝒳"), list("[MASK]是[UNK]")),
+    ["\u3000", "第", "一", "\u00a0\u2003", "章", "\r\n", "完", " "],
+    *(["一", "家", FAMILY, "好"], [THUMB, THUMB, "赞", HEART], ["按", KEYCAP, "键"], ["葛\U000e0100", "城"]),
+    *(["c", "a", "f", "e\u0301", "店"], ["e\u0301\u0323", "x"], ["か", "\u3099"], ["\u0301", "中"]),
+    ["中\u200d", " ", "国"],
 ]
 PLAIN_SENTENCES = [
     *("北京大学的学生在学习自然语言处理。", "我们训练了一个模型，数据是中国人的语言。", "2024年10月3日，上海。"),
     *("机器学习（machine learning）是人工智能的一部分。", "Deep Learning with Python and GPU", "一二三四五六七八九十"),
     *("the GPU is 3.5 times faster: 100%!", "用python3写NLP模型 GPU100和gpu200", "他说：“我是中国人。”《红楼梦》第3回"),
-    *(
-        "A股和B股都上涨了0.5%",
-        "邮箱 someone@example.com 网址 http://example.com/a/b",
-        "C++ 和 C# 语言",
-        "x=1,y=2;z=x+y",
-    ),
-    *(
-        "iPhone15ProMax",
-        "  前后有空格\t",
-        "N L P 1234567890 abcdefghijklmnopqrstuvwxyz",
-        "龘靐齉 北京-上海高铁G1次 T恤 5G+AI",
-    ),
+    *("A股和B股都上涨了0.5%", "邮箱 someone@example.com 网址 http://example.com/a/b", "C++ 和 C# 语言"),
+    *("x=1,y=2;z=x+y", "iPhone15ProMax", "  前后有空格\t", "N L P 1234567890 abcdefghijklmnopqrstuvwxyz"),
+    "龘靐齉 北京-上海高铁G1次 T恤 5G+AI",
 ]
 
 
-@pytest.mark.parametrize("text, units", CUT, ids=ascii)
-def test_tokens_of_a_character_vocabulary_cover_the_text(text, units):
-    tokenizer = CharTokenizer.from_corpus([text for text, _ in CUT])
+@pytest.mark.parametrize("units", CUT, ids=ascii)
+def test_tokens_of_a_character_vocabulary_cover_the_text(units):
+    tokenizer = CharTokenizer.from_corpus(map("".join, CUT))
     expected = [(SPACE if unit.isspace() else unit, unit) for unit in units]
-    assert tokens_and_strings(tokenizer, text) == expected and "".join(units) == text
+    assert tokens_and_strings(tokenizer, "".join(units)) == expected
 
 
-def test_every_token_is_the_normal_form_of_its_characters(bert_vocab_file, sentences, real_sentences):
+def test_every_token_is_the_normal_form_of_its_characters(bert_vocab_file, sentences):
     tokenizer = CharTokenizer.from_vocab_file(bert_vocab_file)
-    for text in [*sentences, *real_sentences, *(text for text, _ in CUT)]:
+    for text in [*sentences, *map("".join, CUT)]:
         ids, offsets, _ = tokenizer.encode(text, add_special_tokens=False)
         for index, (start, end) in zip(ids, offsets):
             normal = unicodedata.normalize("NFKC", text[start:end]).lower()
@@ -98,7 +78,6 @@ def test_a_vocabulary_of_a_corpus_is_ordered_by_count_then_character_without_rar
     "do_lower_case, text, tokens",
     [
         (False, "Ａ１，①ﬀé𠮷", ["A", "1", ",", "1", UNK, UNK, UNK]),  # as it is, then in its NFKC form
-        (False, "é", [UNK]),
         (False, "aA", ["a", "A"]),
         (True, "aAＡ𝐀Ⓐᴬ", ["a"] * 6),  # every form of a letter
         (True, "aİ中", ["a", UNK, "中"]),  # the lower case of İ has two characters

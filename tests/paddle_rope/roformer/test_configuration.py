@@ -14,7 +14,6 @@ from tasks.matching.model import MatchingConfig
 from tasks.ner.model import NerConfig
 
 DATA = Path(__file__).parent / "data"
-each_config = pytest.mark.parametrize("config", [RoFormerConfig, NerConfig])
 YARN = {"type": "yarn", "factor": 2, "original_length": 9}
 
 
@@ -111,38 +110,25 @@ def test_options_of_another_kind_of_model_are_ignored_and_misspelled_ones_are_no
 
 
 # What a file of before holds of the options that are gone, where none of them is in use.
-UNUSED = {
-    **{"score_scaling_length": None, "convolutions": [], "convolution_size": 3, "position_gaps": None},
-    **{"num_random_features": None, "initializer_range": 0.5},
-}
+UNUSED = {"score_scaling_length": None, "convolutions": [], "convolution_size": 3, "position_gaps": None}
+UNUSED |= {"num_random_features": None, "initializer_range": 0.5}
+USED = [
+    *(("score_scaling_length", 64), ("convolution_size", 5), ("position_gaps", 1024), ("num_random_features", 64)),
+    *(("feature_map", "hedgehog"), ("feature_map", "identity"), ("feature_map", "squared_relu")),
+    *(("normalizer", "subtracted_mean"), ("decay", "token"), ("convolutions", ["input", "value"])),
+]
 
 
-@each_config
-@pytest.mark.parametrize(
-    "written, convolutions",
-    [({}, False), ({"convolutions": ["input", "value", "output"]}, True), ({"convolutions": True}, True)],
-    ids=str,
-)
-def test_a_file_of_before_is_read(config, written, convolutions):
-    loaded = config.from_dict({"hidden_size": 24, **UNUSED, **written})
-    assert (loaded.hidden_size, loaded.convolutions) == (24, convolutions)
-
-
-@each_config
-@pytest.mark.parametrize(
-    "name, value",
-    [
-        *(("score_scaling_length", 64), ("convolution_size", 5), ("position_gaps", 1024), ("num_random_features", 64)),
-        *(("feature_map", "hedgehog"), ("feature_map", "identity"), ("feature_map", "squared_relu")),
-        *(("normalizer", "subtracted_mean"), ("decay", "token"), ("convolutions", ["input", "value"])),
-    ],
-)
-def test_a_file_that_uses_a_removed_option_is_refused_by_its_name(config, name, value, tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps({**UNUSED, name: value}), encoding="utf-8")
-    with pytest.raises(RemovedOption) as raised:
-        config.from_pretrained(tmp_path)
-    message = str(raised.value)
-    assert message.startswith(f"{name} {value!r} was removed") and "e394b37" in message and "\n" not in message
+@pytest.mark.parametrize("config", [RoFormerConfig, NerConfig])
+def test_a_file_of_before_is_read_unless_it_uses_a_removed_option(config):
+    for written in ([], ["input", "value", "output"], True):
+        loaded = config.from_dict({"hidden_size": 24, **UNUSED, "convolutions": written})
+        assert (loaded.hidden_size, loaded.convolutions) == (24, bool(written))
+    for name, value in USED:
+        with pytest.raises(RemovedOption) as raised:
+            config.from_dict({**UNUSED, name: value})
+        message = str(raised.value)
+        assert message.startswith(f"{name} {value!r} was removed") and "e394b37" in message and "\n" not in message
 
 
 @pytest.mark.parametrize("line", (DATA / "version_0_2.jsonl").read_text("utf-8").splitlines())
@@ -171,14 +157,7 @@ def test_changes_count_more_than_what_a_file_of_before_holds():
     assert SequenceClassificationConfig.from_dict(named, num_labels=2) == SequenceClassificationConfig()
 
 
-@pytest.mark.parametrize(
-    "changes, message",
-    [
-        ({"atention": "linear"}, "no option 'atention'; the nearest is 'attention'"),
-        ({"dtype": "float16"}, "no option 'dtype'"),
-        ({"vocab_size": 50}, r"word_embeddings.weight is \[40, 24\] there and \[50, 24\] in the model"),
-    ],
-)
-def test_changes_that_do_not_exist_or_do_not_fit_are_errors(changes, message):
-    with pytest.raises(ValueError, match=message):
-        RoFormerModel.from_pretrained(DATA / "hf_tiny", **changes)
+def test_changes_that_do_not_exist_are_errors():
+    for changes, message in (({"atention": "linear"}, "the nearest is 'attention'"), ({"dtype": "float16"}, "'dtype'")):
+        with pytest.raises(ValueError, match=f"no option .*{message}"):
+            RoFormerModel.from_pretrained(DATA / "hf_tiny", **changes)

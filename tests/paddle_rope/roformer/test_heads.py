@@ -111,9 +111,8 @@ def drawn(probabilities, count=2000, **options):
 
 def test_drawing_repeats_with_its_seed_and_follows_temperature():
     exact = np.array([0.5, 0.3, 0.15, 0.05])
-    first = drawn(exact, temperature=1.0, seed=3)
-    assert (drawn(exact, temperature=1.0, seed=3) == first).all()
-    assert (drawn(exact, temperature=1.0, seed=4) != first).any()
+    one, same, other = (drawn(exact, temperature=1.0, seed=seed) for seed in (3, 3, 4))
+    assert (one == same).all() and (one != other).any()
     for temperature in (1.0, 2.0):
         expected = exact ** (1 / temperature)
         share = np.bincount(drawn(exact, temperature=temperature, seed=5), minlength=4) / 2000
@@ -124,11 +123,8 @@ def test_drawing_repeats_with_its_seed_and_follows_temperature():
 @pytest.mark.parametrize(
     "probabilities, top_p, kept",
     [
-        ([0.25, 0.5, 0.125, 0.125], 0.45, {1}),
-        ([0.25, 0.5, 0.125, 0.125], 0.7, {0, 1}),
-        ([0.25, 0.5, 0.125, 0.125], 1.0, {0, 1, 2, 3}),
-        ([1, 1, 1, 1], 0.5, {0, 1}),  # two of four hold exactly one half
-        ([1, 1, 1, 1], 0.51, {0, 1, 2}),
+        *(([0.25, 0.5, 0.125, 0.125], *case) for case in ((0.45, {1}), (0.7, {0, 1}), (1.0, {0, 1, 2, 3}))),
+        *(([1, 1, 1, 1], *case) for case in ((0.5, {0, 1}), (0.51, {0, 1, 2}))),  # two of four hold exactly one half
     ],
 )
 def test_top_p_keeps_the_fewest_tokens_that_hold_it(probabilities, top_p, kept):

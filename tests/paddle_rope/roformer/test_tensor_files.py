@@ -1,5 +1,6 @@
 """Files of tensors: what torch and paddle write is read exactly, nothing in a pickle is run, damage is an error."""
 
+import io
 import json
 import pickle
 import shutil
@@ -100,15 +101,13 @@ FORMATS = {"a.pdparams": bytes, "zip.bin": archive, "legacy.bin": legacy, "first
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("protocol", [0, 2, 4])
-@pytest.mark.parametrize("call", ["system", "eval", "import", "getattr", "numpy"])
-def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(name, protocol, call, tmp_path):
+def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(name, protocol, tmp_path):
     path, ran = tmp_path / name, tmp_path / "ran"
-    harm, named = harmful(call, ran)
-    path.write_bytes(FORMATS[name](pickle.dumps({"good": 1, "evil": harm}, protocol)))
-    with pytest.raises(ValueError, match=f"names '{named}', .* nothing of it was run") as raised:
-        read_tensors(path)
-    assert str(path) in str(raised.value)
-    assert not ran.exists()
+    for named, harm in harmful(ran).items():
+        path.write_bytes(FORMATS[name](pickle.dumps({"good": 1, "evil": harm}, protocol)))
+        with pytest.raises(ValueError, match=f"{path}: names '{named}', .* nothing of it was run"):
+            read_tensors(path)
+        assert not ran.exists()
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -117,13 +116,13 @@ def test_a_small_file_that_needs_much_memory_or_time_is_one_line(name, tmp_path)
     (tmp_path / name).write_bytes(content)
     tracemalloc.start()
     try:
-        with pytest.raises(ValueError, match=message) as raised:
+        with pytest.raises(ValueError, match=f"{name}: .*{message}") as raised:
             read_tensors(tmp_path / name)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     line = str(raised.value)
-    assert peak < 200e6 and name in line and "\n" not in line and len(line) < 600 + len(str(tmp_path))
+    assert peak < 200e6 and "\n" not in line and len(line) < 600 + len(str(tmp_path))
 
 
 def test_files_like_hostile_ones_that_are_sound_are_read(tmp_path):
@@ -136,58 +135,33 @@ def test_files_like_hostile_ones_that_are_sound_are_read(tmp_path):
         assert {key: array.tolist() for key, array in read_tensors(tmp_path / name).items()} == expected
 
 
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        ({"a": "text"}, "holds under 'a' a str"),
-        ({"a": [1.0]}, "holds under 'a' a list"),
-        ({3: np.ones(2)}, "holds under 3 a Array"),
-        ([np.ones(2)], "holds a list"),
-        ({"a": np.array([None])}, "type 'O8', which is not a plain number"),
-        ({"a": np.array(["x"])}, "type 'U1'"),
-        ({"a": np.array([1j])}, "type 'c16'"),
-        ({"a": np.zeros(2, [("x", "f4")])}, "type 'V4'"),
-    ],
-    ids=str,
-)
-def test_pickles_of_something_else_are_errors_that_say_what_it_is(content, message, tmp_path):
-    (tmp_path / "a.pdparams").write_bytes(pickle.dumps(content, 4))
-    with pytest.raises(ValueError, match=message):
-        read_tensors(tmp_path / "a.pdparams")
-
-
-@pytest.mark.parametrize(
-    "source", [TORCH / "zip.bin", TORCH / "legacy.bin", DATA / "hf_tiny_classifier/model.safetensors", "paddle"]
-)
-def test_files_cut_short_or_changed_are_errors_that_name_the_file(source, tmp_path):
-    if source == "paddle":
-        source = tmp_path / "whole.pdparams"
-        paddle.save({"a": paddle.ones([50]), "b": paddle.ones([3])}, str(source))
-    content = source.read_bytes()
-    path = tmp_path / f"cut{source.suffix}"
-    for length in range(0, len(content), max(1, len(content) // 40)):
-        path.write_bytes(content[:length])
-        with pytest.raises(ValueError, match=f"{path}: .*again"):
-            read_tensors(path)
-    for place in np.random.randint(0, min(len(content), 3000), 200):
-        changed = bytearray(content)
-        changed[place] ^= np.random.randint(1, 256)
-        path.write_bytes(changed)
-        try:
-            read_tensors(path)  # a number of a tensor may have changed, which no reader can know
-        except ValueError as error:
-            assert str(path) in str(error)
-
-
-def test_files_of_another_kind_are_errors(tmp_path):
-    with zipfile.ZipFile(tmp_path / "document.bin", "w") as members:
+def document():
+    """A zip archive of another program."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as members:
         members.writestr("word/document.xml", "x")
-    (tmp_path / "pickle.bin").write_bytes(pickle.dumps({"a": 1}))
-    for name, message in (
-        ("a.onnx", r"one ends in \.safetensors, \.bin, "),
-        ("a.bin", r"cannot be read \(No such file"),
-        ("document.bin", r"not one of torch\.save"),
-        ("pickle.bin", r"not written by torch\.save"),
-    ):
-        with pytest.raises(ValueError, match=f"{name}: .*{message}"):
-            read_tensors(tmp_path / name)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.onnx", b"", r"one ends in \.safetensors, \.bin, "),
+        ("a.bin", None, r"cannot be read \(No such file"),
+        ("a.bin", document(), r"not one of torch\.save"),
+        ("a.bin", {"a": 1}, r"not written by torch\.save"),
+        ("a.pdparams", {"a": "text"}, "holds under 'a' a str"),
+        ("a.pdparams", {"a": [1.0]}, "holds under 'a' a list"),
+        ("a.pdparams", {3: np.ones(2)}, "holds under 3 a Array"),
+        ("a.pdparams", [np.ones(2)], "holds a list"),
+        ("a.pdparams", {"a": np.array([None])}, "type 'O8', which is not a plain number"),
+        ("a.pdparams", {"a": np.array(["x"])}, "type 'U1'"),
+        ("a.pdparams", {"a": np.array([1j])}, "type 'c16'"),
+        ("a.pdparams", {"a": np.zeros(2, [("x", "f4")])}, "type 'V4'"),
+    ],
+)
+def test_files_of_something_else_are_errors_that_say_what_it_is(name, content, message, tmp_path):
+    if content is not None:
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else pickle.dumps(content, 4))
+    with pytest.raises(ValueError, match=f"{name}: .*{message}"):
+        read_tensors(tmp_path / name)

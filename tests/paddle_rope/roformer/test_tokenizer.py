@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paddle_rope import CharTokenizer, Encoding, WordTokenizer, load_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import CLS, PAD, SEP, SPACE, UNK
-from tests.paddle_rope.roformer.conftest import SPECIAL
+from tests.paddle_rope.roformer.conftest import SENTENCES, SPECIAL
 
 VOCAB = [*SPECIAL, *"中国人学习一二三四五六七八九十。", "中国", "学习", "gpu", "##s", "a", "b"]
 each_class = pytest.mark.parametrize("cls", [CharTokenizer, WordTokenizer])
@@ -82,9 +82,8 @@ def test_a_batch_is_padded_with_the_id_of_padding_and_may_be_empty():
 @pytest.mark.parametrize(
     "method, arguments, message",
     [
-        *(("encode", texts, "takes a string, got") for texts in ((None,), (["一"],), ("一", 3), (b"a",))),
-        ("encode_batch", ("一二",), "got one string"),
-        ("encode_batch", (["一"], "一"), "got one string"),
+        *(("encode", texts, "takes a string, got") for texts in ((None,), ("一", 3), (b"a",))),
+        *(("encode_batch", texts, "got one string") for texts in (("一二",), (["一"], "一"))),
         ("encode_batch", (["一", "二"], ["三"]), "2 texts but 1 pairs"),
         ("encode_batch", (["一"], None, None, "both"), "'both'"),
     ],
@@ -110,13 +109,13 @@ def test_decoding_gives_the_text_back(tokenizer):
 
 @each_class
 @pytest.mark.parametrize("do_lower_case", [False, True])
-def test_saving_and_loading_keeps_everything(cls, do_lower_case, tmp_path, sentences):
+def test_saving_and_loading_keeps_everything(cls, do_lower_case, tmp_path):
     tokenizer = cls([*VOCAB, "A"], do_lower_case)
     folder = tmp_path / "deep" / "folder"
     tokenizer.save_pretrained(folder)
     for loaded in (cls.from_pretrained(str(folder)), load_tokenizer(folder)):
         assert (type(loaded), loaded.vocab, loaded.do_lower_case) == (cls, tokenizer.vocab, do_lower_case)
-        assert [loaded.encode(text) for text in sentences] == [tokenizer.encode(text) for text in sentences]
+        assert [loaded.encode(text) for text in SENTENCES] == [tokenizer.encode(text) for text in SENTENCES]
     other = WordTokenizer if cls is CharTokenizer else CharTokenizer
     with pytest.raises(ValueError, match=f"holds a {cls.__name__}, not a {other.__name__}"):
         other.from_pretrained(folder)
@@ -128,9 +127,6 @@ def test_a_vocabulary_is_read_and_written_by_the_byte(cls, word_vocab_file, bert
         tokenizer = cls.from_vocab_file(path)
         tokenizer.save_pretrained(tmp_path)
         assert (tmp_path / "vocab.txt").read_bytes() == path.read_bytes()
-        assert load_tokenizer(tmp_path).do_lower_case is True
-        lines = path.read_bytes().decode("utf-8").split("\n")  # splitlines() would split the real file's U+2028
-        assert len(tokenizer) == len(lines) - 1 and tokenizer.token_to_id["京"] == lines.index("京")
     (tmp_path / "vocab.txt").write_bytes("\r\n".join([*SPECIAL, "中", "\u2028", "国"]).encode("utf-8"))
     assert cls.from_vocab_file(tmp_path / "vocab.txt").vocab == [*SPECIAL, "中", "\u2028", "国"]
 
@@ -139,11 +135,9 @@ def test_a_vocabulary_is_read_and_written_by_the_byte(cls, word_vocab_file, bert
 @pytest.mark.parametrize(
     "name, settings, expected",
     [
-        ("RoFormerTokenizer", {"use_jieba": True}, WordTokenizer),
         ("RoFormerTokenizer", {"use_jieba": True, "do_lower_case": False}, WordTokenizer),
         ("RoFormerTokenizer", {"use_jieba": False}, CharTokenizer),
         ("RoFormerv2Tokenizer", {}, CharTokenizer),
-        ("BertTokenizer", {}, CharTokenizer),
         ("BertTokenizer", {"do_lower_case": False}, CharTokenizer),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from paddle_rope import WordTokenizer
 from paddle_rope.roformer.tokenization import word_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import MASK, UNK
-from tests.paddle_rope.roformer.conftest import SPECIAL, tokens_and_strings
+from tests.paddle_rope.roformer.conftest import SENTENCES, SPECIAL, tokens_and_strings
 
 VOCAB = [
     *[*SPECIAL, "中国", "我们", "北京", "学习", "在", "人", "大", "中", "国", "。", "[", "]", "mask", "①"],
@@ -47,23 +47,21 @@ def normal_form(text):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("do_lower_case", [True, False])
-def test_ids_are_those_of_paddlenlps_roformer_tokenizer(word_vocab_file, sentences, real_sentences, do_lower_case):
+def test_ids_are_those_of_paddlenlps_roformer_tokenizer(word_vocab_file, sentences, do_lower_case):
     from paddlenlp.transformers import RoFormerTokenizer
 
     theirs = RoFormerTokenizer(str(word_vocab_file), do_lower_case=do_lower_case, use_jieba=True)
     ours = WordTokenizer.from_vocab_file(word_vocab_file, do_lower_case)
-    texts = [*sentences, *RANDOM_TEXTS, *(real_sentences[::2] if do_lower_case else [])]
+    texts = [*sentences, *RANDOM_TEXTS]
     assert [text for text in texts if ours.encode(text).ids != theirs(text)["input_ids"]] == []
-    for first, second in zip(sentences[2:], sentences[4:]):
+    for first, second in zip(SENTENCES[2:], SENTENCES[4:]):
         expected, (ids, _, token_type_ids) = theirs(first, second), ours.encode(first, second)
         assert (ids, token_type_ids) == (expected["input_ids"], expected["token_type_ids"])
 
 
-def test_tokens_are_normal_forms_in_order_and_leave_out_only_what_has_no_token(
-    word_vocab_file, sentences, real_sentences
-):
+def test_tokens_are_normal_forms_in_order_and_leave_out_only_what_has_no_token(word_vocab_file, sentences):
     tokenizer = WordTokenizer.from_vocab_file(word_vocab_file)
-    for text in [*sentences, *RANDOM_TEXTS, *real_sentences[::2]]:
+    for text in [*sentences, *RANDOM_TEXTS]:
         ids, offsets, _ = tokenizer.encode(text, add_special_tokens=False)
         end_before, covered = 0, set()
         for index, (start, end) in zip(ids, offsets):
@@ -130,16 +128,13 @@ def test_jiebas_own_dictionary_is_read_once_at_the_first_text_whatever_else_ther
     assert [path.name for path in tmp_path.iterdir()] == ["jieba.cache"] and not jieba.dt.initialized
     (tmp_path / "jieba.cache").unlink()
     jieba.dt.add_word("们在", 10**9)  # words that a program adds change nothing
-    assert jieba.dt.lcut("我们在")[-1] == "们在"
     assert tokens_and_strings(second, "我们在") == [("我们", "我们"), ("在", "在")]
 
 
-def test_a_tokenizer_remembers_some_chunks_gives_the_same_ids_and_can_be_sent_to_another_process(
-    monkeypatch, sentences
-):
-    expected = [WordTokenizer(VOCAB).encode(text) for text in sentences]
+def test_a_tokenizer_remembers_some_chunks_and_can_be_sent_to_another_process(monkeypatch):
+    expected = [WordTokenizer(VOCAB).encode(text) for text in SENTENCES]
     monkeypatch.setattr(word_tokenizer, "MAX_REMEMBERED", 4)
     tokenizer = WordTokenizer(VOCAB)
-    for text, encoding in zip([*sentences, *sentences], [*expected, *expected]):
+    for text, encoding in zip([*SENTENCES, *SENTENCES], [*expected, *expected]):
         assert tokenizer.encode(text) == encoding == pickle.loads(pickle.dumps(tokenizer)).encode(text)
         assert len(tokenizer._remembered) <= 4

@@ -11,7 +11,7 @@ from visualdl import LogReader
 
 from tasks.commands.main import main
 from tasks.common.errors import InputError
-from tasks.common.runs import epochs
+from tasks.common.reports import epochs
 from tasks.ner import NerPredictor
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, make_example

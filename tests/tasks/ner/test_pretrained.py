@@ -132,6 +132,30 @@ def test_options_of_the_folder_are_kept_unless_given_and_the_configuration_fed_b
 
 
 @pytest.mark.slow
+def test_a_new_type_is_learned_and_the_types_and_features_of_the_model_are_kept(
+    train, small_config, few_texts, write, tmp_path, trained
+):
+    records = [json.loads(line) for line in few_texts.train.read_text("utf-8").splitlines()]
+    new = [{"text": one["text"], "label": {"hero": one["label"].get("person", {})}} for one in records]
+    new = write("\n".join(map(json.dumps, new)), "new.jsonl")
+    files = {"train_file": new, "dev_file": "", "dev_fraction": 0, "test_file": few_texts.dev}
+    kept = train(tmp_path / "kept", small_config, pretrained=trained.model, keep_types=True, **files)
+    assert kept.model_config["types"] == sorted([*trained.model_config["types"], "hero"])
+    assert kept.metrics["test"]["f1"] > 0.3  # of the old types, as nothing is labeled ``hero`` there
+    old = train(tmp_path / "old", small_config, num_train_epochs=1, features="bigrams,gazetteer", **SIZES)
+    again = train(tmp_path / "again", small_config, pretrained=old.model, keep_types=True, **files)
+    assert (old.model / "features.json").read_bytes() == (again.model / "features.json").read_bytes()
+
+
+def test_types_are_kept_of_an_entity_model_with_its_features_alone(refused, small_config, pretrained, trained):
+    words = ("train", small_config, "--output_dir", "run", "--keep_types")
+    assert "keep_types without pretrained" in refused(*words)
+    assert "is an encoder or a language model" in refused(*words, "--pretrained", pretrained("ours-word"))
+    given = ("--pretrained", trained.model, "--features", "bigrams")
+    assert "its word features are none" in refused(*words, *given)
+
+
+@pytest.mark.slow
 def test_a_folder_that_does_not_fit_is_an_error_before_the_data_are_read(refused, small_config, pretrained, tmp_path):
     def fails(folder, *words):
         return refused("train", small_config, "--output_dir", "run", "--pretrained", folder, *words)

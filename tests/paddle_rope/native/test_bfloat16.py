@@ -1,0 +1,196 @@
+"""Products in bfloat16: rounding, products, layers, training, and prediction; what refuses them."""
+
+import json
+import threading
+
+import numpy as np
+import paddle
+import pytest
+import yaml
+
+from paddle_rope.layers import Linear
+from paddle_rope.native import products
+from paddle_rope.native.products import DECISION, bfloat16_is_faster, bfloat16_products, product, rounded
+from paddle_rope.roformer import RoFormerForMaskedLM
+from tasks.classification.recipe import ClassificationRecipe
+from tasks.common.errors import InputError
+from tasks.ner.demo import UNSEEN_SENTENCES
+from tasks.recipes import open_predictor
+from tests.helpers.comparison import random_tensor
+from tests.helpers.exports import FORMATS, export
+from tests.helpers.verbs import verb
+from tests.paddle_rope.roformer.small_models import make
+from tests.tasks.commands.conftest import MODELS, write_models
+
+TINY = {"train_file": "configs/classification/demo.jsonl", "dev_fraction": 0.25, "max_characters": 32, "device": "cpu"}
+TINY |= {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+WORK = {  # numbers of a predictor for the texts
+    "ner": lambda predictor: [
+        one.score for of_text in predictor.find(UNSEEN_SENTENCES, thresholds=-1e3) for one in of_text
+    ],
+    "classification": lambda predictor: predictor.probabilities(UNSEEN_SENTENCES)[:, 0],
+    "matching": lambda predictor: predictor.encode(UNSEEN_SENTENCES).ravel(),
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """dict from a recipe to the folder of a model with random weights."""
+    return write_models(tmp_path_factory.mktemp("models"), {recipe: MODELS[recipe] for recipe in WORK})
+
+
+def nearest(x):
+    """float32 -> the nearest numbers of 8 bits of mantissa, in float64 arithmetic; ties to even."""
+    mantissa, exponent = np.frexp(np.asarray(x, dtype="float64"))
+    return np.ldexp(np.rint(mantissa * 256), exponent - 8)
+
+
+def test_rounding_is_to_the_nearest_and_ties_go_to_even():
+    x = [*np.random.standard_normal(1000), 1 + 2**-8, 1 + 3 * 2**-8, -1 - 2**-8, 0, 3e38, -1e-30]
+    all_ones = np.array([0x7FFFFFFF, 0xFFFFFFFF], dtype="uint32").view("float32")  # NaN that must not become 0
+    x = np.array([*x, np.inf, -np.inf, np.nan, *all_ones], dtype="float32")
+    np.testing.assert_array_equal(rounded(paddle.to_tensor(x)).astype("float32").numpy(), nearest(x))
+    assert rounded(paddle.to_tensor([3.4e38])).astype("float32").item() == np.inf
+
+
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize("transpose_a", [False, True])
+def test_products_are_those_of_the_rounded_factors(has_bfloat16, transpose_a, transpose_b):
+    a, b = np.random.standard_normal((17, 33)), np.random.standard_normal((33, 21))
+    a, b = (nearest(x.astype("float32")) for x in (a, b))
+    given = (x.T if transposed else x for x, transposed in ((a, transpose_a), (b, transpose_b)))
+    given = (rounded(paddle.to_tensor(np.ascontiguousarray(x), dtype="float32")) for x in given)
+    found = product(*given, transpose_a, transpose_b)
+    assert found.dtype == paddle.float32
+    np.testing.assert_allclose(found.numpy(), a @ b, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", [None, "gelu"])
+def test_a_linear_layer_rounds_the_factors_of_its_three_products_and_nothing_else(has_bfloat16, activation):
+    layer = Linear(24, 16, activation=activation)
+    x, towards = (random_tensor(4, 9, size, dtype="float32") for size in (24, 16))
+    before = layer(x)
+    with bfloat16_products(), bfloat16_products():
+        y = layer(x)
+    with pytest.raises(ZeroDivisionError), bfloat16_products():
+        raise ZeroDivisionError
+    assert bool((layer(x) == before).all()) and not bool((y == before).all())
+    (y * towards).sum().backward()  # outside of the block: rounded because the forward pass was
+    x64, w64 = nearest(x.numpy()).reshape(-1, 24), nearest(layer.weight.numpy())
+    sums = x64 @ w64 + layer.bias.numpy()
+    wide = paddle.to_tensor(sums, dtype="float64", stop_gradient=False)
+    plain = wide if activation is None else paddle.nn.functional.gelu(wide)
+    np.testing.assert_allclose(y.numpy().reshape(-1, 16), plain.numpy(), rtol=0, atol=1e-5)
+    (plain * towards.reshape([-1, 16]).astype("float64")).sum().backward()
+    d_sums = wide.grad.numpy()
+    np.testing.assert_allclose(layer.bias.grad.numpy(), d_sums.sum(axis=0), rtol=0, atol=1e-4)
+    # where a gradient is next to a tie, either neighbor is right
+    np.testing.assert_allclose(x.grad.numpy().reshape(-1, 24), nearest(d_sums) @ w64.T, rtol=0, atol=0.02)
+    np.testing.assert_allclose(layer.weight.grad.numpy(), x64.T @ nearest(d_sums), rtol=0, atol=0.05)
+    exact = x.numpy().reshape(-1, 24) @ layer.weight.numpy() + layer.bias.numpy()
+    assert np.abs(sums - exact).max() > 1e-4  # it is not the product in float32
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_logits_of_a_language_model_are_products_of_the_rounded_factors(has_bfloat16, version):
+    model = make(RoFormerForMaskedLM, version=version)
+    head, table = model.lm_head, model.roformer.token_embedding.weight
+    x, labels = random_tensor(2, 7, table.shape[1], dtype="float32"), paddle.arange(14).reshape([2, 7])
+    (exact,) = paddle.grad(head.loss(x, table, labels)[0], [table])
+    with bfloat16_products():
+        logits, (loss, chosen) = head(x, table), head.loss(x, table, labels)
+        before = x if head.norm is None else head.norm(head.dense(x))
+    bias = 0 if head.bias is None else head.bias.numpy()
+    np.testing.assert_allclose(logits.numpy(), nearest(before.numpy()) @ nearest(table.numpy()).T + bias, atol=1e-4)
+    np.testing.assert_array_equal(chosen.numpy(), logits.reshape([14, -1]).numpy())
+    loss.backward()
+    np.testing.assert_allclose(table.grad.numpy(), exact.numpy(), rtol=0, atol=0.02 * float(exact.abs().max()))
+
+
+PROCESSORS = [("AuthenticAMD", "avx512_bf16", True), ("GenuineIntel", "avx512_bf16", False)]
+
+
+@pytest.mark.parametrize("vendor, flags, faster", [*PROCESSORS, ("GenuineIntel", "avx512_bf16 amx_bf16", True)])
+def test_the_processor_tells_whether_it_is_faster_unless_the_variable_does(monkeypatch, vendor, flags, faster):
+    monkeypatch.setattr(products, "processors", lambda: [{"vendor_id": vendor, "flags": flags}])
+    monkeypatch.delenv(DECISION, raising=False)
+    assert bfloat16_is_faster() is faster
+    monkeypatch.setenv(DECISION, str(int(not faster)))
+    assert bfloat16_is_faster() is not faster
+
+
+def test_a_thread_does_not_round_for_another(has_bfloat16):
+    seen = []
+    with bfloat16_products():
+        thread = threading.Thread(target=lambda: seen.append(products.are_rounded()))
+        thread.start()
+        thread.join()
+        assert products.are_rounded()
+    assert seen == [False] and not products.are_rounded()
+
+
+# ---- training and prediction
+
+
+def train(folder, **options):
+    ClassificationRecipe().train({**TINY, "num_train_epochs": 1, **options, "output_dir": str(folder)})
+    return (folder / "model" / "model.safetensors").read_bytes()
+
+
+def test_training_multiplies_in_bfloat16_where_that_is_faster_and_says_so(has_bfloat16, tmp_path, monkeypatch, capsys):
+    plain, rounded_once = train(tmp_path / "plain"), train(tmp_path / "once", bf16=True)
+    assert capsys.readouterr().out.count("training multiplies in bfloat16") == 1
+    assert train(tmp_path / "twice", bf16=True) == rounded_once != plain
+    monkeypatch.setenv(DECISION, "0")
+    capsys.readouterr()
+    assert train(tmp_path / "asked", bf16=True) == plain
+    assert capsys.readouterr().err.count("float32 is faster") == 1
+    assert yaml.safe_load((tmp_path / "asked" / "config.yaml").read_text(encoding="utf-8"))["bf16"] is False
+
+
+@pytest.mark.parametrize("recipe", WORK)
+def test_predictors_multiply_in_bfloat16_where_it_is_faster(has_bfloat16, folders, recipe, monkeypatch, capsys):
+    work = WORK[recipe]
+    plain, in_bfloat16 = (open_predictor(folders[recipe], device="cpu", bf16=bf16) for bf16 in (False, True))
+    before, found, after = work(plain), work(in_bfloat16), work(plain)
+    with bfloat16_products():
+        expected = work(plain)
+    assert len(found) > 2 and np.array_equal(before, after) and not np.array_equal(before, found)
+    np.testing.assert_array_equal(found, expected)
+    monkeypatch.setenv(DECISION, "0")
+    np.testing.assert_array_equal(work(open_predictor(folders[recipe], device="cpu", bf16=True)), before)
+    captured = capsys.readouterr()
+    assert captured.err.count("float32 is faster") == 1 and captured.out == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("then, now", [("1", "0"), ("0", "1")])
+def test_a_run_over_many_documents_multiplies_as_it_began(has_bfloat16, folders, tmp_path, monkeypatch, then, now):
+    texts, output = tmp_path / "texts.txt", tmp_path / "found"
+    texts.write_text("\n".join(UNSEEN_SENTENCES[:4]), encoding="utf-8")
+    words = [str(folders["classification"]), "--input", str(texts), "--output", str(output), "--bf16"]
+    words += ["--processes", "1", "--part_records", "2"]
+    monkeypatch.setenv(DECISION, then)
+    assert verb("predict").main(words) == 0
+    parts = sorted(output.glob("part-*.jsonl"))
+    before = [part.read_bytes() for part in parts]
+    parts[1].unlink()
+    monkeypatch.setenv(DECISION, now)
+    assert verb("predict").main(words) == 0
+    assert [part.read_bytes() for part in parts] == before
+    assert json.loads((output / "manifest.json").read_text(encoding="utf-8"))["options"]["bf16"] is (then == "1")
+
+
+def test_what_cannot_multiply_in_bfloat16_refuses_it(monkeypatch, folders, tmp_path, refused):
+    exported = export(tmp_path / "exported", FORMATS[0], folders["classification"])
+    with pytest.raises(InputError, match="computes as it was exported"):
+        open_predictor(exported, device="cpu", bf16=True)
+    with monkeypatch.context() as patch, pytest.raises(InputError, match="--bf16 is for models on a CPU"):
+        patch.setattr(paddle, "get_device", lambda: "gpu:0")
+        open_predictor(folders["classification"], device="cpu", bf16=True)
+    monkeypatch.setattr(products, "processors", lambda: [{"flags": "sse2 avx2"}])
+    with pytest.raises(RuntimeError, match="none of avx512_bf16"), bfloat16_products():
+        pass
+    (tmp_path / "texts.txt").write_text("你好", encoding="utf-8")
+    words = [folders["ner"], "--input", tmp_path / "texts.txt", "--output", tmp_path / "out.jsonl", "--bf16"]
+    assert "--bf16 cannot be used on this CPU: the processor" in refused("predict", *words)
