@@ -5,7 +5,6 @@ import itertools
 import random
 import subprocess
 import sys
-
 from types import SimpleNamespace
 
 import pytest
