@@ -15,8 +15,9 @@ _LOG_LEVEL = "GLOG_minloglevel"  # of Paddle's log of static graphs; read once, 
 
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package of this ``__name__`` and ``__file__``. They load at first
-    use the names that it imports under ``if TYPE_CHECKING:``, where only type checkers see them.
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package of this ``__name__`` and ``__file__``.
+
+    They load at first use the names that it imports under ``if TYPE_CHECKING:``, where only type checkers see them.
 
     ``dir()``, and with it completion, shows these names, loaded or not, and those that begin with two underscores.
     """
@@ -28,7 +29,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
     def load(name: str) -> Any:
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        with paddle_quieted():
+        with _paddle_quieted():
             value = getattr(importlib.import_module(str(module_of[name])), name)
         setattr(sys.modules[package], name, value)
         return value
@@ -48,7 +49,7 @@ def quiet_paddle() -> None:
 
 
 @contextlib.contextmanager
-def paddle_quieted() -> Iterator[None]:
+def _paddle_quieted() -> Iterator[None]:
     """:func:`quiet_paddle` while paddle is imported within the block; afterwards the process is as it was before."""
     if "paddle" in sys.modules:
         yield
