@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor, nn
 
+from paddle_rope.layers import computes_on_cpu
 from paddle_rope.precision import float64_tensor
 from paddle_rope.rotary_frequencies import rotary_frequencies
 
@@ -39,9 +40,9 @@ class LearnedPositionEmbedding(nn.Embedding):
         """``positions`` integer, any shape -> ``[*positions.shape, size]``.
 
         Raises:
-            ValueError: a position is negative or not below ``max_positions``. In static graphs this is not checked.
+            ValueError: a position is negative or not below ``max_positions``; checked on CPU, not in static graphs.
         """
-        if paddle.in_dynamic_mode() and positions.size:
+        if computes_on_cpu() and positions.size:
             first, last = int(positions.min()), int(positions.max())
             if first < 0 or last >= self.max_positions:
                 raise ValueError(

@@ -3,9 +3,11 @@
 RoPE may be placed on queries, keys, values and the output, in any combination (kexue.fm 10862).
 """
 
+import numpy as np
 import paddle
 from paddle import Tensor
 
+from paddle_rope.layers import computes_on_cpu
 from paddle_rope.options import PLACEMENTS
 from paddle_rope.rotary import Rope, apply_rotary
 
@@ -55,7 +57,8 @@ def by_head(x: Tensor) -> Tensor:
 
 def check_segments(segment_ids: Tensor | None, batch: int, seq: int, contiguous: bool = False) -> None:
     """Raise ValueError unless ``segment_ids`` is None or integer ``[batch, seq]``, and if ``contiguous`` equal ids are
-    side by side. In static graphs, where sizes are not known, only the dtype is checked.
+    side by side. In static graphs, where sizes are not known, only the dtype is checked; what the ids are is read on
+    CPU only, because a GPU would have to be waited for.
     """
     if segment_ids is None:
         return
@@ -63,7 +66,19 @@ def check_segments(segment_ids: Tensor | None, batch: int, seq: int, contiguous:
         raise ValueError(f"segment_ids must be [batch, seq] = {[batch, seq]}, got {list(segment_ids.shape)}")
     if segment_ids.dtype not in (paddle.int32, paddle.int64):
         raise ValueError(f"segment_ids must be int32 or int64, got {segment_ids.dtype}")
-    if contiguous and paddle.in_dynamic_mode():
+    if contiguous and computes_on_cpu():
         for row in segment_ids.numpy():
             if 1 + (row[1:] != row[:-1]).sum() != len(set(row.tolist())):
                 raise ValueError("linear attention needs the tokens of a segment side by side; segment_ids has gaps")
+
+
+def cumulative_lengths(segment_ids: np.ndarray) -> np.ndarray:
+    """Where each run of equal ids begins in the rows, one row after the other, and the end: int32 ``[runs + 1]``.
+
+    This is ``cu_seqlens`` of :func:`~paddle_rope.softmax_attention`, for the host to make together with the batch.
+
+    >>> cumulative_lengths(np.array([[7, 7, 7, 8], [9, 9, -1, -1]]))
+    array([0, 3, 4, 6, 8], dtype=int32)
+    """
+    begins = np.diff(segment_ids, axis=1, prepend=segment_ids[:, :1] - 1) != 0
+    return np.append(np.flatnonzero(begins), begins.size).astype("int32")

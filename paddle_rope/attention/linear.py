@@ -1,7 +1,7 @@
 """Linear attention with RoPE in the numerator: bidirectional, causal, and continued token by token from a state."""
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from operator import mul
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from paddle import Tensor
 
 from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
-from paddle_rope.layers import padded, scaled
+from paddle_rope.layers import computes_on_cpu, padded, scaled
 from paddle_rope.native.attention import native_linear_attention
 from paddle_rope.native.dispatch import native_form
 from paddle_rope.options import NORMALIZERS, choice
@@ -50,7 +50,8 @@ def linear_attention(
 
     The denominator is not rotated: no term is negative, while the rotated sum may be zero or negative (kexue.fm 8265,
     eq. 19; arXiv 2104.09864, eq. 19). The sum over j is taken once for all i, or chunk by chunk: time and memory are
-    linear in seq. Sums are kept in float32 at least, also for half-precision inputs and under AMP.
+    linear in seq. Sums are kept in float32 at least, also for half-precision inputs and under AMP; on a GPU matrices
+    of bfloat16 inputs are multiplied in bfloat16, by tensor cores, which sum in float32.
 
     Args:
         q, k: ``[batch, seq, heads, head_dim]``.
@@ -63,7 +64,7 @@ def linear_attention(
             negative and is then cut at the bound (kept to show why not; right for ``OnePlusCosine``); ``"none"``: o_i
             is the numerator over its root mean square, sqrt(mean over value_dim + 1e-12).
         segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i. Equal ids
-            stand side by side.
+            stand side by side, which is checked on CPU.
         causal: j <= i only (arXiv 2006.16236, eq. 8-9).
         placement: what R rotates, some of the letters ``qkvo``: with v and o, o_i = R_i^T sum_j .. R_j v_j
             (kexue.fm 10862).
@@ -98,9 +99,10 @@ def linear_attention(
     decay = _checked_decay(decay, q.shape[2])
     with without_amp():  # which would take the sums in half precision
         numerator, denominators = _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement)
-        sums = _whole_sums
+        multiply = _product_in(q.dtype)
+        sums: Callable[..., Tensor] = partial(_whole_sums, multiply)
         if decay is not None or not sees_all:
-            sums = _ChunkedSums(numerator[2], decay, segment_ids, causal, chunk_size).sums
+            sums = _ChunkedSums(numerator[2], decay, segment_ids, causal, chunk_size, multiply).sums
         output = _quotient(sums(*numerator), [sums(*one) for one in denominators], normalizer)
         return rotate_back(by_head(output), rope, placement).astype(q.dtype)
 
@@ -148,7 +150,7 @@ def linear_attention_step(
     decay = _checked_decay(decay, q.shape[2])
     with without_amp():
         numerator, denominators = _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement)
-        chunked = _ChunkedSums(numerator[2], decay, causal=True)
+        chunked = _ChunkedSums(numerator[2], decay, causal=True, multiply=_product_in(q.dtype))
         known = (None, None) if state is None else state[:2]
         above, key_values = chunked.after(known[0], *numerator)
         below: list[Tensor] = []
@@ -200,9 +202,20 @@ def _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement):
     return numerator, denominators
 
 
-def _whole_sums(q, k, v):
+def _product_in(dtype):
+    """The matrix product for inputs of a dtype. All else, such as states and decay, is in float32 at least."""
+    if dtype != paddle.bfloat16 or not paddle.in_dynamic_mode() or computes_on_cpu():
+        return paddle.matmul  # float16 would overflow, and Paddle's CPU multiplies no bfloat16
+
+    def multiply(x, y, **transposed):
+        return paddle.matmul(x.astype(dtype), y.astype(dtype), **transposed).astype("float32")
+
+    return multiply
+
+
+def _whole_sums(multiply, q, k, v):
     """sum_j (q_i . k_j) v_j over all j: the sum of k_j v_j^T is taken once."""
-    return paddle.matmul(q, paddle.matmul(k, v, transpose_x=True))
+    return multiply(q, multiply(k, v, transpose_x=True))
 
 
 def _quotient(numerator, denominators, normalizer):
@@ -237,9 +250,10 @@ class _ChunkedSums:
         segment_ids: Tensor | None = None,
         causal: bool = False,
         chunk_size: int | None = None,
+        multiply: Callable[..., Tensor] = paddle.matmul,
     ) -> None:
         seq, dtype = like.shape[2], like.dtype
-        self.seq = seq  # -1 where a static graph does not know it: one chunk
+        self.multiply, self.seq = multiply, seq  # -1 where a static graph does not know it: one chunk
         self.size = seq if seq <= (chunk_size or _ONE_CHUNK) else (chunk_size or _CHUNK)
         size = self.size if seq >= 0 else paddle.shape(like)[2]
         index = paddle.arange(size).astype(dtype).unsqueeze(1)
@@ -270,15 +284,15 @@ class _ChunkedSums:
             # oneDNN's matrix product of one feature is wrong in graphs of paddle 3.3.1
             products = q * k.transpose([0, 1, 2, 4, 3])
         else:
-            products = paddle.matmul(q, k, transpose_y=True)
-        sums = paddle.matmul(_times(products, self.within), v)
+            products = self.multiply(q, k, transpose_y=True)
+        sums = self.multiply(_times(products, self.within), v)
         if self.size == self.seq:
             return sums.squeeze(2)
         for side, reverse in ((self.left, False), (self.right, True)):
             if side is not None:
-                updates = paddle.matmul(_times(k, side.to_state), v, transpose_x=True)
+                updates = self.multiply(_times(k, side.to_state), v, transpose_x=True)
                 states = _running_states(updates, side.keep, reverse)
-                sums = sums + paddle.matmul(_times(q, side.from_state), states)
+                sums = sums + self.multiply(_times(q, side.from_state), states)
         batch, heads, chunks, size, features = sums.shape
         return sums.reshape([batch, heads, chunks * size, features])[:, :, : self.seq]
 
@@ -286,9 +300,9 @@ class _ChunkedSums:
         """The causal sums of the tokens that follow ``state`` (None at the beginning of a text), and the next state."""
         index = paddle.arange(self.seq).astype(q.dtype).unsqueeze(1)
         side = _side_of_powers(self.gamma, index + 1, self.seq - 1 - index, self.seq)
-        sums, next_state = self.sums(q, k, v), paddle.matmul(_times(k, side.to_state), v, transpose_x=True)
+        sums, next_state = self.sums(q, k, v), self.multiply(_times(k, side.to_state), v, transpose_x=True)
         if state is not None:
-            sums = sums + paddle.matmul(_times(q, side.from_state), state)
+            sums = sums + self.multiply(_times(q, side.from_state), state)
             next_state = next_state + _times(state, side.keep)
         return sums, next_state
 
@@ -342,8 +356,8 @@ def _checked_decay(decay, heads):
     if decay is None:
         return None
     is_list = isinstance(decay, (list, tuple, float))
-    if not is_list and not paddle.in_dynamic_mode():
-        return decay  # a variable, whose numbers are not known
+    if not is_list and not computes_on_cpu():
+        return decay  # a variable of a graph, or numbers of a GPU, which would have to be waited for
     given = np.asarray(decay if is_list else decay.numpy())
     if given.shape != (heads,) or not ((given > 0) & (given <= 1)).all():
         raise ValueError(f"decay must be {heads} numbers in (0, 1], one for each head, got {given.tolist()}")

@@ -103,13 +103,14 @@ class MultiHeadAttention(nn.Layer):
         key_mask: Tensor | None = None,
         segment_ids: Tensor | None = None,
         score_bias: Tensor | None = None,
+        cu_seqlens: Tensor | None = None,
     ) -> Tensor:
         """Attend within ``hidden``, ``[batch, seq, hidden]`` -> same shape.
 
         Args:
             rope: of :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`; None for no rotation.
             key_mask: bool ``[batch, seq]``, False at padding.
-            segment_ids: integer ``[batch, seq]`` of packed texts.
+            segment_ids, cu_seqlens: of packed texts, as :func:`~paddle_rope.softmax_attention`.
             score_bias: added to the scores of softmax attention, broadcast to ``[batch, heads, seq, seq]``; linear
                 and window attention have none.
         """
@@ -123,7 +124,8 @@ class MultiHeadAttention(nn.Layer):
         elif self.window is not None:
             attended = window_attention(q, k, v, self.window, rope, key_mask, self.dropout.rate, **options)
         else:
-            attended = softmax_attention(q, k, v, rope, key_mask, self.dropout.rate, **options, score_bias=score_bias)
+            options |= {"score_bias": score_bias, "cu_seqlens": cu_seqlens}
+            attended = softmax_attention(q, k, v, rope, key_mask, self.dropout.rate, **options)
         convolution = self.output_convolution
         added = None if convolution is None else convolution(value, key_mask, segment_ids)
         return self._merge(attended, added, hidden)

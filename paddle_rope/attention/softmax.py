@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
+from paddle.nn.functional.flash_attention import flash_attn_unpadded
 
 from paddle_rope import layers
 from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
@@ -35,6 +36,7 @@ def softmax_attention(
     causal: bool = False,
     placement: str = "qk",
     score_bias: Tensor | None = None,
+    cu_seqlens: Tensor | None = None,
 ) -> Tensor:
     r"""o_i = sum_j softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j  (arXiv 2104.09864, eq. 2, 14-16).
 
@@ -52,6 +54,9 @@ def softmax_attention(
             (kexue.fm 10862).
         score_bias: added to the scores, broadcast to ``[batch, heads, queries, seq]``:
             :func:`~paddle_rope.positions.alibi_bias`.
+        cu_seqlens: int32 ``[runs + 1]``, the same as ``segment_ids`` and ``key_mask`` in another form, in addition to
+            them: where each text, or stretch of padding, begins in the rows one after the other, and the end. The
+            kernels of a GPU then need no mask. Their number of runs is a shape, for which the device is not asked.
 
     Returns:
         ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; time and memory are quadratic in seq. With
@@ -67,11 +72,17 @@ def softmax_attention(
     check_segments(segment_ids, k.shape[0], k.shape[1])
     dtype, (q, k, v) = q.dtype, computable(q, k, v)
     q, k, v = rotate_qkv(q, k, v, rope, placement)
-    visible = visible_keys(q, k, key_mask, segment_ids, causal)
-    if score_bias is None and _fits_fused_kernels(q, k, v):
-        attended = _fused(q, k, v, visible, dropout)
+    fused, visible = score_bias is None and _fits_fused_kernels(q, k, v), None
+    if fused and cu_seqlens is not None:
+        attended = _fused_runs(q, k, v, cu_seqlens, dropout, causal)
+    elif fused and causal and key_mask is None and segment_ids is None and q.shape[1] == k.shape[1]:
+        attended = _fused(q, k, v, None, dropout, causal)
     else:
-        attended = by_head(weighted_values(by_head(q), by_head(k), by_head(v), visible, dropout, score_bias))
+        visible = visible_keys(q, k, key_mask, segment_ids, causal)
+        if fused:
+            attended = _fused(q, k, v, visible, dropout)
+        else:
+            attended = by_head(weighted_values(by_head(q), by_head(k), by_head(v), visible, dropout, score_bias))
     if visible is not None and (causal or segment_ids is not None):
         attended = zero_where_none(attended, by_head(visible))
     return rotate_back(attended, rope, placement).astype(dtype)
@@ -94,7 +105,7 @@ def visible_keys(
     if segment_ids is not None:
         own = segment_ids if q.shape[1] == k.shape[1] else segment_ids[:, -q.shape[1] :]
         conditions.append((own.unsqueeze(2) == segment_ids.unsqueeze(1)).unsqueeze(1))
-    if causal or window is not None:
+    if window is not None or (causal and q.shape[1] != 1):  # the last token alone sees all keys
         queries, seq = (x.shape[1] if paddle.in_dynamic_mode() else paddle.shape(x)[1] for x in (q, k))
         lag = ((paddle.arange(queries) + (seq - queries)).unsqueeze(1) - paddle.arange(seq)).unsqueeze([0, 1])  # i - j
         if causal:
@@ -153,15 +164,30 @@ def _fits_fused_shapes(q, k, v):
     return head_dim <= _LARGEST_HEAD and head_dim % _HEAD_STEP == 0 and head_dim == k.shape[-1] == v.shape[-1]
 
 
-def _fused(q, k, v, visible, dropout):
+def _fused(q, k, v, visible, dropout, causal=False):
     """:func:`weighted_values` by the kernels of a GPU, which never store the weights; ``[batch, seq, heads, size]``.
 
-    The mask is a finite number added to the scores, so that a row without visible keys is no NaN.
+    The mask is a finite number added to the scores, so that a row without visible keys is no NaN. It is
+    ``[batch, 1, 1, seq]`` where all queries see the same keys.
     """
     added = None
     if visible is not None:
-        shown = visible.expand([q.shape[0], 1, q.shape[1], k.shape[1]])
-        hidden = paddle.full_like(shown, _masked_score(q.dtype), dtype=q.dtype)
-        added = paddle.where(shown, paddle.zeros_like(hidden), hidden)
+        visible = visible.expand([q.shape[0], *visible.shape[1:]])
+        hidden = paddle.full_like(visible, _masked_score(q.dtype), dtype=q.dtype)
+        added = paddle.where(visible, paddle.zeros_like(hidden), hidden)
     with without_amp():  # which would cast the mask to another dtype than q
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=added, dropout_p=dropout, training=dropout > 0)
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=added, dropout_p=dropout, is_causal=causal, training=dropout > 0
+        )
+
+
+def _fused_runs(q, k, v, cu_seqlens, dropout, causal):
+    """As :func:`_fused`, within the runs of tokens that ``cu_seqlens`` bounds. The longest is taken to be a row long,
+    because its length is not known on the host."""
+    rows, seq = [x.flatten(0, 1) for x in (q, k, v)], k.shape[1]
+    with without_amp():
+        found, _ = flash_attn_unpadded(
+            *rows, cu_seqlens, cu_seqlens, seq, seq, scale=q.shape[-1] ** -0.5,
+            dropout=dropout, causal=causal, training=dropout > 0,
+        )  # fmt: skip
+    return found.reshape(q.shape)

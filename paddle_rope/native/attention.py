@@ -21,9 +21,10 @@ def native_softmax_attention(
     dropout: float,
     segment_ids: Tensor | None,
     causal: bool,
+    cu_seqlens: Tensor | None,
 ) -> Tensor | None:
     """:func:`~paddle_rope.softmax_attention`; None where the shapes do not fit or not all features turn. Where a text
-    has nothing but padding the output is 0.
+    has nothing but padding the output is 0. ``cu_seqlens`` tells nothing that ``segment_ids`` do not.
     """
     sizes = sizes_of(
         (q, _QKV),

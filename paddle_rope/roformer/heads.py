@@ -43,10 +43,13 @@ class LanguageModelHead(nn.Layer):
         scores = paddle.matmul(hidden, embedding, transpose_y=True)
         return scores if self.bias is None else scores + self.bias
 
-    def loss(self, hidden: Tensor, embedding: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def loss(
+        self, hidden: Tensor, embedding: Tensor, labels: Tensor, labeled: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """As :meth:`RoFormerLanguageModel.forward` with ``labels``; ``embedding`` is ``[vocab, embedding]``."""
         labels = labels.reshape([-1])
-        labeled = paddle.nonzero(labels != IGNORED_LABEL).reshape([-1])
+        if labeled is None:  # the host waits for their number
+            labeled = paddle.nonzero(labels != IGNORED_LABEL).reshape([-1])
         if labeled.shape[0] == 0:
             raise ValueError(f"no token is labeled: all labels are {IGNORED_LABEL}")
         chosen = paddle.index_select(hidden.reshape([-1, hidden.shape[-1]]), labeled)
@@ -75,20 +78,25 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
         positions: Tensor | None = None,
         segment_ids: Tensor | None = None,
         labels: Tensor | None = None,
+        labeled: Tensor | None = None,
+        cu_seqlens: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Logits ``[batch, seq, vocab]``; ``input_ids`` to ``segment_ids`` as :meth:`RoFormerModel.forward`.
+        """Logits ``[batch, seq, vocab]``; the arguments but two are as of :meth:`RoFormerModel.forward`.
 
         With ``labels``, int64 ``[batch, seq]``, the token to predict at each place or -100, the pair (mean
-        cross-entropy over the labeled tokens, their logits ``[labeled, vocab]`` in the order of the batch).
+        cross-entropy over the labeled tokens, their logits ``[labeled, vocab]`` in the order of the batch). With
+        ``labeled``, int64 ``[labeled]``, the places of these tokens in the rows one after the other, a GPU is not
+        waited for.
 
         Raises:
             ValueError: no token is labeled.
         """
-        hidden = self.roformer(input_ids, attention_mask, token_type_ids, positions, segment_ids)
+        of_packed = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
+        hidden = self.roformer(input_ids, attention_mask, token_type_ids, positions, **of_packed)
         embedding = self.roformer.token_embedding.weight
         if labels is None:
             return self.lm_head(hidden, embedding)
-        return self.lm_head.loss(hidden, embedding, labels)
+        return self.lm_head.loss(hidden, embedding, labels, labeled)
 
 
 class RoFormerForMaskedLM(RoFormerLanguageModel):

@@ -140,6 +140,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         positions: Tensor | None = None,
         segment_ids: Tensor | None = None,
         added_embeddings: Tensor | None = None,
+        cu_seqlens: Tensor | None = None,
     ) -> Tensor:
         """Hidden states ``[batch, seq, hidden]`` of a batch; those at padding mean nothing.
 
@@ -151,6 +152,7 @@ class RoFormerModel(RoFormerPretrainedModel):
                 relative positions count.
             segment_ids: integer ``[batch, seq]``: texts packed into one row, which do not see each other.
             added_embeddings: float ``[batch, seq, embedding_size]``, added to the embeddings before the normalization.
+            cu_seqlens: with ``segment_ids``, for the kernels of a GPU, as :func:`~paddle_rope.softmax_attention`.
 
         Raises:
             ValueError: no token; positions beyond what ``"learned"`` has; token types that the model does not have.
@@ -158,7 +160,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         key_mask = None if attention_mask is None else attention_mask.astype("bool")
         hidden = self._embed(input_ids, token_type_ids, positions, added_embeddings)
         rope, score_bias = self._rope(hidden, positions), self._score_bias(input_ids, positions, positions)
-        context = rope, key_mask, segment_ids, score_bias
+        context = rope, key_mask, segment_ids, score_bias, cu_seqlens
         for block in self.blocks:
             recomputes = self.enable_recompute and self.training
             hidden = recompute_layer(block, hidden, *context) if recomputes else block(hidden, *context)

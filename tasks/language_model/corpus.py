@@ -95,8 +95,9 @@ class TrainingBatches(Dataset):
 
     def __getitem__(self, index):
         windows = self.corpus.training_windows(self.batch_size, self.seed, index + 1)
-        inputs = windows[:, :-1]
-        return {"input_ids": inputs, "labels": windows[:, 1:], "token_mask": np.ones(inputs.shape, dtype=bool)}
+        inputs, labels = windows[:, :-1], windows[:, 1:]
+        everywhere = {"labeled": np.arange(inputs.size), "token_mask": np.ones(inputs.shape, dtype=bool)}
+        return {"input_ids": inputs, "labels": labels, **everywhere}
 
 
 def demo_documents(count=150, sentences=8, seed=0):

@@ -75,11 +75,11 @@ class NerMaskedLM(nn.Layer):
         self.feature_embedding = getattr(model, "feature_embedding", None)
         self.lm_head = LanguageModelHead(model.config)
 
-    def forward(self, input_ids, attention_mask, token_mask, labels, columns=None, flags=None):
+    def forward(self, input_ids, attention_mask, token_mask, labels, columns=None, flags=None, labeled=None):
         """(loss, logits of the labeled tokens); ``labels`` int64 ``[batch, seq]``, -100 where none is hidden."""
         added = None if self.feature_embedding is None else self.feature_embedding(columns, flags)
         hidden = self.roformer(input_ids, attention_mask, added_embeddings=added)
-        return self.lm_head.loss(hidden, self.roformer.token_embedding.weight, labels)
+        return self.lm_head.loss(hidden, self.roformer.token_embedding.weight, labels, labeled)
 
 
 class MaskingCollator:
@@ -95,7 +95,8 @@ class MaskingCollator:
         self.random = np.random.RandomState(seed)
 
     def __call__(self, texts):
-        """The arrays of :class:`SpanCollator`, and ``labels`` int64 ``[batch, seq]``: the hidden tokens, else -100."""
+        """The arrays of :class:`SpanCollator`; ``labels`` int64 ``[batch, seq]``, the hidden tokens, else -100; and
+        their places, ``labeled``."""
         batch = self.pad(texts)
         ids, token_mask = batch["input_ids"], batch["token_mask"]
         first = self.random.rand(*ids.shape) < STRETCH_PROBABILITY
@@ -103,7 +104,7 @@ class MaskingCollator:
         hidden = (first | np.pad(second, ((0, 0), (1, 0)))[:, :-1]) & token_mask
         if not hidden.any():  # a batch without a hidden token has no loss
             hidden[tuple(np.argwhere(token_mask)[0])] = True
-        batch["labels"] = np.where(hidden, ids, IGNORED_LABEL)
+        batch["labels"], batch["labeled"] = np.where(hidden, ids, IGNORED_LABEL), np.flatnonzero(hidden)
         batch["input_ids"] = np.where(
             hidden & (self.random.rand(*ids.shape) < MASK_PROBABILITY), self.mask_token_id, ids
         )

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 from paddle.io import Dataset
 
+from paddle_rope.attention.arguments import cumulative_lengths
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from tasks.pretraining.arguments import HIDDEN_SHARE
 from tasks.pretraining.packing import CLS, PADDING_SEGMENT, SEP, PackedRows
@@ -130,7 +131,8 @@ class DevBatches:
 def fill(layout, inputs, labels, tokenizer):
     """A batch from a layout of rows, and the ``inputs`` and ``labels`` int64 ``[tokens]`` of its text: dict of arrays
     ``[rows, length]``: ``input_ids``, ``labels`` (-100 where nothing is to be predicted), ``positions`` and
-    ``segment_ids`` int64; ``token_mask`` bool, False at padding."""
+    ``segment_ids`` int64; ``token_mask`` bool, False at padding. ``labeled`` and ``cu_seqlens`` are as the model takes
+    them."""
     input_ids = np.full_like(layout.source, tokenizer.pad_token_id)
     input_ids[layout.source == CLS] = tokenizer.cls_token_id
     input_ids[layout.source == SEP] = tokenizer.sep_token_id
@@ -143,4 +145,6 @@ def fill(layout, inputs, labels, tokenizer):
         "positions": layout.positions,
         "segment_ids": layout.segment_ids,
         "token_mask": layout.segment_ids != PADDING_SEGMENT,
+        "labeled": np.flatnonzero(all_labels != IGNORED_LABEL),
+        "cu_seqlens": cumulative_lengths(layout.segment_ids),
     }

@@ -1,8 +1,4 @@
-"""Forward passes and losses fetch no value of a tensor: on a GPU each fetch would wait for all that was queued.
-
-One wait is not seen here: language models choose the labeled tokens by ``paddle.nonzero``, whose size the host asks
-for. It saves the logits of all others.
-"""
+"""Forward passes and losses fetch no value of a tensor: on a GPU each fetch would wait for all that was queued."""
 
 import contextlib
 
@@ -10,7 +6,8 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, layers
+from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, layers, positions
+from paddle_rope.attention import arguments, linear
 from paddle_rope.global_pointer import losses
 from tasks.ner.model import NerConfig, NerModel
 from tests.paddle_rope.roformer.small_models import SIZES
@@ -19,11 +16,15 @@ FETCHES = ("numpy", "item", "tolist", "__float__", "__int__", "__bool__", "__ind
 IDS, MASK = paddle.randint(1, SIZES["vocab_size"], [3, 9]), paddle.to_tensor(np.arange(9) < np.array([[9], [4], [7]]))
 SPANS = paddle.to_tensor([[[0, 1, 2], [-1, 0, 0]], [[1, 0, 0], [1, 2, 3]], [[0, 1, 2], [0, 1, 2]]])
 OF_NER, TYPES = {"token_mask": MASK, "labels": SPANS}, {"types": ["a", "b"], "head_size": 4}
+OF_TOKENS = {"labels": IDS, "labeled": paddle.arange(27)}  # else the host waits for the number of labeled tokens
+LEARNED = {"position_embedding": "learned", "max_position_embeddings": 9}
 MODELS = {  # the model, its options, what it is called with
     "entities": (NerModel, TYPES, OF_NER),
     "entities of a band": (NerModel, {**TYPES, "max_span_length": 3}, OF_NER),
-    "masked": (RoFormerForMaskedLM, {}, {"labels": IDS}),
-    "causal": (RoFormerForCausalLM, {"causal": True}, {"labels": IDS}),
+    "masked": (RoFormerForMaskedLM, {}, OF_TOKENS),
+    "learned positions": (RoFormerForMaskedLM, LEARNED, OF_TOKENS),
+    "packed": (RoFormerForMaskedLM, {}, {**OF_TOKENS, "segment_ids": paddle.arange(27).reshape([3, 9]) // 4}),
+    "causal": (RoFormerForCausalLM, {"causal": True}, OF_TOKENS),
     "classes": (RoFormerForSequenceClassification, {"num_labels": 3}, {"labels": paddle.to_tensor([0, 1, 2])}),
 }
 ATTENTION = {
@@ -49,13 +50,15 @@ def counted_fetches():
     with pytest.MonkeyPatch.context() as patch:
         for name in FETCHES:
             patch.setattr(paddle.Tensor, name, counted(name, getattr(paddle.Tensor, name)))
+        for name in ("nonzero", "masked_select", "unique"):  # the sizes of which are fetched
+            patch.setattr(paddle, name, counted(name, getattr(paddle, name)))
         yield found
 
 
 @pytest.mark.parametrize("attention", ATTENTION)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_training_step_fetches_no_value(name, attention, monkeypatch):
-    for module in (layers, losses):  # as on another device
+    for module in (layers, losses, arguments, linear, positions):  # as on another device
         monkeypatch.setattr(module, "computes_on_cpu", lambda: False)
     kind, options, given = MODELS[name]
     config = NerConfig if kind is NerModel else kind.config_class

@@ -5,6 +5,7 @@ import paddle
 import pytest
 
 from paddle_rope import RotaryPositionEmbedding, linear_attention, linear_attention_step, reference
+from paddle_rope.attention import linear
 from paddle_rope.attention.feature_maps import (
     OnePlusCosine,
     OrthogonalRandomFeatures,
@@ -234,3 +235,26 @@ def test_impossible_options_are_refused(options, words, dtype):
         linear_attention_step(None, *qkv, **options)
     with pytest.raises(ValueError, match="chunk_size must be positive"):
         linear_attention(*qkv, chunk_size=0)
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if "linear" in name])
+def test_on_a_gpu_bfloat16_is_multiplied_in_bfloat16_and_summed_in_float32(name, monkeypatch):
+    dtypes, product = [], paddle.matmul
+
+    def by_tensor_cores(x, y, **transposed):
+        dtypes.extend((x.dtype, y.dtype))
+        return product(x.astype("float32"), y.astype("float32"), **transposed).astype(x.dtype)
+
+    inputs = random_qkv(2, 11, dtype="bfloat16")
+    exact, options = cast(inputs, "float64"), {"placement": "qkvo"}
+    monkeypatch.setattr(linear, "computes_on_cpu", lambda: False)
+    monkeypatch.setattr(paddle, "matmul", by_tensor_cores)
+    attended = KERNELS[name](*inputs, rope_of(inputs[0]), **options)
+    assert len(dtypes) > 3 and set(dtypes) == {paddle.bfloat16} and attended.dtype == paddle.bfloat16
+    dtypes.clear()
+    monkeypatch.undo()
+    tolerance = 0.06 if "norm" in name else 0.02  # a unit in the last place is 0.0078
+    expected = KERNELS[name](*exact, rope_of(exact[0]), **options)
+    assert_close(attended, expected, tolerance, 2 * tolerance)
+    if KERNELS[name].packs:  # Paddle's CPU has no gradient of bfloat16 pieces
+        assert_same(attended, expected, inputs, exact, tolerance, 2 * tolerance)

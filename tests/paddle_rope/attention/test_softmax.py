@@ -1,18 +1,20 @@
 """Softmax attention: extreme scores and dropout in both forms, the window, and the kernels of a GPU."""
 
+import inspect
 from functools import partial
 
 import numpy as np
 import paddle
+import paddle.nn.functional as F
 import pytest
 
 from paddle_rope import softmax_attention, window_attention
 from paddle_rope.attention import softmax
+from paddle_rope.attention.arguments import cumulative_lengths
 from paddle_rope.native.dispatch import plain_forms
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.paddle_rope.attention.kernels import FORMS, ragged_mask, random_qkv, rope_of
 
-IS_PADDLE_2 = paddle.__version__.startswith("2.")  # which on CPU has no form of the fused call with a mask
 softmax_and_window = pytest.mark.parametrize(
     "attend", [softmax_attention, partial(window_attention, window=7)], ids=["softmax", "window"]
 )
@@ -80,7 +82,7 @@ def test_dropout_acts_on_the_weights(attend, form):
         np.random.seed(3)
         found = softmax_attention(q, k, v, dropout=0.4)
         scores = paddle.matmul(exact[0][0, :, 0], exact[1][0, :, 0], transpose_y=True) * seq**-0.5
-        masked = paddle.nn.functional.softmax(scores) * paddle.to_tensor(kept[0, :, 0].astype("float64")) / 0.6
+        masked = F.softmax(scores) * paddle.to_tensor(kept[0, :, 0].astype("float64")) / 0.6
         exact += cast([v], "float64")
         expected = paddle.matmul(masked, exact[2][0, :, 0]).reshape(v.shape)
         assert_same(found, expected, [q, k, v], exact, 2e-4)
@@ -125,51 +127,105 @@ def test_what_is_out_of_sight_has_no_influence():
         assert (reached.min(), reached.max()) == (12 - reach, 12 + reach)
 
 
-# the kernels of a GPU: on CPU the same call computes its mathematical form
+# the kernels of a GPU: the calls fit the signatures of Paddle, and their definitions give the plain form
+
+
+def defined(q, k, v, added=None):
+    """softmax(q . k / sqrt(head_dim) + added) v, ``[batch, seq, heads, head_dim]``."""
+    scores = paddle.einsum("bihd,bjhd->bhij", q, k) * q.shape[-1] ** -0.5
+    return paddle.einsum("bhij,bjhd->bihd", F.softmax(scores if added is None else scores + added), v)
+
+
+def above_diagonal(seq):
+    return paddle.to_tensor(np.triu(np.full((seq, seq), -1e30), 1), dtype="float32")
+
+
+def dense_call(query, key, value, attn_mask, dropout_p, is_causal, training):
+    assert attn_mask is None or not is_causal  # Paddle 3 ignores one of them, Paddle 2 raises
+    attended = defined(query, key, value, above_diagonal(query.shape[1]) if is_causal else attn_mask)
+    return F.dropout(attended, dropout_p, training=training)  # not on the weights, but with the same mean
+
+
+def call_of_runs(
+    query, key, value, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, scale, dropout, causal, training
+):
+    assert cu_seqlens_q is cu_seqlens_k and cu_seqlens_q.dtype == paddle.int32 and max_seqlen_q == max_seqlen_k
+    bounds, parts = cu_seqlens_q.tolist(), []
+    assert scale == query.shape[-1] ** -0.5 and max(np.diff(bounds)) <= max_seqlen_q and training == (dropout > 0)
+    for start, end in zip(bounds, bounds[1:]):
+        run = [x[start:end].unsqueeze(0) for x in (query, key, value)]
+        parts.append(defined(*run, above_diagonal(end - start) if causal else None)[0])
+    return paddle.concat(parts), None
 
 
 @pytest.fixture
-def always_fused(monkeypatch):
-    """Whatever has the shapes goes to the kernels: a list of whether the calls had."""
+def as_on_a_gpu(monkeypatch):
+    """Whatever has the shapes goes to the kernels: a list of their arguments by name."""
     calls = []
 
-    def fits(q, k, v):
-        calls.append(softmax._fits_fused_shapes(q, k, v))
-        return calls[-1]
+    def recorded(real, compute):
+        def call(*arguments, **named):
+            calls.append(inspect.signature(real).bind(*arguments, **named).arguments)
+            return compute(**calls[-1])
 
-    monkeypatch.setattr(softmax, "_fits_fused_kernels", fits)
+        return call
+
+    monkeypatch.setattr(softmax, "_fits_fused_kernels", softmax._fits_fused_shapes)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", recorded(F.scaled_dot_product_attention, dense_call))
+    monkeypatch.setattr(softmax, "flash_attn_unpadded", recorded(softmax.flash_attn_unpadded, call_of_runs))
     with plain_forms():
         yield calls
 
 
-MASKED = {
-    "padding": {"key_mask": paddle.to_tensor(ragged_mask(3, 7))},
-    "packed": {"segment_ids": paddle.to_tensor([[0] * 3 + [1] * 4, [2] * 7, [0] * 6 + [5]])},
-    "causal": {"causal": True},
-    "causal, padding": {"causal": True, "key_mask": paddle.to_tensor(ragged_mask(3, 7))},
-    "a text of padding": {"key_mask": paddle.to_tensor([[True] * 7] * 2 + [[False] * 7]), "causal": True},
+IDS = np.array([[0] * 3 + [1] * 4, [2] * 7, [0] * 4 + [-1] * 3])
+PACKED = {"segment_ids": paddle.to_tensor(IDS)}
+RUNS = {**PACKED, "key_mask": PACKED["segment_ids"] >= 0, "cu_seqlens": paddle.to_tensor(cumulative_lengths(IDS))}
+PADDED = {"key_mask": paddle.to_tensor(ragged_mask(3, 7))}
+CAUSAL = {"causal": True}
+OPTIONS = {  # and the shape of their mask
+    "all": ({}, None),
+    "padding": (PADDED, [3, 1, 1, 7]),
+    "packed": (PACKED, [3, 1, 7, 7]),
+    "packed by lengths": (RUNS, None),
+    "causal": (CAUSAL, None),
+    "causal, padding": (CAUSAL | PADDED, [3, 1, 7, 7]),
+    "causal, packed by lengths": (CAUSAL | RUNS, None),
+    "a text of padding": ({"key_mask": paddle.to_tensor([[True] * 7] * 2 + [[False] * 7]), **CAUSAL}, [3, 1, 7, 7]),
 }
-OPTIONS = {"all": {}, **({} if IS_PADDLE_2 else MASKED)}
 
 
 @pytest.mark.parametrize("head_dim, fits", [(8, True), (256, True), (4, False), (12, False), (264, False)])
 @pytest.mark.parametrize("name", OPTIONS)
-def test_the_fused_call_computes_the_plain_form_and_takes_heads_of_some_sizes(name, head_dim, fits, always_fused):
+def test_the_fused_calls_compute_the_plain_form_and_take_heads_of_some_sizes(name, head_dim, fits, as_on_a_gpu):
+    options, shape = OPTIONS[name]
     given = random_qkv(3, 7, head_dim=head_dim, value_dim=head_dim, dtype="float32")
-    found, exact = softmax_attention(*given, **OPTIONS[name]), cast(given, "float64")
-    assert always_fused == [fits]
+    found, exact = softmax_attention(*given, **options), cast(given, "float64")
+    assert len(as_on_a_gpu) == fits
+    for call in as_on_a_gpu:
+        assert ("cu_seqlens_q" in call) == ("cu_seqlens" in options)
+        mask = call.get("attn_mask")
+        assert shape == (None if mask is None else mask.shape)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(softmax, "_fits_fused_kernels", lambda *_: False)
-        expected = softmax_attention(*exact, **OPTIONS[name])
+        expected = softmax_attention(*exact, **options)
+    if "cu_seqlens" in options:  # padding sees padding
+        found, expected = (x * options["key_mask"].astype(x.dtype).unsqueeze([2, 3]) for x in (found, expected))
     assert_same(found, expected, given, exact, 1e-5)
 
 
-def test_dropout_of_the_fused_call_keeps_the_mean_and_no_call_is_fused_on_a_cpu(always_fused, monkeypatch):
+def test_the_last_token_alone_needs_no_mask(as_on_a_gpu):
+    q, k, v = random_qkv(2, 7, head_dim=8, value_dim=8, dtype="float32")
+    last = softmax_attention(q[:, -1:], k, v, causal=True)
+    assert as_on_a_gpu[-1]["attn_mask"] is None and not as_on_a_gpu[-1]["is_causal"]
+    assert_close(last, softmax_attention(q, k, v, causal=True)[:, -1:], 1e-6)
+
+
+def test_dropout_of_the_fused_call_keeps_the_mean_and_no_call_is_fused_on_a_cpu(as_on_a_gpu, monkeypatch):
     given = random_qkv(1, 40, head_dim=8, value_dim=8, dtype="float32")
     plain = softmax_attention(*given).numpy()
     drawn = [softmax_attention(*given, dropout=0.5).numpy() for _ in range(400)]
     assert np.abs(drawn[0] - plain).max() > 1e-2
-    np.testing.assert_allclose(np.mean(drawn, axis=0), plain, rtol=0, atol=0.15)
+    np.testing.assert_allclose(np.mean(drawn, axis=0), plain, rtol=0, atol=0.3)
     monkeypatch.undo()
     q = paddle.zeros([1, 2, 1, 8], dtype="bfloat16")
     assert softmax._fits_fused_shapes(q, q, q) and not softmax._fits_fused_shapes(q, q, q[..., :-2])
