@@ -17,20 +17,32 @@ Positions = Sequence[float] | None
 Mask = Sequence[Sequence[Any]] | None  # ``[batch][seq]`` truth values or numbers
 
 
-def rotate(x: Tensor, positions: Sequence[float], base: float = 10000.0) -> Tensor:
+def rotate(
+    x: Tensor,
+    positions: Sequence[float],
+    base: float = 10000.0,
+    theta: Sequence[float] | Tensor | None = None,
+    layout: str = "interleaved",
+    amplitude: float = 1.0,
+) -> Tensor:
     r"""RoPE, pair by pair: kexue.fm 8265, eq. (11); arXiv 2104.09864, eq. (14)-(15).
 
-    (y_{2i}, y_{2i+1}) = [[cos a, -sin a], [sin a, cos a]] (x_{2i}, x_{2i+1}) with a = m * base^(-2i/head_dim), for each
-    vector x, ``[batch, seq, ..., head_dim]``, at its position m.
+    (y_{2i}, y_{2i+1}) = [[cos a, -sin a], [sin a, cos a]] (x_{2i}, x_{2i+1}) with a = m theta_i for each vector x,
+    ``[batch, seq, ..., head_dim]``, at its position m; theta_i is base^(-2i/head_dim) unless ``theta`` is given, and
+    features beyond those of ``theta`` stay. The pairs of the layout ``"half"`` are (i, i + number of pairs).
+
+    >>> rotate(paddle.to_tensor([[[1.0, 0.0]]]), [math.pi / 2]).numpy().round(3).tolist()
+    [[[0.0, 1.0]]]
     """
-    seq, head_dim = x.shape[1], x.shape[-1]
-    m = np.array([float(positions[index]) for index in range(seq)]).reshape([seq] + [1] * (x.ndim - 3))
-    features = []
-    for i in range(head_dim // 2):
-        angle = m * base ** (-2 * i / head_dim)
-        cosine, sine = (paddle.to_tensor(table, dtype=x.dtype) for table in (np.cos(angle), np.sin(angle)))
-        even, odd = x[..., 2 * i], x[..., 2 * i + 1]
-        features += [cosine * even - sine * odd, sine * even + cosine * odd]
+    theta = [base ** (-2 * i / x.shape[-1]) for i in range(x.shape[-1] // 2)] if theta is None else theta
+    m = np.array([float(positions[index]) for index in range(x.shape[1])]).reshape([-1] + [1] * (x.ndim - 3))
+    features = paddle.unbind(x, axis=-1)
+    for i, frequency in enumerate(theta):
+        first, second = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, i + len(theta))
+        angle = paddle.to_tensor(m) * frequency
+        cosine, sine = ((amplitude * table).astype(x.dtype) for table in (paddle.cos(angle), paddle.sin(angle)))
+        a, b = features[first], features[second]
+        features[first], features[second] = a * cosine - b * sine, a * sine + b * cosine
     return paddle.stack(features, axis=-1)
 
 
@@ -56,6 +68,10 @@ def softmax_attention(
         key_mask, segment_ids: ``[batch][seq]``, False at padding; i sees the j of its own segment.
         slopes: a number for each head (ALiBi, arXiv 2108.12409); None for 0.
         window: i sees the j with \|i - j\| <= window only; None for all.
+
+    >>> x = paddle.to_tensor([0.0, 2.0]).reshape([1, 2, 1, 1])
+    >>> softmax_attention(0 * x, x, x).flatten().tolist()
+    [1.0, 1.0]
     """
     q, k, v = _rotate_some(q, k, v, positions, placement)
     scores = _products(q, k) / math.sqrt(q.shape[-1])
@@ -67,7 +83,11 @@ def softmax_attention(
 
 
 def elu_plus_one(x: Tensor) -> Tensor:
-    """phi of arXiv 2006.16236, eq. (7), as it is written there."""
+    """phi of arXiv 2006.16236, eq. (7), as it is written there.
+
+    >>> elu_plus_one(paddle.to_tensor([0.0, 2.0])).tolist()
+    [1.0, 3.0]
+    """
     return paddle.nn.functional.elu(x) + 1
 
 
@@ -90,6 +110,10 @@ def linear_attention(
     arXiv 2104.09864, eq. (19): R is in the numerator only (``normalizer="unrotated"``) or in both ("rotated"); "none":
     o_i is the numerator over its root mean square. Where R is in the numerator only, the denominator is at least 0.01
     of what it is for features that are replaced by their mean.
+
+    >>> x = paddle.to_tensor([0.0, 2.0]).reshape([1, 2, 1, 1])
+    >>> linear_attention(x, x, x).flatten().tolist()
+    [1.5, 1.5]
     """
     plain_q, plain_k = phi_q(q), phi_k(k)
     rotated_q, rotated_k, v = _rotate_some(plain_q, plain_k, v, positions, placement)
@@ -106,7 +130,12 @@ def linear_attention(
 def cosine_attention(
     q: Tensor, k: Tensor, v: Tensor, positions: Positions = None, key_mask: Mask = None, causal: bool = False
 ) -> Tensor:
-    r"""o_i = sum_j w_ij v_j / sum_j w_ij, w_ij = 1 + (R_i q_i) . (R_j k_j) / (|q_i| |k_j|): kexue.fm 7546, eq. (7)."""
+    r"""o_i = sum_j w_ij v_j / sum_j w_ij, w_ij = 1 + (R_i q_i) . (R_j k_j) / (|q_i| |k_j|): kexue.fm 7546, eq. (7).
+
+    >>> x = paddle.to_tensor([-1.0, 1.0]).reshape([1, 2, 1, 1])
+    >>> cosine_attention(x, x, x).flatten().tolist()
+    [-1.0, 1.0]
+    """
     q, k = (x / paddle.sqrt((x**2).sum(axis=-1, keepdim=True)) for x in (q, k))
     q, k, v = _rotate_some(q, k, v, positions, "qk")
     weights = 1 + _products(q, k)
@@ -180,6 +209,9 @@ def depthwise_convolution(
 
     MILA (arXiv 2405.16605), there in two dimensions. x is ``[batch, seq, hidden]``, the weight ``[2 radius + 1,
     hidden]``, of which row t + radius is w_t; if causal ``[size, hidden]``, the last row is w_0.
+
+    >>> depthwise_convolution(paddle.to_tensor([[[1.0], [2.0], [4.0]]]), paddle.ones([3, 1])).flatten().tolist()
+    [3.0, 7.0, 6.0]
     """
     seq, size = x.shape[1], weight.shape[0]
     before, visible = size - 1 if causal else size // 2, _visible(x, key_mask, segment_ids, causal)
@@ -195,6 +227,10 @@ def global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_
 
     kexue.fm 8373, eq. (1)-(2), with the factor 1 / sqrt(head_size) of its author's bert4keras. The columns of the
     layer's weight are q_1 k_1 q_2 k_2 ..., each of head_size. ``no_span`` where j < i or where i or j is masked.
+
+    >>> from paddle_rope import GlobalPointer
+    >>> tuple(global_pointer(GlobalPointer(hidden_size=8, num_types=3, head_size=4), paddle.ones([2, 5, 8])).shape)
+    (2, 3, 5, 5)
     """
     projections = [_project(layer, hidden, number, layer.rotary) for number in range(2 * layer.num_types)]
     scores = [paddle.matmul(q, k, transpose_y=True) for q, k in zip(projections[0::2], projections[1::2])]
@@ -207,6 +243,10 @@ def efficient_global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask =
     kexue.fm 8877, eq. (3), with sqrt(head_size) and 2 as in its author's bert4keras: one q and k for all types; the
     type follows from q and k themselves, before rotation. The columns of ``type_scores.weight`` are
     w_1 .. w_T u_1 .. u_T, of its bias a_1 .. a_T b_1 .. b_T.
+
+    >>> from paddle_rope import EfficientGlobalPointer
+    >>> tuple(efficient_global_pointer(EfficientGlobalPointer(8, num_types=3), paddle.ones([2, 5, 8])).shape)
+    (2, 3, 5, 5)
     """
     plain = paddle.concat([_project(layer, hidden, number) for number in (0, 1)], axis=-1)  # [q; k] of each token
     q, k = (_project(layer, hidden, number, layer.rotary) for number in (0, 1))
@@ -220,7 +260,11 @@ def efficient_global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask =
 
 
 def band_of_spans(logits: Tensor, max_span_length: int, no_span: float = -1e4) -> Tensor:
-    """b_t(i, d) = s_t(i, i + d), d = 0 .. max_span_length - 1, ``no_span`` where i + d is past the end."""
+    """b_t(i, d) = s_t(i, i + d), d = 0 .. max_span_length - 1, ``no_span`` where i + d is past the end.
+
+    >>> band_of_spans(paddle.arange(4, dtype="float32").reshape([1, 1, 2, 2]), max_span_length=2).tolist()
+    [[[[0.0, 1.0], [3.0, -10000.0]]]]
+    """
     seq = logits.shape[-1]
     outside = paddle.full(logits.shape[:2], no_span, dtype=logits.dtype)
     spans = [logits[:, :, i, i + d] if i + d < seq else outside for i in range(seq) for d in range(max_span_length)]
@@ -246,6 +290,9 @@ def multilabel_categorical_crossentropy(logits: Tensor, labels: Sequence[Sequenc
     r"""log(1 + sum_{n in negatives} exp(s_n)) + log(1 + sum_{p in positives} exp(-s_p)): kexue.fm 7359.
 
     The exponentials are summed as they are, so scores, float64 ``[rows, classes]``, must stay within a few hundred.
+
+    >>> multilabel_categorical_crossentropy(paddle.to_tensor([[9.0, -9.0]]), [[1, 0]]).item() < 0.001
+    True
     """
     is_positive = paddle.to_tensor(np.asarray(labels), dtype=logits.dtype)
     negatives = ((1 - is_positive) * paddle.exp(logits)).sum(axis=-1)
