@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from paddle_rope import RoFormerConfig, RoFormerForMaskedLM
+from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
-from paddle_rope.roformer.tokenization.tokenizer import read_vocab
 from tasks.common.cli.run_config import shipped
 from tasks.common.errors import EXIT_BAD_INPUT, exit_on_input_error
 
@@ -34,7 +33,7 @@ def test_the_umask_decides_who_may_read_a_model(write, umask, tmp_path):
 def test_a_vocabulary_that_may_not_be_read_is_not_called_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(Path, "read_bytes", denied)
     with pytest.raises(ValueError, match=r"vocab.txt: cannot be read \(Permission denied\); check the path"):
-        read_vocab(tmp_path / "vocab.txt")
+        CharTokenizer.from_vocab_file(tmp_path / "vocab.txt")
 
 
 def test_a_configuration_in_a_closed_folder_keeps_its_name(monkeypatch):
