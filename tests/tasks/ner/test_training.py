@@ -194,7 +194,6 @@ REFUSED = {  # beside those of all recipes, in tests/tasks/test_recipes.py
     "--tune_thresholds true --threshold_for_f1 true": "tune_thresholds and threshold_for_f1",
     "--character_dropout 1": "character_dropout must be at least 0 and less than 1",
     "--features words,lexicon": "words, dictionary, gazetteer, got ['words', 'lexicon']",
-    "--position_embedding learned": "max_position_embeddings",
     "--span_rope perhaps": "span_rope must be true or false",
     "--span_head hard": "span_head must be one of efficient, dense",
     "--head_size 15": "positive even number",
