@@ -1,10 +1,9 @@
 """paddle-rope benchmark: time, memory and scores."""
 
-import argparse
 import importlib
 from pathlib import Path
 
-from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, choose, new_parser
+from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, choose, new_parser, whole
 from tasks.common.files import check_output_file
 from tasks.common.process import prepare
 
@@ -91,19 +90,12 @@ def benchmark(argv):
     return importlib.import_module(f"tasks.experiments.benchmarks.{kind}").run(options) or 0
 
 
-def _count(text):
-    """A whole number, 1 or more, for ``type`` of an argument."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, got {text}")
-    return int(text)
-
-
 def _add_counts(parser, **meanings):
     """Options that take a whole number, or with a list of them as default several: name -> (default, what it is)."""
     for name, (default, meaning) in meanings.items():
         options = {"nargs": "*"} if isinstance(default, list) else {}
         shown = f"{meaning} (default: {' '.join(map(str, default)) if options else default})"
-        parser.add_argument(f"--{name}", type=_count, default=default, metavar="N", help=shown, **options)
+        parser.add_argument(f"--{name}", type=whole(1), default=default, metavar="N", help=shown, **options)
 
 
 def _add_device(parser):
@@ -150,7 +142,7 @@ def _prediction(parser):
     add_model_dir(parser)
     _add_input(parser, help=LABELED)
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="(default: all)")
-    parser.add_argument("--texts", type=_count, metavar="N", help="only the first N (default: all)")
+    parser.add_argument("--texts", type=whole(1), metavar="N", help="only the first N (default: all)")
     counts = {"threads": (1, "threads of each engine"), "rounds": (5, "turns of each engine")}
     _add_counts(parser, **counts, batch_size=(32, "texts computed together"))
     _add_json(parser)
@@ -162,7 +154,7 @@ def _entities(parser):
     parser.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="for the tables and all numbers")
     parser.add_argument("--names", nargs="+", metavar="NAME", help="of the models (default: those of their runs)")
     _add_counts(parser, lengths=([64, 256, 1024, 4096, 16384], "characters of a document"))
-    parser.add_argument("--max_tokens", type=_count, metavar="N", help="tokens of a window (default: as trained)")
+    parser.add_argument("--max_tokens", type=whole(1), metavar="N", help="tokens of a window (default: as trained)")
     parser.add_argument("--whole", action="store_true", help="also measure each model reading whole documents")
     counts = {"characters": (60_000, "characters of all texts together"), "batch_size": (32, "texts of a batch")}
     _add_counts(parser, **counts)

@@ -14,15 +14,15 @@ from typing import Any
 
 from tqdm import tqdm
 
-from tasks.common.cli.streams import on_terminal
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, Interrupted
 from tasks.common.files import check_makeable
+from tasks.common.output import on_terminal
 from tasks.common.process import prepare
-from tasks.common.runs.interruption import interruptible
-from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER, CONFIG_FILE, read_config
+from tasks.common.training.interruption import interruptible
+from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, read_config
 from tasks.common.training.series import TAKEN, is_finished, train_unless_finished
 from tasks.experiments.plan import Cell, check_unchanged, read_plan
-from tasks.experiments.table import get_report, write_tables
+from tasks.experiments.table import write_tables
 from tasks.recipes import get_recipe
 
 BUSY = 75  # exit status: another process has the run
@@ -59,8 +59,6 @@ def run_plan(
         for name in names:
             if name not in known:
                 raise InputError(f"--{option} {name}: the plan has {', '.join(known)}")
-    if plan.report is not None:
-        get_report(plan.report)
     check_kept_keys(plan.cells)
     chosen = set(itertools.product(cases or plan.cases, only or plan.variants))
     cells = [cell for cell in plan.cells if cell.group in chosen and not tables_only]

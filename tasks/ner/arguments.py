@@ -47,12 +47,17 @@ class NerArguments(RecipeArguments):
     texts: Optional[list[str]] = option(
         None, "files of unlabeled texts for it, separated by commas: one text per line, or JSON Lines"
     )
+    keep_types: bool = option(
+        False, "keep the types of the NER model `pretrained`: of those not labeled here, it marks what it finds"
+    )
     fit_to_data: bool = option(False, "choose by the size of the training data what is not given")
 
     def check(self, config):
         chosen = self.fit_to_data and "masked_lm_epochs" not in config
         if self.texts and not self.masked_lm_epochs and not chosen:
             raise InputError("configuration: texts without masked_lm_epochs; say how often they are to be seen")
+        if self.keep_types and self.pretrained is None:
+            raise InputError("configuration: keep_types without pretrained; give the model whose types are kept")
         self.check_dev("tune_thresholds")
         self.check_dev("threshold_for_f1")
         if self.tune_thresholds and self.threshold_for_f1:

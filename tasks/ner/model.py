@@ -12,6 +12,8 @@ from paddle_rope.global_pointer.decoding import decode_spans
 from paddle_rope.global_pointer.heads import EfficientGlobalPointer, GlobalPointer
 from paddle_rope.layers import Linear
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
+from paddle_rope.roformer.checkpoints.reading import read_checkpoint
+from paddle_rope.roformer.pretrained import build_model
 from tasks.common.errors import InputError
 from tasks.common.inference import evaluated
 from tasks.ner.config import DENSE, EFFICIENT, NerConfig, of_types, scores_of_text
@@ -85,6 +87,19 @@ class NerModel(RoFormerPretrainedModel):
         if isinstance(layer, FeatureEmbedding):  # after the layers inside it
             layer.init_projection()
 
+    @classmethod
+    def from_pretrained(cls, folder, **changes):
+        """As of :class:`~paddle_rope.roformer.RoFormerPretrainedModel`. With other ``types`` the head keeps the weights
+        of the types that it knows, and a new type starts with their mean."""
+        checkpoint = read_checkpoint(folder)
+        known, types = checkpoint.config.get("types"), changes.get("types", [])
+        if isinstance(known, list) and known and types not in ([], known):
+            is_dense = checkpoint.config.get("span_head") == DENSE
+            layer, axis = ("head.dense", -2) if is_dense else ("head.type_scores", -1)
+            for name in {f"{layer}.weight", f"{layer}.bias"} & checkpoint.tensors.keys():
+                checkpoint.tensors[name] = _of_other_types(checkpoint.tensors[name], axis, known, types)
+        return build_model(cls, checkpoint, folder, **changes)
+
     def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None, labels=None):
         """Logits of a batch, for :meth:`decode`; with ``labels`` the loss, the mean over texts and types.
 
@@ -121,6 +136,17 @@ class NerModel(RoFormerPretrainedModel):
     def scores_of_text(self, length):
         """How many scores a text of ``length`` tokens has."""
         return scores_of_text(self.config, length)
+
+
+def _of_other_types(weights, axis, known, types):
+    """The weights ``[..., outputs]`` of a layer with outputs for each of the ``known`` types, for other ``types``. The
+    outputs are a matrix, with the types in ``axis``."""
+    shape = [*weights.shape[:-1], -1, -1]
+    shape[axis] = len(known)
+    by_type = weights.reshape(shape)
+    with_mean = np.concatenate([by_type, by_type.mean(axis, keepdims=True)], axis)
+    numbers = [known.index(kind) if kind in known else len(known) for kind in types]
+    return with_mean.take(numbers, axis).reshape([*weights.shape[:-1], -1])
 
 
 def _drawn(x, probability):

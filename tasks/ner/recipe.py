@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,13 +16,12 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
-from tasks.common.run import Run
-from tasks.common.runs.run_folder import MODEL_FOLDER
 from tasks.common.training.memory import LabeledData
+from tasks.common.training.run import MODEL_FOLDER, Run
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
 from tasks.ner.data.reading import entity_types, read_examples, read_lines
-from tasks.ner.data.splits import has_overlap, read_more_texts, read_splits
+from tasks.ner.data.splits import has_overlap, mark_types, read_more_texts, read_splits
 from tasks.ner.evaluation import candidates_of, evaluate_model, evaluate_predictor
 from tasks.ner.examples import Example, as_record
 from tasks.ner.features import WordFeatures, check_kinds
@@ -73,9 +73,12 @@ class NerRecipe(Recipe):
         if not run.keys.cut_long_texts:
             refuse_longer(run.examples["train"], run.keys.max_characters)
         run.more_texts = read_more_texts(run.keys)
-        if run.keys.features:
+        if run.keys.keep_types:
+            self._keep_types(run)
+        elif run.keys.features:
             kinds = check_kinds(run.keys.features)
             run.features = WordFeatures.from_examples(run.examples["train"], kinds, more=run.more_texts)
+        if run.features is not None:
             run.saved.append(run.features)
         if run.keys.fit_to_data:
             training = run.training
@@ -87,6 +90,19 @@ class NerRecipe(Recipe):
             self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
             if is_first_process():
                 print("\n".join(fit.lines))
+
+    def _keep_types(self, run: NerRun) -> None:
+        """Mark the types of the model ``pretrained`` in the examples, and take its word features."""
+        folder, shows = run.keys.pretrained, is_first_process() and sys.stderr.isatty()
+        predictor = NerPredictor(folder, run.config["device"], run.batch_size, show_progress=shows)
+        run.features = predictor.features
+        kinds = run.features.kinds if run.features else ()
+        if not set(run.keys.features or ()) <= set(kinds):
+            raise InputError(f"{folder}: its word features are {', '.join(kinds) or 'none'}; give the same features")
+        marked = mark_types(run.examples, predictor)
+        if is_first_process():
+            counts = ", ".join(f"{visible(kind)} {count:,}" for kind, count in marked.items())
+            print(f"keep_types: marked by {folder}: {counts or 'nothing, as all of its types are labeled'}")
 
     def new_tokenizer(self, run: NerRun) -> Tokenizer:
         texts = (example.text for example in (*run.examples["train"], *run.more_texts))
@@ -108,7 +124,8 @@ class NerRecipe(Recipe):
     def dataset(self, run: Run, split: str) -> NerDataset:
         if split != "train":
             return self._dataset(run, run.examples[split])
-        train = self._dataset(run, run.examples[split], made_features=True, max_characters=run.keys.max_characters)
+        made = not run.keys.keep_types
+        train = self._dataset(run, run.examples[split], made_features=made, max_characters=run.keys.max_characters)
         for name, value in training_lengths(train.texts)._asdict().items():
             setattr(run.model.config, name, value)
         return train

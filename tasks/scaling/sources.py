@@ -28,12 +28,9 @@ def open_source(path: str, keys: Keys) -> PlainText | Parquet:
 
 
 def find_files(inputs: list[str]) -> list[str]:
-    """The absolute paths of files given as they are or by their folder. Of a folder, files whose names begin with a dot
-    or an underscore, and folders in it, are left out.
-
-    Raises:
-        InputError: there is none, one is given twice, or the end of its name is unknown.
-    """
+    """The absolute paths of files given as they are or by their folder, of which files whose names begin with a dot or
+    an underscore, and folders, are left out. Raises InputError if there is none, one is given twice, or its name has an
+    unknown end."""
     found = []
     for given in inputs:
         if not os.path.isdir(given):

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from tasks.common.errors import InputError
-from tests.attack.mutators import OF_BYTES, OF_LINES, change_json, change_yaml, mutate, mutator
+from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES, change_yaml, mutate, mutator
 from tests.attack.targets import SilentLossError, Target, json_bytes
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -23,8 +23,8 @@ SERVICE = {"max_texts": 8, "max_characters": 500, "max_body_bytes": 20_000, "max
 
 def read_configuration(folder: Path) -> None:
     """A configuration file up to the arguments of the first recipe that takes it."""
-    from tasks.common.cli.run_config import read_run_config
     from tasks.common.process import quiet_paddlenlp
+    from tasks.common.run_config import read_run_config
     from tasks.recipes import get_recipe
 
     quiet_paddlenlp()
@@ -68,27 +68,26 @@ def _run():
 
 def _change_run(case, rng):
     name = rng.choice(sorted(case))
-    of_structure = change_yaml if name.endswith(".yaml") else change_json
-    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *[of_structure] * 20))}
+    of_structure = (change_yaml,) * 20 if name.endswith(".yaml") else OF_JSON * 3
+    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *of_structure))}
 
 
 def read_run(folder: Path) -> None:
     """A run, and a series of it, up to where they would go on."""
-    from tasks.common.cli.run_config import read_run_config
     from tasks.common.process import quiet_paddlenlp
-    from tasks.common.run import Run
-    from tasks.common.runs import run_folder
+    from tasks.common.run_config import read_run_config
     from tasks.common.training.checkpoints import last_checkpoint, mark_complete
     from tasks.common.training.memory import MemoryData
+    from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, Run
     from tasks.common.training.series import members_of
     from tasks.recipes import get_recipe
 
     quiet_paddlenlp()
     mark_complete((folder / STATE).parent)  # as a forger does
-    checkpoint = last_checkpoint(folder / run_folder.CHECKPOINTS_FOLDER)
-    config = {**read_run_config(folder / run_folder.CONFIG_FILE), "output_dir": str(folder)}
+    checkpoint = last_checkpoint(folder / CHECKPOINTS_FOLDER)
+    config = {**read_run_config(folder / CONFIG_FILE), "output_dir": str(folder)}
     with contextlib.ExitStack() as stack:
-        run_folder.claim(Run(*get_recipe("ner").resolve(config), stack, MemoryData({}, {}), checkpoint, is_begun=True))
+        Run(*get_recipe("ner").resolve(config), stack, MemoryData({}, {}), checkpoint, is_begun=True).claim()
     matching = get_recipe("matching")
     for member in members_of(folder, matching)[-1:]:  # they differ in seed and fold
         matching.resolve(member.config)
@@ -113,7 +112,7 @@ def _requests():
 
 def _change_request(case, rng):
     name = rng.choice((HEAD, BODY, BODY, BODY))
-    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *[change_json] * 20))}
+    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *OF_JSON * 3))}
 
 
 @functools.cache

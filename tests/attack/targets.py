@@ -49,6 +49,7 @@ def write_case(folder: Path, case: Case) -> None:
 
 
 def read_case(folder: Path) -> Case:
+    """The files of a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
@@ -66,11 +67,15 @@ def _obey(folder):
         bytearray(2 << 30)
     if order == b"die":
         os.abort()
-    if order.startswith(b"fail"):
+    if order == b"fail":
         raise KeyError("x")
 
 
-MADE_UP = Target("made_up", lambda: [{"order": b"read"}], lambda case, rng: dict(case), _obey, (ValueError,))
+def _order(case, rng):
+    return {"order": rng.choice((b"read", b"fail"))}
+
+
+MADE_UP = Target("made_up", lambda: [{"order": b"read"}], _order, _obey, (ValueError,))
 # The targets of each module, which is imported only when one of them is attacked: some import paddle, or make a model.
 MODULES = {
     "text_targets": (

@@ -78,7 +78,7 @@ def test_a_page_is_drawn(run):
 def test_shipped_configurations_are_found_from_any_folder_unless_there_are_ones_of_the_user(run, tmp_path):
     code = (
         "from paddle_rope.__main__ import main, _load_tasks; _load_tasks(); "
-        "from tasks.common.cli.run_config import read_run_config; import json; "
+        "from tasks.common.run_config import read_run_config; import json; "
         "print(json.dumps(read_run_config('configs/classification/demo.yaml', ['--dev_file', 'configs/none.jsonl'])))"
     )
     config = json.loads(run(sys.executable, "-c", code))
@@ -120,7 +120,7 @@ def test_editable_installation_runs_the_code_of_the_repository(sources, tmp_path
     done = subprocess.run(pip, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     environment["PYTHONPATH"] = site
-    code = "import paddle_rope.__main__ as m; m._load_tasks(); from tasks.common.cli import run_config as s\n"
+    code = "import paddle_rope.__main__ as m; m._load_tasks(); from tasks.common import run_config as s\n"
     code += "print(s.shipped('configs/ner/demo.yaml'))"
     for words in ([tmp_path / "venv/bin/paddle-rope", "convert", "--help"], [python, "-c", code]):
         done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment)

@@ -1,4 +1,5 @@
-"""What the README and the documents show: commands that exist, links that lead somewhere, both languages alike."""
+"""What the README and the documents show: commands that exist, links that lead somewhere, both languages alike, the
+headline numbers of docs/numbers.yaml and nothing that contradicts them."""
 
 import ast
 import importlib.util
@@ -11,10 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tasks.common.cli.run_config import read_run_config
+from tasks.common.run_config import read_run_config
 from tasks.experiments.engine import resolved
 from tasks.experiments.plan import read_plan
 from tasks.recipes import get_recipe
+from tests.repository import command_line_page
 from tests.repository.command_line_page import help_of
 from tests.repository.document_keys import CONFIGURATIONS, RECIPES, keys_of, with_tables
 
@@ -167,6 +169,11 @@ def test_both_readmes_have_the_same_scores():
     assert len(scores[0]) > 20 and scores[0] == scores[1]
 
 
+def test_the_page_of_the_command_line_is_what_help_prints():
+    shown = command_line_page.PAGE.read_text(encoding="utf-8").split()  # versions of argparse break lines differently
+    assert shown == command_line_page.page().split(), "run python -m tests.repository.command_line_page"
+
+
 @pytest.mark.parametrize("page", DOCS)
 def test_tables_of_keys_are_those_of_the_argument_definitions(page):
     assert with_tables(REPOSITORY / page) == text_of(page), "renew them: python -m tests.repository.document_keys"
@@ -190,3 +197,40 @@ def test_chinese_paragraphs_are_one_line(page):
     broken = [line for before, line in zip(lines, lines[1:]) if prose.match(line) and before.strip() and line.strip()]
     assert [line for line in broken if not line.startswith("<")] == []
     assert [line for line in lines if re.search(r"[\u4e00-\u9fff][,;!?]", re.sub(r"`[^`]*`", "", line))] == []
+
+
+# ---- numbers
+
+NUMBERS = yaml.safe_load(text_of("docs/numbers.yaml"))["numbers"]
+KEYS = {"name", "value", "command", "data", "machine", "seeds", "shown", "pages"}
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number["name"])
+def test_pages_show_the_number_as_it_was_measured(number):
+    assert KEYS <= number.keys() <= KEYS | {"outdated"}
+    assert [(page, text) for page in number["pages"] for text in number["shown"] if text not in text_of(page)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_shows_an_outdated_number(page):
+    outdated = [pattern for number in NUMBERS for pattern in number.get("outdated", [])]
+    assert [pattern for pattern in outdated if re.search(pattern, text_of(page))] == []
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number["name"])
+def test_commands_of_the_numbers_are_accepted(number, monkeypatch):
+    monkeypatch.setattr("paddle_rope.native.products.why_no_bfloat16", lambda: None)  # whatever this processor has
+    words = number["command"].split()
+    while "=" in words[0]:
+        words.pop(0)
+    check_command(words)
+
+
+def test_badges_name_the_versions_of_the_package():
+    project = text_of("pyproject.toml")
+    minors = re.findall(r"Python :: (3\.\d+)", project)
+    (first, last), *_ = re.findall(r'"paddlepaddle>=([\d.]+),<=([\d.]+)"', project)
+    for page in ("README.md", "README.zh.md"):
+        assert f"badge/python-{minors[0]}_to_{minors[-1]}-" in text_of(page)
+        assert f"badge/paddlepaddle-{first}_to_{last}-" in text_of(page)
+    assert 'license = "Apache-2.0"' in project

@@ -18,15 +18,14 @@ from typing import Any, NamedTuple
 import yaml
 
 from paddle_rope.machine import machine_in_words
-from tasks.common.cli.own_command import own_command
-from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError, Interrupted
-from tasks.common.files import atomic_writer, check_output_dir, read_json_object, write_files
-from tasks.common.process import is_first_process
+from tasks.common.files import atomic_writer, check_output_dir, locked, read_json_object, write_files
+from tasks.common.process import is_first_process, own_command
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
-from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER, METRICS_FILE, locked, refuse_links
+from tasks.common.run_config import read_run_config
 from tasks.common.training.arguments import parse_seeds
 from tasks.common.training.checkpoints import has_checkpoint
+from tasks.common.training.run import CHECKPOINTS_FOLDER, METRICS_FILE, refuse_links
 
 SERIES_FILE = "series.yaml"  # recipe, seeds and configuration
 RUNS_CSV, SUMMARY_JSON, SUMMARY_MD = "runs.csv", "summary.json", "summary.md"

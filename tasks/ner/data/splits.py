@@ -3,6 +3,7 @@
 import math
 import random
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from tasks.common.process import is_first_process
 from tasks.common.texts.documents import cut_at_sentences, read_plain_texts
 from tasks.common.training.splits import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
 from tasks.ner.data.reading import check_labeled, entity_types, note_unlabeled, read_examples
-from tasks.ner.examples import Example, first_overlap
+from tasks.ner.examples import Entity, Example, first_overlap
 
 # Neighboring texts share entities, as texts cut from one document do, if the share of dev entities that also occur in
 # train is HIGHER times as high for a drawn dev part as for a contiguous one, and by more than so many STANDARD_ERRORS.
@@ -43,6 +44,27 @@ def read_splits(run, seed, memory=None):
         note_unlabeled(splits["test"], names["test"])
     note_unseen(splits, names, "types", entity_types)
     return splits
+
+
+def mark_types(splits, predictor):
+    """Add to the texts of train and dev what a trained model finds of the types that nobody has labeled there; returns
+    how many entities of each type. Where entities may not overlap, the labeled one counts."""
+    learned = [split for split in ("train", "dev") if split in splits]
+    labeled = entity_types(*(splits[split] for split in learned))
+    marked = dict.fromkeys((kind for kind in predictor.types if kind not in labeled), 0)
+    for split in learned:
+        found = predictor.find([example.text for example in splits[split]])
+        for number, (example, entities) in enumerate(zip(splits[split], found)):
+            barred = () if predictor.model.config.allow_overlap else example.entities
+            marks = [
+                Entity(*entity[:3])
+                for entity in entities
+                if entity.type in marked and not any(first_overlap(sorted((entity, label))) for label in barred)
+            ]
+            splits[split][number] = replace(example, entities=tuple(sorted([*example.entities, *marks])))
+            for entity in marks:
+                marked[entity.type] += 1
+    return marked
 
 
 def choose_dev_split(examples, fraction, name):

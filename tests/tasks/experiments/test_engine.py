@@ -56,9 +56,6 @@ def cell(folder, **more):
     return Cell("ner", {"output_dir": str(folder)}, {"case": "", "variant": "linear", "seed": 0}, **more)
 
 
-# ---- one run
-
-
 @pytest.mark.parametrize("status, said", [(0, ""), (-9, "status -9"), (engine.BUSY, engine.TAKEN)])
 def test_process_that_fails_is_told_apart_from_a_plan_that_is_wrong(recipe, tmp_path, monkeypatch, status, said):
     monkeypatch.setattr(engine, "train_apart", lambda *_: status)
@@ -73,13 +70,9 @@ def test_run_that_another_process_has_or_that_has_no_start_yet_is_left(recipe, t
     assert "softmax, which is not finished" in train_cell(waits, apart=False)
     wanted = cell(tmp_path / "runs/seed_0")
     with claimed(wanted.folder):
-        assert train_cell(wanted, apart=False) == engine.TAKEN
-        assert not train_unless_finished(recipe, wanted.config) and recipe.calls == []
+        assert train_cell(wanted, apart=False) == engine.TAKEN and recipe.calls == []
     assert train_cell(wanted, apart=False) == "" and len(recipe.calls) == 1
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["seed_0"]
-
-
-# ---- a plan
 
 
 def test_tables_hold_every_finished_run_and_no_run_is_done_twice(recipe, plan_file, tmp_path, capsys):
@@ -173,7 +166,6 @@ def test_lines_are_drawn_over_cases_that_are_numbers(recipe, plan_file, tmp_path
         ("--seeds 1,x", {}, "--seeds 1,x"),
         ("more", {}, "'more'"),
         ("", {"recipe": "other"}, "no recipe 'other'"),
-        ("", {"report": "other"}, "report 'other'"),
         ("", {"variants": {"softmax": {}, "poor": {"atention": "linear"}}}, "poor / seed 0: unknown key 'atention'"),
     ],
 )

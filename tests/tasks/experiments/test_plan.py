@@ -10,7 +10,6 @@ from paddle_rope.roformer import RoFormerConfig
 from tasks.common.errors import InputError
 from tasks.experiments.benchmarks.length import read_length_plan
 from tasks.experiments.plan import read_plan
-from tasks.experiments.table import get_report
 from tasks.recipes import get_recipe
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -116,7 +115,6 @@ def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_s
         ({"variants_file": ["x"]}, "variants_file is"),
         ({"cases": {"a b": {}}}, "'a b' names a folder"),
         ({"cases": [512, 1024]}, "cases is [512, 1024]"),
-        ({"cases": {1: {}, 2: {}}, "report": "performer"}, "leave cases or report out"),
         ({"reference": "other"}, "reference 'other'"),
         ({"apart": 1}, "apart is 1"),
         ({"scores": ["dev.f1"]}, "scores is ['dev.f1']"),
@@ -137,8 +135,6 @@ def test_a_wrong_plan_is_refused(write, given, said):
 def test_every_plan_of_the_project_has_runs_that_its_recipe_takes(path, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     plan = read_plan(path)
-    if plan.report is not None:
-        assert callable(get_report(plan.report))
     for cell in plan.cells[: len(plan.cases) * len(plan.variants)]:
         settings = get_recipe(cell.recipe).resolve({**cell.config, "device": "cpu"})
         assert settings.config["seed"] == cell.config["seed"]

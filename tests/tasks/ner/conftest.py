@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tasks.commands.main import main
-from tasks.common.runs import epochs
+from tasks.common.reports import epochs
 from tasks.ner import NerPredictor
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.recipe import NerRecipe

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
-from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
+from tasks.common.run_config import read_run_config
 from tasks.ner.examples import Entity, Example
 from tasks.ner.fitting import CHARACTERS, FEWEST_ENTITIES, FEWEST_STEPS, MOST_EPOCHS, NEAR, TABLE, fit_keys
 from tasks.ner.recipe import NerRecipe

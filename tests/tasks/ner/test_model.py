@@ -56,6 +56,18 @@ def test_a_padded_batch_gives_the_logits_of_each_text_alone(attention, span_head
         assert (alone[:, 1, 1 : length - 1] > MASKED_LOGIT / 2).all()
 
 
+@each_head
+def test_a_model_with_other_types_scores_those_it_knows_as_before(span_head, tmp_path):
+    model, batch = ner_model(span_head=span_head), batch_of(random_texts(4, 13))
+    model.save_pretrained(tmp_path)
+    other = NerModel.from_pretrained(tmp_path, types=["c", "new", "a", "newer"]).eval()
+    before, after = model(**batch).numpy(), other(**batch).numpy()
+    np.testing.assert_allclose(after[:, [2, 0]], before[:, [0, 2]], rtol=1e-5, atol=1e-5)
+    assert (after[:, 1] == after[:, 3]).all() and not np.allclose(after[:, 1], after[:, 0])
+    if span_head == "efficient":  # its scores are linear in what belongs to a type
+        np.testing.assert_allclose(after[:, 1], before.mean(1), rtol=1e-4, atol=1e-4)
+
+
 def test_the_loss_is_the_mean_over_texts_and_types():
     model, batch = ner_model(), batch_of(random_texts(4, 7), with_labels=True)
     loss, labels = model(**batch), batch.pop("labels")

@@ -138,6 +138,22 @@ def test_options_of_the_folder_are_kept_unless_given_and_the_configuration_fed_b
     assert {**again.config, "output_dir": ""} == {**run.config, "output_dir": ""}
 
 
+@pytest.mark.slow
+def test_a_new_type_is_learned_and_the_types_and_features_of_the_model_are_kept(
+    train, small_config, few_texts, write, tmp_path, trained
+):
+    records = [json.loads(line) for line in few_texts.train.read_text("utf-8").splitlines()]
+    new = [{"text": one["text"], "label": {"hero": one["label"].get("person", {})}} for one in records]
+    new = write("\n".join(map(json.dumps, new)), "new.jsonl")
+    files = {"train_file": new, "dev_file": "", "dev_fraction": 0, "test_file": few_texts.dev}
+    kept = train(tmp_path / "kept", small_config, pretrained=trained.model, keep_types=True, **files)
+    assert kept.model_config["types"] == sorted([*trained.model_config["types"], "hero"])
+    assert kept.metrics["test"]["f1"] > 0.3  # of the old types, as nothing is labeled ``hero`` there
+    old = train(tmp_path / "old", small_config, num_train_epochs=1, features="bigrams,gazetteer", **SIZES)
+    again = train(tmp_path / "again", small_config, pretrained=old.model, keep_types=True, **files)
+    assert (old.model / "features.json").read_bytes() == (again.model / "features.json").read_bytes()
+
+
 # ---- errors
 
 
@@ -149,6 +165,15 @@ def pretrained_fails(refused, small_config):
 @pytest.mark.parametrize("key", [*SIZES, "vocab_min_count"])
 def test_options_that_the_folder_decides_are_an_error(pretrained_fails, pretrained, key):
     assert f"key {key!r}: sizes and tokenizer come from" in pretrained_fails(pretrained("ours"), f"--{key}", "32")
+
+
+def test_types_are_kept_of_an_entity_model_with_its_features_alone(
+    pretrained_fails, pretrained, refused, small_config, trained
+):
+    words = ("train", small_config, "--output_dir", "run", "--keep_types")
+    assert "keep_types without pretrained" in refused(*words)
+    assert "is an encoder or a language model" in pretrained_fails(pretrained("ours"), "--keep_types")
+    assert "its word features are none" in pretrained_fails(trained.model, "--keep_types", "--features", "bigrams")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from tasks.commands.main import main
-from tasks.common.runs.run_folder import locked
+from tasks.common.files import locked
 from tasks.common.training.checkpoints import COMPLETE_FILE, last_checkpoint
 from tests.helpers.power_cut import at_event, power_cut
 from tests.tasks.ner.reading import log_of

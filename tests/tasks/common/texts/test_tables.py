@@ -43,11 +43,6 @@ def test_rows_are_records_with_the_line_with_which_they_begin(content, records):
     assert read(content) == [(f"x:{line}", record) for line, record in records]
 
 
-def test_a_line_with_wrong_quotes_or_a_carriage_return_is_no_header():
-    assert tables.header_of('"id,text,label') is None
-    assert tables.header_of("text,\rlabel") is None
-
-
 @pytest.mark.parametrize(
     "content, message",
     [

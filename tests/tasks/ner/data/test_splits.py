@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,7 +10,7 @@ from tasks.common.errors import InputError
 from tasks.common.training.memory import IN_MEMORY
 from tasks.common.training.splits import hold_out
 from tasks.ner.arguments import NerArguments
-from tasks.ner.data.splits import draw, has_overlap, read_splits
+from tasks.ner.data.splits import draw, has_overlap, mark_types, read_splits
 from tasks.ner.examples import Entity, Example, without_overlaps
 
 
@@ -93,6 +94,29 @@ def test_dev_is_held_out_of_the_drawn_texts_and_files_are_whole(few_texts, capsy
     assert read_splits(in_memory, 7, {"train": whole}) == splits
     with pytest.raises(InputError, match=r"^train_texts 46: .*train.jsonl has only 45 texts"):
         splits_of(train_file=train, train_texts=46)
+
+
+# ---- types that a trained model knows
+
+
+@pytest.mark.parametrize("allow_overlap, marked", [(True, {"old": 4}), (False, {"old": 2})])
+def test_a_model_marks_the_types_that_nobody_labeled_and_gives_way_to_labels(allow_overlap, marked):
+    def find(texts):
+        return [
+            [Entity(0, 3, "old", 2.0, 0.9), Entity(0, 1, "known", 1.0, 0.7), Entity(3, 5, "old", 1.0, 0.7)]
+            for _ in texts
+        ]
+
+    config = SimpleNamespace(allow_overlap=allow_overlap)
+    predictor = SimpleNamespace(types=["known", "old"], find=find, model=SimpleNamespace(config=config))
+    new, known = Entity(2, 3, "new"), Entity(1, 2, "known")
+    splits = {split: [Example("abcde", (one,), split)] for split, one in (("train", new), ("dev", known))}
+    splits["test"] = [Example("abcde", (), "test")]
+    assert mark_types(splits, predictor) == marked
+    found = [Entity(0, 3, "old"), Entity(3, 5, "old")][not allow_overlap :]
+    assert [splits["train"][0].entities, splits["dev"][0].entities, splits["test"][0].entities] == [
+        *(tuple(sorted([one, *found])) for one in (new, known)), (),
+    ]  # fmt: skip
 
 
 # ---- overlaps
