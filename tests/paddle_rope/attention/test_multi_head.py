@@ -67,7 +67,7 @@ def in_pieces(layer, hidden, pieces, key_mask=None):
     return paddle.concat(outputs, axis=1), cache
 
 
-@pytest.mark.equation("2.12", "4.7")
+@pytest.mark.equation("2.12", "2.13", "4.7")
 @pairwise(
     {
         "kind": ["softmax", "linear", "window"],
