@@ -33,6 +33,10 @@ class RoFormerBlock(nn.Layer):
     """Layer ``index``, counted from 0: attention, then feed-forward, with normalization after each residual sum.
 
     With a convolution of the input, x + c(x) takes the place of the block's input x (MILA, arXiv 2405.16605).
+
+    >>> block = RoFormerBlock(RoFormerConfig(hidden_size=8, num_attention_heads=2))
+    >>> tuple(block(paddle.ones([1, 3, 8]), None, None, None, None).shape)
+    (1, 3, 8)
     """
 
     def __init__(self, config: RoFormerConfig, index: int = 0) -> None:

@@ -11,7 +11,7 @@ from paddle_rope.attention.feature_maps import OrthogonalRandomFeatures
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.helpers.pairwise import pairwise
 from tests.paddle_rope.native.operators import views
-from tests.paddle_rope.rotary_loops import HEAD_DIM, VARIANTS, every_variant, theta_of, turn_by_loops
+from tests.paddle_rope.rotary_loops import HEAD_DIM, VARIANTS, every_variant, expected_of
 
 MILLION = 1_000_000
 PLACES = {
@@ -41,12 +41,10 @@ PLACES = {
 def test_outputs_and_gradients_equal_the_loops(name, place, shape, dtype, tolerance, inverse):
     rotary, inputs = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name]), [random_tensor(*shape, dtype=dtype)]
     where = {key: paddle.to_tensor(value) if key == "positions" else value for key, value in PLACES[place].items()}
-    exact, gain = cast(inputs, "float64"), 1 / rotary.amplitude if inverse else rotary.amplitude
+    exact = cast(inputs, "float64")
     positions = np.broadcast_to(np.array(PLACES[place].get("positions", range(3))) + where.get("offset", 0), (2, 3))
-    expected = paddle.concat([
-        turn_by_loops(exact[0][row : row + 1], numbers, theta_of(rotary), rotary.layout, gain, inverse)
-        for row, numbers in enumerate(positions)
-    ])  # fmt: skip
+    of_rows = (expected_of(rotary, exact[0][row : row + 1], numbers, inverse) for row, numbers in enumerate(positions))
+    expected = paddle.concat([*of_rows])
     rotated = rotary(inputs[0], inverse=inverse, **where)
     assert rotated.dtype == inputs[0].dtype
     assert_same(rotated, expected, inputs, exact, tolerance)
