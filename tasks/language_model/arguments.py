@@ -41,9 +41,7 @@ class LanguageModelArguments(common.EncoderArguments):
     HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "max_steps", "length", "position_embedding")
 
     recipe: str = option("language_model", "what is trained")
-    text_files: Optional[list[str]] = option(
-        None, "plain text or JSON lines with 'text', between commas; demo: generated text"
-    )
+    text_files: Optional[list[str]] = option(None, "plain text or JSON lines with 'text', between commas")
     vocab_min_count: int = option(100, "rarer characters become [UNK]", POSITIVE)
     length: int = option(128, "characters of a text in training", POSITIVE)
     held_out_windows: int = option(32, f"stretches of {LONGEST_TIMES} x length held out", POSITIVE)

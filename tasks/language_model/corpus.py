@@ -7,18 +7,6 @@ from paddle_rope.roformer.tokenization import CharTokenizer
 from tasks.common.errors import InputError
 from tasks.common.texts.documents import read_documents
 
-DEMO = "demo"  # in place of files: generated text, which is not language, but has order in it
-_PEOPLE = "张王李赵陈刘周吴"
-_PLACES = ("学校", "公园", "车站", "医院", "书店", "市场")
-_THINGS = ("苹果", "报纸", "电脑", "雨伞", "茶杯", "地图")
-_TIMES = ("早上", "中午", "下午", "晚上")
-_SENTENCES = (
-    "{time}，小{who}从{place}去{other}，路上买了{thing}。",
-    "小{who}{time}在{place}等小{friend}，手里拿着{thing}。",
-    "{thing}是小{who}的，小{friend}{time}把{thing}送到{place}。",
-    "小{friend}问小{who}：“{thing}在{place}还是在{other}？”小{who}说：“在{other}。”",
-)
-
 
 class Corpus:
     """One stream of ids, parts of which are held out.
@@ -100,23 +88,8 @@ class TrainingBatches(Dataset):
         return {"input_ids": inputs, "labels": labels, **everywhere}
 
 
-def demo_documents(count=150, sentences=8, seed=0):
-    """``count`` short documents, each about two people who keep their names throughout."""
-    random = np.random.default_rng(seed)
-    documents = []
-    for _ in range(count):
-        who, friend = random.choice(list(_PEOPLE), 2, replace=False)
-        lines = []
-        for _ in range(sentences):
-            place, other = random.choice(_PLACES, 2, replace=False)
-            thing, time = random.choice(_THINGS), random.choice(_TIMES)
-            sentence = str(random.choice(_SENTENCES))
-            lines.append(sentence.format(who=who, friend=friend, place=place, other=other, thing=thing, time=time))
-        documents.append("".join(lines))
-    return documents
-
-
 def load_corpus(keys):
     """The :class:`Corpus` of :class:`tasks.language_model.arguments.LanguageModelArguments`."""
-    documents = demo_documents() if keys.text_files == [DEMO] else read_documents(keys.text_files)
-    return Corpus(documents, keys.vocab_min_count, keys.length, keys.held_out_windows, keys.held_out_length)
+    return Corpus(
+        read_documents(keys.text_files), keys.vocab_min_count, keys.length, keys.held_out_windows, keys.held_out_length
+    )
