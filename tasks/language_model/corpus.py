@@ -9,23 +9,11 @@ from tasks.common.texts.documents import read_documents
 
 
 class Corpus:
-    """One stream of ids, parts of which are held out.
+    """One stream of ids: the documents follow each other, each ended by ``[SEP]``.
 
-    The documents follow each other, each ended by ``[SEP]``. Held out are stretches of ``held_out_length`` tokens (and
-    one more to predict) at even distances, so that they are of all files; no window of training reaches into them.
-
-    Args:
-        documents: list of strings.
-        vocab_min_count: rarer characters are ``[UNK]``. Held-out text counts too.
-        length: tokens of a window of training.
-        held_out_windows, held_out_length: how many stretches are held out, and their length.
-
-    Attributes:
-        tokenizer: :class:`~paddle_rope.CharTokenizer`.
-        held_out: int64 ``[held_out_windows, held_out_length + 1]``.
-
-    Raises:
-        InputError: the text is too short for that.
+    ``held_out``, int64 ``[held_out_windows, held_out_length + 1]``, are stretches at even distances, so that they are
+    of all files; no window of training, of ``length`` tokens, reaches into them. Raises InputError if the text is too
+    short for that.
     """
 
     def __init__(self, documents, vocab_min_count, length, held_out_windows, held_out_length):
@@ -68,10 +56,7 @@ class Corpus:
 
 class TrainingBatches(Dataset):
     """The batches of all steps, each known from the seed and its number: runs with the same seed see the same texts.
-
-    ``batch_size`` windows of a :class:`Corpus` make a batch; ``batches_per_step`` are
-    processes times accumulated gradients.
-    """
+    ``batches_per_step`` are processes times accumulated gradients."""
 
     def __init__(self, corpus, batch_size, steps, seed, batches_per_step=1):
         super().__init__()
