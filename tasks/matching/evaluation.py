@@ -72,8 +72,8 @@ def choosing_score(task, is_cross_encoder):
 
 def matching_scores(task, labels, scores, threshold=None):
     """Scores of examples with ``labels`` and ``scores`` ``[examples, candidates]``: of triples ``accuracy``; of pairs
-    and grades ``spearman`` (0 where all scores are equal); and of pairs with a ``threshold``, from which the label is 1,
-    ``accuracy``, and ``precision``, ``recall`` and ``f1`` of label 1."""
+    and grades ``spearman`` (0 where all scores are equal); and of pairs with a ``threshold``, from which the label is
+    1, ``accuracy``, and ``precision``, ``recall`` and ``f1`` of label 1."""
     labels, scores = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     if task == TRIPLES:
         return {"accuracy": float(np.mean((scores[:, 0] > scores[:, 1]) == (labels == 1)))}

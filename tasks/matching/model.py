@@ -25,8 +25,8 @@ class MatchingModel(RoFormerPretrainedModel):
         self.init_weights()
 
     def forward(self, input_ids, attention_mask, token_type_ids=None, labels=None):
-        """Vectors of length 1 of a bi-encoder, float32 ``[rows, hidden]``, or logits of a cross-encoder, ``[rows]``, for
-        sequences ``[rows, seq]``; with ``labels`` of examples, ``[batch]``, the pair (loss, logits or cosines
+        """Vectors of length 1 of a bi-encoder, float32 ``[rows, hidden]``, or logits of a cross-encoder, ``[rows]``,
+        for sequences ``[rows, seq]``; with ``labels`` of examples, ``[batch]``, the pair (loss, logits or cosines
         ``[candidates, batch]``).
 
         Each example then has several sequences, and the rows are the first of all examples, then the second of all, and

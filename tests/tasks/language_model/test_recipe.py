@@ -6,7 +6,7 @@ import pytest
 
 from paddle_rope.roformer import RoFormerForCausalLM, load_tokenizer
 from tasks.common.errors import InputError
-from tasks.language_model.corpus import Corpus
+from tasks.language_model.corpus import Corpus, additions
 from tasks.language_model.evaluation import held_out_losses
 from tasks.language_model.recipe import LanguageModelRecipe, learning_rate_share, make_optimizer
 from tests.helpers import runs
@@ -57,6 +57,12 @@ def test_text_that_is_too_short_is_refused(documents, length, said):
         distinct_corpus(documents, length)
 
 
+def test_additions_are_right_and_of_one_length():
+    for text in additions(50):
+        (first, second), total = text.split("=")[0].split("+"), text.split("=")[1]
+        assert int(first) + int(second) == int(total) and len(text) == 21
+
+
 # ---- training
 
 
@@ -83,8 +89,13 @@ def test_interrupted_training_is_resumed_to_the_same_weights_and_losses(train, t
     assert [runs.curve(tmp_path / name, "dev/loss") for name in ("cut", "whole")] == [losses, losses]
 
 
-def test_run_leaves_its_losses_and_a_model_that_has_them(train, tmp_path, corpus):
-    metrics = train("run", max_steps=5)
+BEST_LINEAR = {"attention": "linear", "normalizer": "none", "decay": "0.5,1", "convolutions": True, "output_gate": True}
+GROUPED = {"num_key_value_heads": 1}
+
+
+@pytest.mark.parametrize("options", [{}, BEST_LINEAR, GROUPED], ids=["plain", "best linear", "grouped"])
+def test_run_leaves_its_losses_and_a_model_that_has_them(train, tmp_path, corpus, options):
+    metrics = train("run", max_steps=5, **options)
     left = runs.left_by(tmp_path / "run")
     assert [step for step, _ in metrics["training"]] == [1, 2, 3, 4, 5]
     assert [step for step, _ in metrics["held_out"]] == [2, 4, 5]  # also after the last step

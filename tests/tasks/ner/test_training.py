@@ -134,7 +134,6 @@ REFUSED = {  # beside those of all recipes, in tests/tasks/test_recipes.py
     "--dev_fraction 0 --dev_file= --tune_thresholds true": "tune_thresholds needs dev data",
     "--tune_thresholds true --threshold_for_f1 true": "tune_thresholds and threshold_for_f1",
     "--features words,lexicon": "words, dictionary, gazetteer, got ['words', 'lexicon']",
-    "--position_embedding learned": "max_position_embeddings",
     "--head_size 15": "positive even number",
     "--learning_rate nan": "learning_rate must be greater than 0",
 }
