@@ -14,7 +14,7 @@ from tasks.common.texts.tables import table_records
 from tasks.common.texts.text_files import read_text, split_lines
 from tasks.matching.data import task_of
 from tasks.recipes import get_evaluation
-from tasks.scaling.sources import parts_of
+from tasks.scaling.formats import parts_of
 
 REFUSED = yaml.safe_load(Path(__file__).with_name("refused_files.yaml").read_text(encoding="utf-8"))
 READERS = {

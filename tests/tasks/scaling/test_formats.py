@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.scaling.formats import as_json
-from tasks.scaling.sources import find_files, open_source, parts_of
+from tasks.scaling.formats import as_json, find_files, open_source, parts_of
 from tasks.scaling.worker import Job, answers, texts_of
 from tests.tasks.scaling.conftest import WRITERS
 
