@@ -3,7 +3,7 @@
 import importlib
 from pathlib import Path
 
-from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, choose, new_parser, whole
+from tasks.commands.options import LABELED, MODEL_DIR, add_model_dirs, choose, new_parser, whole
 from tasks.common.files import check_output_file
 from tasks.common.process import prepare
 
@@ -132,7 +132,7 @@ def _device(parser):
 def _prediction(parser):
     from tasks.experiments.benchmarks.prediction import ENGINES
 
-    add_model_dir(parser)
+    parser.add_argument("model_dir", metavar="MODEL_DIR", help=MODEL_DIR)
     _add_input(parser, help=LABELED)
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="(default: all)")
     parser.add_argument("--texts", type=whole(1), metavar="N", help="only the first N (default: all)")
