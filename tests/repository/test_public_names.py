@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import paddle_rope
+from tests.repository.test_mathematics_doc import ROWS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGES = ("paddle_rope", "paddle_rope.roformer", "tasks.ner")
@@ -20,6 +21,10 @@ MODULES = [
     for module in pkgutil.walk_packages(paddle_rope.__path__, "paddle_rope.")
     if not module.name.endswith("__main__")
 ]
+# of the API, and the functions and classes in the tables of the mathematics
+OF_TABLES = {word.partition("(")[0] for row in ROWS for word in re.findall(r"`([^`]+)`", row[2])}
+OF_TABLES = {name for name in OF_TABLES if re.fullmatch(r"(reference\.)?[A-Za-z]\w*", name)}
+DOCUMENTED = sorted({*(f"paddle_rope.{name}" for name in paddle_rope.__all__), *OF_TABLES})
 CALLED = (
     *("tasks.recipes:get_recipe", "tasks.recipes:open_predictor", "tasks.recipes:train", "tasks.recipes:resume"),
     *(f"tasks.common.recipe:Recipe.{name}" for name in ("train", "resume", "evaluate")),
@@ -61,8 +66,12 @@ def test_examples_give_what_they_show(name):
         assert doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS).failed == 0
 
 
-@pytest.mark.parametrize("package", ["", ".attention", ".global_pointer", ".native", ".roformer"])
-def test_each_public_name_has_an_example(package):
-    module = importlib.import_module(f"paddle_rope{package}")
-    public = {name: getattr(module, name) for name in getattr(module, "__all__", ())}
-    assert [name for name, one in public.items() if callable(one) and ">>>" not in (one.__doc__ or "")] == []
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_each_name_that_a_document_names_has_an_example(name):
+    module, _, name = name.rpartition(".")
+    if module == "paddle_rope":
+        found = [getattr(paddle_rope, name)]
+    else:
+        modules = [importlib.import_module(one) for one in MODULES if one.endswith(module)]
+        found = [vars(one)[name] for one in modules if getattr(vars(one).get(name), "__module__", "") == one.__name__]
+    assert [one for one in found if ">>>" not in (one.__doc__ or "")] == []

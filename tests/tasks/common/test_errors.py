@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddle_rope.roformer.tokenization.tokenizer import read_vocab
+from paddle_rope import CharTokenizer
 from tasks.common.errors import EXIT_BAD_INPUT, MOST_CHARACTERS, InputError, exit_on_input_error, visible
 
 ORDERS = "\x1b]0;title\x07\x1b[2J\r\x9b31m\u202e\x00\x7f\u2028\udc80"
@@ -65,4 +65,4 @@ def test_a_defect_keeps_its_traceback():
 def test_a_vocabulary_that_may_not_be_read_is_not_called_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(Path, "read_bytes", denied)
     with pytest.raises(ValueError, match=r"vocab.txt: cannot be read \(Permission denied\)"):
-        read_vocab(tmp_path / "vocab.txt")
+        CharTokenizer.from_vocab_file(tmp_path / "vocab.txt")
