@@ -65,6 +65,11 @@ def by_head(x: Tensor) -> Tensor:
     return x.transpose([0, 2, 1, 3])
 
 
+def for_all_heads(x: Tensor, heads: int) -> Tensor:
+    """Grouped keys or values ``[batch, seq, fewer heads, size]``, each as often as there are queries that share it."""
+    return x if x.shape[2] == heads else paddle.repeat_interleave(x, heads // x.shape[2], axis=2)
+
+
 def check_segments(segment_ids: Tensor | None, batch: int, seq: int, contiguous: bool = False) -> None:
     """Raise ValueError unless ``segment_ids`` is None or integer ``[batch, seq]``, and if ``contiguous`` equal ids are
     side by side. In static graphs, where sizes are not known, only the dtype is checked; what the ids are is read on

@@ -7,7 +7,8 @@ from paddle_rope.roformer.tokenization import CharTokenizer
 from tasks.common.errors import InputError
 from tasks.common.texts.documents import read_documents
 
-DEMO = "demo"  # in place of files: generated text, which is not language, but has order in it
+# In place of files: generated text, which is not language, but has order in it
+DEMO, ADDITIONS = "demo", "additions"
 _PEOPLE = "张王李赵陈刘周吴"
 _PLACES = ("学校", "公园", "车站", "医院", "书店", "市场")
 _THINGS = ("苹果", "报纸", "电脑", "雨伞", "茶杯", "地图")
@@ -116,7 +117,14 @@ def demo_documents(count=150, sentences=8, seed=0):
     return documents
 
 
+def additions(count=40_000, digits=6, seed=0):
+    """``count`` sums such as ``047731+900012=0947743``: what follows "=" can be known, and nothing before it."""
+    terms = np.random.default_rng(seed).integers(10**digits, size=(count, 2))
+    return [f"{a:0{digits}}+{b:0{digits}}={a + b:0{digits + 1}}" for a, b in terms.tolist()]
+
+
 def load_corpus(keys):
     """The :class:`Corpus` of :class:`tasks.language_model.arguments.LanguageModelArguments`."""
-    documents = demo_documents() if keys.text_files == [DEMO] else read_documents(keys.text_files)
+    generators = {(DEMO,): demo_documents, (ADDITIONS,): additions}
+    documents = generators.get(tuple(keys.text_files), lambda: read_documents(keys.text_files))()
     return Corpus(documents, keys.vocab_min_count, keys.length, keys.held_out_windows, keys.held_out_length)

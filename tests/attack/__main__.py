@@ -10,6 +10,7 @@ there were any failures.
 """
 
 import argparse
+import importlib.util
 import random
 import re
 import shutil
@@ -19,8 +20,27 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-from tests.attack.targets import NAMES, Target, get_target, missing
+from tests.attack import folder_targets, settings_targets, tensor_targets, text_targets
+from tests.attack.targets import Target
 from tests.attack.watchdog import Outcome, Watchdog
+from tests.helpers.exports import FORMATS
+
+OF_FILES = {one.name: one for one in (*text_targets.TARGETS, *tensor_targets.TARGETS)}  # quick, and need no model
+TARGETS = {**OF_FILES, **{one.name: one for one in (*settings_targets.TARGETS, *folder_targets.TARGETS)}}
+REQUIRED = {  # by some targets: modules, and what pip installs for them
+    "exported_onnx": (("onnxruntime",), "'paddle_rope[onnx]'"),
+    "request": (("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"), "'paddle_rope[serve]'"),
+    "tensorflow": (("tensorflow",), "'tensorflow-cpu<2.20'"),
+}
+
+
+def missing(name: str) -> str | None:
+    """What is not installed for a target and how to install it, or None."""
+    if name == "exported_onnx" and "onnx" not in FORMATS:
+        return "models cannot be exported as ONNX with this Paddle; install Paddle 3"
+    modules, packages = REQUIRED.get(name, ((), ""))
+    lacking = [module for module in modules if importlib.util.find_spec(module) is None]
+    return f"{', '.join(lacking)} not installed; pip install {packages}" if lacking else None
 
 
 def attack(target: Target, mutants: int, seed: int, seconds=float("inf"), first=0, findings: Path | None = None):
@@ -36,7 +56,7 @@ def attack(target: Target, mutants: int, seed: int, seconds=float("inf"), first=
             outcome = dog.read(target.mutate(rng.choice(samples), rng))
             counts[outcome.kind] += 1
             if not outcome.passed and cause(outcome) not in failures:
-                failures[cause(outcome)] = f"{name}: {outcome.detail[-800:]}"
+                failures[cause(outcome)] = f"{name}: {cause(outcome)}\n{outcome.detail[-800:]}"
                 if findings is not None:
                     shutil.copytree(dog.folder, findings / name, dirs_exist_ok=True)
     return counts, failures
@@ -45,13 +65,13 @@ def attack(target: Target, mutants: int, seed: int, seconds=float("inf"), first=
 def cause(outcome: Outcome) -> str:
     """The same for failures of one cause: the kind, and the place in the source or the message without its numbers."""
     places = re.findall(r'File "([^"]+)", line (\d+)', outcome.detail)
-    place = places[0] if outcome.kind == "hang" else places[-1:]  # faulthandler writes the innermost call first
+    place = places[:1] if outcome.kind == "hang" else places[-1:]  # faulthandler writes the innermost call first
     return f"{outcome.kind} {place or re.sub('[0-9]+', '0', outcome.detail)[:60]}"
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__.splitlines()[0])
-    parser.add_argument("--format", nargs="+", choices=NAMES, default=NAMES, help="targets (default: all)")
+    parser.add_argument("--format", nargs="+", choices=TARGETS, default=list(TARGETS), help="targets (default: all)")
     parser.add_argument("--mutants", type=int, help="of each target (default: 10,000, or no bound with --minutes)")
     parser.add_argument("--minutes", type=float, help="for all targets together")
     parser.add_argument("--seed", type=int, default=0)
@@ -66,7 +86,7 @@ def main(argv=None):
         if lacking := missing(name):
             print(f"{name:18} SKIPPED: {lacking}")
             continue
-        counts, failures = attack(get_target(name), mutants, options.seed, seconds, options.first, options.findings)
+        counts, failures = attack(TARGETS[name], mutants, options.seed, seconds, options.first, options.findings)
         print(f"{name:18} {counts.total():7} mutants: {dict(counts)}", *failures.values(), sep="\n    ", flush=True)
         failed |= bool(failures)
     return int(failed)

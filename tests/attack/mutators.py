@@ -188,7 +188,7 @@ def change_yaml(content, rng):
     if kind == 0:
         lines.insert(place, rng.choice((f"? {value}", f"<<: {value}", "---", "...", "%YAML 9.9")))
     elif kind == 1:
-        for n in range(rng.choice((3, 8)), 0, -1):
+        for n in range(3, 0, -1):
             lines.insert(0, f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]")
         lines.insert(0, "a0: &a0 [x, x, x, x, x, x, x, x, x]")
     elif colon:

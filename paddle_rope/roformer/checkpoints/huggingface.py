@@ -23,7 +23,7 @@ ACTIVATION_NAMES = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "ta
 EXPRESSED = (*SAME_KEYS, "embedding_size", "hidden_act", "causal")
 # Options without effect on the outputs of softmax attention with RoPE.
 UNUSED = (
-    "attention_window", "feature_map", "normalizer", "decay", "max_position_embeddings", "embedding_dropout_prob",
+    "attention_window", "feature_map", "normalizer", "decay", "embedding_dropout_prob",
 )  # fmt: skip
 KNOWN = {  # models and their heads
     "RoFormerModel": None,

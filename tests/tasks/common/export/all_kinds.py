@@ -37,7 +37,7 @@ NER = [
     {"position_embedding": "o", "rotary": {"scaling": {"type": "yarn", "factor": 2.0, "original_length": 9}}},
     {"position_embedding": "alibi", "rotary": {"scaling": {"type": "linear", "factor": 2.0}}},
     {"position_embedding": "sinusoidal"},
-    {"position_embedding": "learned", "max_position_embeddings": 30},
+    {"position_embedding": "learned"},
     {"features": {"tables": {"words": 9}, "flags": 3}},
     {"features": {"tables": {"words": 9}, "flags": 0}},
     {"features": {"tables": {}, "flags": 4}},
