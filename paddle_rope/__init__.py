@@ -11,7 +11,7 @@ from paddle_rope.imports import lazy_names
 
 __version__ = "0.3.0.dev0"
 
-if TYPE_CHECKING:  # the same names for type checkers
+if TYPE_CHECKING:  # the names of type checkers, which lazy_names loads at first use
     from paddle_rope.attention.linear import linear_attention, linear_attention_step
     from paddle_rope.attention.multi_head import MultiHeadAttention
     from paddle_rope.attention.softmax import softmax_attention
@@ -39,22 +39,4 @@ if TYPE_CHECKING:  # the same names for type checkers
     from paddle_rope.rotary import Rope, RotaryPositionEmbedding, apply_rotary, interleaved_to_half
     from paddle_rope.rotary_frequencies import LinearScaling, NTKScaling, YaRNScaling
 
-__getattr__, __dir__, __all__ = lazy_names(
-    __name__,
-    {
-        "attention.linear": "linear_attention linear_attention_step",
-        "attention.multi_head": "MultiHeadAttention",
-        "attention.softmax": "softmax_attention",
-        "attention.window": "window_attention",
-        "global_pointer.decoding": "decode_spans",
-        "global_pointer.heads": "EfficientGlobalPointer GlobalPointer",
-        "global_pointer.losses": "multilabel_categorical_crossentropy span_positives "
-        "sparse_multilabel_categorical_crossentropy",
-        "machine": "prepare_process",
-        "positions": "LearnedPositionEmbedding alibi_bias alibi_slopes sinusoidal_embedding",
-        "roformer": "CharTokenizer Encoding RoFormerConfig RoFormerForCausalLM RoFormerForMaskedLM "
-        "RoFormerForSequenceClassification RoFormerModel WordTokenizer load_tokenizer",
-        "rotary": "Rope RotaryPositionEmbedding apply_rotary interleaved_to_half",
-        "rotary_frequencies": "LinearScaling NTKScaling YaRNScaling",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -46,6 +46,9 @@ def depthwise_convolution(
 class DepthwiseConvolution(nn.Layer):
     r"""A :func:`depthwise_convolution` of ``size`` (odd unless ``causal``) with a trained weight. Before training
     y = ``center`` x: 0 suits x + y, 1 suits y in the place of x.
+
+    >>> DepthwiseConvolution(hidden_size=1, center=1.0)(paddle.to_tensor([[[1.0], [2.0], [4.0]]])).flatten().tolist()
+    [1.0, 2.0, 4.0]
     """
 
     def __init__(self, hidden_size: int, size: int = 3, center: float = 0.0, causal: bool = False) -> None:

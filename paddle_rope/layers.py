@@ -42,6 +42,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | Non
 
     On CPU the bias is added as the outer product 1 b^T, so that its gradient is a matrix product: Paddle's kernel
     reduces the bias gradient over the batch much slower than it multiplies matrices.
+
+    >>> linear(paddle.to_tensor([[1.0, -4.0]]), paddle.ones([2, 3]), None, "relu").tolist()
+    [[0.0, 0.0, 0.0]]
     """
     if bias is None or not computes_on_cpu():
         y = F.linear(x, weight, bias)
@@ -76,6 +79,9 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
     On CPU the mask comes from numpy's global generator (seed it with ``numpy.random.seed``) and p is rounded to a
     multiple of 1/65536. The native form draws a seed for the whole mask there and rounds to 2^-32.
+
+    >>> {*dropout(paddle.ones([1000]), p=0.5).tolist()} == {0.0, 2.0}
+    True
     """
     if p == 0:
         return x
@@ -89,7 +95,11 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
 
 class Dropout(nn.Dropout):
-    """:func:`dropout` with probability ``p`` in training, nothing in evaluation."""
+    """:func:`dropout` with probability ``p`` in training, nothing in evaluation.
+
+    >>> Dropout(1.0)(paddle.ones([2])).tolist()
+    [0.0, 0.0]
+    """
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
@@ -109,6 +119,9 @@ class LayerNorm(nn.LayerNorm):
 
     Without native operators on CPU, pass a trainable weight to ``paddle.grad`` together with x (or call ``backward``):
     for x alone Paddle's kernel omits the weight from its gradient. Frozen weights are handled here.
+
+    >>> LayerNorm(2)(paddle.to_tensor([[3.0, 5.0]])).tolist()
+    [[-1.0, 1.0]]
     """
 
     def __init__(self, size: int, epsilon: float = 1e-12) -> None:
@@ -141,7 +154,11 @@ class RMSNorm(nn.Layer):
 
 
 def residual_norm(norm: LayerNorm | RMSNorm, residual: Tensor, x: Tensor, dropout: Dropout) -> Tensor:
-    """norm(residual + dropout(x)), of tensors of one shape."""
+    """norm(residual + dropout(x)), of tensors of one shape.
+
+    >>> residual_norm(RMSNorm(), paddle.ones([1, 2]), paddle.ones([1, 2]), Dropout(0.0)).tolist()
+    [[1.0, 1.0]]
+    """
     return _residual_norm(residual, x, norm.weight, norm.bias, norm.epsilon, dropout.rate)
 
 

@@ -47,7 +47,7 @@ class LearnedPositionEmbedding(nn.Embedding):
             if first < 0 or last >= self.max_positions:
                 raise ValueError(
                     f"learned positions go from 0 to {self.max_positions - 1}, got {first} to {last}; cut the text, "
-                    "train with a larger max_position_embeddings, or take RoPE, which has no longest position"
+                    "or take RoPE, which has no longest position"
                 )
         return nn.Embedding.forward(self, positions)  # super() has no meaning in the static graphs of paddle 2.6.2
 

@@ -14,6 +14,8 @@ def recompute_layer(layer: nn.Layer, *inputs: Any) -> Tensor:
     Paddle sets its own random numbers back; on CPU our :class:`~paddle_rope.layers.Dropout` draws from numpy, whose
     generator is set back here. ``inputs`` are a tensor, then anything, also tuples of tensors; gradients reach the
     tensors that need one.
+
+    >>> recompute_layer(paddle.nn.Linear(2, 3), paddle.ones([1, 2])).sum().backward()
     """
     before = np.random.get_state()
     flat = paddle.utils.flatten(inputs)  # Paddle finds the tensors that need gradients among arguments only

@@ -1,14 +1,15 @@
-"""Slow, plain references: each function reads like its equation, with a loop for every index that is free or summed.
+"""Slow, plain references: each function reads like its equation, with the weights of all pairs (i, j) ``[seq, seq]``.
 
-For tests: made of elementary operations so that gradients follow, and meant for float64. Nothing is stabilized,
-batched or reordered here, so keep the inputs small in size and in value. Tensors are ``[batch, seq, heads, size]``.
+For tests: made of elementary operations so that gradients follow, and meant for float64. Nothing is stabilized or
+reordered here, so keep the inputs small in size and in value. Tensors are ``[batch, seq, heads, size]``, weights
+``[batch, heads, seq, seq]``.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import paddle
 from paddle import Tensor, nn
 
@@ -16,22 +17,33 @@ Positions = Sequence[float] | None
 Mask = Sequence[Sequence[Any]] | None  # ``[batch][seq]`` truth values or numbers
 
 
-def rotate(x: Tensor, positions: Sequence[float], base: float = 10000.0) -> Tensor:
+def rotate(
+    x: Tensor,
+    positions: Sequence[float],
+    base: float = 10000.0,
+    theta: Sequence[float] | Tensor | None = None,
+    layout: str = "interleaved",
+    amplitude: float = 1.0,
+) -> Tensor:
     r"""RoPE, pair by pair: kexue.fm 8265, eq. (11); arXiv 2104.09864, eq. (14)-(15).
 
-    (y_{2i}, y_{2i+1}) = [[cos a, -sin a], [sin a, cos a]] (x_{2i}, x_{2i+1}) with a = m * base^(-2i/head_dim), for each
-    vector x, ``[batch, seq, ..., head_dim]``, at its position m.
+    (y_{2i}, y_{2i+1}) = [[cos a, -sin a], [sin a, cos a]] (x_{2i}, x_{2i+1}) with a = m theta_i for each vector x,
+    ``[batch, seq, ..., head_dim]``, at its position m; theta_i is base^(-2i/head_dim) unless ``theta`` is given, and
+    features beyond those of ``theta`` stay. The pairs of the layout ``"half"`` are (i, i + number of pairs).
+
+    >>> rotate(paddle.to_tensor([[[1.0, 0.0]]]), [math.pi / 2]).numpy().round(3).tolist()
+    [[[0.0, 1.0]]]
     """
-    seq, head_dim = x.shape[1], x.shape[-1]
-    vectors = []
-    for index in range(seq):
-        features = []
-        for i in range(head_dim // 2):
-            angle = float(positions[index]) * base ** (-2 * i / head_dim)
-            even, odd = x[:, index, ..., 2 * i], x[:, index, ..., 2 * i + 1]
-            features += [math.cos(angle) * even - math.sin(angle) * odd, math.sin(angle) * even + math.cos(angle) * odd]
-        vectors.append(paddle.stack(features, axis=-1))
-    return paddle.stack(vectors, axis=1)
+    theta = [base ** (-2 * i / x.shape[-1]) for i in range(x.shape[-1] // 2)] if theta is None else theta
+    m = np.array([float(positions[index]) for index in range(x.shape[1])]).reshape([-1] + [1] * (x.ndim - 3))
+    features = paddle.unbind(x, axis=-1)
+    for i, frequency in enumerate(theta):
+        first, second = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, i + len(theta))
+        angle = paddle.to_tensor(m) * frequency
+        cosine, sine = ((amplitude * table).astype(x.dtype) for table in (paddle.cos(angle), paddle.sin(angle)))
+        a, b = features[first], features[second]
+        features[first], features[second] = a * cosine - b * sine, a * sine + b * cosine
+    return paddle.stack(features, axis=-1)
 
 
 def softmax_attention(
@@ -56,21 +68,26 @@ def softmax_attention(
         key_mask, segment_ids: ``[batch][seq]``, False at padding; i sees the j of its own segment.
         slopes: a number for each head (ALiBi, arXiv 2108.12409); None for 0.
         window: i sees the j with \|i - j\| <= window only; None for all.
+
+    >>> x = paddle.to_tensor([0.0, 2.0]).reshape([1, 2, 1, 1])
+    >>> softmax_attention(0 * x, x, x).flatten().tolist()
+    [1.0, 1.0]
     """
-    head_dim = q.shape[-1]
     q, k, v = _rotate_some(q, k, v, positions, placement)
-
-    def weight(row, head, i, j):
-        bias = 0.0 if slopes is None else -slopes[head] * abs(i - j)
-        score = (q[row, i, head] * k[row, j, head]).sum() / math.sqrt(head_dim)
-        return paddle.exp(score + bias)
-
-    attended = _weighted_sums(weight, [weight], v, key_mask, segment_ids, causal, window)
+    scores = _products(q, k) / math.sqrt(q.shape[-1])
+    if slopes is not None:
+        scores = scores - _for_each_head(slopes, q) * _distances(q)
+    weights = paddle.exp(scores)
+    attended = _weighted_means(weights, [weights], v, _visible(v, key_mask, segment_ids, causal, window))
     return _turn_back(attended, positions, placement)
 
 
 def elu_plus_one(x: Tensor) -> Tensor:
-    """phi of arXiv 2006.16236, eq. (7), as it is written there."""
+    """phi of arXiv 2006.16236, eq. (7), as it is written there.
+
+    >>> elu_plus_one(paddle.to_tensor([0.0, 2.0])).tolist()
+    [1.0, 3.0]
+    """
     return paddle.nn.functional.elu(x) + 1
 
 
@@ -93,40 +110,36 @@ def linear_attention(
     arXiv 2104.09864, eq. (19): R is in the numerator only (``normalizer="unrotated"``) or in both ("rotated"); "none":
     o_i is the numerator over its root mean square. Where R is in the numerator only, the denominator is at least 0.01
     of what it is for features that are replaced by their mean.
+
+    >>> x = paddle.to_tensor([0.0, 2.0]).reshape([1, 2, 1, 1])
+    >>> linear_attention(x, x, x).flatten().tolist()
+    [1.5, 1.5]
     """
     plain_q, plain_k = phi_q(q), phi_k(k)
     rotated_q, rotated_k, v = _rotate_some(plain_q, plain_k, v, positions, placement)
-
-    def kept(row, head, i, j):
-        return 1.0 if decay is None else decay[head] ** abs(i - j)
-
-    def rotated(row, head, i, j):
-        return kept(row, head, i, j) * (rotated_q[row, i, head] * rotated_k[row, j, head]).sum()
-
-    def unrotated(row, head, i, j):
-        return kept(row, head, i, j) * (plain_q[row, i, head] * plain_k[row, j, head]).sum()
-
-    def even(row, head, i, j):
-        of_query, of_key = plain_q[row, i, head], plain_k[row, j, head]
-        return 0.01 * kept(row, head, i, j) * of_query.mean() * of_key.mean() * len(of_query)
-
+    kept = 1.0 if decay is None else _for_each_head(decay, q) ** _distances(q)
+    rotated, unrotated = kept * _products(rotated_q, rotated_k), kept * _products(plain_q, plain_k)
     below = {"unrotated": [unrotated], "rotated": [rotated], "none": []}[normalizer]
     if normalizer == "unrotated" and positions is not None and ("q" in placement or "k" in placement):
-        below.append(even)
-    return _turn_back(_weighted_sums(rotated, below, v, key_mask, segment_ids, causal), positions, placement)
+        even_q, even_k = (x.mean(axis=-1, keepdim=True) for x in (plain_q, plain_k))
+        below.append(0.01 * plain_q.shape[-1] * kept * _products(even_q, even_k))
+    attended = _weighted_means(rotated, below, v, _visible(v, key_mask, segment_ids, causal))
+    return _turn_back(attended, positions, placement)
 
 
 def cosine_attention(
     q: Tensor, k: Tensor, v: Tensor, positions: Positions = None, key_mask: Mask = None, causal: bool = False
 ) -> Tensor:
-    r"""o_i = sum_j w_ij v_j / sum_j w_ij, w_ij = 1 + (R_i q_i) . (R_j k_j) / (|q_i| |k_j|): kexue.fm 7546, eq. (7)."""
-    turned_q, turned_k, v = _rotate_some(q, k, v, positions, "qk")
+    r"""o_i = sum_j w_ij v_j / sum_j w_ij, w_ij = 1 + (R_i q_i) . (R_j k_j) / (|q_i| |k_j|): kexue.fm 7546, eq. (7).
 
-    def weight(row, head, i, j):
-        lengths = paddle.sqrt((q[row, i, head] ** 2).sum()) * paddle.sqrt((k[row, j, head] ** 2).sum())
-        return 1 + (turned_q[row, i, head] * turned_k[row, j, head]).sum() / lengths
-
-    return _weighted_sums(weight, [weight], v, key_mask, None, causal)
+    >>> x = paddle.to_tensor([-1.0, 1.0]).reshape([1, 2, 1, 1])
+    >>> cosine_attention(x, x, x).flatten().tolist()
+    [-1.0, 1.0]
+    """
+    q, k = (x / paddle.sqrt((x**2).sum(axis=-1, keepdim=True)) for x in (q, k))
+    q, k, v = _rotate_some(q, k, v, positions, "qk")
+    weights = 1 + _products(q, k)
+    return _weighted_means(weights, [weights], v, _visible(v, key_mask, None, causal))
 
 
 def _rotate_some(q, k, v, positions, placement):
@@ -142,36 +155,51 @@ def _turn_back(output, positions, placement):
     return rotate(output, [-position for position in positions])
 
 
-def _visible_keys(batch, seq, key_mask, segment_ids, causal, window=None):
-    """The j that i sees: ``[batch][seq]`` lists."""
-
-    def sees(row, i, j):
-        is_key = key_mask is None or bool(key_mask[row][j])
-        same = segment_ids is None or int(segment_ids[row][i]) == int(segment_ids[row][j])
-        return is_key and same and (j <= i or not causal) and (window is None or abs(i - j) <= window)
-
-    return [[[j for j in range(seq) if sees(row, i, j)] for i in range(seq)] for row in range(batch)]
+def _products(q, k):
+    """q_i . k_j of each head."""
+    return paddle.matmul(q.transpose([0, 2, 1, 3]), k.transpose([0, 2, 3, 1]))
 
 
-def _weighted_sums(above, below, v, key_mask, segment_ids, causal, window=None):
-    """sum_j above(i, j) v_j / sum_j weight(i, j) for each i over the j it sees, ``[batch, seq, heads, value_dim]``.
+def _for_each_head(numbers, x):
+    """``[heads]`` -> ``[heads, 1, 1]``."""
+    numbers = numbers if isinstance(numbers, Tensor) else paddle.to_tensor(numbers, dtype="float64")
+    return numbers.astype(x.dtype).reshape([-1, 1, 1])
+
+
+def _distances(x):
+    """|i - j| ``[seq, seq]``."""
+    index = np.arange(x.shape[1])
+    return paddle.to_tensor(np.abs(index[:, np.newaxis] - index), dtype=x.dtype)
+
+
+def _visible(x, key_mask, segment_ids, causal, window=None):
+    """1 where i sees j, 0 elsewhere: ``[batch, 1, seq, seq]``."""
+    index = np.arange(x.shape[1])
+    ahead = index - index[:, np.newaxis]
+    visible = np.ones([x.shape[0], *ahead.shape], dtype=bool)
+    visible &= (ahead <= 0) | (not causal)
+    visible &= True if window is None else np.abs(ahead) <= window
+    if key_mask is not None:
+        visible &= np.asarray(key_mask, dtype=bool)[:, np.newaxis]
+    if segment_ids is not None:
+        segments = np.asarray(segment_ids)
+        visible &= segments[:, :, np.newaxis] == segments[:, np.newaxis]
+    return paddle.to_tensor(visible[:, np.newaxis], dtype=x.dtype)
+
+
+def _weighted_means(above, below, v, visible):
+    """sum_j above_ij v_j / sum_j below_ij over the j that i sees; 0 where it sees none.
 
     Of the weights ``below`` the largest sum divides; without them it is the root mean square of the numerator.
     """
-    batch, seq, heads, _ = v.shape
-    keys = _visible_keys(batch, seq, key_mask, segment_ids, causal, window)
-
-    def attend(row, head, i):
-        numerator = paddle.zeros_like(v[row, i, head])
-        if not keys[row][i]:
-            return numerator
-        for j in keys[row][i]:
-            numerator = numerator + above(row, head, i, j) * v[row, j, head]
-        sums = [sum(weight(row, head, i, j) for j in keys[row][i]) for weight in below]
-        return numerator / (max(sums) if below else paddle.sqrt((numerator**2).mean()))
-
-    outputs = [attend(row, head, i) for row, i, head in itertools.product(range(batch), range(seq), range(heads))]
-    return paddle.stack(outputs).reshape(v.shape)
+    numerator = paddle.matmul(above * visible, v.transpose([0, 2, 1, 3]))
+    sees_none = (visible.sum(axis=-1, keepdim=True) == 0).astype(v.dtype)
+    if below:
+        sums = [(weights * visible).sum(axis=-1, keepdim=True) for weights in below]
+        divisor = (sums[0] if len(sums) == 1 else paddle.maximum(*sums)) + sees_none
+    else:
+        divisor = paddle.sqrt((numerator**2).mean(axis=-1, keepdim=True) + sees_none)
+    return (numerator / divisor).transpose([0, 2, 1, 3])
 
 
 def depthwise_convolution(
@@ -181,20 +209,17 @@ def depthwise_convolution(
 
     MILA (arXiv 2405.16605), there in two dimensions. x is ``[batch, seq, hidden]``, the weight ``[2 radius + 1,
     hidden]``, of which row t + radius is w_t; if causal ``[size, hidden]``, the last row is w_0.
+
+    >>> depthwise_convolution(paddle.to_tensor([[[1.0], [2.0], [4.0]]]), paddle.ones([3, 1])).flatten().tolist()
+    [3.0, 7.0, 6.0]
     """
-    batch, seq, _ = x.shape
-    size = weight.shape[0]
-    before = size - 1 if causal else size // 2
-
-    def convolve(row, i):
-        y = paddle.zeros_like(x[row, i])
-        for j in range(max(0, i - before), min(seq, i - before + size)):
-            is_real = key_mask is None or bool(key_mask[row][j])
-            if is_real and (segment_ids is None or int(segment_ids[row][i]) == int(segment_ids[row][j])):
-                y = y + weight[j - i + before] * x[row, j]
-        return y
-
-    return paddle.stack([convolve(*index) for index in itertools.product(range(batch), range(seq))]).reshape(x.shape)
+    seq, size = x.shape[1], weight.shape[0]
+    before, visible = size - 1 if causal else size // 2, _visible(x, key_mask, segment_ids, causal)
+    y = []
+    for i in range(seq):
+        near = range(max(0, i - before), min(seq, i - before + size))
+        y.append(sum(visible[:, 0, i, j].unsqueeze(1) * weight[j - i + before] * x[:, j] for j in near))
+    return paddle.stack(y, axis=1)
 
 
 def global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_span: float = -1e4) -> Tensor:
@@ -202,14 +227,14 @@ def global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_
 
     kexue.fm 8373, eq. (1)-(2), with the factor 1 / sqrt(head_size) of its author's bert4keras. The columns of the
     layer's weight are q_1 k_1 q_2 k_2 ..., each of head_size. ``no_span`` where j < i or where i or j is masked.
+
+    >>> from paddle_rope import GlobalPointer
+    >>> tuple(global_pointer(GlobalPointer(hidden_size=8, num_types=3, head_size=4), paddle.ones([2, 5, 8])).shape)
+    (2, 3, 5, 5)
     """
     projections = [_project(layer, hidden, number, layer.rotary) for number in range(2 * layer.num_types)]
-    queries, keys = projections[0::2], projections[1::2]
-
-    def score(row, kind, i, j):
-        return (queries[kind][row, i] * keys[kind][row, j]).sum() / math.sqrt(layer.head_size)
-
-    return _for_each_span(score, hidden, layer.num_types, token_mask, no_span)
+    scores = [paddle.matmul(q, k, transpose_y=True) for q, k in zip(projections[0::2], projections[1::2])]
+    return _of_spans(paddle.stack(scores, axis=1) / math.sqrt(layer.head_size), token_mask, no_span)
 
 
 def efficient_global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_span: float = -1e4) -> Tensor:
@@ -218,22 +243,28 @@ def efficient_global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask =
     kexue.fm 8877, eq. (3), with sqrt(head_size) and 2 as in its author's bert4keras: one q and k for all types; the
     type follows from q and k themselves, before rotation. The columns of ``type_scores.weight`` are
     w_1 .. w_T u_1 .. u_T, of its bias a_1 .. a_T b_1 .. b_T.
+
+    >>> from paddle_rope import EfficientGlobalPointer
+    >>> tuple(efficient_global_pointer(EfficientGlobalPointer(8, num_types=3), paddle.ones([2, 5, 8])).shape)
+    (2, 3, 5, 5)
     """
-    types, type_weight, type_bias = layer.num_types, layer.type_scores.weight, layer.type_scores.bias
-    plain = paddle.concat([_project(layer, hidden, number) for number in (0, 1)], axis=-1)  # [..., seq, :]: [q_i; k_i]
-    queries, keys = (_project(layer, hidden, number, layer.rotary) for number in (0, 1))
-
-    def score(row, kind, i, j):
-        span = (queries[row, i] * keys[row, j]).sum() / math.sqrt(layer.head_size)
-        start = (type_weight[:, kind] * plain[row, i]).sum() + type_bias[kind]
-        end = (type_weight[:, types + kind] * plain[row, j]).sum() + type_bias[types + kind]
-        return span + (start + end) / 2
-
-    return _for_each_span(score, hidden, types, token_mask, no_span)
+    plain = paddle.concat([_project(layer, hidden, number) for number in (0, 1)], axis=-1)  # [q; k] of each token
+    q, k = (_project(layer, hidden, number, layer.rotary) for number in (0, 1))
+    products = paddle.matmul(q, k, transpose_y=True) / math.sqrt(layer.head_size)
+    of_types = paddle.matmul(plain, layer.type_scores.weight) + layer.type_scores.bias  # [batch, seq, 2 types]
+    scores = []
+    for t in range(layer.num_types):
+        start, end = of_types[:, :, t], of_types[:, :, layer.num_types + t]
+        scores.append(products + (start.unsqueeze(2) + end.unsqueeze(1)) / 2)
+    return _of_spans(paddle.stack(scores, axis=1), token_mask, no_span)
 
 
 def band_of_spans(logits: Tensor, max_span_length: int, no_span: float = -1e4) -> Tensor:
-    """b_t(i, d) = s_t(i, i + d), d = 0 .. max_span_length - 1, ``no_span`` where i + d is past the end."""
+    """b_t(i, d) = s_t(i, i + d), d = 0 .. max_span_length - 1, ``no_span`` where i + d is past the end.
+
+    >>> band_of_spans(paddle.arange(4, dtype="float32").reshape([1, 1, 2, 2]), max_span_length=2).tolist()
+    [[[[0.0, 1.0], [3.0, -10000.0]]]]
+    """
     seq = logits.shape[-1]
     outside = paddle.full(logits.shape[:2], no_span, dtype=logits.dtype)
     spans = [logits[:, :, i, i + d] if i + d < seq else outside for i in range(seq) for d in range(max_span_length)]
@@ -247,25 +278,23 @@ def _project(layer, hidden, number, rotary=None):
     return projected if rotary is None else rotate(projected, range(hidden.shape[1]), rotary.base)
 
 
-def _for_each_span(score, hidden, types, token_mask, no_span):
-    """``score(row, kind, i, j)`` for every span -> ``[batch, types, seq, seq]``, ``no_span`` elsewhere."""
-    batch, seq, _ = hidden.shape
-    scores = []
-    for row, kind, i, j in itertools.product(range(batch), range(types), range(seq), range(seq)):
-        is_span = i <= j and (token_mask is None or bool(token_mask[row][i]) and bool(token_mask[row][j]))
-        value = score(row, kind, i, j) if is_span else paddle.full([], no_span, dtype=hidden.dtype)
-        scores.append(value.reshape([1]))
-    return paddle.concat(scores).reshape([batch, types, seq, seq])
+def _of_spans(scores, token_mask, no_span):
+    """``[batch, types, seq, seq]`` with ``no_span`` where j < i or where i or j is masked."""
+    mask = np.ones([scores.shape[0], scores.shape[2]]) if token_mask is None else np.asarray(token_mask)
+    is_span = np.triu(mask[:, :, np.newaxis] * mask[:, np.newaxis]).astype(bool)
+    is_span = paddle.to_tensor(is_span).unsqueeze(1).expand(scores.shape)
+    return paddle.where(is_span, scores, paddle.full_like(scores, no_span))
 
 
 def multilabel_categorical_crossentropy(logits: Tensor, labels: Sequence[Sequence[Any]]) -> Tensor:
     r"""log(1 + sum_{n in negatives} exp(s_n)) + log(1 + sum_{p in positives} exp(-s_p)): kexue.fm 7359.
 
     The exponentials are summed as they are, so scores, float64 ``[rows, classes]``, must stay within a few hundred.
+
+    >>> multilabel_categorical_crossentropy(paddle.to_tensor([[9.0, -9.0]]), [[1, 0]]).item() < 0.001
+    True
     """
-    losses = []
-    for scores, is_positive in zip(logits, labels):
-        negatives = [paddle.exp(score) for score, positive in zip(scores, is_positive) if not positive]
-        positives = [paddle.exp(-score) for score, positive in zip(scores, is_positive) if positive]
-        losses.append(sum(paddle.log(sum(side, 1.0)) for side in (negatives, positives) if side))
-    return paddle.stack(losses)
+    is_positive = paddle.to_tensor(np.asarray(labels), dtype=logits.dtype)
+    negatives = ((1 - is_positive) * paddle.exp(logits)).sum(axis=-1)
+    positives = (is_positive * paddle.exp(-logits)).sum(axis=-1)
+    return paddle.log(1 + negatives) + paddle.log(1 + positives)

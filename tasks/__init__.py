@@ -1,7 +1,7 @@
 """Recipes around the library: training, prediction, serving, experiments."""
 
 from paddle_rope.imports import quiet_paddle
-from tasks.common.home import ensure_home
+from tasks.common.process import ensure_home
 
 quiet_paddle()
 ensure_home()  # before paddle and PaddleNLP are imported, which make folders there

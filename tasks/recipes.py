@@ -10,13 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paddle_rope.options import read_json_object
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.files import check_output_dir
-from tasks.common.model_folder import ENCODER, MODEL_TYPE, check_pretrained, refuse_incomplete, refuse_other_recipe
+from tasks.common.model_folder import ENCODER, check_pretrained, recipe_in, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import is_first_process
-from tasks.common.runs.run_folder import check_readable, data_files
 from tasks.common.training.arguments import parse_seeds
+from tasks.common.training.run import check_readable, data_files
 from tasks.common.training.settings import check_config
 
 if TYPE_CHECKING:
@@ -57,11 +56,7 @@ PREDICTING = tuple(name for name, recipe in RECIPES.items() if recipe.predictor)
 
 
 def get_recipe(name: str) -> Recipe:
-    """The recipe of a name, one of :data:`RECIPES`; it is imported only now, and Paddle with it.
-
-    Raises:
-        InputError: there is no such recipe.
-    """
+    """The recipe of a name; it is imported only now, and Paddle with it. Raises InputError if there is no such one."""
     return _resolve(name, lambda recipe: f"recipe:{recipe.prefix}Recipe")()
 
 
@@ -104,18 +99,9 @@ def recipe_of_config(config: dict[str, Any], where: str | os.PathLike = "configu
 
 
 def train(config: dict[str, Any]) -> dict[str, Any] | None:
-    """Train what a configuration describes: one run, or with the key ``seeds`` or ``folds`` a series of them.
-
-    Args:
-        config: dict of configuration keys, with ``recipe``; as of :meth:`tasks.common.recipe.Recipe.train`.
-
-    Returns:
-        What :meth:`~tasks.common.recipe.Recipe.train` returns, or the summary of
-        :func:`~tasks.common.training.series.train_series`.
-
-    Raises:
-        InputError: the configuration or the data are wrong.
-    """
+    """Train what a configuration, with the key ``recipe``, describes: one run, or with the key ``seeds`` or ``folds`` a
+    series of them. Returns and raises as :meth:`tasks.common.recipe.Recipe.train`, for a series as
+    :func:`tasks.common.training.series.train_series`."""
     from tasks.common.training.series import has_folds, train_series
 
     recipe, config = get_recipe(recipe_of_config(config)), dict(config)
@@ -126,13 +112,9 @@ def train(config: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def resume(folder: str | os.PathLike, recipe: str | None = None) -> dict[str, Any] | None:
-    """Continue a run, or a series, that was interrupted; returns what :func:`train` does.
-
-    Args:
-        folder: its ``output_dir``.
-        recipe: its name, for a run whose configuration does not have it.
-    """
-    from tasks.common.runs.run_folder import CONFIG_FILE, read_config
+    """Continue the run, or series, that was interrupted, of an ``output_dir``; returns what :func:`train` does.
+    ``recipe`` is its name, for a run whose configuration does not have it."""
+    from tasks.common.training.run import CONFIG_FILE, read_config
     from tasks.common.training.series import SERIES_FILE, read_series, resume_series
 
     folder = Path(folder)
@@ -142,11 +124,8 @@ def resume(folder: str | os.PathLike, recipe: str | None = None) -> dict[str, An
 
 
 def check_run(config: dict[str, Any]) -> None:
-    """Check the configuration of a run of the command line, its data and its folder, without importing Paddle.
-
-    Raises:
-        InputError: a key is unknown, a value does not fit, a file is missing or wrong, or the folder cannot be made.
-    """
+    """Raise InputError if a key of a configuration is unknown, a value does not fit, a file of its data is missing or
+    wrong, or its folder cannot be made. Imports no Paddle."""
     name, config = recipe_of_config(config), dict(config)
     seeds = config.pop("seeds", None)
     if seeds is not None:
@@ -189,10 +168,6 @@ def open_predictor(
         options: ``bf16``, and those that only its recipe has: ``max_tokens`` of ``ner`` and ``matching``, ``overlap``
             and ``max_entity_tokens`` of ``ner``, ``max_characters`` of ``classification``.
 
-    Returns:
-        :class:`~tasks.ner.prediction.predictor.NerPredictor`, :class:`~tasks.classification.prediction.Classifier` or
-        :class:`~tasks.matching.prediction.MatchingPredictor`; its attribute ``recipe`` is the name of the recipe.
-
     Raises:
         InputError: the folder does not hold a model that predicts.
     """
@@ -203,11 +178,7 @@ def open_predictor(
 def recipe_of_model(folder: str | os.PathLike) -> str:
     """The name of the recipe whose predictor opens a folder, by its config.json; raises InputError if there is none."""
     refuse_incomplete(folder, ("config.json",))
-    try:
-        kind = read_json_object(Path(folder) / "config.json")["model_type"]
-        name = kind.removeprefix(MODEL_TYPE)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        name = None
+    name = recipe_in(folder)
     if name == ENCODER:
         refuse_other_recipe(folder, "ner, matching or classification")
     if name not in PREDICTING:

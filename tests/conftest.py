@@ -60,7 +60,6 @@ LONG = (
     "kill/test_kill.py",
     "tasks/experiments/benchmarks/test_peers.py",
     "tasks/experiments/benchmarks/test_prediction.py",
-    "tasks/common/training/test_agreement.py",
     "tasks/serving/test_models.py",
     "repository/test_install.py",
     "repository/test_readme.py",
@@ -96,7 +95,7 @@ def seeds():
 def without_drawings():
     """The curves of a run's epochs are an empty file: to draw them takes as long as a dozen steps of a small model."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tasks.common.runs.epochs._draw", lambda *_: b"")
+        patch.setattr("tasks.common.reports.epochs._draw", lambda *_: b"")
         yield
 
 

@@ -35,7 +35,7 @@ if [ "$venv" = .venv ]; then
   "$PYTHON" -m mypy
 elif [ -z "$all" ] && [ $# -eq 0 ]; then
   # what calls Paddle: kernels, layers, models, graphs; checkpoints, and a recipe that is trained and resumed
-  set -- tests/paddle_rope tests/tasks/common/training tests/tasks/common/test_home.py tests/tasks/ner/test_resume.py \
+  set -- tests/paddle_rope tests/tasks/common/training tests/tasks/common/test_process.py tests/tasks/ner/test_resume.py \
     tests/tasks/classification tests/tasks/matching
 fi
 [ -n "$all" ] || [ $# -gt 0 ] || set -- -m "not slow"

@@ -36,7 +36,13 @@ def rotate(x: Tensor, rope: Rope) -> Tensor:
 
 
 def rotate_qkv(q: Tensor, k: Tensor, v: Tensor, rope: Rope | None, placement: str) -> list[Tensor]:
-    """q, k and v, rotated where ``placement`` has their letter."""
+    """q, k and v, rotated where ``placement`` has their letter.
+
+    >>> from paddle_rope import RotaryPositionEmbedding
+    >>> rope, ones = RotaryPositionEmbedding(2).cos_sin(1, offset=2), paddle.ones([1, 1, 1, 2])
+    >>> [bool((x == ones).all()) for x in rotate_qkv(ones, ones, ones, rope, "qk")]
+    [False, False, True]
+    """
     if rope is None:
         return [q, k, v]
     rotated = []  # in a loop: to_static loses the names that a comprehension takes from around it
@@ -46,13 +52,22 @@ def rotate_qkv(q: Tensor, k: Tensor, v: Tensor, rope: Rope | None, placement: st
 
 
 def rotate_back(output: Tensor, rope: Rope | None, placement: str) -> Tensor:
-    """The output, rotated back where ``placement`` has the letter o."""
+    """The output, rotated back where ``placement`` has the letter o.
+
+    >>> rotate_back(paddle.ones([1, 1, 1, 2]), None, "qkvo").flatten().tolist()
+    [1.0, 1.0]
+    """
     return output if rope is None or "o" not in placement else rotate(output, rope.inverse())
 
 
 def by_head(x: Tensor) -> Tensor:
     """``[batch, seq, heads, size]`` <-> ``[batch, heads, seq, size]``, for the matrix products of each head."""
     return x.transpose([0, 2, 1, 3])
+
+
+def for_all_heads(x: Tensor, heads: int) -> Tensor:
+    """Grouped keys or values ``[batch, seq, fewer heads, size]``, each as often as there are queries that share it."""
+    return x if x.shape[2] == heads else paddle.repeat_interleave(x, heads // x.shape[2], axis=2)
 
 
 def check_segments(segment_ids: Tensor | None, batch: int, seq: int, contiguous: bool = False) -> None:

@@ -37,12 +37,20 @@ def elu_plus_one(x: Tensor) -> Tensor:
 
 
 def relu(x: Tensor) -> Tensor:
-    """phi(x) = max(x, 0), not negative; a query or key without a positive feature gets the output or weight 0."""
+    """phi(x) = max(x, 0), not negative; a query or key without a positive feature gets the output or weight 0.
+
+    >>> relu(paddle.to_tensor([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
+    """
     return F.relu(x)
 
 
 def exp(x: Tensor) -> Tensor:
-    """phi(x) = exp(x), positive. In float32 the products hold while a query and a key feature sum to less than 80."""
+    """phi(x) = exp(x), positive. In float32 the products hold while a query and a key feature sum to less than 80.
+
+    >>> exp(paddle.to_tensor([0.0])).tolist()
+    [1.0]
+    """
     return paddle.exp(x)
 
 
@@ -93,6 +101,9 @@ class SoftmaxExp(FeatureMap):
 
     Shen et al. 2018, arXiv 1812.01243; kexue.fm 7546. The weights phi(q_i) . phi(k_j) sum to 1 over j as they are:
     without rotation every normalizer but "none" divides by 1.
+
+    >>> SoftmaxExp().key(paddle.zeros([1, 2, 1, 1])).flatten().tolist()  # over the two keys
+    [0.5, 0.5]
     """
 
     over_sequence = True
@@ -115,6 +126,9 @@ class OnePlusCosine(FeatureMap):
     phi(x) = x / |x|, of the same length after rotation; the 1 is one more feature, which is not rotated. With the
     rotation in numerator and denominator (``normalizer="rotated"``, or "none") attention stays a probability, as long
     as the rotation keeps lengths, which YaRN's does not. Lengths are sqrt(|x|^2 + 1e-12).
+
+    >>> OnePlusCosine().query(paddle.to_tensor([[0.0, 4.0]])).tolist()
+    [[0.0, 1.0]]
     """
 
     rotates_denominator = True
@@ -140,6 +154,9 @@ class OrthogonalRandomFeatures(Float32Layer, FeatureMap):
     causal forms cannot know the largest to come: in float32 they vanish where |k|^2 / sqrt(d) goes beyond 150.
 
     The vectors are the buffer ``projection`` float32 ``[num_features, head_dim]``, which goes into the checkpoint.
+
+    >>> tuple(OrthogonalRandomFeatures(head_dim=4, num_features=6).query(paddle.ones([1, 5, 2, 4])).shape)
+    (1, 5, 2, 6)
     """
 
     def __init__(self, head_dim: int, num_features: int | None = None, seed: int = 0) -> None:

@@ -108,7 +108,11 @@ def linear_attention(
 
 
 class LinearAttentionState(NamedTuple):
-    """What causal linear attention remembers of the tokens before: its size does not depend on their number."""
+    """What causal linear attention remembers of the tokens before: its size does not depend on their number.
+
+    >>> LinearAttentionState._fields
+    ('key_values', 'keys', 'length')
+    """
 
     key_values: Tensor  # sum_j gamma^(i-j) R_j phi(k_j) v_j^T, [batch, heads, features, value_dim]
     keys: Tensor | None  # sum_j gamma^(i-j) phi(k_j), [batch, heads, features, 1]; None without denominator

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import paddle.nn.functional as F
-from paddle import Tensor, nn
+from paddle import Tensor, nn, no_grad
 
-from paddle_rope.attention.arguments import check_placement
+from paddle_rope.attention.arguments import check_placement, for_all_heads
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
 from paddle_rope.attention.linear import check_linear_options, linear_attention, linear_attention_step
 from paddle_rope.attention.softmax import softmax_attention
@@ -35,6 +35,7 @@ class MultiHeadAttention(nn.Layer):
         dropout: on the attention weights; linear attention has none.
         placement: what RoPE rotates, some of the letters ``qkvo``.
         share_kv: one projection gives keys and values; the cache of both is one tensor if RoPE turns both or neither.
+        num_key_value_heads: a divisor of ``num_heads``: groups of queries share a key and value (arXiv 2305.13245).
         bias: whether the projections have biases.
         causal: no token sees a later one.
         feature_map, normalizer, decay: of linear attention, as :func:`~paddle_rope.linear_attention`.
@@ -62,6 +63,7 @@ class MultiHeadAttention(nn.Layer):
         dropout: float = 0.0,
         placement: str = "qk",
         share_kv: bool = False,
+        num_key_value_heads: int | None = None,
         bias: bool = True,
         causal: bool = False,
         feature_map: FeatureMapLike = elu_plus_one,
@@ -74,24 +76,28 @@ class MultiHeadAttention(nn.Layer):
         super().__init__()
         if hidden_size % num_heads:
             raise ValueError(f"hidden_size {hidden_size} is not a multiple of num_heads {num_heads}")
+        groups = num_heads if num_key_value_heads is None else num_key_value_heads
+        if groups < 1 or num_heads % groups:
+            raise ValueError(f"num_key_value_heads must divide num_heads {num_heads}, got {groups}")
         choice(*ATTENTION_KINDS).check("attention", kind)
         check_placement(placement)
         if kind == "linear":
             check_linear_options(feature_map, normalizer, placement, whole_sequence=not causal)
         self.num_heads, self.kind, self.causal, self.placement = num_heads, kind, causal, placement
+        self.head_dim = hidden_size // num_heads
         self.window = window if kind == "window" else None
         self.dropout = Dropout(dropout)
         self.feature_map = feature_map  # a sublayer where it has tensors
         self.linear_options: dict[str, Any] = {"feature_map": feature_map, "normalizer": normalizer, "decay": decay}
 
-        def projection():
-            return Linear(hidden_size, hidden_size, bias_attr=None if bias else False)
+        def projection(heads=num_heads):
+            return Linear(hidden_size, heads * self.head_dim, bias_attr=None if bias else False)
 
         def convolution(center):
-            return DepthwiseConvolution(hidden_size, center=center, causal=causal) if convolutions else None
+            return DepthwiseConvolution(groups * self.head_dim, center=center, causal=causal) if convolutions else None
 
-        self.query, self.key = projection(), projection()
-        self.value = None if share_kv else projection()
+        self.query, self.key = projection(), projection(groups)
+        self.value = None if share_kv else projection(groups)
         self.output = projection()
         self.value_convolution, self.output_convolution = convolution(1.0), convolution(0.0)
         self.gate = projection() if output_gate else None
@@ -118,6 +124,7 @@ class MultiHeadAttention(nn.Layer):
         if self.value_convolution is not None:
             value = F.silu(self.value_convolution(value, key_mask, segment_ids))
         q, k, v = self._heads(query, key, value)
+        k, v = (for_all_heads(x, self.num_heads) for x in (k, v))
         options: dict[str, Any] = {"segment_ids": segment_ids, "causal": self.causal, "placement": self.placement}
         if self.kind == "linear":
             attended = linear_attention(q, k, v, rope, key_mask, **options, **self.linear_options)
@@ -126,10 +133,10 @@ class MultiHeadAttention(nn.Layer):
         else:
             options |= {"score_bias": score_bias, "cu_seqlens": cu_seqlens}
             attended = softmax_attention(q, k, v, rope, key_mask, self.dropout.rate, **options)
-        convolution = self.output_convolution
-        added = None if convolution is None else convolution(value, key_mask, segment_ids)
+        added = self.output_convolution and self.output_convolution(value, key_mask, segment_ids)
         return self._merge(attended, added, hidden)
 
+    @no_grad()
     def forward_with_cache(
         self,
         hidden: Tensor,
@@ -138,11 +145,11 @@ class MultiHeadAttention(nn.Layer):
         key_mask: Tensor | None = None,
         score_bias: Tensor | None = None,
     ) -> tuple[Tensor, AttentionCache]:
-        """Attend to what ``cache`` remembers and to ``hidden``, the tokens that follow it; for causal attention.
+        """Attend, without gradients, to what ``cache`` remembers and to the tokens ``hidden`` that follow; if causal.
 
         Args:
             hidden: ``[batch, new, hidden]``.
-            cache: as returned by the call before, None at the start. It is not changed.
+            cache: as returned by the call before, None at the start. Several texts may continue it.
             rope, score_bias: as in :meth:`forward`, but at the positions of the new tokens.
             key_mask: bool ``[batch, seq]`` of all tokens, old and new.
 
@@ -159,6 +166,7 @@ class MultiHeadAttention(nn.Layer):
             value = F.silu(value)
         q, k, v = self._heads(query, key, value)
         if self.kind == "linear":
+            k, v = (for_all_heads(x, self.num_heads) for x in (k, v))
             options = {"placement": self.placement, **self.linear_options}
             state, attended = linear_attention_step(state, q, k, v, rope, new_keys, **options)
         else:
@@ -170,21 +178,23 @@ class MultiHeadAttention(nn.Layer):
         return self._merge(attended, added, hidden), AttentionCache(state, of_values, of_output)
 
     def _project(self, hidden):
-        """Query, key and value ``[batch, seq, hidden]``."""
+        """Query, key and value ``[batch, seq, heads * head_dim]``."""
         key = self.key(hidden)
         return self.query(hidden), key, key if self.value is None else self.value(hidden)
 
     def _heads(self, query, key, value):
         """``[batch, seq, heads, head_dim]`` each; v is k where the value is the key."""
-        shape = [*first_two(query), self.num_heads, query.shape[-1] // self.num_heads]
-        k = key.reshape(shape)
-        return query.reshape(shape), k, k if value is key else value.reshape(shape)
+        k = self._split(key)
+        return self._split(query), k, k if value is key else self._split(value)
+
+    def _split(self, x):
+        return x.reshape([*first_two(x), x.shape[-1] // self.head_dim, self.head_dim])
 
     def _merge(self, attended, added, hidden):
         """The heads joined, with what the convolution adds, times the gate, projected."""
-        attended = attended.reshape([*first_two(attended), attended.shape[2] * attended.shape[3]])
         if added is not None:
-            attended = attended + added
+            attended = attended + for_all_heads(self._split(added), self.num_heads)
+        attended = attended.reshape([*first_two(attended), attended.shape[2] * attended.shape[3]])
         if self.gate is not None:
             attended = attended * F.silu(self.gate(hidden))
         return self.output(attended)

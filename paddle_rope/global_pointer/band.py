@@ -26,7 +26,11 @@ def band_products(q: Tensor, k: Tensor, width: int) -> Tensor:
 
 
 def band_ends(x: Tensor, width: int) -> Tensor:
-    """b(i, d) = x_{i+d}: ``[..., seq]`` -> ``[..., seq, width]``, 0 past the end."""
+    """b(i, d) = x_{i+d}: ``[..., seq]`` -> ``[..., seq, width]``, 0 past the end.
+
+    >>> band_ends(paddle.to_tensor([[1.0, 2.0, 3.0]]), width=2).tolist()
+    [[[1.0, 2.0], [2.0, 3.0], [3.0, 0.0]]]
+    """
     return _band(None, x.unsqueeze(-1), width)
 
 

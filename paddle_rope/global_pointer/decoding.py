@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 
 class ScoredSpan(NamedTuple):
-    """A span of tokens ``start`` .. ``end`` (exclusive) of type number ``type``, with its logit ``score``."""
+    """A span of tokens ``start`` .. ``end`` (exclusive) of type number ``type``, with its logit ``score``.
+
+    >>> ScoredSpan(start=0, end=3, type=1, score=2.5).end
+    3
+    """
 
     start: int
     end: int

@@ -109,6 +109,10 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
 
     ``logits`` are ``[batch, types, seq, seq]`` or the band ``[batch, types, seq, max_span_length]``, ``spans`` as of
     :func:`span_positives`; a span given twice counts once. The result is ``[batch, types]``; take the mean.
+
+    >>> logits, spans = paddle.full([1, 1, 2, 2], -20.0), paddle.to_tensor([[[0, 0, 1]]])  # type 0, tokens 0 to 1
+    >>> round(span_crossentropy(logits, spans).item())
+    20
     """
     batch, types, seq, _ = logits.shape
     if computes_on_cpu():
@@ -194,7 +198,11 @@ def _segment_logsumexp(x, segments):
 
 
 def logsumexp(x: Tensor) -> Tensor:
-    """log(sum(exp(x))) over the last axis, faster on CPU than paddle.logsumexp (paddle-rope benchmark layers)."""
+    """log(sum(exp(x))) over the last axis, faster on CPU than paddle.logsumexp (paddle-rope benchmark layers).
+
+    >>> round(logsumexp(paddle.to_tensor([0.0, 0.0])).item(), 3)
+    0.693
+    """
     largest = x.detach().max(axis=-1, keepdim=True)
     shifted = paddle.exp(paddle.clip(x - largest, min=_SMALLEST_EXPONENT))
     return paddle.log(shifted.sum(axis=-1)) + largest.squeeze(-1)

@@ -4,20 +4,11 @@ from typing import TYPE_CHECKING
 
 from paddle_rope.imports import lazy_names
 
-if TYPE_CHECKING:  # the same names for type checkers
+if TYPE_CHECKING:  # the names of type checkers, which lazy_names loads at first use
     from paddle_rope.roformer.config import RoFormerConfig, SequenceClassificationConfig
     from paddle_rope.roformer.heads import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification
     from paddle_rope.roformer.modeling import RoFormerCache, RoFormerModel
     from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
     from paddle_rope.roformer.tokenization import CharTokenizer, Encoding, WordTokenizer, load_tokenizer
 
-__getattr__, __dir__, __all__ = lazy_names(
-    __name__,
-    {
-        "config": "RoFormerConfig SequenceClassificationConfig",
-        "heads": "RoFormerForCausalLM RoFormerForMaskedLM RoFormerForSequenceClassification",
-        "modeling": "RoFormerCache RoFormerModel",
-        "pretrained": "RoFormerPretrainedModel",
-        "tokenization": "CharTokenizer Encoding WordTokenizer load_tokenizer",
-    },
-)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

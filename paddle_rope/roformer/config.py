@@ -41,11 +41,12 @@ from paddle_rope.rotary_frequencies import check_rotary
 CONFIG_FILE = "config.json"
 # Far above any model: larger values in a file are refused before memory is allocated.
 WIDEST, MOST_ROWS = 2**16, 2**24
+LEARNED_POSITIONS = 512  # as BERT has them
 
-# PaddleNLP and transformers also write these; they have no effect here.
+# PaddleNLP, transformers and version 0.2 also write these; they have no effect here.
 _OF_LIBRARIES = {
     *("architectures", "model_type", "paddlenlp_version", "transformers_version", "dtype", "torch_dtype"),
-    *("name_or_path", "_name_or_path", "initializer_range"),
+    *("name_or_path", "_name_or_path", "initializer_range", "max_position_embeddings"),
 }
 ROTARY_DEFAULTS = {"base": 10000, "layout": "interleaved", "rotary_dim": None, "learned": False, "scaling": None}
 # Keys of ``rotary`` by the options that they were in version 0.2
@@ -103,11 +104,8 @@ class RoFormerConfig(Options):
     position_embedding: str = option(
         "qk",
         "what RoPE rotates, some of `qkvo` in this order (`o`: the output is rotated back, kexue.fm 10862); or "
-        "`sinusoidal`, `learned`, `alibi`, `none`",
+        "`sinusoidal`, `learned` (512 positions), `alibi`, `none`",
         choice(*POSITION_EMBEDDINGS),
-    )
-    max_position_embeddings: int | None = option(
-        None, "number of positions of `learned`", optional(integer(1, MOST_ROWS))
     )
     rotary: dict[str, Any] | None = option(
         None,
@@ -116,6 +114,11 @@ class RoFormerConfig(Options):
         optional(OBJECT),
     )
     share_kv: bool = option(False, "one projection for keys and values", TRUTH)
+    num_key_value_heads: int | None = option(
+        None,
+        "heads of keys and values, each shared by a group of attention heads; empty: `num_attention_heads`",
+        optional(integer(1, WIDEST)),
+    )
     feature_map: str = option(
         "elu_plus_one", f"feature map of linear attention: {', '.join(FEATURE_MAPS)}", choice(*FEATURE_MAPS)
     )
@@ -221,6 +224,11 @@ class RoFormerConfig(Options):
                 f"hidden_size {self.hidden_size} does not split into {self.num_attention_heads} heads of even size; "
                 f"take a multiple of {2 * self.num_attention_heads}"
             )
+        if self.num_attention_heads % (self.num_key_value_heads or 1):
+            raise ValueError(
+                f"num_key_value_heads {self.num_key_value_heads} does not divide num_attention_heads "
+                f"{self.num_attention_heads}"
+            )
         if len(self.layer_attention) != self.num_hidden_layers:
             raise ValueError(
                 f"attention lists {len(self.layer_attention)} layers, num_hidden_layers is {self.num_hidden_layers}"
@@ -236,8 +244,6 @@ class RoFormerConfig(Options):
                 "position_embedding 'alibi' is added to the scores of softmax attention over all tokens, not of a "
                 "window; in linear attention decay does the same: exp(-slope) for each head"
             )
-        if self.position_embedding == "learned" and not self.max_position_embeddings:
-            raise ValueError("position_embedding 'learned' needs max_position_embeddings, the number of positions")
         if self.position_embedding == "sinusoidal" and self.embedding_size % 2:
             raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
         scaling = check_rotary(self.rotary or {})

@@ -20,6 +20,10 @@ class LanguageModelHead(nn.Layer):
     """Hidden states to scores of the vocabulary, by the token embedding E.
 
     Version 1: scores = E norm(act(W h + a)) + b. Version 2: scores = E h, after a projection if the sizes differ.
+
+    >>> head = LanguageModelHead(RoFormerConfig(vocab_size=20, hidden_size=8, num_attention_heads=2))
+    >>> tuple(head(paddle.ones([1, 3, 8]), paddle.ones([20, 8])).shape)  # [batch, seq, vocab]
+    (1, 3, 20)
     """
 
     def __init__(self, config: RoFormerConfig) -> None:

@@ -11,7 +11,7 @@ from paddle_rope.convolution import DepthwiseConvolution
 from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, residual_norm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.recompute import recompute_layer
-from paddle_rope.roformer.config import RoFormerConfig
+from paddle_rope.roformer.config import LEARNED_POSITIONS, RoFormerConfig
 from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
 from paddle_rope.rotary import Rope, RotaryPositionEmbedding
 from paddle_rope.rotary_frequencies import frequency_scaling
@@ -33,6 +33,10 @@ class RoFormerBlock(nn.Layer):
     """Layer ``index``, counted from 0: attention, then feed-forward, with normalization after each residual sum.
 
     With a convolution of the input, x + c(x) takes the place of the block's input x (MILA, arXiv 2405.16605).
+
+    >>> block = RoFormerBlock(RoFormerConfig(hidden_size=8, num_attention_heads=2))
+    >>> tuple(block(paddle.ones([1, 3, 8]), None, None, None, None).shape)
+    (1, 3, 8)
     """
 
     def __init__(self, config: RoFormerConfig, index: int = 0) -> None:
@@ -44,6 +48,7 @@ class RoFormerBlock(nn.Layer):
             config.attention_probs_dropout_prob,
             placement=config.position_embedding if config.has_rotary else "qk",
             share_kv=config.share_kv,
+            num_key_value_heads=config.num_key_value_heads,
             bias=config.version == 1,
             causal=config.causal,
             feature_map=make_feature_map(config.feature_map, config.head_dim, seed=index),
@@ -116,8 +121,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         if config.type_vocab_size:
             self.token_type_embedding = nn.Embedding(config.type_vocab_size, config.embedding_size)
         if config.position_embedding == "learned":
-            count = config.max_position_embeddings or 0
-            self.position_embedding = LearnedPositionEmbedding(count, config.embedding_size)
+            self.position_embedding = LearnedPositionEmbedding(LEARNED_POSITIONS, config.embedding_size)
         self.embedding_norm = make_norm(config, config.embedding_size)
         if config.embedding_size != config.hidden_size:
             self.embedding_projection = make_linear(config, config.embedding_size, config.hidden_size)
@@ -166,6 +170,7 @@ class RoFormerModel(RoFormerPretrainedModel):
             hidden = recompute_layer(block, hidden, *context) if recomputes else block(hidden, *context)
         return hidden
 
+    @paddle.no_grad()
     def forward_with_cache(
         self,
         input_ids: Tensor,
@@ -176,7 +181,8 @@ class RoFormerModel(RoFormerPretrainedModel):
         """Encode the tokens ``[batch, new]`` that follow those in ``cache``, None at the start; for causal models.
 
         Positions count real tokens: padding, to be given on the left, does not move them. The hidden states
-        ``[batch, new, hidden]`` are those of :meth:`forward` of the whole text; the cache is a new one.
+        ``[batch, new, hidden]`` are those of :meth:`forward` of the whole text, without gradients; the cache is a new
+        one.
 
         Example:
             >>> config = RoFormerConfig(20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, causal=True)

@@ -6,10 +6,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tasks.commands.options import LABELED, choose, new_parser
-from tasks.common.cli.streams import check_standard_output, standard_output
+from tasks.commands.options import LABELED, choose, new_parser, whole
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, check_output_file, write_json
+from tasks.common.output import check_standard_output, standard_output
 
 INSPECT = """\
 Look at labeled NER data before training: counts, lengths, balance of types, duplicates, suspicious spans.
@@ -37,7 +37,6 @@ DEMOS = {
     "matching": "pairs of texts with 0/1, pairs with grades, triples",
 }
 SPLITS = ("train", "dev", "test")
-INTERRUPTED = 130  # as shells report it
 
 
 def inspect(argv):
@@ -46,11 +45,11 @@ def inspect(argv):
     parser.add_argument("dev", metavar="DEV", nargs="?", help="labeled file to compare with TRAIN")
     parser.add_argument("test", metavar="TEST", nargs="?", help="labeled file to compare with both")
     parser.add_argument("--format", metavar="FORMAT", help="format of all the files (default: recognized)")
-    parser.add_argument("--examples", type=int, default=5, metavar="N", help="examples of each finding (default: 5)")
+    parser.add_argument(
+        "--examples", type=whole(0), default=5, metavar="N", help="examples of each finding (default: 5)"
+    )
     parser.add_argument("--output", metavar="FILE", help="write the result to FILE as JSON")
     options = parser.parse_args(argv)
-    if options.examples < 0:
-        raise InputError(f"--examples {options.examples}: must be 0 or more")
     files = {split: getattr(options, split) for split in SPLITS if getattr(options, split) is not None}
     if options.output:
         check_output_file(options.output, files.values())
@@ -118,11 +117,7 @@ def download(argv):
     parser.add_argument("name", metavar="NAME", choices=DATASETS, help=", ".join(DATASETS))
     parser.add_argument("--output", type=Path, default=Path("data"), metavar="OUTPUT", help="folder (default: data)")
     options = parser.parse_args(argv)
-    try:
-        fetch_dataset(DATASETS[options.name], options.output / "ner" / options.name, show_progress=sys.stderr.isatty())
-    except KeyboardInterrupt:
-        print("interrupted; run again to continue where it stopped", file=sys.stderr)
-        return INTERRUPTED
+    fetch_dataset(DATASETS[options.name], options.output / "ner" / options.name, show_progress=sys.stderr.isatty())
     return 0
 
 

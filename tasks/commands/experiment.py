@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 from tasks.commands.options import new_parser
-from tasks.common.cli.run_config import parse_overrides
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, write_files
 from tasks.common.process import prepare
+from tasks.common.run_config import parse_overrides
 
 EXPERIMENT = """\
 Train the runs of a plan (case, variant, seed) and compare their scores.

@@ -1,15 +1,12 @@
 """The command line. Help comes without Paddle, and so does everything that needs no model."""
 
 import os
-import shlex
 import sys
 
 import paddle_rope
 from tasks.commands import benchmark, data, experiment, model, predict, select, serve, train, weights
 from tasks.commands.options import choose
-from tasks.common.cli.streams import on_terminal
-from tasks.common.errors import InputError
-from tasks.recipes import RECIPES
+from tasks.common.output import on_terminal
 
 COMMAND = "paddle-rope"
 VERBS = {  # name -> (function of the arguments after it, what it does)
@@ -30,8 +27,6 @@ VERBS = {  # name -> (function of the arguments after it, what it does)
     "convert-weights": (weights.convert_weights, "convert a checkpoint: convert-weights SOURCE TARGET --to FORMAT"),
     "decay": (experiment.decay, "draw the long-range decay of RoPE: decay --output FOLDER"),
 }
-# In earlier versions their first argument was the recipe.
-WITHOUT_RECIPE = ("train", "predict", "select", "evaluate", "export", "tune")
 
 
 @on_terminal
@@ -43,8 +38,4 @@ def main(argv=None):
         print(f"{COMMAND} {paddle_rope.__version__}")
         return 0
     verb, argv = choose(COMMAND, "verb", argv or ["--help"], {name: line for name, (_, line) in VERBS.items()})
-    if verb in WITHOUT_RECIPE and argv and argv[0] in RECIPES and not os.path.exists(argv[0]):
-        command = f"{COMMAND} {verb} {shlex.join(argv[1:])}"
-        where = f", with 'recipe: {argv[0]}' in the configuration" if verb == "train" else ""
-        raise InputError(f"{argv[0]}: the recipe is no longer part of the command; write {command}{where}")
     return VERBS[verb][0](argv)

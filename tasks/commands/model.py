@@ -1,12 +1,10 @@
 """paddle-rope evaluate, export and tune: what is done with a trained model."""
 
 from paddle_rope.machine import prepare_process
-from tasks.commands.options import LABELED, add_computing, add_model_dirs, computing, new_parser, recipe_of
-from tasks.common.cli.own_command import own_command, quoted
-from tasks.common.errors import InputError
+from tasks.commands.options import LABELED, add_computing, add_model_dirs, computing, new_parser, recipe_of, whole
 from tasks.common.export.folder import FORMATS, ONNX
 from tasks.common.files import check_output_file, write_json
-from tasks.common.process import prepare
+from tasks.common.process import own_command, prepare, quoted
 from tasks.recipes import get_evaluation, get_exporter, get_predictor
 
 EVALUATE = """\
@@ -40,13 +38,11 @@ def evaluate(argv):
     add_model_dirs(parser)
     parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument("--output", metavar="FILE", help="write all of it to FILE as JSON")
-    parser.add_argument("--examples", type=int, metavar="N", help="NER: texts with errors shown (default: 5)")
+    parser.add_argument("--examples", type=whole(0), metavar="N", help="NER: texts with errors shown (default: 5)")
     add_computing(parser)
     options = parser.parse_args(argv)
     models, recipe = options.model_dirs, recipe_of(options.model_dirs, options)
     shown = {"num_examples": EXAMPLES if options.examples is None else options.examples} if recipe == "ner" else {}
-    if min(shown.values(), default=0) < 0:
-        raise InputError(f"--examples {options.examples}: must be 0 or more")
     if options.output:
         check_output_file(options.output, [options.data])
     prepare_process()

@@ -26,19 +26,20 @@ def new_parser(verb, *description, **options):
     return OneLineArgumentParser(prog=f"paddle-rope {verb}", description=text, formatter_class=form, **options)
 
 
+def whole(least):
+    """The ``type`` of an argument that is a whole number, ``least`` or more."""
+
+    def parse(text):
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"expected a whole number, {least} or more, got {text}")
+        return int(text)
+
+    return parse
+
+
 def choose(command, kind, argv, choices):
-    """The first argument, which names one of several things, and the other arguments. Prints help and exits, as
-    argparse does, if that is the first argument.
-
-    Args:
-        command: what precedes it on the command line, such as ``paddle-rope demo``.
-        kind: what it names, such as ``task``.
-        argv: list of str.
-        choices: dict from each name to a line about it.
-
-    Raises:
-        InputError: there is no first argument, or it is unknown.
-    """
+    """The first argument, a ``kind`` such as ``task``, and the others; prints help and exits where that is asked for.
+    ``choices`` has a line about each name. Raises InputError if there is no first argument, or it is unknown."""
     if argv[:1] in (["-h"], ["--help"]):
         width = max(map(len, choices))
         print(f"usage: {command} {kind.upper()} ...\n")
@@ -57,11 +58,6 @@ def add_model_dirs(parser):
     """The argument ``model_dirs``: a model, or several NER models."""
     several = f"{MODEL_DIR}; the scores of several NER models are averaged"
     parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help=several)
-
-
-def add_model_dir(parser):
-    """The argument ``model_dir``."""
-    parser.add_argument("model_dir", metavar="MODEL_DIR", help=MODEL_DIR)
 
 
 def add_computing(parser):
@@ -112,16 +108,8 @@ def wanted(options):
 
 
 def recipe_of(model_dirs, options=None, recipes=PREDICTING):
-    """The name of the recipe of the command line's models.
-
-    Args:
-        model_dirs: list of their folders.
-        options: those that must be for this recipe, from argparse.
-        recipes: those that the verb works with.
-
-    Raises:
-        InputError: a folder holds no model, the verb does not work with its recipe, or an option is not for it.
-    """
+    """The name of the recipe of the command line's models. Raises InputError if a folder holds no model, its recipe is
+    not among the ``recipes`` of the verb, or one of the ``options`` is not for it."""
     folder = model_dirs[0]
     recipe = recipe_of_model(folder)
     if recipe not in recipes:

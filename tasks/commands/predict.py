@@ -6,9 +6,9 @@ import sys
 from paddle_rope.machine import prepare_process
 from tasks.commands import predict_many
 from tasks.commands.options import add_computing, add_model_dirs, add_wanted, computing, new_parser, recipe_of, wanted
-from tasks.common.cli.streams import check_standard_output, progress_bar, standard_output
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
+from tasks.common.output import check_standard_output, progress_bar, standard_output
 from tasks.common.texts.json_records import TEXT_KEYS, json_line
 from tasks.common.texts.streams import FileStream, TextStream
 from tasks.common.texts.text_files import STDIN
@@ -40,7 +40,6 @@ A classifier reads JSON lines with a "text" or "sentence", and writes {"text": .
 
 Results come in the order of the input: what a pipe has brought so far is read, computed in batches of like length and
 written, and then more is read. A file given as --output appears when all of it is written."""
-WAITING = "waiting for texts on standard input, one a line; Ctrl-D ends them, and --input FILE reads a file"
 CHUNK_BATCHES = 32  # whose texts are sorted by length together
 
 
@@ -60,8 +59,6 @@ def predict(argv):
         if options.output == STDIN:
             raise InputError("--embed writes an array: give --output FILE.npy")
     check_files(options)
-    if STDIN in options.input and sys.stdin is not None and sys.stdin.isatty():
-        print(WAITING, file=sys.stderr)
     work(options)
     return 0
 

@@ -4,7 +4,7 @@ import functools
 import os
 
 from paddle_rope.machine import physical_cores
-from tasks.commands.options import computing, wanted
+from tasks.commands.options import computing, wanted, whole
 from tasks.common.errors import InputError
 from tasks.common.texts.text_files import STDIN
 
@@ -20,12 +20,14 @@ NAMES = ("processes", "threads", "ray", "part_records", "text_column")  # of the
 def add_options(parser):
     """The options for many documents."""
     group = parser.add_argument_group("many documents")
-    group.add_argument("--processes", type=int, metavar="N", help="processes, each with its own model (default: 1)")
-    group.add_argument("--threads", type=int, metavar="N", help="of a process (default: cores / processes; on Ray 1)")
+    each = "processes, each with its own model (default: 1)"
+    group.add_argument("--processes", type=whole(1), metavar="N", help=each)
+    of_process = "of a process (default: cores / processes; on Ray 1)"
+    group.add_argument("--threads", type=whole(1), metavar="N", help=of_process)
     place = "on Ray: the cluster of an address (auto, HOST:PORT, ray://HOST:PORT), or one of this machine"
     group.add_argument("--ray", nargs="?", const="local", metavar="ADDRESS", help=place)
     size = f"records of a finished file at most (default: {PART_RECORDS})"
-    group.add_argument("--part_records", type=int, metavar="N", help=size)
+    group.add_argument("--part_records", type=whole(1), metavar="N", help=size)
     group.add_argument("--text_column", metavar="NAME", help="key of the text, not of matching (default: text)")
 
 
@@ -55,10 +57,6 @@ def predict_many(task, options, chunk_records):
     for name in ("html", "embed"):
         if getattr(options, name):
             raise InputError(f"--{name}: is for one file of texts; leave it out, or give one --input alone")
-    for name in ("processes", "threads"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise InputError(f"--{name} {value}: must be 1 or more")
     processes = options.processes or 1
     threads = 1 if options.ray else max(1, physical_cores() // processes)
     from tasks.scaling.run import run_documents
@@ -74,7 +72,6 @@ def predict_many(task, options, chunk_records):
         threads=options.threads or threads,
         options={**computing(options), **more},
     )
-    part_records = PART_RECORDS if options.part_records is None else options.part_records
     if options.ray is not None:
         from tasks.scaling.on_ray import run_on_ray
 
@@ -83,4 +80,4 @@ def predict_many(task, options, chunk_records):
         from tasks.scaling.processes import run_in_processes
 
         run_parts = functools.partial(run_in_processes, count=processes)
-    return run_documents(job, inputs, part_records, run_parts)
+    return run_documents(job, inputs, options.part_records or PART_RECORDS, run_parts)

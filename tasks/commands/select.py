@@ -2,9 +2,8 @@
 
 import sys
 
-from tasks.commands.options import LABELED, add_computing, add_model_dirs, new_parser, recipe_of
+from tasks.commands.options import LABELED, add_computing, add_model_dirs, new_parser, recipe_of, whole
 from tasks.commands.predict import check_files, chunk_size, chunks, open_model, open_output
-from tasks.common.errors import InputError
 from tasks.common.files import check_output_file
 from tasks.common.texts.text_files import STDIN
 
@@ -23,8 +22,6 @@ SELECTED = "what is selected; - is standard output (default)"
 def select(argv):
     options = _parse(argv)
     recipe_of(options.model_dirs, options, ["ner"])
-    if options.count < 1:
-        raise InputError(f"--count {options.count}: must be 1 or more")
     check_files(options)
     known = []
     if options.labeled:
@@ -48,7 +45,7 @@ def _parse(argv):
     add_model_dirs(parser)
     parser.add_argument("--input", default=STDIN, metavar="FILE", help="texts; - is standard input (default)")
     parser.add_argument("--output", default=STDIN, metavar="FILE", help=SELECTED)
-    parser.add_argument("--count", type=int, required=True, metavar="N", help="how many texts to select")
+    parser.add_argument("--count", type=whole(1), required=True, metavar="N", help="how many texts to select")
     parser.add_argument("--labeled", metavar="FILE", help=f"texts that need no more labels: {LABELED}")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the output (default: jsonl)")
     add_computing(parser)

@@ -1,10 +1,10 @@
 """paddle-rope train: a configuration and its overrides, several seeds, an interrupted run."""
 
 from tasks import recipes
-from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
 from tasks.common.key_listing import listing
 from tasks.common.process import prepare
+from tasks.common.run_config import read_run_config
 from tasks.recipes import RECIPES
 
 USAGE = """\

@@ -12,6 +12,11 @@ from pathlib import Path
 from paddle_rope import options
 from tasks.common.errors import InputError
 
+try:
+    import fcntl
+except ImportError:  # Windows: two processes are not kept apart there
+    fcntl = None
+
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of an OSError
 
 
@@ -148,15 +153,38 @@ def read_json_object(path, remedy):
         raise InputError(f"{error}; {remedy}") from None
 
 
+@contextlib.contextmanager
+def locked(path):
+    """Whether this process has a folder or file for itself until the end of the block; if it dies, it lets go."""
+    handle = os.open(path if fcntl else os.devnull, os.O_RDONLY)
+    try:
+        if fcntl:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(handle)
+
+
 def file_sha256(path):
     """Hexadecimal SHA-256 of a file."""
+    return _sha256([path], with_names=False)
+
+
+def digest_of(path):
+    """Hexadecimal SHA-256 of a file, or of a folder's files, with their names. Folders within it do not count: no
+    reader looks into them."""
+    return _sha256(sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path], with_names=True)
+
+
+def _sha256(paths, with_names):
     digest = hashlib.sha256()
-    add_content(digest, path)
+    for path in paths:
+        if with_names:
+            digest.update(path.name.encode("utf-8", "surrogateescape"))
+        with open(path, "rb") as file:  # hashlib.file_digest is new in Python 3.11
+            while block := file.read(1 << 20):
+                digest.update(block)
     return digest.hexdigest()
-
-
-def add_content(digest, path):
-    """Feed the content of a file to a digest; ``hashlib.file_digest`` is new in Python 3.11."""
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)

@@ -11,8 +11,8 @@ from typing import Any
 from paddle_rope.options import read_json_object
 from paddle_rope.roformer import load_tokenizer
 from paddle_rope.roformer.removed import RemovedOption
-from tasks.common.cli.own_command import own_command, quoted
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, reason_of
+from tasks.common.process import own_command, quoted
 
 SETTINGS_FILES = ("config.json", "vocab.txt", "tokenizer_config.json")
 WEIGHTS_FILE = "model.safetensors"
@@ -35,14 +35,19 @@ def refuse_incomplete(folder: str | os.PathLike, needed: tuple[str, ...] = MODEL
         raise InputError(f"{folder}: no model here ({', '.join(missing)} missing); {_WHERE}")
 
 
-def refuse_other_recipe(folder: str | os.PathLike, recipe: str) -> None:
-    """Raise InputError if the config.json of a folder belongs to a model of another recipe than ``recipe``; a missing
-    or damaged one is not reported here."""
+def recipe_in(folder: str | os.PathLike) -> str | None:
+    """The recipe, or :data:`ENCODER`, that the config.json of a folder names; None if it is missing, damaged or of
+    another project."""
     try:
         kind = read_json_object(Path(folder) / "config.json").get("model_type")
     except (OSError, ValueError):
-        return
-    other = kind.removeprefix(MODEL_TYPE) if isinstance(kind, str) and kind.startswith(MODEL_TYPE) else recipe
+        return None
+    return kind.removeprefix(MODEL_TYPE) if isinstance(kind, str) and kind.startswith(MODEL_TYPE) else None
+
+
+def refuse_other_recipe(folder: str | os.PathLike, recipe: str) -> None:
+    """Raise InputError if a folder holds a model of another recipe than ``recipe``."""
+    other = recipe_in(folder) or recipe
     if other == ENCODER:
         raise InputError(
             f"{folder}: is an encoder or a language model, not a model of {recipe}; train one that starts from it: "
@@ -83,10 +88,8 @@ def damage_reported(
     except Exception as error:  # a damaged file can raise anything in the libraries that read it
         if is_other(error):
             raise
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        reason = reason if len(reason) <= 200 else reason[:200] + "..."
-        remedy = f"copy {whole} again"
-        raise InputError(f"{folder}: {what} is damaged or does not fit the other files ({reason}); {remedy}") from error
+        found = f"is damaged or does not fit the other files ({reason_of(error)})"
+        raise InputError(f"{folder}: {what} {found}; copy {whole} again") from error
 
 
 def load_settings(folder: str | os.PathLike, config_class: Any, **reported: Any) -> tuple[Any, Any]:

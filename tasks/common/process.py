@@ -1,11 +1,44 @@
-"""Settings of the working process: preparation before Paddle is imported, device, rank."""
+"""The working process: its home folder, preparation before Paddle is imported, device, rank, and its own command."""
 
 from __future__ import annotations
 
+import atexit
 import os
+import shlex
+import shutil
+import sys
+import tempfile
+from pathlib import Path
 
 from paddle_rope.machine import import_paddle, prepare_process
 from tasks.common.errors import InputError
+
+
+def ensure_home() -> None:
+    """Set ``HOME`` of this process and its children to a temporary folder if the home folder is missing or not
+    writable, because paddle, PaddleNLP and VisualDL make folders in it when they are imported. The temporary folder is
+    removed when the process ends; nothing is made in a usable home folder."""
+    home = os.path.expanduser("~")
+    made = [os.path.join(home, name) for name in (".paddlenlp", ".visualdl", ".cache/paddle")]
+    if os.name != "posix" or (os.path.isabs(home) and all(map(_can_be_made, made))):
+        return
+    try:
+        temporary = tempfile.mkdtemp(prefix="paddle_rope_home_")
+    except OSError:  # there is no place for one either
+        return
+    atexit.register(_remove, temporary, os.getpid())
+    os.environ["HOME"] = temporary
+
+
+def _can_be_made(folder):
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _remove(folder, process):
+    if os.getpid() == process:  # not in a copy of the process that os.fork has made
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def prepare() -> None:
@@ -48,3 +81,28 @@ def choose_device(name: str | None = None) -> str:
 def is_first_process() -> bool:
     """Whether this process is the only one, or the one among several that prints and writes."""
     return int(os.environ.get("PADDLE_TRAINER_ID", "0")) == 0  # the variable that paddle.distributed.get_rank reads
+
+
+# ---- commands to paste, in messages
+
+
+def own_command() -> str:
+    """The command that calls this command line again, quoted for a shell."""
+    return _command("paddle-rope", "paddle_rope")
+
+
+def visualdl_command() -> str:
+    """The command that calls VisualDL in the same environment."""
+    return _command("visualdl", "visualdl.server.app")
+
+
+def quoted(path: str | os.PathLike) -> str:
+    """A path, quoted for a shell."""
+    return shlex.quote(str(path))
+
+
+def _command(script, module):
+    """The name of a script of this environment if the search path finds it, else its module with this Python."""
+    found = shutil.which(script)
+    is_found = found is not None and os.path.abspath(found) == str(Path(sys.executable).with_name(script))
+    return script if is_found else f"{quoted(sys.executable)} -m {module}"

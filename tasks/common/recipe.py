@@ -24,16 +24,22 @@ from tasks.common.files import check_output_dir, write_json_lines
 from tasks.common.model_folder import check_pretrained
 from tasks.common.predictor import bfloat16_pays
 from tasks.common.process import is_first_process, quiet_paddlenlp
-from tasks.common.run import Run
-from tasks.common.runs import run_folder
-from tasks.common.runs.interruption import interruptible
+from tasks.common.reports.epochs import write_epochs
 from tasks.common.scores import scores_line
 from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
 from tasks.common.training.callbacks import dev_scores_so_far
 from tasks.common.training.checkpoints import has_checkpoint, last_checkpoint
-from tasks.common.training.failures import explained
+from tasks.common.training.interruption import explained, interruptible
 from tasks.common.training.memory import LabeledData, MemoryData, config_with, read_memory
 from tasks.common.training.monitor import VisualDLMonitor
+from tasks.common.training.run import (
+    BEFORE_FOLDER,
+    CHECKPOINTS_FOLDER,
+    METRICS_FILE,
+    Run,
+    read_config,
+    refuse_links,
+)
 from tasks.common.training.settings import Settings, resolve_config
 from tasks.common.training.trainer import RecipeTrainer
 
@@ -176,14 +182,14 @@ class Recipe:
         """
         quiet_paddlenlp()
         run_dir = Path(run_dir)
-        if (run_dir / run_folder.METRICS_FILE).is_file():
-            raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / run_folder.METRICS_FILE}")
-        config = {**run_folder.read_config(run_dir), "output_dir": str(run_dir)}
-        run_folder.refuse_links(run_dir)
-        checkpoints, checkpoint = run_dir / run_folder.CHECKPOINTS_FOLDER, None
+        if (run_dir / METRICS_FILE).is_file():
+            raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / METRICS_FILE}")
+        config = {**read_config(run_dir), "output_dir": str(run_dir)}
+        refuse_links(run_dir)
+        checkpoints, checkpoint = run_dir / CHECKPOINTS_FOLDER, None
         if has_checkpoint(checkpoints):
             is_before = not has_checkpoint(checkpoints, within=False)
-            checkpoint = last_checkpoint(checkpoints / run_folder.BEFORE_FOLDER if is_before else checkpoints)
+            checkpoint = last_checkpoint(checkpoints / BEFORE_FOLDER if is_before else checkpoints)
         memory = read_memory(data, self.labeled)
         return self._start(self.resolve(config_with(config, memory.examples)), memory, checkpoint, is_begun=True)
 
@@ -290,7 +296,7 @@ class Recipe:
             self.describe(run)
             print(f"model: {run.model.config.attention} attention, {parameters:,} parameters")
             self._describe_training(run)
-            run_folder.claim(run)
+            run.claim()
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
         is_before = run.checkpoint is None or run.checkpoint.parent != run.checkpoints
@@ -304,8 +310,9 @@ class Recipe:
         metrics = {"train_seconds": round(train_seconds, 1), "parameters": parameters, "seed": run.training.seed}
         metrics.update(run.facts)
         metrics.update(self.score_and_save(run))
-        history = run.trainer.state.log_history if self.arguments.PLAN is BY_EPOCHS else ()
-        run_folder.finish(run.output_dir, metrics, started, self.next_step, history, self.scores)
+        if self.arguments.PLAN is BY_EPOCHS:
+            write_epochs(run.output_dir, run.trainer.state.log_history, self.scores)
+        run.finish(metrics, started, self.next_step)
         return metrics
 
     def _describe_training(self, run: Run) -> None:
@@ -324,7 +331,7 @@ class Recipe:
         for split in sorted(run.datasets.keys() - {"train"}):  # dev first, which may choose a threshold
             metrics[split], predictions[split] = self.score(run, split)
             self.report(split, metrics[split])
-        run_folder.save_model(run.output_dir, run.model, *filter(None, [run.tokenizer, *run.saved]))
+        run.save_model()
         if "dev" in predictions:
             path = run.output_dir / "predictions_dev.jsonl"
             write_json_lines(path, self.records(run, "dev", predictions["dev"]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tasks.common.cli.run_config import read_run_config
 from tasks.common.files import read_json_object
 from tasks.common.reports.tables import as_markdown
-from tasks.common.runs.run_folder import CONFIG_FILE, METRICS_FILE
+from tasks.common.run_config import read_run_config
+from tasks.common.training.run import CONFIG_FILE, METRICS_FILE
 
 
 def compare_runs(folders: Sequence[Path]) -> str:

@@ -14,15 +14,15 @@ from typing import Any
 
 from tqdm import tqdm
 
-from tasks.common.cli.streams import on_terminal
 from tasks.common.errors import EXIT_BAD_INPUT, InputError, Interrupted
 from tasks.common.files import check_makeable
+from tasks.common.output import on_terminal
 from tasks.common.process import prepare
-from tasks.common.runs.interruption import interruptible
-from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER, CONFIG_FILE, read_config
+from tasks.common.training.interruption import interruptible
+from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, read_config
 from tasks.common.training.series import TAKEN, is_finished, train_unless_finished
 from tasks.experiments.plan import Cell, check_unchanged, read_plan
-from tasks.experiments.table import get_report, write_tables
+from tasks.experiments.table import write_tables
 from tasks.recipes import get_recipe
 
 BUSY = 75  # exit status: another process has the run
@@ -41,17 +41,10 @@ def run_plan(
 ) -> dict[str, str]:
     """The reason, in words, for each run of a plan that could not be finished, by its name.
 
-    What is not finished is trained, and the tables of all that is are written and printed. Several calls, in different
-    processes, may work on one plan: each takes runs that no other has.
-
-    Args:
-        path, output_dir, seeds, settings: as of :func:`tasks.experiments.plan.read_plan`.
-        only, cases: names of the variants, and of the cases, to train; none for all.
-        device: of paddle; None takes a GPU if there is one.
-        tables_only: train nothing.
-
-    Raises:
-        InputError: the plan is wrong, or there are results of other keys than it now has.
+    Runs that are not finished are trained (with ``only`` or ``cases``, those of these variants or cases), and the
+    tables of all finished runs are written and printed. Several calls, in different processes, may work on one plan:
+    each takes runs that no other has. Raises InputError if the plan is wrong, or there are results of other keys than
+    it now has.
     """
     plan = read_plan(path, output_dir, seeds, settings)
     check_makeable(plan.output_dir, "--output_dir")
@@ -59,8 +52,6 @@ def run_plan(
         for name in names:
             if name not in known:
                 raise InputError(f"--{option} {name}: the plan has {', '.join(known)}")
-    if plan.report is not None:
-        get_report(plan.report)
     check_kept_keys(plan.cells)
     chosen = set(itertools.product(cases or plan.cases, only or plan.variants))
     cells = [cell for cell in plan.cells if cell.group in chosen and not tables_only]

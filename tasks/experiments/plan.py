@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
-from tasks.common.runs.run_folder import MODEL_FOLDER
+from tasks.common.run_config import read_run_config
 from tasks.common.texts.text_files import shown
 from tasks.common.training.arguments import SIZE_KEYS, parse_seeds
+from tasks.common.training.run import MODEL_FOLDER
 
 KEYS = {  # of a plan -> types of their values
-    **dict.fromkeys(("output_dir", "recipe", "config", "variants_file", "case_name", "reference", "report"), (str,)),
+    **dict.fromkeys(("output_dir", "recipe", "config", "variants_file", "case_name", "reference"), (str,)),
     **dict.fromkeys(("settings", "cases", "scores"), (dict,)),
     "variants": (dict, list),
     "seeds": (str, list, int, float),
@@ -65,7 +65,6 @@ class Plan:
     case_name: str = "case"  # what the cases are called
     reference: str | None = None  # variant to compare with
     margin: float | None = None  # how many points below the reference still count as near
-    report: str | None = None  # name of a further report, of :data:`tasks.experiments.table.REPORTS`
     apart: bool = True  # whether each run has its own process
 
     @property
@@ -88,8 +87,6 @@ def read_plan(
     plan = read_keys(path, KEYS, REQUIRED, output_dir)
     variants = read_variants(path, plan)
     cases = _named_settings(path, "cases", plan.get("cases") or {})
-    if cases and plan.get("report"):
-        raise InputError(f"{path}: the report {plan['report']!r} is of variants alone; leave cases or report out")
     for place, title in plan["scores"].items():
         if not (isinstance(place, str) and isinstance(title, str)):
             raise InputError(f"{path}: scores: {shown(place)} and {shown(title)} have to be texts, such as dev.f1: F1")
@@ -101,7 +98,7 @@ def read_plan(
         for case, of_case in (cases or {"": {}}).items()
         for variant, of_variant in variants.items()
     ]
-    shown_by = {key: plan[key] for key in ("case_name", "reference", "margin", "report", "apart") if key in plan}
+    shown_by = {key: plan[key] for key in ("case_name", "reference", "margin", "apart") if key in plan}
     return Plan(Path(plan["output_dir"]), cells, plan["scores"], **shown_by)
 
 

@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import itertools
-import pkgutil
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tasks.common.errors import InputError
 from tasks.common.files import write_files
 from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
 from tasks.common.reports.tables import mean_and_deviation
-from tasks.common.runs.run_folder import read_config
+from tasks.common.training.run import read_config
 from tasks.common.training.series import SUMMARY_MD, FinishedRun, is_finished, summarize, summary_files
+from tasks.experiments import language_models
 from tasks.experiments.plan import Plan
 
 TWIN = "-no-rope"  # at the end of a variant's name: drawn dashed, in the color of the variant with RoPE
 COLORS = [ORANGE, BLUE, GREEN, "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6b2f", "#4a4a9a"]
-REPORTS = ("positions", "performer")  # modules of ``reports``
-
-
-def get_report(name: str) -> Callable[[list[dict]], dict[str, str | bytes]]:
-    """A further report: from what each finished run left (labels, ``config`` and ``metrics.json`` in one dict) to the
-    content of its files, ``results.md`` among them; raises InputError if there is none."""
-    if name not in REPORTS:
-        raise InputError(f"report {name!r}: there is none; take one of {', '.join(REPORTS)}")
-    return pkgutil.resolve_name(f"tasks.experiments.reports.{name}:report")
 
 
 def write_tables(plan: Plan) -> str:
-    """Write what is finished of a plan: ``runs.csv``, ``summary.json``, ``summary.md``, ``scores.png``, and the files
-    of its report. Returns the tables in Markdown."""
+    """Write what is finished of a plan: ``runs.csv``, ``summary.json``, ``summary.md``, ``scores.png``, and of language
+    models the files of their report. Returns the table in Markdown."""
     runs: list[FinishedRun] = []
     summary: list[dict[str, Any]] = []
     for case, variant in itertools.product(plan.cases, plan.variants):
@@ -46,11 +35,13 @@ def write_tables(plan: Plan) -> str:
         return "no run is finished\n"
     files: dict[str, Any] = summary_files(runs, plan.scores, summary, variants_table(plan, summary))
     files["scores.png"] = png(draw(plan, summary))
-    if plan.report is not None:
-        results = [{**run.labels, "config": read_config(run.folder), **run.metrics} for run in runs]
-        files.update(get_report(plan.report)(results))
+    if plan.cells[0].recipe == "language_model":
+        results = [{**run.metrics, **run.labels, "config": read_config(run.folder)} for run in runs]
+        for result in results:
+            result["variant"] = " ".join(filter(None, (result[plan.case_name], result["variant"])))
+        files.update(language_models.report(results))
     write_files(plan.output_dir, files)
-    return files.get("results.md", files[SUMMARY_MD])
+    return files[SUMMARY_MD]
 
 
 def variants_table(plan: Plan, summary: list[dict[str, Any]]) -> list[dict[str, Any]]:

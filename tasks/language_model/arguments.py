@@ -42,12 +42,14 @@ class LanguageModelArguments(common.EncoderArguments):
 
     recipe: str = option("language_model", "what is trained")
     text_files: Optional[list[str]] = option(
-        None, "plain text or JSON lines with 'text', between commas; demo: generated text"
+        None, "plain text or JSON lines with 'text', between commas; additions: generated sums"
     )
     vocab_min_count: int = option(100, "rarer characters become [UNK]", POSITIVE)
     length: int = option(128, "characters of a text in training", POSITIVE)
     held_out_windows: int = option(32, f"stretches of {LONGEST_TIMES} x length held out", POSITIVE)
     version: int = of_encoder("version", 2)
+    share_kv: bool = of_encoder("share_kv")
+    num_key_value_heads: Optional[int] = of_encoder("num_key_value_heads")
     hidden_size: int = of_encoder("hidden_size", 128)
     intermediate_size: int = of_encoder("intermediate_size", 512)
     # no dropout: a short training sees its text about once
@@ -80,6 +82,5 @@ class LanguageModelArguments(common.EncoderArguments):
         return {
             **super().model_options(config),
             "causal": True,
-            "max_position_embeddings": self.length,
             "rotary": {"learned": True} if self.rotary_learned else None,
         }

@@ -12,8 +12,7 @@ from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
 from tasks.common.errors import InputError
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
-from tasks.common.run import Run
-from tasks.common.runs import run_folder
+from tasks.common.training.run import Run
 from tasks.common.training.settings import Settings
 from tasks.common.training.step_trainer import StepTrainer
 from tasks.common.training.trainer import new_optimizer
@@ -94,7 +93,7 @@ class LanguageModelRecipe(Recipe):
             for name, key in (("training", "loss"), ("held_out", "eval_loss"))
         }
         if not run.keys.scale_embeddings:  # which a model's folder cannot say
-            run_folder.save_model(run.output_dir, run.model, run.tokenizer)
+            run.save_model()
         return {
             "dev": {"loss": curves["held_out"][-1][1]},
             "seconds_per_step": run.trainer.watch.seconds_per_step(),

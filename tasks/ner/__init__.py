@@ -1,6 +1,10 @@
 """Named entity recognition with RoFormer and GlobalPointer."""
 
+from typing import TYPE_CHECKING
+
 from paddle_rope.imports import lazy_names
 
-# the readers and the corpus generator do without paddle
-__getattr__, __dir__, __all__ = lazy_names(__name__, {"prediction.predictor": "NerPredictor"})
+if TYPE_CHECKING:  # and, at first use, always: the readers and the corpus generator do without paddle
+    from tasks.ner.prediction.predictor import NerPredictor as NerPredictor
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

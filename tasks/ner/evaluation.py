@@ -86,4 +86,4 @@ def evaluate_predictor(
 def scores_and_errors(examples, found, types):
     """:func:`entity_scores` and :func:`error_analysis` of predictions, in one dict."""
     gold = [example.entities for example in examples]
-    return {**entity_scores(gold, found, types), **error_analysis(gold, found, types)}
+    return {**entity_scores(gold, found, types), **error_analysis(gold, found)}

@@ -36,7 +36,7 @@ class NerExporter(Exporter):
 
     def save(self, predictor: Any, folder: Path) -> None:
         if predictor.features is not None:
-            predictor.features.save_pretrained(folder, with_dictionary=True)
+            predictor.features.save_pretrained(folder)
 
     def inputs(self, config: Any) -> list[InputSpec | None]:
         inputs = [*super().inputs(config), InputSpec([None, None], "bool", "token_mask")]

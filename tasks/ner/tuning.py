@@ -31,13 +31,8 @@ def tune_model(
     bf16: bool = False,
 ) -> dict:
     """Tune thresholds and temperatures of a trained model on a labeled file, print the scores and write them into its
-    config.json.
-
-    Args:
-        data_file: the labeled file.
-        only: ``"thresholds"`` or ``"temperatures"`` leaves the other as they are; None tunes both.
-        model_dir, device, batch_size, max_tokens, max_entity_tokens, bf16: as of
-            :class:`~tasks.ner.prediction.predictor.NerPredictor`.
+    config.json. ``only`` names one of the two and leaves the other as it is; the rest is as of
+    :class:`~tasks.ner.prediction.predictor.NerPredictor`.
 
     Returns:
         dict with ``before`` and ``after``, scores as of :func:`tasks.ner.metrics.entity_scores` with ``reliability``,

@@ -14,9 +14,8 @@ from tasks.common.files import write_files
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.reports.tables import as_csv, as_markdown
-from tasks.common.run import Run
-from tasks.common.runs import run_folder
 from tasks.common.texts.documents import hold_out, read_documents
+from tasks.common.training.run import Run
 from tasks.pretraining.arguments import PretrainingArguments, parse_stages
 from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking
 from tasks.pretraining.packing import tokenize
@@ -99,7 +98,7 @@ class PretrainingRecipe(Recipe):
     def score_and_save(self, run: Run) -> dict[str, Any]:
         batches, history = run.datasets["train"], run.trainer.state.log_history
         rows = stage_rows(batches.stages, batches.ends, history, batches.batches_per_step)
-        run_folder.save_model(run.output_dir, run.model, run.tokenizer)
+        run.save_model()
         print(write_report(run.output_dir, rows, history), end="")
         return {"stages": rows, "dev": {name: rows[-1][f"dev_{name}"] for name in self.scores}}
 

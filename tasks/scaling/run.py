@@ -25,10 +25,8 @@ from tqdm import tqdm
 
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_makeable, read_json_object, write_json
-from tasks.common.runs.run_folder import digest_of, locked
-from tasks.scaling.formats import Part
-from tasks.scaling.sources import find_files, parts_of
+from tasks.common.files import atomic_writer, check_makeable, digest_of, locked, read_json_object, write_json
+from tasks.scaling.formats import Part, find_files, parts_of
 from tasks.scaling.worker import Job
 
 MANIFEST_FILE, REJECTED_FILE, SUMMARY_FILE = "manifest.json", "rejected.jsonl", "summary.json"
@@ -37,17 +35,12 @@ INTERRUPTED = 130  # exit status, as shells have it
 
 
 def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Callable) -> int:
-    """Do the unfinished parts of a run; returns the exit status.
-
-    Args:
-        job: the work.
-        inputs: files, or folders of files.
-        part_records: most records of a part.
-        run_parts: called with the job and the parts; yields as :func:`tasks.scaling.processes.run_in_processes`.
+    """Do the unfinished parts, of ``part_records`` at most, of a run over files or folders; returns the exit status.
+    ``run_parts``, of a job and its parts, yields and raises as :func:`tasks.scaling.processes.run_in_processes`.
 
     Raises:
         InputError: an input, the model or the output does not fit, before anything is written; the folder holds another
-            run, or another process works on this one; no record could be answered; or as ``run_parts``.
+            run, or another process works on this one; or no record could be answered.
     """
     before = _manifest(job.output)
     job = _with_precision(job, before)
@@ -75,8 +68,6 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
 
 def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, list[Part]]:
     """The content of the manifest, and the parts; raises InputError if something does not fit. Nothing is written."""
-    if part_records < 1:
-        raise InputError(f"--part_records {part_records}: must be 1 or more")
     paths = find_files(inputs)
     for model in job.models:
         if not os.path.isdir(model):
@@ -95,8 +86,7 @@ def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, lis
 
 
 def _manifest(output: str) -> dict | None:
-    """The manifest of a run that was begun in a folder, None if there is none; raises InputError if it is damaged, or
-    the folder holds something else."""
+    """The manifest of a run that was begun in a folder, None if there is none; InputError if it holds another thing."""
     path = Path(output) / MANIFEST_FILE
     if not path.is_file():
         if Path(output).is_dir() and any(Path(output).iterdir()):
@@ -155,8 +145,7 @@ def _progress_bar(parts, left):
 
 
 def _with_precision(job, manifest):
-    """The job with ``--bf16`` decided, as the run was begun or else as it is faster here: all processes and all calls
-    of a run use the same precision."""
+    """The job with ``--bf16`` decided for all processes and all calls of a run, when it is begun."""
     if not job.options.get("bf16"):
         return job
     prepare_process()

@@ -14,8 +14,7 @@ from tasks.common.errors import InputError, missing_paddle_named
 from tasks.common.files import atomic_writer
 from tasks.common.texts.json_records import json_text
 from tasks.matching.data import PAIR_KEYS, TRIPLE_KEYS, prediction_records
-from tasks.scaling.formats import Keys, Part, as_json
-from tasks.scaling.sources import open_source
+from tasks.scaling.formats import Keys, Part, as_json, open_source
 
 REJECTED_FOLDER = ".rejected"  # in the output: a file for each part with rejected records
 MOST_DEATHS = 3  # of processes over the same part, before it is given up
@@ -23,25 +22,15 @@ MOST_DEATHS = 3  # of processes over the same part, before it is given up
 
 @dataclass(frozen=True)
 class Job:
-    """The settings of a run, the same for all its parts.
+    """The settings of a run, the same for all its parts."""
 
-    Attributes:
-        task: ``"ner"``, ``"classification"`` or ``"matching"``.
-        models: folders of the model, or of several whose scores are averaged.
-        output: folder of the results.
-        text_column: name of the text in a record.
-        chunk_records: records read and computed together.
-        threads: of a process.
-        options: of the predictor.
-    """
-
-    task: str
-    models: tuple[str, ...]
-    output: str
-    text_column: str = "text"
-    chunk_records: int = 2048
-    threads: int = 1
-    options: dict = field(default_factory=dict)
+    task: str  # "ner", "classification" or "matching"
+    models: tuple[str, ...]  # folders of the model, or of several whose scores are averaged
+    output: str  # folder of the results
+    text_column: str = "text"  # name of the text in a record
+    chunk_records: int = 2048  # read and computed together
+    threads: int = 1  # of a process
+    options: dict = field(default_factory=dict)  # of the predictor
 
     @property
     def keys(self) -> Keys:
@@ -58,21 +47,17 @@ class Job:
 
 
 class Done(NamedTuple):
-    """The outcome of a part: its number, the records answered and rejected, and the megabytes of memory that the
-    process holds after it."""
+    """The outcome of a part."""
 
     number: int
-    answered: int
+    answered: int  # records
     rejected: int
-    megabytes: int
+    megabytes: int  # of memory that the process holds after it
 
 
 class PartWorker:
-    """Turns parts into finished files, with its own predictor. Used by one thread.
-
-    Raises:
-        InputError: the predictor cannot be opened; when called, a file cannot be read or written.
-    """
+    """Turns parts into finished files, with its own predictor. Used by one thread. Raises InputError if the predictor
+    cannot be opened, or, when called, a file cannot be read or written."""
 
     def __init__(self, job: Job):
         self.job = job

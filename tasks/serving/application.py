@@ -56,18 +56,14 @@ PROBLEMS = {
 
 
 class Service:
-    """The state of a worker: its models and its queue.
-
-    Attributes:
-        arriving_bytes: of bodies that have not arrived whole.
-    """
+    """The state of a worker: its models and its queue."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.batcher = Batcher(settings)
         self.works: dict[tuple[str, str], Work] = {}
         self.computing: asyncio.Task[None] | None = None
-        self.arriving_bytes = 0
+        self.arriving_bytes = 0  # of bodies that have not arrived whole
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: fastapi.FastAPI) -> AsyncIterator[None]:

@@ -25,22 +25,16 @@ def characters_of(items: Sequence[Any]) -> int:
 
 @dataclass(frozen=True)
 class Work:
-    """One thing that a model does with items, which are texts or pairs of texts. Only one thread calls it.
+    """One thing that a model does with items, which are texts or pairs of texts. Only one thread calls it."""
 
-    Attributes:
-        model, verb: the name of the model; ``"predict"`` or ``"embed"``.
-        compute: from a list of pieces of items to the result of each.
-        pieces: from an item to its pieces, each with its size in tokens or characters.
-        join: from an item and the results of its pieces to its result as JSON.
-        wanting: from a :class:`~tasks.ner.prediction.wanted.Wanted` to the same for a request that wants it; None
-            where there is nothing to choose. Raises InputError if the model cannot give it.
-    """
-
-    model: str
-    verb: str
-    compute: Callable[[Sequence[Any]], Sequence[Any]]
+    model: str  # its name
+    verb: str  # "predict" or "embed"
+    compute: Callable[[Sequence[Any]], Sequence[Any]]  # from pieces of items to the result of each
+    # from an item to its pieces, each with its size in tokens or characters
     pieces: Callable[[Any], Iterable[tuple[Any, int]]] = lambda item: [(item, characters_of([item]))]
+    # from an item and the results of its pieces to its result as JSON
     join: Callable[[Any, list], str] = lambda item, results: results[0]
+    # from a Wanted to the work of a request that wants it; None where there is nothing to choose
     wanting: Callable[[Any], Work] | None = None
 
     @property
@@ -51,11 +45,7 @@ class Work:
 
 def open_works(settings: Settings) -> dict[tuple[str, str], Work]:
     """Open the models: dict from (name of the model, ``"predict"`` or ``"embed"``) to a :class:`Work` that has computed
-    once, so that what libraries prepare at their first use is there.
-
-    Raises:
-        InputError: a folder is damaged, or its device cannot be used.
-    """
+    once, so that what libraries prepare at their first use is there. Raises InputError as the predictors."""
     works = {}
     for source in settings.models:
         for work in _works_of(source, settings):

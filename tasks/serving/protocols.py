@@ -49,11 +49,9 @@ def _add_embeddings(app, service, sources, text, texts):
     async def embeddings(request: Request, body: Embeddings) -> dict:
         source = _chosen(sources, body.model)
         items = [body.input] if isinstance(body.input, str) else body.input
-        results = await service.results(request, source.name, "embed", items)
-        data = [
-            {"object": "embedding", "index": index, "embedding": json.loads(result)["vector"]}
-            for index, result in enumerate(results)
-        ]
+        results = map(json.loads, await service.results(request, source.name, "embed", items))
+        vectors = enumerate(result["vector"] for result in results)
+        data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in vectors]
         used = sum(map(len, items))  # characters, which are tokens here
         usage = {"prompt_tokens": used, "total_tokens": used}
         return {"object": "list", "data": data, "model": source.name, "usage": usage}
@@ -70,12 +68,11 @@ def _add_rerank(app, service, sources, text, texts):
     async def rerank(request: Request, body: Rerank) -> dict:
         source = _chosen(sources, body.model)
         pairs = [[body.query, document] for document in body.documents]
-        scores = [
-            json.loads(result)["score"] for result in await service.results(request, source.name, "predict", pairs)
-        ]
+        results = await service.results(request, source.name, "predict", pairs)
+        scores = [json.loads(result)["score"] for result in results]
         order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))[: body.top_n]
-        results = [{"index": index, "relevance_score": scores[index]} for index in order]
-        return {"model": source.name, "results": results}
+        ranked = [{"index": index, "relevance_score": scores[index]} for index in order]
+        return {"model": source.name, "results": ranked}
 
 
 class Task(BaseModel):
@@ -120,11 +117,8 @@ def _add_label_studio(app, service, source, path):
 
 
 def names_in(label_config: str) -> tuple[str, str, str]:
-    """The name of the labels, of the text, and of the text's key in the tasks of a project of Label Studio.
-
-    Raises:
-        InputError: the configuration is not XML, or labels no text.
-    """
+    """The name of the labels, of the text, and of the text's key in the tasks of a project of Label Studio. Raises
+    InputError if the configuration is not XML, or labels no text."""
     if not label_config:
         return FROM_NAME, TO_NAME, TEXT_KEY
     if re.search("<!(DOCTYPE|ENTITY)", label_config, re.IGNORECASE):

@@ -37,11 +37,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def serve(settings: Settings) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit status.
-
-    Raises:
-        InputError: the address cannot be used.
-    """
+    """Serve until SIGTERM or SIGINT; returns the exit status. Raises InputError if the address cannot be used."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # connections are files
     with _listener(settings) as listener, tempfile.TemporaryDirectory(prefix="paddle_rope_metrics_") as folder:

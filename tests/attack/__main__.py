@@ -1,141 +1,94 @@
-"""Attack the readers of this project with mutants of what a stranger may send.
+"""Attack the readers of this project with mutants of files that a stranger may send.
 
     python -m tests.attack                                       10,000 mutants of each target
     python -m tests.attack --minutes 5 --seed 3 --format bio     as many as five minutes allow
-    python -m tests.attack --list
 
 A mutant passes when it is read as it is, or refused in one line. A traceback, more than two seconds of processor
 time, more than 1 GB of memory, the death of the process, a message of several lines or with control characters, and
-text or entities that get lost are failures: each is told once, made smaller and written to --findings. Exit status 1 if
-there were any.
+text or entities that get lost are failures. The mutant of a seed and a number is always the same. Exit status 1 if
+there were any failures.
 """
 
 import argparse
+import importlib.util
+import random
 import re
+import shutil
 import sys
 import time
+import warnings
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.attack import regressions
-from tests.attack.targets import NAMES, Case, missing
+from tests.attack import folder_targets, settings_targets, tensor_targets, text_targets
+from tests.attack.targets import Target
 from tests.attack.watchdog import Outcome, Watchdog
+from tests.helpers.exports import FORMATS
 
-MINIMIZE_SECONDS = 15
-
-
-@dataclass
-class Result:
-    """What became of the mutants of a target.
-
-    Attributes:
-        counts: by the kind of outcome.
-        failures: by signature: how many, the first one's order and outcome, and its case.
-    """
-
-    name: str
-    counts: Counter = field(default_factory=Counter)
-    failures: dict[str, tuple[int, str, Outcome, Case]] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    def row(self) -> str:
-        counts = dict(self.counts)
-        read, refused = counts.pop("read", 0), counts.pop("refused", 0)
-        bad = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())) or "no failure"
-        total = self.counts.total()
-        return f"{self.name:18} {total:7} mutants {read:7} read {refused:7} refused {self.seconds:6.0f} s   {bad}"
+OF_FILES = {one.name: one for one in (*text_targets.TARGETS, *tensor_targets.TARGETS)}  # quick, and need no model
+TARGETS = {**OF_FILES, **{one.name: one for one in (*settings_targets.TARGETS, *folder_targets.TARGETS)}}
+REQUIRED = {  # by some targets: modules, and what pip installs for them
+    "exported_onnx": (("onnxruntime",), "'paddle_rope[onnx]'"),
+    "request": (("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"), "'paddle_rope[serve]'"),
+    "tensorflow": (("tensorflow",), "'tensorflow-cpu<2.20'"),
+}
 
 
-def attack(name: str, mutants: int, seed: int, seconds: float = float("inf"), first: int = 0) -> Result:
-    """Read the mutants ``first`` to ``first + mutants`` of a seed, as far as the time suffices. The mutant of a seed
-    and a number is always the same."""
-    result = Result(name)
-    begin = time.monotonic()
-    with Watchdog(name) as dog:
+def missing(name: str) -> str | None:
+    """What is not installed for a target and how to install it, or None."""
+    if name == "exported_onnx" and "onnx" not in FORMATS:
+        return "models cannot be exported as ONNX with this Paddle; install Paddle 3"
+    modules, packages = REQUIRED.get(name, ((), ""))
+    lacking = [module for module in modules if importlib.util.find_spec(module) is None]
+    return f"{', '.join(lacking)} not installed; pip install {packages}" if lacking else None
+
+
+def attack(target: Target, mutants: int, seed: int, seconds=float("inf"), first=0, findings: Path | None = None):
+    """(counts by the kind of outcome, failures by cause) of the mutants ``first`` to ``first + mutants`` of a seed, as
+    far as the time suffices. The files of the first mutant of each failure are copied to ``findings``."""
+    counts, failures, begin, samples = Counter(), {}, time.monotonic(), target.samples()
+    with Watchdog(target) as dog:
         for number in range(first, first + mutants):
             if time.monotonic() - begin > seconds:
                 break
-            order = f"{name}-{seed}-{number}"
-            outcome = dog.read(order)
-            result.counts[outcome.kind] += 1
-            if not outcome.passed:
-                wanted = signature(outcome)
-                count, *first_seen = result.failures.get(wanted, (0, order, outcome, dog.case()))
-                result.failures[wanted] = (count + 1, *first_seen)
-    result.seconds = time.monotonic() - begin
-    return result
+            name = f"{target.name}-{seed}-{number}"
+            rng = random.Random(name)
+            outcome = dog.read(target.mutate(rng.choice(samples), rng))
+            counts[outcome.kind] += 1
+            if not outcome.passed and cause(outcome) not in failures:
+                failures[cause(outcome)] = f"{name}: {cause(outcome)}\n{outcome.detail[-800:]}"
+                if findings is not None:
+                    shutil.copytree(dog.folder, findings / name, dirs_exist_ok=True)
+    return counts, failures
 
 
-def signature(outcome: Outcome) -> str:
-    """The same for failures of one cause: kind, exception and place in the source."""
+def cause(outcome: Outcome) -> str:
+    """The same for failures of one cause: the kind, and the place in the source or the message without its numbers."""
     places = re.findall(r'File "([^"]+)", line (\d+)', outcome.detail)
-    if outcome.kind == "hang":
-        place = next((p for p in places if "tests/attack" not in p[0]), ("", ""))  # faulthandler: the innermost first
-        return f"hang {'/'.join(Path(place[0]).parts[-2:])}"
-    if places:
-        last = outcome.detail.strip().splitlines()[-1].partition(":")[0]
-        return f"{outcome.kind} {last} {'/'.join(Path(places[-1][0]).parts[-2:])}:{places[-1][1]}"
-    return f"{outcome.kind} {re.sub(r'[0-9]+', '0', outcome.detail)[:60]}"
-
-
-def minimize(dog: Watchdog, case: Case, wanted: str) -> Case:
-    """A smaller case that fails in the same way, if the case fails alone: files left out, then parts of files, halves
-    first."""
-    end = time.monotonic() + MINIMIZE_SECONDS
-
-    def fails(smaller):
-        return time.monotonic() < end and signature(dog.read(smaller)) == wanted
-
-    if not fails(case):
-        return case
-    for name in sorted(case):
-        smaller = {other: content for other, content in case.items() if other != name}
-        if smaller and fails(smaller):
-            case = smaller
-    for name in sorted(case, key=lambda name: len(case[name])):
-        size = len(case[name])
-        while size and time.monotonic() < end:
-            start = 0
-            while start < len(case[name]) and time.monotonic() < end:
-                smaller = {**case, name: case[name][:start] + case[name][start + size :]}
-                if fails(smaller):
-                    case = smaller
-                else:
-                    start += size
-            size //= 2
-    return case
+    place = places[:1] if outcome.kind == "hang" else places[-1:]  # faulthandler writes the innermost call first
+    return f"{outcome.kind} {place or re.sub('[0-9]+', '0', outcome.detail)[:60]}"
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m tests.attack", description=__doc__.splitlines()[0])
-    parser.add_argument("--format", action="append", choices=NAMES, help="a target; may be given again")
-    parser.add_argument("--mutants", type=int, help="of each target; default 10,000, or no bound with --minutes")
+    parser.add_argument("--format", nargs="+", choices=TARGETS, default=list(TARGETS), help="targets (default: all)")
+    parser.add_argument("--mutants", type=int, help="of each target (default: 10,000, or no bound with --minutes)")
     parser.add_argument("--minutes", type=float, help="for all targets together")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", type=int, default=0, help="number of the first mutant, to go on or to repeat one")
-    parser.add_argument("--findings", type=Path, default=regressions.FILE, help="YAML file of what failed")
-    parser.add_argument("--list", action="store_true", help="name the targets")
+    parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
+    parser.add_argument("--findings", type=Path, help="folder for the files of mutants that fail")
     options = parser.parse_args(argv)
-    names = options.format or NAMES
-    if options.list:
-        print("\n".join(names))
-        return 0
     mutants = options.mutants or (10_000 if options.minutes is None else 10**9)
-    seconds = float("inf") if options.minutes is None else options.minutes * 60 / len(names)
+    seconds = float("inf") if options.minutes is None else options.minutes * 60 / len(options.format)
     failed = False
-    for name in names:
+    warnings.simplefilter("ignore")  # of archives with two members of one name
+    for name in options.format:
         if lacking := missing(name):
             print(f"{name:18} SKIPPED: {lacking}")
             continue
-        result = attack(name, mutants, options.seed, seconds, options.first)
-        print(result.row(), flush=True)
-        with Watchdog(name) as dog:
-            for wanted, (count, order, outcome, case) in result.failures.items():
-                failed = True
-                kept = regressions.keep(name, order, minimize(dog, case, wanted), options.findings)
-                print(f"  {count} x {wanted}; first: mutant {order}{'' if kept else ', too large to keep'}")
-                print("    " + outcome.detail.strip()[-800:].replace("\n", "\n    "), flush=True)
+        counts, failures = attack(TARGETS[name], mutants, options.seed, seconds, options.first, options.findings)
+        print(f"{name:18} {counts.total():7} mutants: {dict(counts)}", *failures.values(), sep="\n    ", flush=True)
+        failed |= bool(failures)
     return int(failed)
 
 

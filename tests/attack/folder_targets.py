@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from tasks.common.errors import InputError
-from tests.attack.mutators import OF_BYTES, OF_LINES, change_json, mutate
+from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES, mutate
 from tests.attack.targets import SilentLossError, Target, json_bytes, read_case, write_case
 from tests.attack.tensor_targets import change_safetensors
 
@@ -17,7 +17,7 @@ SETTINGS, WEIGHTS = ("config.json", "tokenizer_config.json", "vocab.txt"), "mode
 CHECKSUMS = "SHA256SUMS"
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 BY_ENDING = {
-    ".json": (*OF_BYTES[:3], *OF_LINES[:2], *[change_json] * 20),
+    ".json": (*OF_BYTES[:3], *OF_LINES[:2], *OF_JSON * 3),
     ".safetensors": (change_safetensors, change_safetensors, change_safetensors, *OF_BYTES),
 }
 

@@ -16,13 +16,6 @@ import yaml
 
 from tests.attack.targets import Case
 
-FILE = Path(__file__).with_name("regressions.yaml")
-LARGEST_KEPT = 100_000  # bytes of a finding
-
-
-class _Dumper(yaml.SafeDumper):
-    ignore_aliases = staticmethod(lambda value: True)
-
 
 def _text(content):
     return {"mutant": content.encode("utf-8")}
@@ -122,39 +115,18 @@ MADE = {
 }
 
 
-def read(file: Path = FILE) -> dict:
-    """What the file has: target -> name -> file -> content."""
-    return (yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else None) or {}
+KEPT = yaml.safe_load(Path(__file__).with_name("regressions.yaml").read_text(encoding="utf-8"))
 
 
-def of_target(name: str, file: Path = FILE) -> dict[str, Case]:
+def of_target(name: str) -> dict[str, Case]:
     """The cases of a target by their names."""
-    kept = {
-        key: {path: _content(content) for path, content in case.items()}
-        for key, case in read(file).get(name, {}).items()
-    }
-    return {**kept, **{key: make() for key, make in MADE.get(name, {}).items()}}
+    cases = {key: make() for key, make in MADE.get(name, {}).items()}
+    for key, case in KEPT.get(name, {}).items():
+        cases[key] = {path: _content(content) for path, content in case.items()}
+    return cases
 
 
 def _content(content):
     if isinstance(content, list):
         content = "".join(text * times for text, times in content)
     return content if isinstance(content, bytes) else content.encode("utf-8")
-
-
-def _shown(content):
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        return content
-
-
-def keep(name: str, key: str, case: Case, file: Path = FILE) -> bool:
-    """Add a case to the file as ``key`` of the target ``name``; False if it is too large for that."""
-    if sum(map(len, case.values())) > LARGEST_KEPT:
-        return False
-    kept = read(file)
-    kept.setdefault(name, {})[key] = {path: _shown(content) for path, content in case.items()}
-    written = yaml.dump(kept, Dumper=_Dumper, allow_unicode=True, width=118, default_flow_style=None)
-    file.write_text(written, encoding="utf-8")
-    return True

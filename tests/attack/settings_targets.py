@@ -1,5 +1,5 @@
-"""Configurations of runs, plans of experiments, the folder of an interrupted run or series, and requests to the
-service, as bytes of HTTP that are given to its application without a network."""
+"""Configurations of runs, plans of experiments, the folder of an interrupted run or series, and the bodies of requests
+to the service, which are given to its application without a network."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from tasks.common.errors import InputError
-from tests.attack.mutators import OF_BYTES, OF_LINES, change_json, change_yaml, mutate, mutator
+from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES, change_yaml, mutate, mutator
 from tests.attack.targets import SilentLossError, Target, json_bytes
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -17,14 +17,14 @@ NAME = "mutant.yaml"
 RECIPES = ("ner", "matching", "classification")
 STEP = 2
 STATE = f"checkpoints/checkpoint-{STEP}/trainer_state.json"
-HEAD, BODY = "head", "body"
+REQUESTS = [{NAME: json_bytes({"texts": texts})} for texts in (["浙商银行", "", "😀 a"], ["a"])]
 SERVICE = {"max_texts": 8, "max_characters": 500, "max_body_bytes": 20_000, "max_seconds": 5.0, "max_wait_ms": 0}
 
 
 def read_configuration(folder: Path) -> None:
     """A configuration file up to the arguments of the first recipe that takes it."""
-    from tasks.common.cli.run_config import read_run_config
     from tasks.common.process import quiet_paddlenlp
+    from tasks.common.run_config import read_run_config
     from tasks.recipes import get_recipe
 
     quiet_paddlenlp()
@@ -68,52 +68,32 @@ def _run():
 
 def _change_run(case, rng):
     name = rng.choice(sorted(case))
-    of_structure = change_yaml if name.endswith(".yaml") else change_json
-    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *[of_structure] * 20))}
+    of_structure = (change_yaml,) * 20 if name.endswith(".yaml") else OF_JSON * 3
+    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *of_structure))}
 
 
 def read_run(folder: Path) -> None:
     """A run, and a series of it, up to where they would go on."""
-    from tasks.common.cli.run_config import read_run_config
     from tasks.common.process import quiet_paddlenlp
-    from tasks.common.run import Run
-    from tasks.common.runs import run_folder
+    from tasks.common.run_config import read_run_config
     from tasks.common.training.checkpoints import last_checkpoint, mark_complete
     from tasks.common.training.memory import MemoryData
+    from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, Run
     from tasks.common.training.series import members_of
     from tasks.recipes import get_recipe
 
     quiet_paddlenlp()
     mark_complete((folder / STATE).parent)  # as a forger does
-    checkpoint = last_checkpoint(folder / run_folder.CHECKPOINTS_FOLDER)
-    config = {**read_run_config(folder / run_folder.CONFIG_FILE), "output_dir": str(folder)}
+    checkpoint = last_checkpoint(folder / CHECKPOINTS_FOLDER)
+    config = {**read_run_config(folder / CONFIG_FILE), "output_dir": str(folder)}
     with contextlib.ExitStack() as stack:
-        run_folder.claim(Run(*get_recipe("ner").resolve(config), stack, MemoryData({}, {}), checkpoint, is_begun=True))
+        Run(*get_recipe("ner").resolve(config), stack, MemoryData({}, {}), checkpoint, is_begun=True).claim()
     matching = get_recipe("matching")
     for member in members_of(folder, matching)[-1:]:  # they differ in seed and fold
         matching.resolve(member.config)
 
 
 # ---- the service
-
-
-class RefusedRequest(Exception):
-    """What the HTTP server itself does not let through."""
-
-
-def _requests():
-    heads = [
-        "POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n",
-        "POST /predict/echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json; charset=utf-8\r\nAccept: */*\r\n",
-        "GET /models HTTP/1.1\r\nHost: x\r\n",
-    ]
-    bodies = [json_bytes({"texts": ["浙商银行", "", "😀 a"]}), json_bytes({"texts": ["a"]}), b""]
-    return [{HEAD: head.encode(), BODY: body} for head, body in zip(heads, bodies)]
-
-
-def _change_request(case, rng):
-    name = rng.choice((HEAD, BODY, BODY, BODY))
-    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *[change_json] * 20))}
 
 
 @functools.cache
@@ -134,8 +114,14 @@ def _service(process):
     return loop, build_application(service), loop.create_task(service.batcher.run())
 
 
-async def _answer(application, scope, body):
-    """(status, content) of a request."""
+async def _answer(application, body):
+    """(status, content) of POST /predict."""
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
+        "path": "/predict", "raw_path": b"/predict", "query_string": b"", "root_path": "", "headers": headers,
+        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
+    }  # fmt: skip
     sent, parts = [], [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive():
@@ -150,44 +136,17 @@ async def _answer(application, scope, body):
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
 
-def _scope(head, body):
-    """The scope of a request as uvicorn makes it, h11 having read the head."""
-    from urllib.parse import unquote
-
-    import h11
-
-    connection = h11.Connection(h11.SERVER)
-    is_framed = b"transfer-encoding" in head.lower() or b"content-length" in head.lower()
-    framing = b"" if is_framed else b"Content-Length: %d\r\n" % len(body)
-    try:
-        connection.receive_data(head.removesuffix(b"\r\n") + b"\r\n" + framing + b"\r\n" + body)
-        event = connection.next_event()
-    except h11.RemoteProtocolError as error:
-        raise RefusedRequest(f"not HTTP: {str(error)[:40]!r}") from None
-    if not isinstance(event, h11.Request):
-        raise RefusedRequest("no whole head")
-    path, _, query = event.target.partition(b"?")
-    return {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": event.http_version.decode("ascii"),
-        "method": event.method.decode("ascii"), "scheme": "http", "path": unquote(path.decode("ascii")),
-        "raw_path": path, "query_string": query, "root_path": "",
-        "headers": [(name.lower(), value) for name, value in event.headers],
-        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
-    }  # fmt: skip
-
-
 def read_request(folder: Path) -> None:
     """One request: an answer of 200 has the texts that were sent; all others are JSON with an error of one line."""
     loop, application, _ = _service(os.getpid())
-    body = (folder / BODY).read_bytes()
-    scope = _scope((folder / HEAD).read_bytes(), body)
-    status, content = loop.run_until_complete(_answer(application, scope, body))
+    body = (folder / NAME).read_bytes()
+    status, content = loop.run_until_complete(_answer(application, body))
     if status >= 500:
         raise SilentLossError(f"status {status}: {content[:300]!r}")
-    if status == 200 and scope["method"] == "POST":
+    if status == 200:
         if [result["text"] for result in json.loads(content)["results"]] != json.loads(body)["texts"]:
             raise SilentLossError("results of other texts than were sent")
-    elif status >= 400 and scope["method"] != "HEAD":
+    else:
         reason = json.loads(content)["error"]
         if "\n" in reason or "Traceback" in reason or not reason:
             raise SilentLossError(f"status {status}: {reason[:300]!r}")
@@ -205,5 +164,5 @@ TARGETS = [
         *(f"experiments/{name}.yaml" for name in ("demo", "scm", "few_texts_cluener", "positions", "order")),
     ),
     Target("run", lambda: [_run()], _change_run, read_run, (InputError,), lambda case: {**_run(), **case}),
-    Target("request", _requests, _change_request, read_request, (RefusedRequest,)),
+    Target("request", lambda: REQUESTS, mutator(*OF_BYTES, *OF_LINES, *OF_JSON * 3), read_request, ()),
 ]

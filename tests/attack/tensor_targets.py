@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from paddle_rope.roformer.checkpoints.tensor_files import TensorFileError, read_tensors
-from tests.attack.mutators import OF_BYTES, change_json, mutate, mutator
+from tests.attack.mutators import OF_BYTES, OF_JSON, mutate, mutator
 from tests.attack.targets import SilentLossError, Target, json_bytes
 
 DATA = Path(__file__).resolve().parents[1] / "paddle_rope" / "roformer" / "data" / "torch_files"
@@ -92,7 +92,7 @@ def change_safetensors(content, rng):
         return mutate(content, rng, OF_BYTES)
     size = min(struct.unpack("<Q", content[:8])[0], len(content))
     header, data = content[8 : 8 + size], content[8 + size :]
-    header = change_json(header, rng) if rng.random() < 0.8 else mutate(header, rng, OF_BYTES)
+    header = mutate(header, rng, OF_JSON if rng.random() < 0.8 else OF_BYTES)
     length = len(header) if rng.random() < 0.9 else rng.choice((0, 1, 2**31, 2**32, 2**63, 2**64 - 1, len(header) + 1))
     return struct.pack("<Q", length) + header + data
 
@@ -136,7 +136,7 @@ def _index():
 
 
 def _change_index(case, rng):
-    return {**case, INDEX: mutate(case[INDEX], rng, (*OF_BYTES, *[change_json] * 9))}
+    return {**case, INDEX: mutate(case[INDEX], rng, (*OF_BYTES, *OF_JSON))}
 
 
 def _target(name, file, contents, *mutators):

@@ -1,10 +1,10 @@
 """Files of data: every format of labeled text, pairs, classes, plain text, and streams to predict."""
 
+import contextlib
 import csv
 import gzip
 import io
 import json
-import re
 from pathlib import Path
 
 from tasks.classification import data as classification
@@ -16,8 +16,8 @@ from tasks.matching import data as matching
 from tasks.ner.data.reading import EntityTextStream, read_labeled, write_examples
 from tasks.ner.examples import Entity, Example
 from tasks.ner.formats import TEXT_FORMATS, brat
-from tests.attack import second_readings
-from tests.attack.mutators import OF_BYTES, OF_LINES, change_json, mutator
+from tests.attack import mutators, second_readings
+from tests.attack.mutators import OF_BYTES, OF_LINES, mutator
 from tests.attack.targets import SilentLossError, Target, json_bytes
 
 EXAMPLES = [
@@ -31,7 +31,7 @@ FLAT = EXAMPLES[:3]
 NAME = "mutant"
 LARGEST_AGAIN = 10**7  # characters
 OF_TEXT = mutator(*OF_BYTES, *OF_LINES, *OF_LINES)
-OF_JSON = mutator(*OF_BYTES, *OF_LINES, *[change_json] * 24)
+OF_JSON = mutator(*OF_BYTES, *OF_LINES, *mutators.OF_JSON * 4)
 
 
 def _text(path, unpack=bytes):
@@ -61,10 +61,11 @@ def read_entities(folder: Path) -> None:
     unpack = gzip.decompress if path.read_bytes()[:2] == b"\x1f\x8b" else bytes
     if second := second_readings.OF_FORMAT.get(format):
         try:
-            expected = second(_text(path, unpack))
-        except Exception as error:  # what cannot be read plainly should have been refused
+            _compare(_spans(examples), second(_text(path, unpack)), f"{format} read plainly")
+        except second_readings.NotPlain:
+            pass
+        except (ValueError, LookupError, TypeError, second_readings.RepeatedKey) as error:  # should have been refused
             raise SilentLossError(f"{format}: read, but {type(error).__name__}: {error}") from error
-        _compare(_spans(examples), expected, f"{format} read plainly")
     repeated = sum((one.end - one.start) * len(one.type) for example in examples for one in example.entities)
     if repeated > LARGEST_AGAIN:  # tags repeat a type at each character
         return
@@ -127,23 +128,12 @@ def _brat_samples():
 # ---- pairs, classes, streams, plain text
 
 
-def _plainly(path, is_table):
-    """(lines that are not blank, records): the records of a list, a table or JSON lines, None for lines of text.
-
-    ``is_table`` says whether a file with this header is a table.
-    """
-    text = _text(path)
-    lines = [line for line in second_readings.lines_of(text) if line.strip(" \t")]
-    header = header_of(lines[0])
-    is_list = re.match(r"\[\s*[{\[\"\]]", "\n".join(lines)[:1000].lstrip())
+def _records(text):
+    """The objects of a JSON list or of JSON lines, or None; an object with two equal keys is none that one may read."""
     try:
-        if is_list or (header is not None and is_table(header)):
-            return lines, second_readings.records(text)
-        if lines[0].strip(" \t").startswith("{"):
-            return lines, [second_readings.loads(line) for line in lines]
-    except (ValueError, second_readings.RepeatedKey):  # brackets that are no JSON
-        pass
-    return lines, None
+        return second_readings.records(text)
+    except (ValueError, second_readings.RepeatedKey):
+        return None
 
 
 def _texts_of_pair(record):
@@ -155,32 +145,28 @@ def read_matching(folder: Path) -> None:
     """Pairs or triples, with labels and to predict."""
     path = folder / NAME
     streamed = [one.texts for chunk in matching.ExampleStream(path) for one in chunk]
-    lines, records = _plainly(path, lambda header: header.separator != "\t" or len(header.names) > 3)
-    if records is None:
+    lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
+    plain = streamed  # of a table
+    if (found := _records(_text(path))) is not None:
+        plain = list(map(_texts_of_pair, found))
+    elif {line.count("\t") for line in lines} <= {1, 2}:
         has_header = lines[0].split("\t")[-1].strip().lower() in matching.HEADERS
         plain = [tuple(line.split("\t")[:2]) for line in lines[has_header:]]
-    else:
-        plain = list(map(_texts_of_pair, records))
     _compare(streamed, plain, "texts read plainly")
     _compare(list(map(set, streamed)), [set(one.texts) for one in matching.read_labeled(path)], "texts without labels")
 
 
 def read_classes(folder: Path) -> None:
     """Labeled texts."""
-    path = folder / NAME
-    examples = classification.read_labeled(path)
-    lines, records = _plainly(path, lambda header: True)
-    if records is None:
+    examples = classification.read_labeled(folder / NAME)
+    lines = [line for line in second_readings.lines_of(_text(folder / NAME)) if line.strip(" \t")]
+    plain = texts = [one.text for one in examples]
+    if (found := _records(_text(folder / NAME))) is not None:
+        plain = [one["text"] if "text" in one else one["sentence"] for one in found]
+    elif header_of(lines[0]) is None:
         plain = [line.split("\t")[0] for line in lines]
-    else:
-        plain = [one["text"] if "text" in one else one["sentence"] for one in records]
-    _compare([one.text for one in examples], plain, "texts read plainly")
+    _compare(texts, plain, "texts read plainly")
     classification.class_names(examples)
-
-
-def _joined(text):
-    """A text, also of a list of tokens."""
-    return second_readings.tagged(text)[0] if type(text) is list else text
 
 
 def read_stream(folder: Path) -> None:
@@ -188,20 +174,14 @@ def read_stream(folder: Path) -> None:
     path = folder / NAME
     stream = EntityTextStream(path)
     texts, content = [text for chunk in stream for text, _ in chunk], _text(path)
-    if stream.form in (Form.JSON_LIST, Form.TABLE):
-        plain = [_joined(one["text"]) for one in second_readings.records(content)]
-    elif stream.form is Form.TAGGED:
-        plain = [text for text, _ in second_readings.columns(content)]
-    else:
-        plain = lines = second_readings.lines_of(content)
-        if lines[-1] == "" and not content.endswith("\r"):
-            del lines[-1]
-        try:
-            of_records = [_joined(second_readings.loads(line)["text"]) for line in lines if line.strip(" \t")]
-        except (ValueError, LookupError, TypeError, RecursionError, second_readings.RepeatedKey):
-            of_records = None
-        plain = of_records if texts == of_records else lines
-    _compare(texts, plain, "texts read plainly")
+    plain = lines = second_readings.lines_of(content)
+    if lines[-1] == "" and not content.endswith("\r"):
+        del lines[-1]
+    with contextlib.suppress(ValueError, LookupError, TypeError, second_readings.RepeatedKey):
+        if stream.form is Form.JSON_LIST or texts != lines:
+            plain = [one["text"] for one in second_readings.records(content)]
+    if stream.form not in (Form.TABLE, Form.TAGGED) and list not in map(type, plain):  # a list of tokens
+        _compare(texts, plain, "texts read plainly")
 
 
 def read_plain(folder: Path) -> None:

@@ -1,6 +1,5 @@
 """A page in headless Chromium, driven by the DevTools protocol through a pipe: with the standard library alone."""
 
-import base64
 import contextlib
 import fcntl
 import json
@@ -91,16 +90,6 @@ class Page:
     def text(self):
         """What the page shows as text."""
         return self.run("document.body ? document.body.innerText : ''")
-
-    def keep_picture(self, path):
-        """Write what the window shows as PNG, once nothing moves any more, or after ten looks."""
-        picture = None
-        for _ in range(10):
-            earlier, picture = picture, self._call("Page.captureScreenshot", format="png")["data"]
-            if picture == earlier:
-                break
-            time.sleep(0.5)
-        path.write_bytes(base64.b64decode(picture))
 
     def _call(self, method, **parameters):
         self._number += 1

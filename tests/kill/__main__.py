@@ -9,6 +9,7 @@ Python's profiler within a step, a save, an evaluation and so on. The exit statu
 import argparse
 import hashlib
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -20,6 +21,7 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = "1"  # another number of threads adds up in another order
 
 from paddle_rope.machine import import_paddle, prepare_process
+from tests.kill.moments import Zone, draw
 
 FILE = random.Random(0).randbytes(1 << 20)  # what is downloaded
 TRIES = 2  # of resuming
@@ -53,7 +55,6 @@ def run(names, kills, random, folder, url):
     """Kill works in turn; returns how many of them left something else than undisturbed ones."""
     from tasks.recipes import get_recipe
     from tests.kill import works
-    from tests.kill.moments import draw
 
     get_recipe("ner"), get_recipe("pretraining")  # imported once for all processes
     works.prepare(folder)
@@ -105,38 +106,24 @@ def compare(found, whole):
 
 
 def do(place, words, url, zones=None, target=None, report=None):
-    """Do a work in a process of its own; returns its exit status, below 0 for a signal.
+    """Do a work in the folder ``place`` in a process of its own; returns its exit status, below 0 for a signal. It is
+    killed at the moment ``target``; the events of the functions ``zones`` (by name) are written to ``report``."""
+    process = multiprocessing.get_context("fork").Process(target=_do, args=(place, words, url, zones, target, report))
+    process.start()
+    process.join()
+    return process.exitcode
 
-    Args:
-        place: folder in which it works.
-        words: of the command line.
-        url: of the server.
-        zones: dict from names to functions whose events are counted.
-        target: moment at which it is killed.
-        report: file for the events, JSON.
-    """
-    process = os.fork()
-    if process:
-        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    status = 70
-    try:
-        os.chdir(place)
-        log = os.open("log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        from tests.kill.moments import Zone
 
-        zones = {name: Zone(zone, target) for name, zone in (zones or {}).items()}
-        status = call(words, url)
-        if report is not None:
-            report.write_text(json.dumps({name: zone.events for name, zone in zones.items()}), encoding="utf-8")
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        os._exit(status)
+def _do(place, words, url, zones, target, report):
+    os.chdir(place)
+    log = os.open("log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    zones = {name: Zone(zone, target) for name, zone in (zones or {}).items()}
+    status = call(words, url)
+    if report is not None:
+        report.write_text(json.dumps({name: zone.events for name, zone in zones.items()}), encoding="utf-8")
+    sys.exit(status)
 
 
 def call(words, url):

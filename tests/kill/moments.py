@@ -8,12 +8,8 @@ import sys
 
 
 class Zone:
-    """Calls of a function, each with its profiler events: entries and ends of Python and C functions.
-
-    Args:
-        name: of the function, such as ``"tasks.common.training.trainer:RecipeTrainer.evaluate"``.
-        target: (call, event), counted from 0, at which this process kills itself; None only counts.
-    """
+    """Calls of the function ``name``, "module:Class.method", each with its profiler events: entries and ends of Python
+    and C functions. This process kills itself at ``target``, (call, event) from 0; None only counts."""
 
     working = []  # zones whose function is at work, one within another
 
@@ -57,11 +53,6 @@ def kill():
 
 
 def draw(random, events):
-    """A moment: each call is as likely as another, and so is each event of a call.
-
-    Args:
-        random: ``random.Random``.
-        events: of each call.
-    """
+    """A moment: each call is as likely as another, and so is each of its ``events``."""
     call = random.randrange(len(events))
     return call, random.randrange(max(1, events[call]))

@@ -22,19 +22,12 @@ PRETRAINING = {"recipe": "pretraining", **KEYS["pretraining"], **AFTER_EACH_STEP
 
 @dataclass
 class Work:
-    """Something to kill.
+    """Something to kill."""
 
-    Attributes:
-        zone: function within which it is killed.
-        words: of the command line, which does it in the folder of a case.
-        resume: the words that go on with it once something can be gone on with; () if those of the beginning do.
-        config: of ``config.yaml`` in the folder.
-    """
-
-    zone: str
-    words: tuple
-    resume: tuple = ()
-    config: dict = field(default_factory=dict)
+    zone: str  # function within which it is killed
+    words: tuple  # of the command line, which does it in the folder of a case
+    resume: tuple = ()  # the words that go on with it once something can be gone on with; () if ``words`` do
+    config: dict = field(default_factory=dict)  # of ``config.yaml`` in the folder
 
     @property
     def key(self):
@@ -43,12 +36,8 @@ class Work:
 
 
 def _training(zone, config=None, more=()):
-    return Work(
-        zone,
-        ("train", "config.yaml", "--output_dir", RUN, *more),
-        ("train", "--resume", RUN),
-        config or NER,
-    )
+    words = ("train", "config.yaml", "--output_dir", RUN, *more)
+    return Work(zone, words, ("train", "--resume", RUN), config or NER)
 
 
 TRAINED_BY = "step"  # leaves the model that is exported

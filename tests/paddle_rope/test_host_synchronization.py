@@ -17,12 +17,11 @@ IDS, MASK = paddle.randint(1, SIZES["vocab_size"], [3, 9]), paddle.to_tensor(np.
 SPANS = paddle.to_tensor([[[0, 1, 2], [-1, 0, 0]], [[1, 0, 0], [1, 2, 3]], [[0, 1, 2], [0, 1, 2]]])
 OF_NER, TYPES = {"token_mask": MASK, "labels": SPANS}, {"types": ["a", "b"], "head_size": 4}
 OF_TOKENS = {"labels": IDS, "labeled": paddle.arange(27)}  # else the host waits for the number of labeled tokens
-LEARNED = {"position_embedding": "learned", "max_position_embeddings": 9}
 MODELS = {  # the model, its options, what it is called with
     "entities": (NerModel, TYPES, OF_NER),
     "entities of a band": (NerModel, {**TYPES, "max_span_length": 3}, OF_NER),
     "masked": (RoFormerForMaskedLM, {}, OF_TOKENS),
-    "learned positions": (RoFormerForMaskedLM, LEARNED, OF_TOKENS),
+    "learned positions": (RoFormerForMaskedLM, {"position_embedding": "learned"}, OF_TOKENS),
     "packed": (RoFormerForMaskedLM, {}, {**OF_TOKENS, "segment_ids": paddle.arange(27).reshape([3, 9]) // 4}),
     "causal": (RoFormerForCausalLM, {"causal": True}, OF_TOKENS),
     "classes": (RoFormerForSequenceClassification, {"num_labels": 3}, {"labels": paddle.to_tensor([0, 1, 2])}),

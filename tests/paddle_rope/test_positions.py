@@ -47,7 +47,7 @@ def test_learned_positions_are_rows_of_the_table_and_trained():
     output.sum().backward()
     np.testing.assert_array_equal(layer.weight.grad.numpy()[:, 0], [2, 1, 0, 2, 0, 0, 1])
     for position in (7, -1, 4096):
-        with pytest.raises(ValueError, match=rf"from 0 to 6, got .*{position}.*max_position_embeddings"):
+        with pytest.raises(ValueError, match=rf"from 0 to 6, got .*{position}.*cut the text"):
             layer(paddle.to_tensor([[0, position]]))
 
 

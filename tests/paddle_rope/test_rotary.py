@@ -11,7 +11,7 @@ from paddle_rope.attention.feature_maps import OrthogonalRandomFeatures
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.helpers.pairwise import pairwise
 from tests.paddle_rope.native.operators import views
-from tests.paddle_rope.rotary_loops import HEAD_DIM, VARIANTS, every_variant, theta_of, turn_by_loops
+from tests.paddle_rope.rotary_loops import HEAD_DIM, VARIANTS, every_variant, expected_of
 
 MILLION = 1_000_000
 PLACES = {
@@ -41,12 +41,10 @@ PLACES = {
 def test_outputs_and_gradients_equal_the_loops(name, place, shape, dtype, tolerance, inverse):
     rotary, inputs = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name]), [random_tensor(*shape, dtype=dtype)]
     where = {key: paddle.to_tensor(value) if key == "positions" else value for key, value in PLACES[place].items()}
-    exact, gain = cast(inputs, "float64"), 1 / rotary.amplitude if inverse else rotary.amplitude
+    exact = cast(inputs, "float64")
     positions = np.broadcast_to(np.array(PLACES[place].get("positions", range(3))) + where.get("offset", 0), (2, 3))
-    expected = paddle.concat([
-        turn_by_loops(exact[0][row : row + 1], numbers, theta_of(rotary), rotary.layout, gain, inverse)
-        for row, numbers in enumerate(positions)
-    ])  # fmt: skip
+    of_rows = (expected_of(rotary, exact[0][row : row + 1], numbers, inverse) for row, numbers in enumerate(positions))
+    expected = paddle.concat([*of_rows])
     rotated = rotary(inputs[0], inverse=inverse, **where)
     assert rotated.dtype == inputs[0].dtype
     assert_same(rotated, expected, inputs, exact, tolerance)
@@ -148,6 +146,42 @@ def test_theta_and_random_features_stay_float32_where_the_model_becomes_half(dty
         kept = model.state_dict()[name]
         assert kept.dtype == paddle.float32
         np.testing.assert_array_equal(kept.numpy(), before[name])
+
+
+# more than one number: what docs/concepts/mathematics/rotation.md builds from the public functions
+
+
+def scores(q, k):
+    return paddle.matmul(q, k, transpose_y=True).numpy()
+
+
+@pytest.mark.equation("1.22")
+def test_axial_rotation_sees_the_distance_in_rows_and_in_columns_alone():
+    axis, rows, columns = RotaryPositionEmbedding(4), np.array([0, 0, 3, 5]), np.array([2, 7, 2, 1.5])
+    q, k = (random_tensor(1, 1, 8).expand([1, 4, 8]) for _ in range(2))
+
+    def turned(x, down, right):
+        parts = [axis.cos_sin(paddle.to_tensor(m), dtype="float64") for m in (rows + down, columns + right)]
+        return apply_rotary(x, *(paddle.concat(tables, axis=-1) for tables in zip(*(part[:2] for part in parts))))
+
+    here = scores(turned(q, 0, 0), turned(k, 0, 0))
+    assert_close(scores(turned(q, 30, -4), turned(k, 30, -4)), here, 1e-12)
+    moved = [scores(turned(q, *by), turned(k, 0, 0)) for by in ((1, 0), (0, 1))]
+    assert all(np.abs(other - here).max() > 1e-2 for other in (*moved, moved[0] - moved[1] + here))
+
+
+@pytest.mark.equation("1.23")
+def test_xpos_multiplies_each_pair_by_a_power_of_the_distance():
+    rotary, positions = RotaryPositionEmbedding(8), paddle.arange(0, 900, 100)
+    zeta = paddle.to_tensor((np.arange(4) / 4 + 0.4) / 1.4)
+    cos, sin, layout = rotary.cos_sin(positions, dtype="float64")
+    power = zeta ** (positions.astype("float64").unsqueeze(-1) / 512)
+    q, k = (random_tensor(1, 1, 8).expand([1, 9, 8]) for _ in range(2))
+    found = scores(apply_rotary(q, cos * power, sin * power, layout), apply_rotary(k, cos / power, sin / power, layout))
+    complex_q, complex_k = (x.numpy()[0, 0, 0::2] + 1j * x.numpy()[0, 0, 1::2] for x in (q, k))
+    lag = np.subtract.outer(positions.numpy(), positions.numpy())[..., np.newaxis]
+    pairs = complex_q * complex_k.conj() * np.exp(1j * lag * rotary.theta) * zeta.numpy() ** (lag / 512)
+    assert_close(found[0], pairs.sum(axis=-1).real, 1e-12)
 
 
 # layouts and partial rotation

@@ -8,7 +8,7 @@ import pytest
 
 from paddle_rope import LinearScaling, NTKScaling, RotaryPositionEmbedding, YaRNScaling
 from tests.helpers.comparison import assert_close, random_tensor
-from tests.paddle_rope.rotary_loops import HEAD_DIM, VARIANTS, turn_by_loops
+from tests.paddle_rope.rotary_loops import HEAD_DIM, VARIANTS, expected_of
 
 
 def plain_theta(rotary_dim, base=10000.0):
@@ -114,7 +114,5 @@ def test_gradients_of_theta_equal_the_loops(name, dtype, atol):
         assert gradient.dtype == rotary.theta.dtype
         theta = rotary.theta.astype("float64").detach()
         theta.stop_gradient = False
-        gain = 1 / rotary.amplitude if inverse else rotary.amplitude
-        exact, pairs = inputs.astype("float64"), [theta[i] for i in range(len(theta))]
-        expected = turn_by_loops(exact, range(-3, 147), pairs, rotary.layout, gain, inverse)
+        expected = expected_of(rotary, inputs, range(-3, 147), inverse, theta)
         assert_close(gradient, paddle.grad((expected * towards.astype("float64")).sum(), theta)[0], atol)

@@ -46,30 +46,13 @@ def run(installed, tmp_path):
     return run
 
 
-@pytest.fixture(params=["file", "package"])
-def foreign(request, tmp_path):
-    """A folder with a ``tasks`` that is not ours."""
-    folder = tmp_path / "foreign"
-    home = folder if request.param == "file" else folder / "tasks"
-    home.mkdir(parents=True)
-    (home / ("tasks.py" if request.param == "file" else "__init__.py")).write_text("raise SystemExit('foreign')\n")
-    return folder
-
-
 def test_command_and_module_work_outside_the_repository(run, installed):
     shown = run(sys.executable, "-m", "paddle_rope", "--help")
     assert "train a model" in shown
     assert run(sys.executable, installed / "bin" / "paddle-rope") == shown
     assert run(sys.executable, "-m", "paddle_rope", "--version").startswith("paddle-rope ")
-
-
-@pytest.mark.parametrize("task, said", [("ner", "2400 sentences"), ("matching", "triples.jsonl: ")])
-def test_demo_data_are_there(run, tmp_path, task, said):
-    assert said in run(sys.executable, "-m", "paddle_rope", "demo", task, "corpus")
-    assert len(list((tmp_path / "corpus").iterdir())) >= 2
-
-
-def test_a_page_is_drawn(run):
+    for task, said in (("ner", "2400 sentences"), ("matching", "triples.jsonl: ")):  # their data are there
+        assert said in run(sys.executable, "-m", "paddle_rope", "demo", task, f"corpus_{task}")
     code = "import sys; from tasks.ner.page.html import write_html; write_html(sys.stdout, [], [], 'nothing')"
     shown = run(sys.executable, "-c", f"from paddle_rope.__main__ import _load_tasks; _load_tasks(); {code}")
     assert "Entities of nothing" in shown and "box-decoration-break" in shown
@@ -78,7 +61,7 @@ def test_a_page_is_drawn(run):
 def test_shipped_configurations_are_found_from_any_folder_unless_there_are_ones_of_the_user(run, tmp_path):
     code = (
         "from paddle_rope.__main__ import main, _load_tasks; _load_tasks(); "
-        "from tasks.common.cli.run_config import read_run_config; import json; "
+        "from tasks.common.run_config import read_run_config; import json; "
         "print(json.dumps(read_run_config('configs/classification/demo.yaml', ['--dev_file', 'configs/none.jsonl'])))"
     )
     config = json.loads(run(sys.executable, "-c", code))
@@ -101,12 +84,15 @@ def test_every_shipped_file_is_installed(installed):
     assert [path for path in data if not (installed / path).is_file()] == []
 
 
-@pytest.mark.parametrize("command", ["module", "script"])
-def test_tasks_of_the_user_do_no_harm(run, installed, foreign, command):
-    words = ["-m", "paddle_rope"] if command == "module" else [installed / "bin/paddle-rope"]
-    words = [sys.executable, *words, "convert", "--help"]
+@pytest.mark.parametrize("file", ["tasks.py", "tasks/__init__.py"])
+def test_tasks_of_the_user_do_no_harm(run, installed, tmp_path, file):
+    foreign = tmp_path / "foreign"
+    (foreign / file).parent.mkdir(parents=True)
+    (foreign / file).write_text("raise SystemExit('foreign')\n")
     first = os.pathsep.join([str(foreign), str(installed)])
-    assert "formats:" in run(*words, cwd=foreign) and "formats:" in run(*words, PYTHONPATH=first)
+    for words in (["-m", "paddle_rope"], [installed / "bin/paddle-rope"]):
+        words = [sys.executable, *words, "convert", "--help"]
+        assert "formats:" in run(*words, cwd=foreign) and "formats:" in run(*words, PYTHONPATH=first)
 
 
 @pytest.mark.slow
@@ -120,7 +106,7 @@ def test_editable_installation_runs_the_code_of_the_repository(sources, tmp_path
     done = subprocess.run(pip, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     environment["PYTHONPATH"] = site
-    code = "import paddle_rope.__main__ as m; m._load_tasks(); from tasks.common.cli import run_config as s\n"
+    code = "import paddle_rope.__main__ as m; m._load_tasks(); from tasks.common import run_config as s\n"
     code += "print(s.shipped('configs/ner/demo.yaml'))"
     for words in ([tmp_path / "venv/bin/paddle-rope", "convert", "--help"], [python, "-c", code]):
         done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment)

@@ -1,7 +1,11 @@
 """docs/concepts/mathematics/ names functions, files, figures and tests that exist; its appendix is up to date."""
 
 import ast
+import contextlib
 import html
+import importlib
+import inspect
+import pkgutil
 import re
 from collections import Counter
 from functools import lru_cache
@@ -19,39 +23,18 @@ every_row = pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
 
 
 @lru_cache
-def definitions(path):
-    """``{"name" or "Class.name": names of its arguments}`` of functions, classes and assignments in a Python file."""
-    found = {}
-
-    def arguments(function):
-        given = function.args
-        return {argument.arg for argument in given.posonlyargs + given.args + given.kwonlyargs}
-
-    def visit(nodes, prefix=""):
-        for node in nodes:
-            if isinstance(node, ast.FunctionDef):
-                found[prefix + node.name] = arguments(node)
-            elif isinstance(node, ast.ClassDef):
-                visit(node.body, f"{node.name}.")
-                parents = [f"{node.name}.__init__", *(ast.unparse(base) for base in node.bases)]
-                found[prefix + node.name] = next((found[name] for name in parents if name in found), set())
-            elif isinstance(node, ast.ImportFrom):
-                found.update({name.asname: set() for name in node.names if name.asname})
-            elif isinstance(node, ast.Assign):
-                found.update({prefix + target.id: set() for target in node.targets if isinstance(target, ast.Name)})
-
-    visit(ast.parse((REPOSITORY / path).read_text(encoding="utf-8")).body)
-    return found
-
-
-@lru_cache
 def known_in(package):
-    """``{name: [arguments of each definition]}`` over the files of a package, wherever in it a function lives."""
+    """``{name: [arguments of each definition]}`` over the modules of a package; a method is ``Class.name``."""
     known = {}
-    for path in sorted((REPOSITORY / package).rglob("*.py")):
-        prefix = "reference." if path.stem == "reference" else ""
-        for name, arguments in definitions(path).items():
-            known.setdefault(prefix + name, []).append(arguments)
+    for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        module = None if found.name.endswith("__main__") else importlib.import_module(found.name)
+        prefix = "reference." if found.name.endswith(".reference") else ""
+        for name, one in vars(module).items() if module else ():
+            members = {f"{name}.{key}": value for key, value in vars(one).items()} if inspect.isclass(one) else {}
+            for key, value in {name: one, **members}.items():
+                with contextlib.suppress(TypeError, ValueError):  # constants have no arguments
+                    known.setdefault(prefix + key, [set()]).append(set(inspect.signature(value).parameters))
+                known.setdefault(prefix + key, [set()])
     return known
 
 
@@ -66,7 +49,7 @@ def test_functions_exist_with_the_arguments_named(row):
     for word in re.findall(r"`([^`]+)`", row[2]):
         call = ast.parse(word, mode="eval").body
         name, given = (ast.unparse(call.func), call.keywords) if isinstance(call, ast.Call) else (word, [])
-        found = known_in("paddle_rope").get(name) or known_in("tasks/ner").get(name)
+        found = known_in("paddle_rope").get(name) or known_in("tasks.ner").get(name)
         assert found, f"{name} is nowhere in paddle_rope or tasks/ner"
         assert any({keyword.arg for keyword in given} <= arguments for arguments in found), word
 

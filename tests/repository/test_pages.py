@@ -1,4 +1,5 @@
-"""What the README and the documents show: commands that exist, links that lead somewhere, both languages alike."""
+"""What the README and the documents show: commands that exist, links that lead somewhere, both languages alike, the
+headline numbers of docs/numbers.yaml and nothing that contradicts them."""
 
 import ast
 import importlib.util
@@ -11,10 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tasks.common.cli.run_config import read_run_config
+from tasks.common.run_config import read_run_config
 from tasks.experiments.engine import resolved
 from tasks.experiments.plan import read_plan
 from tasks.recipes import get_recipe
+from tests.repository import command_line_page
 from tests.repository.command_line_page import help_of
 from tests.repository.document_keys import CONFIGURATIONS, RECIPES, keys_of, with_tables
 
@@ -115,12 +117,6 @@ def test_commands_are_accepted(page, monkeypatch):
             pytest.fail(f"{shlex.join(words)}\n{error or type(error).__name__}")
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_named_configurations_exist(page):
-    paths = re.findall(r"\bconfigs/[\w/]+\.\w+", text_of(page))
-    assert [path for path in paths if not (REPOSITORY / path).is_file()] == []
-
-
 def anchors(page):
     """The anchors of the headings of a page, as GitHub makes them."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -133,6 +129,8 @@ def test_links_lead_somewhere(page):
     text = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", text)
     assert links
+    named = re.findall(r"\bconfigs/[\w/]+\.\w+", text_of(page))
+    assert [path for path in named if not (REPOSITORY / path).is_file()] == []
     for path, anchor in links:
         target = (REPOSITORY / page).parent / path if path else REPOSITORY / page
         assert target.exists(), path
@@ -143,11 +141,6 @@ def test_every_page_is_in_the_navigation_of_the_site():
     navigation = text_of("mkdocs.yml").partition("\nnav:")[2]
     pages = [page.removeprefix("docs/") for page in DOCS if page in ONCE]
     assert [page for page in pages if not re.search(rf"[ \[]{page}\n", navigation)] == []
-
-
-@pytest.mark.parametrize("page", [*READMES, "docs/results/scores.md"])
-def test_pages_that_should_be_short_are(page):
-    assert len(text_of(page).splitlines()) <= 120
 
 
 @pytest.mark.parametrize("pages", TWINS)
@@ -162,9 +155,15 @@ def test_both_languages_have_the_same_sections_tables_and_blocks(pages):
     assert of_english == of_chinese
 
 
-def test_both_readmes_have_the_same_scores():
+def test_both_readmes_are_short_and_have_the_same_scores():
     scores = [re.findall(r"\d\.\d{4}", text_of(page)) for page in READMES]
     assert len(scores[0]) > 20 and scores[0] == scores[1]
+    assert max(len(text_of(page).splitlines()) for page in [*READMES, "docs/results/scores.md"]) <= 120
+
+
+def test_the_page_of_the_command_line_is_what_help_prints():
+    shown = command_line_page.PAGE.read_text(encoding="utf-8").split()  # versions of argparse break lines differently
+    assert shown == command_line_page.page().split(), "run python -m tests.repository.command_line_page"
 
 
 @pytest.mark.parametrize("page", DOCS)
@@ -190,3 +189,33 @@ def test_chinese_paragraphs_are_one_line(page):
     broken = [line for before, line in zip(lines, lines[1:]) if prose.match(line) and before.strip() and line.strip()]
     assert [line for line in broken if not line.startswith("<")] == []
     assert [line for line in lines if re.search(r"[\u4e00-\u9fff][,;!?]", re.sub(r"`[^`]*`", "", line))] == []
+
+
+# ---- numbers
+
+NUMBERS = yaml.safe_load(text_of("docs/numbers.yaml"))["numbers"]
+KEYS = {"name", "value", "command", "data", "machine", "seeds", "shown", "pages"}
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number["name"])
+def test_pages_show_the_number_as_it_was_measured_and_its_command_is_accepted(number, monkeypatch):
+    assert KEYS <= number.keys() <= KEYS | {"outdated"}
+    assert [(page, text) for page in number["pages"] for text in number["shown"] if text not in text_of(page)] == []
+
+    outdated = [(page, pattern) for page in PAGES for pattern in number.get("outdated", [])]
+    assert [(page, pattern) for page, pattern in outdated if re.search(pattern, text_of(page))] == []
+    monkeypatch.setattr("paddle_rope.native.products.why_no_bfloat16", lambda: None)  # whatever this processor has
+    words = number["command"].split()
+    while "=" in words[0]:
+        words.pop(0)
+    check_command(words)
+
+
+def test_badges_name_the_versions_of_the_package():
+    project = text_of("pyproject.toml")
+    minors = re.findall(r"Python :: (3\.\d+)", project)
+    (first, last), *_ = re.findall(r'"paddlepaddle>=([\d.]+),<=([\d.]+)"', project)
+    for page in ("README.md", "README.zh.md"):
+        assert f"badge/python-{minors[0]}_to_{minors[-1]}-" in text_of(page)
+        assert f"badge/paddlepaddle-{first}_to_{last}-" in text_of(page)
+    assert 'license = "Apache-2.0"' in project

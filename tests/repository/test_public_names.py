@@ -1,16 +1,30 @@
-"""What dir(), completion and help() show of what users call from Python."""
+"""What users call from Python: its names, its help, and the examples in the docstrings of paddle_rope, which run."""
 
+import doctest
 import importlib
 import inspect
+import pkgutil
 import pydoc
 import re
-import subprocess
-import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
+import paddle_rope
+from tests.repository.test_mathematics_doc import ROWS
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGES = ("paddle_rope", "paddle_rope.roformer", "tasks.ner")
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(paddle_rope.__path__, "paddle_rope.")
+    if not module.name.endswith("__main__")
+]
+# of the API, and the functions and classes in the tables of the mathematics
+OF_TABLES = {word.partition("(")[0] for row in ROWS for word in re.findall(r"`([^`]+)`", row[2])}
+OF_TABLES = {name for name in OF_TABLES if re.fullmatch(r"(reference\.)?[A-Za-z]\w*", name)}
+DOCUMENTED = sorted({*(f"paddle_rope.{name}" for name in paddle_rope.__all__), *OF_TABLES})
 CALLED = (
     *("tasks.recipes:get_recipe", "tasks.recipes:open_predictor", "tasks.recipes:train", "tasks.recipes:resume"),
     *(f"tasks.common.recipe:Recipe.{name}" for name in ("train", "resume", "evaluate")),
@@ -23,35 +37,41 @@ CALLED = (
 def test_dir_shows_what_is_public_and_nothing_else(package):
     module = importlib.import_module(package)
     shown = [name for name in dir(module) if not name.startswith("__")]
-    assert shown == sorted(module.__all__)
-    assert all(getattr(module, name) is not None for name in shown)
-    assert {"__doc__", "__name__", "__all__"} <= set(dir(module))
-
-
-def test_dir_imports_no_paddle():
-    code = "import sys, paddle_rope; assert 'RoFormerModel' in dir(paddle_rope); assert 'paddle' not in sys.modules"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert shown == sorted(module.__all__) and {"__doc__", "__name__", "__all__"} <= set(dir(module))
+    assert [name for name in shown if getattr(module, name).__name__ != name] == []
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'RotaryEmbedding'"):
+        _ = module.RotaryEmbedding
 
 
 def test_the_page_of_the_api_has_every_public_name():
-    page = (Path(__file__).resolve().parents[2] / "docs/reference/python-api.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/reference/python-api.md").read_text(encoding="utf-8")
     shown = re.findall(r"[\w.]+", " ".join(re.findall("<!-- api: (.*?) -->", page, re.DOTALL)))
-    assert {f"paddle_rope.{name}" for name in importlib.import_module("paddle_rope").__all__} <= set(shown)
-    for place in shown:
-        module, name = place.rsplit(".", 1)
-        if module.endswith("Recipe"):
-            continue
-        assert hasattr(importlib.import_module(module), name), place
+    assert {f"paddle_rope.{name}" for name in paddle_rope.__all__} <= set(shown)
+    assert [place for place in shown if pydoc.locate(place) is None] == []
 
 
 @pytest.mark.parametrize("place", CALLED)
 def test_help_says_what_every_argument_is(place):
-    module, _, name = place.partition(":")
-    called = importlib.import_module(module)
-    for part in name.split("."):
-        called = getattr(called, part)
+    called = pkgutil.resolve_name(place)
     shown = pydoc.plain(pydoc.render_doc(called))
     described = shown[shown.index("Args:") :] if "Args:" in shown else shown
     arguments = [name for name in inspect.signature(called).parameters if name != "self"]
     assert arguments and [name for name in arguments if name not in described] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_give_what_they_show(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS).failed == 0
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_each_name_that_a_document_names_has_an_example(name):
+    module, _, name = name.rpartition(".")
+    if module == "paddle_rope":
+        found = [getattr(paddle_rope, name)]
+    else:
+        modules = [importlib.import_module(one) for one in MODULES if one.endswith(module)]
+        found = [vars(one)[name] for one in modules if getattr(vars(one).get(name), "__module__", "") == one.__name__]
+    assert [one for one in found if ">>>" not in (one.__doc__ or "")] == []

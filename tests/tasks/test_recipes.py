@@ -14,8 +14,8 @@ import yaml
 
 from tasks import recipes
 from tasks.commands.main import main
-from tasks.common.cli.run_config import read_run_config
-from tasks.common.runs.run_folder import locked
+from tasks.common.files import locked
+from tasks.common.run_config import read_run_config
 from tasks.recipes import RECIPES, get_arguments, get_recipe
 from tests.helpers.power_cut import power_cut
 from tests.tasks.tiny_recipes import ENDS, IS_MISSING, KEYS, LEFT, SETTINGS, WITH_LABELS, left_by, weights, write_data

@@ -5,6 +5,7 @@ import re
 import griffe
 
 ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?(\w+)`")
+TAG = re.compile(r"(`[^`]*`)|<(?=\w)")  # <R_m q, R_n k> is no tag of HTML; code stays as it is
 
 
 class AsMarkdown(griffe.Extension):
@@ -13,4 +14,5 @@ class AsMarkdown(griffe.Extension):
     def on_instance(self, *, obj, **_):
         if obj.docstring:
             text = ROLE.sub(r"`\1`", obj.docstring.value)
+            text = TAG.sub(lambda match: match[1] or "&lt;", text)
             obj.docstring.value = re.sub(r"^Example:$", "Examples:", text, flags=re.MULTILINE)

@@ -32,8 +32,7 @@ EXPORT void residual_norm_forward(int64_t rows, int64_t width, const float* resi
 #pragma omp simd
       for (int64_t i = 0; i < width; ++i) out[i] = sum[i] * weight[i] + bias[i];
     } else if (out != sum) {
-#pragma omp simd
-      for (int64_t i = 0; i < width; ++i) out[i] = sum[i];
+      std::memcpy(out, sum, width * sizeof(float));
     }
   }
 }
@@ -54,22 +53,19 @@ EXPORT void residual_norm_backward(int64_t rows, int64_t width, const float* d_y
       const float *given = d_y + row * width, *unit = normalized + row * width;
       float mean = 0.0f, along = 0.0f;
       if (weight) {
-#pragma omp simd reduction(+ : mean, along)
+#pragma omp simd
         for (int64_t i = 0; i < width; ++i) {
-          const float g = given[i];
-          to_bias[i] += g;
-          to_weight[i] += g * unit[i];
-          d_sum[i] = g * weight[i];
-          mean += d_sum[i];
-          along += d_sum[i] * unit[i];
+          to_bias[i] += given[i];
+          to_weight[i] += given[i] * unit[i];
+          d_sum[i] = given[i] * weight[i];
         }
       } else {
+        std::memcpy(d_sum, given, width * sizeof(float));
+      }
 #pragma omp simd reduction(+ : mean, along)
-        for (int64_t i = 0; i < width; ++i) {
-          d_sum[i] = given[i];
-          mean += d_sum[i];
-          along += d_sum[i] * unit[i];
-        }
+      for (int64_t i = 0; i < width; ++i) {
+        mean += d_sum[i];
+        along += d_sum[i] * unit[i];
       }
       mean = centered ? mean / width : 0.0f;
       along /= width;

@@ -23,7 +23,7 @@ ACTIVATION_NAMES = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "ta
 EXPRESSED = (*SAME_KEYS, "embedding_size", "hidden_act", "causal")
 # Options without effect on the outputs of softmax attention with RoPE.
 UNUSED = (
-    "attention_window", "feature_map", "normalizer", "decay", "max_position_embeddings", "embedding_dropout_prob",
+    "attention_window", "feature_map", "normalizer", "decay", "embedding_dropout_prob",
 )  # fmt: skip
 KNOWN = {  # models and their heads
     "RoFormerModel": None,
@@ -45,6 +45,15 @@ def write_huggingface(
 
     Raises:
         ValueError: Hugging Face's RoFormer cannot express the model; says what.
+
+    Example:
+        >>> import tempfile
+        >>> from paddle_rope import RoFormerModel
+        >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_huggingface(RoFormerModel(config), folder)
+        ...     RoFormerModel.from_pretrained(folder).config.type_vocab_size
+        2
     """
     config: Any
     config, kind = model.config, type(model).__name__

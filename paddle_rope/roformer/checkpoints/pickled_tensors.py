@@ -1,6 +1,6 @@
 """Tensors from the pickled files of PyTorch and Paddle; nothing in a file is executed.
 
-A pickle is a program that can call any function of any module. :class:`TensorUnpickler` knows only the few names that
+A pickle is a program that can call any function of any module. :class:`_TensorUnpickler` knows only the few names that
 ``torch.save`` (the zip archive since torch 1.6, and the older sequence of pickles and storages) and ``paddle.save`` use
 for tensors, and has a stand-in for each. Any other name ends the reading.
 """
@@ -127,7 +127,7 @@ ADMITTED: dict[tuple[str, str], Any] = {
 }
 
 
-class TensorUnpickler(pickle._Unpickler):
+class _TensorUnpickler(pickle._Unpickler):
     """An unpickler of tensors, in Python: the C one allocates a table of any size that a file claims to need.
 
     Tuples become lists. These have no hash, which for tuples in tuples can take forever to compute. ``file`` is in
@@ -181,7 +181,7 @@ def _as_list(code):
 
 
 _TUPLES = (pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3)
-TensorUnpickler.dispatch = {
+_TensorUnpickler.dispatch = {
     **pickle._Unpickler.dispatch,
     **{code[0]: _as_list(code[0]) for code in _TUPLES},
     pickle.BUILD[0]: _load_build,
@@ -212,7 +212,7 @@ def _load_torch_zip(path):
 
         little_endian = "byteorder" not in members or read("byteorder") == b"little"
         storages: dict = {}
-        found = TensorUnpickler(io.BytesIO(read("data.pkl")), storages).load()
+        found = _TensorUnpickler(io.BytesIO(read("data.pkl")), storages).load()
         for key, storage in storages.items():
             storage.fill(read(f"data/{key}"), little_endian)
         return found
@@ -223,9 +223,9 @@ def _load_torch_legacy(path):
     content = io.BytesIO(Path(path).read_bytes())
     storages: dict = {}
     for known in (TORCH_LEGACY_MAGIC, TORCH_LEGACY_PROTOCOL):
-        if TensorUnpickler(content).load() != known:
+        if _TensorUnpickler(content).load() != known:
             raise NotTensors("was not written by torch.save")
-    machine, found, keys = (TensorUnpickler(content, storages).load() for _ in range(3))
+    machine, found, keys = (_TensorUnpickler(content, storages).load() for _ in range(3))
     little_endian = bool(machine.get("little_endian", True))
     for key in keys:
         storage = storages[key]
@@ -237,7 +237,7 @@ def _load_torch_legacy(path):
 
 def read_paddle(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """As :func:`read_torch`, of ``paddle.save``, which writes bfloat16 as uint16."""
-    found = TensorUnpickler(io.BytesIO(Path(path).read_bytes())).load()
+    found = _TensorUnpickler(io.BytesIO(Path(path).read_bytes())).load()
     if isinstance(found, dict):
         found.pop(PADDLE_NAMES, None)
     tensors = _tensors(found)

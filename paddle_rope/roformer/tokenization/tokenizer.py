@@ -79,7 +79,7 @@ class Tokenizer:
     @classmethod
     def from_vocab_file(cls: type[_Tokenizer], path: str | os.PathLike, do_lower_case: bool = True) -> _Tokenizer:
         """The tokenizer of a ``vocab.txt``; raises ValueError where it is missing, not UTF-8 or no vocabulary."""
-        vocab = read_vocab(path)
+        vocab = _read_vocab(path)
         try:
             return cls(vocab, do_lower_case)
         except ValueError as error:
@@ -225,7 +225,7 @@ class Tokenizer:
         return pieces
 
 
-def read_vocab(path: str | os.PathLike) -> list[str]:
+def _read_vocab(path: str | os.PathLike) -> list[str]:
     """The tokens of a ``vocab.txt``, one a line; raises ValueError where it cannot be read or is not UTF-8."""
     try:
         text = Path(path).read_bytes().decode("utf-8")
@@ -253,7 +253,7 @@ def read_settings(folder: str | os.PathLike) -> tuple[str, bool]:
     settings = read_json_object(path) if path.is_file() else {}
     name = settings.get("tokenizer_class")
     if name is None:
-        has_words = any(_CHINESE_WORD.fullmatch(token) for token in read_vocab(vocab))
+        has_words = any(_CHINESE_WORD.fullmatch(token) for token in _read_vocab(vocab))
         kind = "WordTokenizer" if has_words else "CharTokenizer"
     elif isinstance(name, str) and name in KINDS:
         kind = KINDS[name]

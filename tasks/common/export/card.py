@@ -7,11 +7,11 @@ import json
 import time
 from pathlib import Path
 
-from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError
 from tasks.common.export.folder import ONNX_FILE
 from tasks.common.files import write_files
-from tasks.common.runs.run_folder import CONFIG_FILE, METRICS_FILE
+from tasks.common.run_config import read_run_config
+from tasks.common.training.run import CONFIG_FILE, METRICS_FILE
 
 CARD = """\
 # {name}

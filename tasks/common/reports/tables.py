@@ -49,7 +49,7 @@ def as_cells(*texts: str) -> list[Text]:
 
 def terminal(width: int | None = None) -> Console:
     """What rich prints tables to, without folding lines. Its stream is the one behind
-    :class:`tasks.common.cli.streams.Output`, so everything printed has to be from :func:`as_cells`."""
+    :class:`tasks.common.output.Output`, so everything printed has to be from :func:`as_cells`."""
     from rich.console import Console
 
     return Console(file=getattr(sys.stdout, "stream", sys.stdout), soft_wrap=True, highlight=False, width=width)

@@ -31,26 +31,13 @@ _GZIP = b"\x1f\x8b"
 MAX_GZIP_RATIO = 100
 MIN_GZIP_BYTES = 1 << 24
 _TAR, _TAR_AT = b"ustar", 257
-_DOCBIN = (
-    "zlib data, as spaCy's DocBin; write it as JSON lines with spaCy: for doc in DocBin().from_disk(FILE).get_docs("
-    'spacy.blank("zh").vocab): print(json.dumps({"text": doc.text, "entities": [[e.start_char, e.end_char, e.label_] '
-    "for e in doc.ents]}))"
-)
-_IMAGE = "an image; give a file of text"
+_PACKED = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!")
+_DATA = (b"ARROW1", b"SQLite format 3\x00", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda")  # the last: zlib, as spaCy's DocBin
 _KINDS = {  # the bytes that a file begins with -> what it is, and the remedy
-    b"PK\x03\x04": "a zip archive or an Office document; unpack it, or save the table as CSV in UTF-8",
-    b"\xd0\xcf\x11\xe0": "an old Office document; save the table as CSV in UTF-8, or its text",
-    b"BZh": "packed by bzip2; unpack it with bunzip2",
-    b"\xfd7zXZ\x00": "packed by xz; unpack it with unxz",
-    b"\x28\xb5\x2f\xfd": "packed by zstd; unpack it with unzstd",
-    b"7z\xbc\xaf": "a 7z archive; unpack it",
-    b"Rar!": "a rar archive; unpack it",
+    **dict.fromkeys(_PACKED, "an archive or an Office document; unpack it, or save the table as CSV in UTF-8"),
     b"PAR1": "Parquet; predict reads it with --output FOLDER; for labels write it as JSON lines",
-    b"ARROW1": "Arrow; write it as JSON lines, with to_json of Hugging Face's datasets",
-    b"%PDF-": "PDF; save its text",
-    b"SQLite format 3\x00": "a database of SQLite; write the records as JSON lines",
-    **dict.fromkeys((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8"), _IMAGE),
-    **dict.fromkeys((b"x\x01", b"x\x5e", b"x\x9c", b"x\xda"), _DOCBIN),
+    **dict.fromkeys(_DATA, "binary data; write the records as JSON lines"),
+    **dict.fromkeys((b"%PDF-", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8"), "PDF or an image; give its text"),
 }
 
 

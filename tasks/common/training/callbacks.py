@@ -13,8 +13,8 @@ import paddle.distributed as dist
 from paddlenlp.trainer import TrainerCallback
 from tqdm import tqdm
 
-from tasks.common.runs.interruption import end, is_requested
 from tasks.common.training.checkpoints import read_checkpoint_tensors, write_tensors
+from tasks.common.training.interruption import end, is_requested
 
 ASKED_EVERY = 10  # steps; several processes ask each other whether a checkpoint is due
 # Steps between two updates of the average, by the decay to this power: cheaper, and the same but for the steps between.

@@ -18,15 +18,14 @@ from typing import Any, NamedTuple
 import yaml
 
 from paddle_rope.machine import machine_in_words
-from tasks.common.cli.own_command import own_command
-from tasks.common.cli.run_config import read_run_config
 from tasks.common.errors import InputError, Interrupted
-from tasks.common.files import atomic_writer, check_output_dir, read_json_object, write_files
-from tasks.common.process import is_first_process
+from tasks.common.files import atomic_writer, check_output_dir, locked, read_json_object, write_files
+from tasks.common.process import is_first_process, own_command
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
-from tasks.common.runs.run_folder import CHECKPOINTS_FOLDER, METRICS_FILE, locked, refuse_links
+from tasks.common.run_config import read_run_config
 from tasks.common.training.arguments import parse_seeds
 from tasks.common.training.checkpoints import has_checkpoint
+from tasks.common.training.run import CHECKPOINTS_FOLDER, METRICS_FILE, refuse_links
 
 SERIES_FILE = "series.yaml"  # recipe, seeds and configuration
 RUNS_CSV, SUMMARY_JSON, SUMMARY_MD = "runs.csv", "summary.json", "summary.md"
@@ -171,8 +170,7 @@ def _train_members(recipe, folder, runs):
 
 @contextlib.contextmanager
 def _begun(folder, series):
-    """Makes the folder of a new series with its configuration in it, or raises InputError where it is taken. Takes them
-    away again where an InputError ends it before its first run has written anything."""
+    """Makes the folder of a new series; removes it where an InputError ends it before its first run has written."""
     if not is_first_process():
         yield
         return
@@ -233,8 +231,7 @@ def summarize(runs: list[FinishedRun], places: Iterable[str]) -> dict[str, Any]:
 
 
 def _write_summary(recipe, folder, series):
-    """Write and print what the finished runs of a series gave; returns it as :func:`summarize` does, and with
-    ``ensemble``, the score of the models together, where the recipe has such a thing."""
+    """Write, print and return what :func:`summarize` does, and under ``ensemble`` the score of the models together."""
     runs = [FinishedRun.read(run.labels, run.folder) for run in series]
     found = [(split, name) for split in ("dev", "test") for name in recipe.scores]
     titles = {f"{split}.{name}": f"{split} {name}" for split, name in found if name in runs[0].metrics.get(split, ())}

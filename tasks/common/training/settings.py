@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, get_type_hints
 
 from paddle_rope.options import POSITIVE, Kind, choice
 from paddle_rope.roformer import removed
-from tasks.common.cli.run_config import parse_arguments, typed
 from tasks.common.errors import InputError, did_you_mean
+from tasks.common.run_config import parse_arguments, typed
 from tasks.common.training.arguments import SEED, EncoderArguments, check_kinds, option
 
 if TYPE_CHECKING:

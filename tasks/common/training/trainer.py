@@ -14,9 +14,9 @@ from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.products import bfloat16_products
 from tasks.common.errors import InputError
 from tasks.common.files import write_json
-from tasks.common.runs.interruption import end, is_requested, until_saved
 from tasks.common.training import callbacks, checkpoints
 from tasks.common.training.checkpoints import COMPLETE_FILE, checkpoint_path, read_trainer_state
+from tasks.common.training.interruption import end, is_requested, until_saved
 from tasks.common.training.samplers import LengthGroupedBatchSampler
 
 SAVED_BEFORE = 1  # complete checkpoints that stay beside the newest and the best, should the newest be damaged

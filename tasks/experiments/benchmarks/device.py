@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -29,8 +30,12 @@ def run(options: Any) -> int:
     on_gpu = choose_device(options.device).startswith("gpu")
     dtypes = ["float32", "bfloat16", "float16"] if on_gpu else ["float32"]  # of its matrix products
     enough, longest, sizes = (0.05, 4 * SHORTEST, SMALL_SIZES) if options.quick else (SECONDS, LONGEST, SIZES)
-    found: dict[str, Any] = {"machine": machine()}
-    print("\n".join(f"{name}: {value}" for name, value in found["machine"].items()), end="\n\n", flush=True)
+    found: dict[str, Any] = {"machine": f"{machine_in_words()}; {platform.platform()}", "device": paddle.get_device()}
+    if on_gpu:
+        gpu = paddle.device.cuda.get_device_properties()
+        found["gpu"] = f"{gpu.name}, compute capability {gpu.major}.{gpu.minor}, {gpu.total_memory / 2**30:.1f} GB"
+        found |= {"cuda": paddle.version.cuda(), "cudnn": paddle.version.cudnn()}
+    print("\n".join(f"{name}: {value}" for name, value in found.items()), end="\n\n", flush=True)
     found["layers"] = _printed(check_layers(dtypes))
     found["encoders"] = _printed(
         [row for size in sizes for dtype in dtypes for row in measure_encoder(*size, dtype, enough)]
@@ -45,20 +50,9 @@ def run(options: Any) -> int:
     return int(bool(failed))
 
 
-def machine() -> dict[str, Any]:
-    """Versions and device, as JSON."""
-    facts = {"machine": machine_in_words(), "system": platform.platform(), "device": paddle.get_device()}
-    if facts["device"].startswith("gpu"):
-        gpu = paddle.device.cuda.get_device_properties()
-        facts |= {"gpu": f"{gpu.name}, compute capability {gpu.major}.{gpu.minor}, {gpu.total_memory / 2**30:.1f} GB"}
-        facts |= {"cuda": paddle.version.cuda(), "cudnn": paddle.version.cudnn()}
-    return facts
-
-
 def _printed(rows):
-    columns = list(dict.fromkeys(name for row in rows for name in row))
     shown = [{key: f"{value:.3g}" if isinstance(value, float) else value for key, value in row.items()} for row in rows]
-    print(as_markdown(shown, columns), flush=True)
+    print(as_markdown(shown, list(dict.fromkeys(name for row in rows for name in row))), flush=True)
     return rows
 
 
@@ -71,35 +65,33 @@ def timed_row(run_job: Job, tokens: int, enough_seconds: float) -> dict[str, Any
 
 
 def measure_encoder(
-    layers: int, width: int, texts: int, length: int, dtype: str, enough_seconds: float
+    layers: int, width: int, texts: int, length: int, dtype: str, enough: float
 ) -> list[dict[str, Any]]:
-    """Rows of one training step (forward, backward, AdamW) and one inference of a classifier under autocast to a dtype;
-    float32 is none."""
+    """Rows of one training step and one inference of a classifier under autocast to a dtype; float32 is none."""
     paddle.seed(0)
     sizes = {"hidden_size": width, "num_hidden_layers": layers, "intermediate_size": 4 * width}
     model = Classifier(**sizes, num_attention_heads=max(width // HEAD_DIM, 1))
     scaler = paddle.amp.GradScaler() if dtype == "float16" else None
     jobs = model.jobs(length, texts, precision=lambda: autocast(dtype), scaler=scaler)
     row = {"model": f"{layers} x {width}, {texts} x {length}", "dtype": dtype}
-    return [{**row, "job": job, **timed_row(run, texts * length, enough_seconds)} for job, run in jobs.items()]
+    return [{**row, "job": job, **timed_row(run, texts * length, enough)} for job, run in jobs.items()]
 
 
 def measure_linear_attention(lengths: list[int], dtype: str, enough_seconds: float) -> list[dict[str, Any]]:
     """Rows of forward and backward of linear attention, 4 heads of 64; the first length that memory does not suffice
     for gets a row with an ``error``, and longer ones get none."""
-    rotary = RotaryPositionEmbedding(HEAD_DIM)
-    rows = []
+    rotary, rows = RotaryPositionEmbedding(HEAD_DIM), []
+
+    def attend(qkv):
+        paddle.grad(linear_attention(*qkv, rotary.cos_sin(qkv[0].shape[1])).sum(), qkv)
+
     for length in lengths:
         row = {"tokens": length, "dtype": dtype}
         try:
-            q, k, v = (paddle.randn([1, length, 4, HEAD_DIM]).astype(dtype) for _ in range(3))
-            for x in (q, k, v):
+            qkv = [paddle.randn([1, length, 4, HEAD_DIM]).astype(dtype).detach() for _ in range(3)]
+            for x in qkv:
                 x.stop_gradient = False
-
-            def attend(q=q, k=k, v=v):
-                paddle.grad(linear_attention(q, k, v, rotary.cos_sin(q.shape[1])).sum(), [q, k, v])
-
-            rows.append({**row, **timed_row(attend, length, enough_seconds)})
+            rows.append({**row, **timed_row(partial(attend, qkv), length, enough_seconds)})
         except (MemoryError, RuntimeError, OSError) as error:  # Paddle's ResourceExhausted is one of these
             return [*rows, {**row, "error": " ".join(str(error).split())[:200]}]
     return rows

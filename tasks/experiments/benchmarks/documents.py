@@ -9,8 +9,8 @@ import sys
 from typing import Any
 
 from tasks.common.errors import InputError
+from tasks.common.files import digest_of
 from tasks.common.reports.tables import as_markdown
-from tasks.common.runs.run_folder import digest_of
 from tasks.experiments.benchmarks.measuring import timed
 
 PREDICT = (sys.executable, "-m", "paddle_rope", "predict")

@@ -91,10 +91,9 @@ def measure_cell(
 ) -> dict[str, Any]:
     """The row of a cell, measured in a process of its own unless the rows of the ``shorter`` lengths say otherwise."""
     row = {**dict.fromkeys(COLUMNS, ""), "job": job, "variant": variant, "length": length}
-    if any(other["left_out"] for other in shorter):
-        return {**row, "left_out": "a shorter text is left out"}
-    reason = reason_to_leave_out([(one["length"], one["seconds"], one["peak_mb"]) for one in shorter], length, plan)
-    if reason:
+    reason = "a shorter text is left out" if any(other["left_out"] for other in shorter) else ""
+    known = [(one["length"], one["seconds"], one["peak_mb"]) for one in shorter]
+    if reason := reason or reason_to_leave_out(known, length, plan):
         return {**row, "left_out": reason}
     try:
         return {**row, **measure_apart(plan["task"], job, plan["variants"][variant], length, device)}

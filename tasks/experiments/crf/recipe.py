@@ -14,8 +14,7 @@ from typing import Any
 from tasks.common.errors import InputError
 from tasks.common.files import write_json
 from tasks.common.recipe import Recipe
-from tasks.common.run import Run
-from tasks.common.runs import run_folder
+from tasks.common.training.run import METRICS_FILE, MODEL_FOLDER, Run
 from tasks.common.training.settings import Settings
 from tasks.experiments.crf.arguments import CrfArguments
 from tasks.ner.data.reading import entity_types
@@ -71,9 +70,9 @@ class CrfRecipe(Recipe):
     def train_run(self, run: CrfRun) -> dict[str, Any]:
         self.read(run)
         self.describe(run)
-        run_folder.claim(run)
+        run.claim()
         started = time.perf_counter()
-        folder = run.output_dir / run_folder.MODEL_FOLDER
+        folder = run.output_dir / MODEL_FOLDER
         folder.mkdir()
         if run.features is not None:
             run.features.save_pretrained(folder)
@@ -101,7 +100,7 @@ class CrfRecipe(Recipe):
             found = [entities_of(tagger.tag(attributes(example.text, run.features))) for example in examples]
             metrics[split] = scores_and_errors(examples, found, types)
             self.report(split, metrics[split])
-        write_json(run.output_dir / run_folder.METRICS_FILE, metrics)
+        write_json(run.output_dir / METRICS_FILE, metrics)
         print(f"{run.output_dir}: trained in {metrics['train_seconds']:.0f} s")
         return metrics
 

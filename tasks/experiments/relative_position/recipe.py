@@ -18,7 +18,7 @@ import paddle
 from paddle_rope.roformer import RoFormerForSequenceClassification
 from tasks.common.inference import evaluation_mode
 from tasks.common.recipe import Recipe
-from tasks.common.run import Run
+from tasks.common.training.run import Run
 from tasks.experiments.relative_position.arguments import STRETCHES, RelativePositionArguments
 
 FIRST, SECOND = 1, 2  # 0 is padding, which does not occur

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.ner.features.pairs import PairTable, pair_numbers, pairs_of
-
 PLACES = "BMES"  # begin, middle and end of a word, or all of it
 # Parts of speech of jieba's dictionary in groups: by its first two letters, else by its first, else "x".
 TAG_CLASSES = ("nr", "ns", "nt", "nz", "n", "v", "a", "i", "m", "t", "s", "j", "x")
@@ -21,22 +19,58 @@ _LEAST = float("-inf")
 _NO_SINGLE = (_LEAST, "x")
 
 
+# ---- pairs of neighboring characters as numbers, looked up for a whole text at once: a search in one small array
+# misses the processor's cache less often than a lookup of each string in a dictionary
+
+
+def pair_numbers(first, second):
+    """A number for each pair of the code points ``first`` and ``second``, int64 of their shape."""
+    return first.astype(np.int64) << 32 | second
+
+
+def pairs_of(text):
+    """The number of each character of a text with the next one, int64 ``[characters - 1]``."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    return pair_numbers(codes[:-1], codes[1:])
+
+
+class PairTable:
+    """Values of pairs of characters: distinct numbers of pairs, or strings of two characters, with an integer for each
+    of them and ``other`` for all other pairs."""
+
+    def __init__(self, pairs, values, other):
+        if not isinstance(pairs, np.ndarray):
+            pairs = pairs_of("".join(pairs))[::2]
+        order = pairs.argsort(kind="stable")
+        self._pairs = np.append(pairs[order], np.iinfo(np.int64).max)  # no pair, so that a search ends in the array
+        self._values = np.append(np.array(values, dtype=np.int32)[order], np.int32(other))
+
+    def __call__(self, pairs):
+        """The values of an array of pairs, int32 of its shape."""
+        places = self._pairs.searchsorted(pairs)
+        places[self._pairs[places] != pairs] = -1
+        return self._values[places]
+
+
+# ---- words
+
+
 class Words(NamedTuple):
     """The words of a text."""
 
     text: str
-    pairs: np.ndarray  # from :func:`pairs_of`
-    dictionary: dict  # what ChineseWords.find finds
+    pairs: np.ndarray  # of :func:`pairs_of`
+    # all words of the dictionary with two or more characters, also overlapping ones: from the characters at which words
+    # begin to lists of (end, (score, part of speech)), both ordered
+    dictionary: dict
     segmentation: list  # of (start, end, part of speech), which cover the text in its order
 
 
 class ChineseWords:
     """Finds words in texts as jieba does. Threads may share it. ``arrays`` are as returned by
-    :func:`tasks.ner.features.jieba_dictionary.read_jieba`, ``version`` is of the jieba that they are from."""
+    :func:`tasks.ner.features.jieba_dictionary.read_jieba`."""
 
     def __init__(self, arrays):
-        self.arrays = arrays
-        self.version = str(arrays["version"])
         # The children of a node are a stretch of a string: from its first child to the first child of the next node.
         # Single numbers are read faster from a memoryview than from an array.
         first_child = np.append(0, np.cumsum(arrays["node_children"].astype(np.int32), dtype=np.int32)) + 1
@@ -62,13 +96,10 @@ class ChineseWords:
     def __call__(self, text, segmented=True):
         """The :class:`Words` of a text; without ``segmented``, with an empty segmentation."""
         pairs = pairs_of(text)
-        dictionary = self.find(text, pairs)
-        return Words(text, pairs, dictionary, self.segment(text, dictionary) if segmented else [])
+        dictionary = self._find(text, pairs)
+        return Words(text, pairs, dictionary, self._segment(text, dictionary) if segmented else [])
 
-    def find(self, text, pairs):
-        """All words of the dictionary with two or more characters in a text, also overlapping ones: dict from the
-        characters at which words begin to a list of (end, (score, part of speech)); both ordered. ``pairs`` are from
-        :func:`~tasks.ner.features.pairs.pairs_of`."""
+    def _find(self, text, pairs):
         first_child, entries_of, entries = self._first_child, self._entries_of, self._entries
         child, size = self._characters.find, len(text)
         nodes = self._pair_nodes(pairs)
@@ -88,9 +119,7 @@ class ChineseWords:
                 found[start] = words
         return found
 
-    def segment(self, text, found):
-        """jieba's segmentation of a text, with its hidden Markov model for words that the dictionary lacks: a list of
-        (start, end, part of speech), which cover the text in its order. ``found`` are the words of :meth:`find`."""
+    def _segment(self, text, found):
         words: list = []
         end = 0
         for block in _BLOCK.finditer(text):
@@ -115,8 +144,7 @@ class ChineseWords:
         return words
 
     def _most_probable(self, text, start, stop, found):
-        """For each character of a block the word that begins there, of the most probable words up to its stop: the
-        longest of equally probable ones, as in :meth:`find`, or None for the character."""
+        """For each character the word that begins there, of the most probable ones, or None for itself."""
         chosen = {}
         scores = {stop: 0.0}
         score = 0.0
@@ -162,7 +190,6 @@ def tag_class(tag):
 
 UNSEEN = -3.14e100  # logarithm of the probability of a character that a state never emits
 MAX_REMEMBERED = 1 << 14  # strings whose words are kept for the next text
-_LEAST = float("-inf")
 
 
 class UnknownWords:
@@ -171,15 +198,11 @@ class UnknownWords:
     the first is jieba's choice."""
 
     def __init__(self, arrays):
-        self._states = arrays["states"].tolist()
-        self._begins = [state[0] in "BS" for state in self._states]  # a word
-        self._ends = [state[0] in "ES" for state in self._states]
+        self._states = arrays["states"].tolist()  # place in a word and part of speech
+        # The part of speech that goes on after a state, and before one; None between words.
+        self._after = [None if state[0] in "ES" else state[1:] for state in self._states]
+        self._before = [None if state[0] in "BS" else state[1:] for state in self._states]
         self._start, self._transitions = arrays["start"].tolist(), arrays["transitions"].tolist()
-        # Within a word few states can follow another. For each state the (state, transition) that can be before it.
-        before = [np.flatnonzero(row).tolist() for row in arrays["transitions"].T > _LEAST]
-        self._before = [
-            tuple((one, self._transitions[one][state]) for one in of_state) for state, of_state in enumerate(before)
-        ]
         self._emissions = _groups(arrays["emission_characters"])
         self._emission_states, self._emission_scores = arrays["emission_states"], arrays["emission_scores"]
         self._known = _groups(arrays["known_characters"])
@@ -201,22 +224,19 @@ class UnknownWords:
         words, start = [], 0
         path = self._path(string)
         for end, state in enumerate(path, 1):
-            if self._ends[state]:
-                words.append((end - start, self._states[state][1:]))
+            if self._after[state] is None or end == len(string):
+                words.append((end - start, self._states[path[start] if self._after[state] else state][1:]))
                 start = end
-        if start < len(string):  # a word without an end
-            words.append((len(string) - start, self._states[path[start]][1:]))
         return tuple(words)
 
     def _path(self, string):
         """The most probable states of the characters, their numbers (Viterbi)."""
-        observed = self._observed(string[0])
-        scores = {state: self._start[state] + emitted for of_kind in observed for state, emitted in of_kind}
+        scores = {state: self._start[state] + emitted for state, emitted in self._observed(string[0])}
         steps = []
         for char in string[1:]:
-            following, came_from = self._step(scores, *self._observed(char))
+            following, came_from = self._step(scores, self._observed(char))
             if not following:  # none of the states it may have can follow: any that can
-                following, came_from = self._step(scores, *self._in_any_state(char))
+                following, came_from = self._step(scores, self._in_any_state(char))
             steps.append(came_from)
             scores = following
         path = [max(scores, key=lambda state: (scores[state], -state))]
@@ -224,59 +244,39 @@ class UnknownWords:
             path.append(came_from[path[-1]])
         return path[::-1]
 
-    def _step(self, scores, beginning, continuing):
+    def _step(self, scores, observed):
         """For a character's states that can follow, from the scores of the states of the character before: their
         scores, and the best state before."""
+        candidates = {}
+        for state in sorted(scores):
+            candidates.setdefault(self._after[state], []).append((scores[state], state, self._transitions[state]))
         following, came_from = {}, {}
-        ended = [(score, state, self._transitions[state]) for state, score in scores.items() if self._ends[state]]
-        ended.sort(reverse=True)
-        for state, emitted in beginning:
+        for state, emitted in observed:
             best, choice = _LEAST, None
-            for score, before, transitions in ended:
-                if score + emitted < best:  # so are all that come now, and transitions add nothing to them
-                    break
+            for score, before, transitions in candidates.get(self._before[state], ()):
                 # the sum in jieba's order: another one would round otherwise
                 score = score + transitions[state] + emitted
-                if score > best or (score == best and choice is not None and before < choice):
+                if score > best:
                     best, choice = score, before
-            if choice is not None:
-                following[state], came_from[state] = best, choice
-        score_of = scores.get
-        for state, emitted in continuing:
-            best, choice = _LEAST, None
-            for before, transition in self._before[state]:
-                score = score_of(before)
-                if score is not None:
-                    score = score + transition + emitted
-                    if score > best:
-                        best, choice = score, before
             if choice is not None:
                 following[state], came_from[state] = best, choice
         return following, came_from
 
     def _observed(self, char):
-        """The states that a character may have: first the ones that begin a word, then the ones that continue one, as
-        lists of (state, logarithm of the character's probability in it). Characters unknown to jieba may have any."""
+        """(state, logarithm of the character's probability in it) of its states; any, if jieba does not know it."""
         observed = self._of_character.get(char)
         if observed is None:
             rows = self._known.get(char)
             if rows is None:
                 return self._in_any_state(char)
-            pairs = zip(self._known_states[rows].tolist(), self._known_scores[rows].tolist())
-            observed = self._of_character[char] = self._by_kind(pairs)
+            observed = [*zip(self._known_states[rows].tolist(), self._known_scores[rows].tolist())]
+            self._of_character[char] = observed
         return observed
 
     def _in_any_state(self, char):
-        """All states, as in :meth:`_observed`."""
         rows = self._emissions.get(char, slice(0))
         emitted = dict(zip(self._emission_states[rows].tolist(), self._emission_scores[rows].tolist()))
-        return self._by_kind((state, emitted.get(state, UNSEEN)) for state in range(len(self._states)))
-
-    def _by_kind(self, pairs):
-        kinds: tuple = ([], [])
-        for pair in pairs:
-            kinds[not self._begins[pair[0]]].append(pair)
-        return kinds
+        return [(state, emitted.get(state, UNSEEN)) for state in range(len(self._states))]
 
 
 def _groups(characters):

@@ -2,16 +2,16 @@
 
 from collections import Counter
 
-from tasks.ner.features.pairs import PairTable, pairs_of
+import ahocorasick
 
-LONGEST_ENTITY = 20  # characters; longer ones hardly come again, and the search takes time in proportion
+LONGEST_ENTITY = 20  # characters; longer ones hardly come again, and texts are read with so many characters around
 # Of the occurrences of a string, the share that is an entity of a type: below, between, or above these.
 SHARES = (0.3, 0.75)
 BINS = len(SHARES) + 1
 
 
 class Gazetteer:
-    """Looks the entities of the training data up in a text.
+    """Looks the entities of the training data up in a text. Threads may share it.
 
     Args:
         entities: dict from a type to a dict from a string to how often it is labeled as an entity of this type.
@@ -28,7 +28,7 @@ class Gazetteer:
             for string, count in entities[kind].items():
                 self._types_of.setdefault(string, []).append((number, kind, count))
         nothing: Counter = Counter()
-        self._find = StringFinder({string: self._classes_of(string, nothing, nothing) for string in self._types_of})
+        self._strings = automaton_of({string: self._classes_of(string, nothing, nothing) for string in self._types_of})
 
     @classmethod
     def from_examples(cls, examples):
@@ -38,18 +38,18 @@ class Gazetteer:
             for (string, kind), count in _own_entities(example).items():
                 if len(string) <= LONGEST_ENTITY and is_storable(string):
                     entities.setdefault(kind, Counter())[string] += count
-        occurrences = Counter()
-        find = StringFinder(dict.fromkeys((string for of_kind in entities.values() for string in of_kind), True))
-        for example in examples:
-            occurrences.update(example.text[start:end] for start, end, _ in find(example.text, pairs_of(example.text)))
+        strings = automaton_of(dict.fromkeys(string for of_kind in entities.values() for string in of_kind))
+        occurrences = Counter(
+            example.text[start:end] for example in examples for start, end, _ in found_in(example.text, strings)
+        )
         return cls(entities, dict(occurrences))
 
-    def __call__(self, text, pairs, own=None):
+    def __call__(self, text, own=None):
         """Places in a text where an entity of the training data occurs: list of (start, end, classes); a class is the
-        type's number * ``BINS`` + the bin of its share. ``pairs`` are from :func:`~tasks.ner.features.pairs.pairs_of`.
-        If the text is one of the training data, ``own`` is its :class:`~tasks.ner.examples.Example`, whose entities and
-        occurrences are left out of the counts: they would give its labels away."""
-        places = self._find(text, pairs)
+        type's number * ``BINS`` + the bin of its share. If the text is one of the training data, ``own`` is its
+        :class:`~tasks.ner.examples.Example`, whose entities and occurrences are left out of the counts: they would give
+        its labels away."""
+        places = found_in(text, self._strings)
         if own is None:
             return places
         own_entities, own_occurrences = _own_entities(own), Counter(text[start:end] for start, end, _ in places)
@@ -69,34 +69,19 @@ class Gazetteer:
         return classes
 
 
-class StringFinder:
-    """Finds strings, the keys of a dict, in texts. Threads may share it."""
+def automaton_of(strings):
+    """An automaton that finds strings, the keys of a dict; for :func:`found_in`."""
+    automaton = ahocorasick.Automaton()
+    for string, value in strings.items():
+        automaton.add_word(string, (len(string), value))
+    automaton.make_automaton()
+    return automaton
 
-    def __init__(self, strings):
-        self._singles = {string: value for string, value in strings.items() if len(string) == 1}
-        # None for a prefix of a string that is none of them
-        self._values = {string[:end]: None for string in strings for end in range(2, len(string))} | strings
-        pairs = [string for string in self._values if len(string) == 2]
-        self._is_beginning = PairTable(pairs, [1] * len(pairs), 0)
 
-    def __call__(self, text, pairs):
-        """List of (start, end, value) of all places in a text where one of the strings occurs, in any order."""
-        found = []
-        values, size = self._values, len(text)
-        for start in self._is_beginning(pairs).nonzero()[0].tolist():
-            end = start + 2
-            string = text[start:end]
-            while string in values:
-                value = values[string]
-                if value is not None:
-                    found.append((start, end, value))
-                if end == size:
-                    break
-                end += 1
-                string = text[start:end]
-        if self._singles:
-            found += [(at, at + 1, self._singles[one]) for at, one in enumerate(text) if one in self._singles]
-        return found
+def found_in(text, automaton):
+    """List of (start, end, value) of all places in a text where a string of an automaton occurs."""
+    found = automaton.iter(text) if len(automaton) else ()
+    return [(last + 1 - length, last + 1, value) for last, (length, value) in found]
 
 
 def is_storable(string):

@@ -1,11 +1,10 @@
-"""jieba's dictionary and tables as arrays: read from the installed jieba once a user, or from a model folder.
+"""jieba's dictionary and tables as arrays, read from the installed jieba once a user.
 
-The modules of jieba, which take long, are not imported. The file of the arrays is a compressed NumPy archive without
-pickles, with the check sums of its format.
+The modules of jieba, which take long, are not imported; they would cut words at a tenth of the speed. The file of the
+arrays is a compressed NumPy archive without pickles, with the check sums of its format.
 """
 
 import contextlib
-import hashlib
 import importlib.metadata
 import importlib.util
 import math
@@ -22,11 +21,9 @@ from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
 from tasks.ner.features.chinese_words import UNSEEN, ChineseWords
 
-FILE_NAME = "words.npz"  # in a model folder
-FORMAT = 1  # raised when the arrays change
+FORMAT = 2  # raised when the arrays change
 DICTIONARY = "dict.txt"
 TABLES = ("char_state_tab", "prob_start", "prob_trans", "prob_emit")  # modules of jieba.posseg, with a dict P each
-_FILES = (DICTIONARY, *(f"posseg/{name}.py" for name in TABLES))
 _UNKNOWN = (0, "x")  # frequency and part of speech of a word that is not in the dictionary
 _UNREADABLE = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 _lock = threading.Lock()
@@ -34,56 +31,35 @@ _shared: list[ChineseWords] = []  # of the installed jieba, once it is read
 
 
 def installed_words():
-    """The :class:`ChineseWords` of the installed jieba, read once a process from the user's cache folder, where they
-    are kept under the check sum of jieba's files. Where they are not there, or damaged, they are made of jieba's files,
-    which takes about a second, and written there if possible. Raises InputError if jieba is not installed."""
+    """The :class:`ChineseWords` of the installed jieba, read once a process from the user's cache folder. Where they
+    are not there, or damaged, they are made of jieba's files, which takes about a second, and written there if
+    possible. Raises InputError if jieba is not installed."""
     with _lock:  # of threads, one reads and the others wait for it
         if not _shared:
-            _shared.append(ChineseWords(_installed_arrays()))
+            _shared.append(_installed_words())
         return _shared[0]
 
 
-def read_words(path):
-    """The :class:`ChineseWords` of a file of :func:`write_words`; raises ValueError if it cannot be read, is damaged,
-    or was written by another version of this program."""
+def _installed_words():
     try:
-        return ChineseWords(_read(path))
-    except _UNREADABLE as error:
-        raise ValueError(f"{path}: is damaged or of another version ({error}); export the model again") from None
-
-
-def write_words(path, arrays):
-    """Write the arrays of a :class:`ChineseWords` to a file of 2 MB."""
-    with atomic_writer(path, binary=True) as file:
-        np.savez_compressed(file, format=np.array(FORMAT), **arrays)
+        path = cache_file()
+    except RuntimeError:  # a user without a home
+        return ChineseWords(read_jieba())
+    with contextlib.suppress(*_UNREADABLE), np.load(path, allow_pickle=False) as archive:
+        return ChineseWords(dict(archive))
+    arrays = read_jieba()
+    with contextlib.suppress(OSError, InputError):  # a folder that cannot be written: made again next time
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_writer(path, binary=True) as file:
+            np.savez_compressed(file, **arrays)
+    return ChineseWords(arrays)
 
 
 def cache_file():
     """Where the words of the installed jieba are kept."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
     folder = Path(cache) if os.path.isabs(cache) else Path("~/.cache").expanduser()
-    return folder / "paddle_rope" / f"words-{FORMAT}-{jieba_sha256()}.npz"
-
-
-def _installed_arrays():
-    try:
-        path = cache_file()
-    except RuntimeError:  # a user without a home
-        return read_jieba()
-    with contextlib.suppress(*_UNREADABLE):
-        return _read(path)
-    arrays = read_jieba()
-    with contextlib.suppress(OSError, InputError):  # a folder that cannot be written: made again next time
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_words(path, arrays)
-    return arrays
-
-
-def _read(path):
-    with np.load(path, allow_pickle=False) as archive:
-        if archive["format"] != FORMAT:
-            raise ValueError(f"format {archive['format']}, not {FORMAT}")
-        return {name: archive[name] for name in archive.files if name != "format"}
+    return folder / "paddle_rope" / f"words-{FORMAT}-{jieba_version()}.npz"
 
 
 def jieba_version():
@@ -92,22 +68,12 @@ def jieba_version():
     return importlib.metadata.version("jieba")
 
 
-def jieba_sha256():
-    """SHA-256 in hexadecimal digits of what :func:`read_jieba` reads."""
-    folder, digest = _folder(), hashlib.sha256()
-    for name in _FILES:
-        content = (folder / name).read_bytes()
-        digest.update(f"{name} {len(content)}\n".encode() + content)
-    return digest.hexdigest()
-
-
 def read_jieba():
-    """Everything that the words of a text are found with: dict from names to arrays, as of :func:`_trie` and
-    :func:`_markov_model`, and the ``version`` of jieba."""
+    """Everything that the words of a text are found with: dict from names to arrays."""
     folder = _folder()
     tables = [_module(folder / "posseg" / f"{name}.py").P for name in TABLES]
     words = _trie((folder / DICTIONARY).read_text(encoding="utf-8"))
-    return {"version": np.array(jieba_version()), **words, **_markov_model(*tables)}
+    return {**words, **_markov_model(*tables)}
 
 
 def _folder():
@@ -126,16 +92,12 @@ def _module(path):
 
 
 def _trie(text):
-    """The words of ``dict.txt`` as a tree of their characters. Its lines are "word frequency part-of-speech"; of lines
-    with the same word the last one counts, but the sum of frequencies includes all lines, as in jieba.
+    """The words of ``dict.txt`` as a tree of their characters.
 
-    Nodes are numbered level by level, and the children of a node follow each other, ordered by character; node 0 is the
-    root. ``node_characters`` uint ``[nodes]``, code points; ``node_children`` uint ``[nodes]``, how many children;
-    ``node_entries`` uint ``[nodes]``, entry of the word that ends there, 0 where none does.
-
-    Words of like frequency and part of speech share an entry; entry 0 is for unknown words. ``entry_scores`` float64
-    ``[entries]``, logarithm of the share of the frequency, of 1 if it is 0; ``entry_is_word`` bool ``[entries]``,
-    frequency above 0; ``entry_tags`` ``[entries]``, part of speech.
+    Its lines are "word frequency part-of-speech"; of lines with the same word the last one counts, but the sum of
+    frequencies includes all lines, as in jieba. Nodes are numbered level by level, and the children of a node follow
+    each other, ordered by character; node 0 is the root. Words of like frequency and part of speech share an entry;
+    entry 0 is for unknown words, and for nodes where no word ends.
     """
     fields = text.replace("\n", " ").split()
     if len(fields) % 3 or text.count(" ") != len(fields) // 3 * 2:
@@ -182,22 +144,13 @@ def _nodes(words):
 
 def _markov_model(states_of, start, transitions, emissions):
     """The hidden Markov model of parts of speech, from dicts of jieba with logarithms of probabilities. States are
-    ordered from the last to the first, so that of equal scores the first maximum is the one jieba takes.
-
-    ``states`` ``[states]``, place in a word and part of speech; ``start`` float64 ``[states]``; ``transitions`` float64
-    ``[states, states]``, -inf where there is none; ``emission_characters`` ``[emissions]``, code points in order,
-    ``emission_states`` and ``emission_scores`` float64 ``[emissions]``; ``known_characters``, ``known_states`` and
-    ``known_scores`` ``[known]``, the states that a character is known to have, ordered by both.
-    """
+    ordered from the last to the first, so that of equal scores the first maximum is the one jieba takes."""
     states = sorted(transitions, reverse=True)
     number = {state: index for index, state in enumerate(states)}
     matrix = np.full([len(states), len(states)], -np.inf)
     for one, others in transitions.items():
         for other, score in others.items():
             matrix[number[one], number[other]] = score
-    after = {"B": "ME", "M": "ME", "E": "BS", "S": "BS"}
-    if any(other[0] not in after[one[0]] for one, others in transitions.items() for other in others):
-        raise ValueError("jieba's tables have words that end before they begin")
     emitted = sorted(
         (ord(char), number[state], score) for state, scores in emissions.items() for char, score in scores.items()
     )

@@ -12,19 +12,21 @@ from typing import Optional
 
 from tasks.common.files import write_json
 from tasks.ner.examples import Example
-from tasks.ner.features.chinese_words import ChineseWords, Words
-from tasks.ner.features.columns import FIRST_VALUE, TokenColumns, count_values, segmentation_values
+from tasks.ner.features.chinese_words import Words, pairs_of
 from tasks.ner.features.gazetteer import BINS, Gazetteer, is_storable
-from tasks.ner.features.jieba_dictionary import FILE_NAME as DICTIONARY_FILE
-from tasks.ner.features.jieba_dictionary import installed_words, jieba_version, read_words, write_words
-from tasks.ner.features.pairs import pairs_of
+from tasks.ner.features.jieba_dictionary import installed_words, jieba_version
 from tasks.ner.features.token_features import (
     COLUMNS,
     DICTIONARY_CLASSES,
-    SpanFlags,
+    FIRST_VALUE,
+    PLACES,
+    TokenColumns,
     TokenFeatures,
     check_kinds,
+    count_values,
     dictionary_spans,
+    segmentation_values,
+    span_flags,
     token_places,
 )
 
@@ -37,12 +39,11 @@ logger = logging.getLogger(__name__)
 class WordFeatures:
     """Turns texts into :class:`TokenFeatures`. Threads may share it.
 
-    ``vocabularies`` has the values of each kind in ``COLUMNS``, ``gazetteer`` is there if it is one of the kinds, and
-    ``words`` is the dictionary that words are looked up in; None for the one of the installed jieba, which all share
-    and which is read when the first text needs it. Raises ValueError if these do not match ``kinds``.
+    ``vocabularies`` has the values of each kind in ``COLUMNS``, ``gazetteer`` is there if it is one of the kinds.
+    Raises ValueError if these do not match ``kinds``.
     """
 
-    def __init__(self, kinds, vocabularies, gazetteer=None, words=None):
+    def __init__(self, kinds, vocabularies, gazetteer=None):
         self.kinds = check_kinds(kinds)
         if set(vocabularies) != set(COLUMNS).intersection(self.kinds):
             raise ValueError(f"vocabularies of {', '.join(vocabularies) or 'nothing'} for {', '.join(self.kinds)}")
@@ -51,10 +52,9 @@ class WordFeatures:
         self.vocabularies = vocabularies
         self.gazetteer = gazetteer
         self._needs_jieba = not JIEBA_KINDS.isdisjoint(self.kinds)
-        self._given_words = words
         self._columns = TokenColumns(vocabularies)
         self._first_gazetteer_class = ("dictionary" in self.kinds) * DICTIONARY_CLASSES
-        self._flags = SpanFlags(self._first_gazetteer_class + (gazetteer.num_classes if gazetteer else 0))
+        self._classes = self._first_gazetteer_class + (gazetteer.num_classes if gazetteer else 0)
 
     @classmethod
     def from_examples(
@@ -90,7 +90,7 @@ class WordFeatures:
     def sizes(self) -> dict:
         """What a model must know: ``{"tables": {kind: values with none and unknown}, "flags": number of flags}``."""
         tables = {kind: FIRST_VALUE + len(self.vocabularies[kind]) for kind in COLUMNS if kind in self.kinds}
-        return {"tables": tables, "flags": self._flags.num_flags}
+        return {"tables": tables, "flags": self._classes * PLACES}
 
     def __call__(
         self,
@@ -103,44 +103,31 @@ class WordFeatures:
         tokens. ``own`` is its example if it is one of the training data: a text must not find its own labels in the
         gazetteer, as texts to come will not find theirs. ``hinted`` finds (start, end, type) in a text which
         are flagged as strings of the gazetteer that always are entities."""
-        words = _words_of(text, self.kinds, self._given_words)
-        tokens = token_places(offsets, len(text))
+        words = _words_of(text, self.kinds)
+        places = token_places(tuple(offsets), len(text))
         spans = dictionary_spans(words) if "dictionary" in self.kinds else []
         if self.gazetteer is not None:
             first = self._first_gazetteer_class
-            places = self.gazetteer(text, words.pairs, own)
-            spans += [(start, end, first + number) for start, end, numbers in places for number in numbers]
+            found = self.gazetteer(text, own)
+            spans += [(start, end, first + number) for start, end, numbers in found for number in numbers]
             strongest = {kind: first + number * BINS + BINS - 1 for number, kind in enumerate(self.gazetteer.types)}
             more = hinted(text) if hinted else ()
             spans += [(start, end, strongest[kind]) for start, end, kind in more if kind in strongest]
-        flags = self._flags(spans, len(text), tokens)
-        return TokenFeatures(self._columns(words, tokens), flags, self._flags.num_flags)
+        return TokenFeatures.of(self._columns(words, places), span_flags(spans, self._classes, len(text), places))
 
-    def save_pretrained(self, folder: str | os.PathLike, with_dictionary: bool = False) -> None:
-        """Write ``features.json`` into a folder; ``with_dictionary`` also ``words.npz`` (2 MB), jieba's dictionary as
-        it is searched here, if the features need it: they can then be read where jieba is not installed, and find the
-        same words where another one is."""
-        content = {
-            "kinds": list(self.kinds),
-            "jieba": self._jieba_version() if self._needs_jieba else None,
-            "vocabularies": self.vocabularies,
-        }
+    def save_pretrained(self, folder: str | os.PathLike) -> None:
+        """Write ``features.json`` into a folder."""
+        jieba = jieba_version() if self._needs_jieba else None
+        content = {"kinds": list(self.kinds), "jieba": jieba, "vocabularies": self.vocabularies}
         if self.gazetteer is not None:
             content["gazetteer"] = {name: getattr(self.gazetteer, name) for name in ("occurrences", "entities")}
-        if with_dictionary and self._needs_jieba:
-            write_words(Path(folder) / DICTIONARY_FILE, (self._given_words or installed_words()).arrays)
         write_json(Path(folder) / FILE_NAME, content)
-
-    def _jieba_version(self):
-        return self._given_words.version if self._given_words else jieba_version()
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike) -> WordFeatures:
-        """Read what :meth:`save_pretrained` has written; warns if the dictionary, from the folder or else from the
-        installed jieba, belongs to another version of jieba. Raises ValueError if a file cannot be read or lacks
-        something, and InputError if the features need jieba, which is not installed, and there is no dictionary in the
-        folder."""
-        dictionary = Path(folder) / DICTIONARY_FILE
+        """Read what :meth:`save_pretrained` has written; warns if another version of jieba is installed. Raises
+        ValueError if the file cannot be read or lacks something, and InputError if the features need jieba, which is
+        not installed."""
         content = json.loads((Path(folder) / FILE_NAME).read_text(encoding="utf-8"))
         try:
             kinds, jieba, vocabularies = (content[key] for key in ("kinds", "jieba", "vocabularies"))
@@ -148,24 +135,23 @@ class WordFeatures:
             _check(vocabularies, gazetteer)
             if gazetteer is not None:
                 gazetteer = Gazetteer(gazetteer["entities"], gazetteer["occurrences"])
-            words = read_words(dictionary) if dictionary.exists() else None
             vocabularies = {kind: vocabularies[kind] for kind in COLUMNS if kind in vocabularies}
-            features = cls(kinds, vocabularies, gazetteer, words)
+            features = cls(kinds, vocabularies, gazetteer)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{FILE_NAME} lacks or misnames something ({type(error).__name__}: {error})") from None
-        if features._needs_jieba and jieba != features._jieba_version():
+        if features._needs_jieba and jieba != jieba_version():
             logger.warning(
-                f"{Path(folder) / FILE_NAME}: made with jieba {jieba}, but {features._jieba_version()} is installed, "
+                f"{Path(folder) / FILE_NAME}: made with jieba {jieba}, but {jieba_version()} is installed, "
                 f"which may find other words; install jieba=={jieba} to have the features of training"
             )
         return features
 
 
-def _words_of(text: str, kinds: Iterable[str], given: Optional[ChineseWords] = None) -> Words:
-    """The words of a text, as far as the kinds need them, by the given dictionary or the one of the installed jieba."""
+def _words_of(text: str, kinds: Iterable[str]) -> Words:
+    """The words of a text, as far as the kinds need them."""
     if JIEBA_KINDS.isdisjoint(kinds):
         return Words(text, pairs_of(text), {}, [])
-    return (given or installed_words())(text, segmented=not SEGMENTED_KINDS.isdisjoint(kinds))
+    return installed_words()(text, segmented=not SEGMENTED_KINDS.isdisjoint(kinds))
 
 
 def _check(vocabularies, gazetteer):

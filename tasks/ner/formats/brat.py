@@ -22,7 +22,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder
 from tasks.common.texts.text_files import encodable, read_text, shown, split_lines
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.relations import EntityIds
+from tasks.ner.formats.records import EntityIds
 
 NAME = "brat"
 SHAPE = "write it as T1<tab>Type start end<tab>surface"

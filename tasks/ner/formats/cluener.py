@@ -69,11 +69,8 @@ def _checked(pair, surface, text, where):
 
 
 def _finder(surface: str, text: str) -> Callable[[int], bool]:
-    """Whether the surface is at an offset of the text; a long surface with many spans is compared about once.
-
-    If the surface is ``step`` characters before an offset and continues itself after ``step`` characters, only its
-    last ``step`` characters have to be compared.
-    """
+    """Whether the surface is at an offset of the text; a long surface with many spans is compared about once: where it
+    was found ``step`` characters before and continues itself after so many, only its last ``step`` characters are."""
     found_last = -len(surface)
     continues: dict[int, bool] = {0: True}  # by steps
 

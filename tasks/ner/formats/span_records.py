@@ -27,8 +27,16 @@ from tasks.common.errors import InputError
 from tasks.common.texts.json_records import json_line, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import Records, check_objects, check_span, check_type, field, read_records, write_list
-from tasks.ner.formats.relations import EntityIds
+from tasks.ner.formats.records import (
+    EntityIds,
+    Records,
+    check_objects,
+    check_span,
+    check_type,
+    field,
+    read_records,
+    write_list,
+)
 
 # ---- entities as lists [start, end, type]
 

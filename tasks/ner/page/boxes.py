@@ -1,4 +1,4 @@
-"""Entities as boxes around their characters; types that are nested in each other look different.
+"""Entities as boxes around their characters.
 
 Boxes nest as the entities do. HTML cannot nest two entities that cross, nor one that goes on in the next paragraph, so
 that such an entity is drawn in pieces, open where it goes on, with one label behind the last.
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from tasks.ner.page.contents import Span
 
 # Red, green and blue, and the ink that is read best on it; the vivid ones first, and neighbors far apart. Each has a
 # contrast of at least 3 with the light and with the dark background. They keep apart in normal vision and in simulated
-# protanopia, deuteranopia and tritanopia: tests/tasks/ner/page/test_page.py computes how far.
+# protanopia, deuteranopia and tritanopia, as the tests of commit c625aa7b computed.
 WHITE, BLACK = "#ffffff", "#000000"
 COLORS = (
     ("0 119 204", WHITE), ("221 119 0", BLACK), ("136 17 255", WHITE), ("221 0 0", WHITE), ("51 153 238", BLACK),
@@ -37,7 +36,6 @@ class Piece:
     entity: Entity
     is_first: bool
     is_last: bool
-    parent: Piece | None  # in which it directly lies
     height: int = 0  # boxes stacked in it: an outer box is drawn higher than those within
 
 
@@ -58,18 +56,23 @@ def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piec
     while waiting:
         start, negative_end, number, is_first = heapq.heappop(waiting)
         while around and around[-1].end <= start:
-            around.pop()
+            _close(around)
         following = bisect.bisect_right(cuts, start)
         end = min([-negative_end, *(outer.end for outer in around[-1:]), *cuts[following : following + 1]])
         is_last = end == -negative_end
         if not is_last:
             heapq.heappush(waiting, (end, negative_end, number, False))
-        pieces.append(Piece(start, end, entities[number], is_first, is_last, around[-1] if around else None))
+        pieces.append(Piece(start, end, entities[number], is_first, is_last))
         around.append(pieces[-1])
-    for piece in reversed(pieces):
-        if piece.parent is not None:
-            piece.parent.height = max(piece.parent.height, piece.height + 1)
+    while around:
+        _close(around)
     return pieces
+
+
+def _close(around):
+    closed = around.pop()
+    if around:
+        around[-1].height = max(around[-1].height, closed.height + 1)
 
 
 def drawn_paragraphs(text: str, entities: list[Entity], paragraphs: Sequence[Span]) -> Iterator[Paragraph]:
@@ -99,17 +102,7 @@ def _parts(text, start, end, pieces):
             ends.append(piece.end)
 
 
-def looks_of(types: Sequence[str], entities: Iterable[list[Entity]]) -> dict[str, dict[str, str]]:
-    """``color``, ``ink`` and ``edge`` of each type that occurs, as the style sheet has them. The two types that are
-    nested in each other most often get the first two colors, and so on; then come the others."""
-    nested: Counter = Counter()
-    for of_text in entities:
-        pieces = nested_pieces(of_text)
-        pairs = ({piece.parent.entity.type, piece.entity.type} for piece in pieces if piece.parent)
-        nested.update(tuple(sorted(pair)) for pair in pairs if len(pair) == 2)
-    ranked = dict.fromkeys([*(kind for pair, _ in nested.most_common() for kind in pair), *types])
-    looks = {}
-    for number, kind in enumerate(ranked):
-        color, ink = COLORS[number % len(COLORS)]
-        looks[kind] = {"color": color, "ink": ink, "edge": EDGES[number // len(COLORS) % len(EDGES)]}
-    return looks
+def look_of(number: int) -> dict[str, str]:
+    """``color``, ``ink`` and ``edge`` of the type with this number, as the style sheet has them."""
+    color, ink = COLORS[number % len(COLORS)]
+    return {"color": color, "ink": ink, "edge": EDGES[number // len(COLORS) % len(EDGES)]}

@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 from tasks.common.errors import visible
 from tasks.ner.config import probability
 from tasks.ner.examples import Entity, entities_of
-from tasks.ner.page.boxes import Piece, drawn_paragraphs, looks_of
+from tasks.ner.page.boxes import Piece, drawn_paragraphs, look_of
 from tasks.ner.page.contents import mentions_of, places_of, section_anchor, sections_of
 
 FOLDER = Path(__file__).parent
@@ -51,7 +51,6 @@ def write_html(
     kinds = [kind for kind in types if counts[kind]]
     mentions = mentions_of(texts, entities)
     places = places_of(texts, sections, entities)
-    looks = looks_of(kinds, entities)
     number_of = {kind: number for number, kind in enumerate(kinds)}
     anchors = {(mention.text, mention.first): mention.anchor for of_type in mentions.values() for mention in of_type}
 
@@ -98,7 +97,7 @@ def write_html(
             certainty=words[f"{certainty} of a box"],
         ),
         "types": [
-            {"name": kind, "number": number, "count": counts[kind], "mentions": mentions[kind], **looks[kind]}
+            {"name": kind, "number": number, "count": counts[kind], "mentions": mentions[kind], **look_of(number)}
             for number, kind in enumerate(kinds)
         ],
         "contents": places if len(places) > 1 or any(place.parts for place in places) else [],

@@ -13,6 +13,7 @@ import yaml
 from tasks.common.errors import InputError
 from tasks.common.texts.text_files import read_text, split_lines
 from tasks.ner.examples import Entity
+from tasks.ner.features.gazetteer import automaton_of, found_in
 
 MODES = FORCE, HINT = ("force", "hint")
 Row = tuple[str, str, str]  # term or pattern, type, mode
@@ -30,15 +31,10 @@ class Listed:
     """
 
     def __init__(self, terms: Iterable[Row] = (), patterns: Iterable[Row] = ()):
-        import ahocorasick
-
         types_of: dict[str, dict[str, str]] = {}
         for string, kind, mode in terms:
             types_of.setdefault(string, {})[kind] = mode
-        self._automaton = ahocorasick.Automaton()
-        for string, types in types_of.items():
-            self._automaton.add_word(string, (len(string), types))
-        self._automaton.make_automaton()
+        self._terms = automaton_of(types_of)
         self._patterns = [(re.compile(pattern), kind, mode) for pattern, kind, mode in patterns]
         kinds = [
             *chain.from_iterable(types.items() for types in types_of.values()),
@@ -67,9 +63,8 @@ class Listed:
         return set(self._find(text, HINT))
 
     def _find(self, text: str, mode: str) -> Iterator[tuple[int, int, str]]:
-        found = self._automaton.iter(text) if len(self._automaton) else ()
-        for last, (length, types) in found:
-            yield from ((last + 1 - length, last + 1, kind) for kind, one in types.items() if one == mode)
+        for start, end, types in found_in(text, self._terms):
+            yield from ((start, end, kind) for kind, one in types.items() if one == mode)
         for pattern, kind, one in self._patterns:
             if one == mode:
                 yield from ((*match.span(), kind) for match in pattern.finditer(text) if match.group())

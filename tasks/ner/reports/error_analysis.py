@@ -27,8 +27,6 @@ from tasks.ner.examples import Entity, Example
 
 PAIRED = ("correct", "type", "boundary", "both")
 BOUNDARY_ERRORS = ("too_long", "too_short", "crossing")
-# Counts of the confusion for entities without a counterpart with the same boundaries.
-NOT_PAIRED_ALIKE = ("gold_other_boundaries", "missed", "predicted_other_boundaries", "spurious")
 # Lengths in characters, first and last.
 LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 9), (10, 14), (15, 24), (25, None))
 
@@ -84,19 +82,16 @@ def match_entities(gold: Iterable[Entity], predicted: Iterable[Entity]) -> list[
     return sorted(matches, key=lambda match: ((match.gold or match.predicted)[:3], match.kind))
 
 
-def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]], types: list[str]) -> dict:
-    """Errors of a corpus, counted, from the entities of each text. ``types`` are all types, in the order of the
-    confusion.
+def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]]) -> dict:
+    """Errors of a corpus, counted, from the entities of each text.
 
     Returns:
         dict with
 
         * ``errors``: number of ``correct``, ``type``, ``boundary``, ``both``, ``missed`` and ``spurious``, and of the
           boundary errors ``too_long``, ``too_short`` and ``crossing``;
-        * ``confusion``: for each type that occurs a dict with ``predicted_as``, how many of its gold entities were
-          found with the same boundaries as each type, the most frequent first; of its other gold entities
-          ``gold_other_boundaries`` and ``missed``; and of the predictions of this type ``predicted_other_boundaries``
-          and ``spurious``. So all gold entities and all predictions of a type are counted once;
+        * ``confusions``: dicts with ``gold``, ``predicted`` and ``count`` of entities found with the same boundaries as
+          another type, the most frequent first;
         * ``by_length``: rows with ``from``, ``to`` (None: no end) and the scores of the entities of so many characters;
         * ``by_nesting``: scores of ``nested`` and ``flat`` entities; None where no gold entity is nested. Nested is
           what shares a character with two or more gold entities, itself counted.
@@ -118,12 +113,16 @@ def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity
                     nesting["nested" if len(overlapping.with_span(entity)) > 1 else "flat"][side] += 1
     counts = Counter(match.kind for match in matches)
     boundaries = Counter(match.boundary for match in matches if match.kind == "boundary")
+    confused = Counter((match.gold.type, match.predicted.type) for match in matches if match.kind == "type")
     return {
         "errors": {
             **{kind: counts[kind] for kind in (*PAIRED, "missed", "spurious")},
             **{kind: boundaries[kind] for kind in BOUNDARY_ERRORS},
         },
-        "confusion": _confusion(matches, types),
+        "confusions": [
+            {"gold": gold, "predicted": predicted, "count": count}
+            for (gold, predicted), count in sorted(confused.items(), key=lambda item: (-item[1], item[0]))
+        ],
         "by_length": [{"from": first, "to": last, **_row(count)} for (first, last), count in lengths.items() if count],
         "by_nesting": {name: _row(count) for name, count in nesting.items()} if nesting["nested"]["gold"] else None,
     }
@@ -165,27 +164,6 @@ def _described(entity, example):
         return None
     score = {} if entity.score is None else {"score": round(entity.score, 4)}
     return {"start": entity.start, "end": entity.end, "type": entity.type, "text": example.surface(entity), **score}
-
-
-def _confusion(matches, types):
-    counts = {kind: Counter() for kind in types}
-    predicted_as = {kind: Counter() for kind in types}
-    for match in matches:
-        if match.kind in ("correct", "type"):
-            predicted_as[match.gold.type][match.predicted.type] += 1
-        elif match.kind in ("missed", "spurious"):
-            counts[(match.gold or match.predicted).type][match.kind] += 1
-        else:
-            counts[match.gold.type]["gold_other_boundaries"] += 1
-            counts[match.predicted.type]["predicted_other_boundaries"] += 1
-    occurs = {kind for gold, row in predicted_as.items() if row for kind in (gold, *row)}
-    occurs.update(kind for kind in types if counts[kind])
-    return {
-        kind: {"predicted_as": dict(predicted_as[kind].most_common())}
-        | {name: counts[kind][name] for name in NOT_PAIRED_ALIKE}
-        for kind in types
-        if kind in occurs
-    }
 
 
 def _row(count):

@@ -13,14 +13,13 @@ from pathlib import Path
 import numpy as np
 from matplotlib import font_manager
 from matplotlib.colors import TwoSlopeNorm
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from visualdl.component.base_component import pr_curve_raw
 
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from tasks.common.errors import visible
 from tasks.common.inference import evaluated
-from tasks.common.reports.figures import pixels
+from tasks.common.reports.figures import new_figure, pixels
 from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
 from tasks.ner.batching import SpanCollator
 from tasks.ner.lengths import reading_of
@@ -181,31 +180,24 @@ def draw_scores(text, scores, gold, types, title):
     columns = min(2, len(shown))
     rows = math.ceil(len(shown) / columns)
     side = max(0.2 * len(text), 2.0) + 0.4  # inches of a panel with what is around it
-    width, height = columns * side + 1.3, rows * side + 1.2
-    figure = Figure(figsize=(width, height), dpi=100, facecolor="white")
-    edges = {"left": 0.45 / width, "right": 1 - 1.05 / width, "bottom": 0.4 / height, "top": 1 - 0.95 / height}
-    panels = figure.subplots(
-        *(rows, columns), sharex=True, sharey=True, squeeze=False, gridspec_kw={**edges, "hspace": 0.16, "wspace": 0.08}
-    )
+    shared = {"sharex": True, "sharey": True, "squeeze": False}
+    figure, panels = new_figure(columns * side + 1.3, rows * side + 1.2, rows, columns, **shared)
     for axes in panels.flat[len(shown) :]:
         axes.remove()
     for axes, kind in zip(panels.flat, shown):
-        colors = TwoSlopeNorm(0, LOWEST, HIGHEST)
-        image = axes.imshow(matrices[kind], cmap="RdBu_r", norm=colors, interpolation="nearest")
+        image = axes.imshow(matrices[kind], cmap="RdBu_r", norm=TwoSlopeNorm(0, LOWEST, HIGHEST))
+        axes.grid(False)
         axes.set_facecolor("#e8e8e8")
-        axes.set_title(_printable(kind[:MAX_CHARACTERS]), pad=4, fontsize=12, **style)
-        axes.set_xticks(range(len(text)), labels, fontsize=11, **style)
-        axes.set_yticks(range(len(text)), labels, fontsize=11, **style)
-        axes.tick_params(length=0, pad=2)
+        axes.set_title(_printable(kind[:MAX_CHARACTERS]), **style)
+        axes.set_xticks(range(len(text)), labels, **style)
+        axes.set_yticks(range(len(text)), labels, **style)
+        axes.tick_params(length=0)
         for start, end, of_kind in gold:
             if of_kind == kind and end <= len(text):
-                corner = (end - 1.5, start - 0.5)
-                axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="black", linewidth=1.4))
-    bar = figure.add_axes([1 - 0.75 / width, 0.45 / height, 0.13 / width, (height - 1.35) / height])
-    figure.colorbar(image, cax=bar).set_label("logit; above 0 is an entity", fontsize=10)
+                axes.add_patch(Rectangle((end - 1.5, start - 0.5), 1, 1, fill=False, linewidth=1.4))
+    figure.colorbar(image, ax=panels[:, -1], label="logit; above 0 is an entity")
     axes_named = "down: first character, to the right: last character; framed: gold"
-    figure.text(0.45 / width, 1 - 0.28 / height, _printable(title), fontsize=13, **style)
-    figure.text(0.45 / width, 1 - 0.52 / height, axes_named, fontsize=10, **style)
+    figure.suptitle(f"{_printable(title)}\n{axes_named}", fontsize=11, **style)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # drawn as an empty box
         return pixels(figure)

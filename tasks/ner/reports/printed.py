@@ -6,7 +6,7 @@ from tasks.ner.examples import Example
 from tasks.ner.reports.error_analysis import BOUNDARY_ERRORS
 
 MOST_TYPES = 40  # rows of a table
-MOST_CONFUSED = 16  # types of a table of confusion
+MOST_CONFUSIONS = 20
 MOST_ERRORS = 20  # of one worst example
 LONGEST_TEXT = 200  # characters of a worst example
 SIDES = ("gold", "predicted")  # keys of an error
@@ -58,7 +58,9 @@ def print_errors(analysis: dict) -> None:
         for kind, meaning in MEANINGS.items()
     )
     print_table("errors", ("kind", "number"), rows)
-    _print_confusion(analysis["confusion"])
+    if analysis["confusions"]:
+        rows = [tuple(map(str, row.values())) for row in analysis["confusions"][:MOST_CONFUSIONS]]
+        print_table("most frequent confusions of types", ("gold", "predicted", "number"), rows)
     print_score_rows("by length in characters", "length", [(_length_name(row), row) for row in analysis["by_length"]])
     if analysis["by_nesting"]:
         print_score_rows("by nesting", "entities", analysis["by_nesting"].items())
@@ -89,27 +91,6 @@ def _length_name(row):
     if row["to"] is None:
         return f"{row['from']} or more"
     return str(row["from"]) if row["from"] == row["to"] else f"{row['from']} to {row['to']}"
-
-
-def _print_confusion(confusion):
-    """Rows are gold, columns predicted; zeros are dots, so that the errors stand out. Types are lettered, so that the
-    columns are narrow; more than ``MOST_CONFUSED`` types would not fit on a screen."""
-    if len(confusion) > MOST_CONFUSED:
-        print(f"  the confusion between {len(confusion)} types is not printed; --output FILE writes it")
-        return
-    letters = [chr(ord("a") + number) for number in range(len(confusion))]
-    rows = []
-    for letter, (kind, row) in zip(letters, confusion.items()):
-        counts = [*(row["predicted_as"].get(found, 0) for found in confusion), row["gold_other_boundaries"]]
-        rows.append((f"{letter}  {kind}", *_dotted([*counts, row["missed"]])))
-    for name, key in (("other span", "predicted_other_boundaries"), ("spurious", "spurious")):
-        rows.append((f"   {name}", *_dotted(row[key] for row in confusion.values()), "", ""))
-    title = "confusion between types: rows gold, columns predicted"
-    print_table(title, ("type", *letters, "other span", "missed"), rows)
-
-
-def _dotted(counts):
-    return [str(count) if count else "." for count in counts]
 
 
 def _print_title(title):

@@ -92,13 +92,9 @@ def print_reliability(result: dict) -> None:
     if not result["entities"]:
         return
     title = f"reliability of {result['entities']} found entities: equal numbers of them in each row"
+    means = ("probability", "correct")
     rows = [
-        (
-            f"{one['from']:.3f} to {one['to']:.3f}",
-            str(one["entities"]),
-            f"{one['probability']:.3f}",
-            f"{one['correct']:.3f}",
-        )
+        (f"{one['from']:.3f} to {one['to']:.3f}", str(one["entities"]), *(f"{one[mean]:.3f}" for mean in means))
         for one in result["calibrated"]["bins"]
     ]
     print_table(title, ("probability", "entities", "mean", "correct"), rows)

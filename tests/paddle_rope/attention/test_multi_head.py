@@ -5,6 +5,7 @@ import paddle
 import pytest
 
 from paddle_rope import MultiHeadAttention, RotaryPositionEmbedding
+from paddle_rope.attention import window
 from paddle_rope.attention.linear import LinearAttentionState
 from paddle_rope.attention.window import KeyValueState
 from tests.helpers.comparison import assert_close, random_tensor, randomize
@@ -66,19 +67,24 @@ def in_pieces(layer, hidden, pieces, key_mask=None):
     return paddle.concat(outputs, axis=1), cache
 
 
-@pytest.mark.equation("2.12", "4.7")
+@pytest.mark.equation("2.12", "2.13", "4.7")
 @pairwise(
     {
         "kind": ["softmax", "linear", "window"],
         "placement": ["qk", "vo", "qkvo", "qkv", "o"],
         "pieces": [[9], [1] * 9, [4, 1, 1, 3], [1, 8]],
         "share_kv": [False, True],
+        "num_key_value_heads": [None, 1],
         "convolutions": [False, True],
         "padded": [False, True],
     }
 )
-def test_pieces_give_the_whole(kind, placement, pieces, share_kv, convolutions, padded):
+def test_pieces_give_the_whole(
+    kind, placement, pieces, share_kv, num_key_value_heads, convolutions, padded, monkeypatch
+):
+    monkeypatch.setattr(window, "_ROOM", 3)
     options = {"placement": placement, "share_kv": share_kv, "convolutions": convolutions, "window": 3}
+    options["num_key_value_heads"] = num_key_value_heads
     layer, hidden = random_layer(kind, causal=True, output_gate=True, **options), random_hidden()
     mask = np.arange(9) >= np.array([[3 * padded], [0]])
     key_mask = paddle.to_tensor(mask) if padded else None
@@ -92,9 +98,9 @@ def test_pieces_give_the_whole(kind, placement, pieces, share_kv, convolutions, 
             assert_close(outputs[row, first:], alone, 1e-4)
     assert isinstance(cache.state, LinearAttentionState if kind == "linear" else KeyValueState)
     if kind == "window":
-        assert cache.state.keys.shape == [2, 3, 2, 6]
+        assert cache.state.keys.shape == [2, num_key_value_heads or 2, 3, 6]
     if convolutions:
-        assert cache.of_values.shape == cache.of_output.shape == [2, 2, 12]
+        assert cache.of_values.shape == cache.of_output.shape == [2, 2, 6 * (num_key_value_heads or 2)]
 
 
 @pytest.mark.equation("4.6")
@@ -112,20 +118,30 @@ def test_pieces_give_the_whole(kind, placement, pieces, share_kv, convolutions, 
 def test_the_cache_of_shared_keys_and_values_is_one_tensor_where_both_turn_or_none(options, one_tensor):
     layer = random_layer("softmax", causal=True, share_kv=True, **options)
     _, cache = in_pieces(layer, random_hidden(), [4, 5])
-    assert cache.state.keys.shape == [2, 9, 2, 6]
+    assert cache.state.keys.shape == [2, 2, 256, 6] and cache.state.length == 9
     assert (cache.state.values is None) == one_tensor
 
 
 @pytest.mark.equation("4.7")
 @pytest.mark.parametrize("kind", ["softmax", "window", "linear"])
-def test_caches_are_not_changed_so_that_texts_can_branch(kind):
+def test_several_texts_may_continue_a_cache_and_one_text_writes_in_place(kind):
     layer, hidden = random_layer(kind, causal=True, convolutions=True), random_hidden(batch=1)
+
+    def continued(cache, *places):
+        for at, place in enumerate(places, cache_length):
+            y, cache = layer.forward_with_cache(hidden[:, place : place + 1], cache, ROTARY.cos_sin(1, at))
+        return y.numpy(), cache
+
+    cache_length = 4
     _, cache = layer.forward_with_cache(hidden[:, :4], None, ROTARY.cos_sin(4))
-    tensors = [x for x in paddle.utils.flatten(cache) if isinstance(x, paddle.Tensor)]
-    before = [x.numpy().copy() for x in tensors]
-    branches = [
-        layer.forward_with_cache(hidden[:, i : i + 1], cache, ROTARY.cos_sin(1, 4))[0].numpy() for i in (4, 5, 4)
-    ]
-    np.testing.assert_array_equal(branches[0], branches[2])
-    for old, new in zip(before, tensors):
-        np.testing.assert_array_equal(old, new.numpy())
+    expected = [continued(cache, *places)[0] for places in ((4, 6), (5, 6), (4, 6))]
+    np.testing.assert_array_equal(expected[0], expected[2])
+    assert np.abs(expected[0] - expected[1]).max() > 1e-3
+    _, first = continued(cache, 4)
+    _, other = continued(cache, 5)  # is another text, although the first has written already
+    cache_length = 5
+    np.testing.assert_array_equal(continued(first, 6)[0], expected[0])
+    y, longer = continued(other, 6)
+    np.testing.assert_array_equal(y, expected[1])
+    if kind == "softmax":
+        assert longer.state.keys is other.state.keys

@@ -35,8 +35,18 @@ FORMS = {
     "causal convolutions": {"causal": True, "convolutions": True, "attention": ["linear", "softmax"]},
     "gate": {"output_gate": True, "attention": "linear", "normalizer": "none"},
     "causal gate": {"output_gate": True, "attention": ["softmax", "linear"], "causal": True, "version": 2},
+    "causal, all": {
+        **{"attention": "linear", "normalizer": "none", "decay": [0.9, 0.7, 1.0], "convolutions": True},
+        **{"output_gate": True, "causal": True, "version": 2},
+    },
+    "grouped": {"num_key_value_heads": 1, "attention": ["softmax", "linear"], "convolutions": True},
+    "grouped, shared": {
+        **{"num_key_value_heads": 1, "share_kv": True, "position_embedding": "qkvo"},
+        "attention": ["softmax", "window"],
+    },
+    "grouped, alibi": {"num_key_value_heads": 1, "position_embedding": "alibi"},
     "sinusoidal": {"position_embedding": "sinusoidal"},
-    "learned": {"position_embedding": "learned", "max_position_embeddings": 40, "attention": "linear"},
+    "learned": {"position_embedding": "learned", "attention": "linear"},
     "alibi": {"position_embedding": "alibi"},
     "none": {"position_embedding": "none"},
 }
@@ -69,6 +79,12 @@ def states_equal(first, second):
     """Whether two models have the same weights, to the bit."""
     first, second = first.state_dict(), second.state_dict()
     return first.keys() == second.keys() and all((first[name].numpy() == second[name].numpy()).all() for name in first)
+
+
+def in_heads(x, heads, size):
+    """``[batch, seq, heads, size]``; heads of keys that queries share are repeated."""
+    groups = x.reshape([0, 0, -1, size])
+    return paddle.stack([groups[:, :, head * groups.shape[2] // heads] for head in range(heads)], axis=2)
 
 
 def plain_model(model, weights, ids, types, mask):
@@ -111,7 +127,7 @@ def plain_model(model, weights, ids, types, mask):
         *query_and_key, value = (linear(hidden, f"{name}.{place}") for place in places)
         if config.convolutions:
             value = F.silu(convolved(value, f"{name}.value_convolution"))
-        q, k, v = (x.reshape([0, 0, heads, size]) for x in (*query_and_key, value))
+        q, k, v = (in_heads(x, heads, size) for x in (*query_and_key, value))
         options = {"causal": config.causal}
         if config.layer_attention[layer] != "linear":
             slopes = alibi_slopes(heads) if config.position_embedding == "alibi" else None
@@ -135,7 +151,8 @@ def plain_model(model, weights, ids, types, mask):
             attended = reference.linear_attention(q, k, v, positions, mask, **maps, **options)
         attended = attended.reshape([0, 0, heads * size])
         if config.convolutions:
-            attended = attended + convolved(value, f"{name}.output_convolution")
+            added = convolved(value, f"{name}.output_convolution")
+            attended = attended + in_heads(added, heads, size).reshape(attended.shape)
         if config.output_gate:
             attended = attended * F.silu(linear(hidden, f"{name}.gate"))
         attended = linear(attended, f"{name}.output")

@@ -146,7 +146,7 @@ def test_a_text_ends_with_its_end_token_in_padding_and_the_others_go_on():
         ({"top_p": 0.0}, "top_p"),
         ({"attention_mask": paddle.to_tensor([[1, 1, 0]])}, "pad on the left"),
         ({"input_ids": paddle.zeros([1, 0], "int64")}, "at least one token"),
-        ({"max_new_tokens": 39}, "positions go from 0 to 39"),
+        ({"input_ids": random_ids(1, 512), "max_new_tokens": 2}, "positions go from 0 to 511"),
     ],
     ids=str,
 )

@@ -82,7 +82,7 @@ def test_added_embeddings_are_added_to_those_of_the_tokens():
     [
         ("version 1", np.zeros((2, 0)), {}, r"input_ids \[2, 0\] has no token"),
         ("version 1", np.zeros((1, 2)), {"token_type_ids": paddle.zeros([1, 2], "int64")}, "type_vocab_size is 0"),
-        ("learned", np.zeros((1, 41)), {}, "positions go from 0 to 39"),
+        ("learned", np.zeros((1, 513)), {}, "positions go from 0 to 511"),
         ("softmax exp", np.zeros((1, 2)), {"segment_ids": paddle.zeros([1, 2], "int64")}, "whole sequence"),
     ],
 )

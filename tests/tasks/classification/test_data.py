@@ -67,10 +67,5 @@ def test_scores_are_those_counted_by_hand():
     }  # fmt: skip
     assert (scores["accuracy"], scores["texts"]) == (pytest.approx(3 / 7), 7)
     assert scores["macro_f1"] == pytest.approx(sum(f1) / 3)  # without d, which is nowhere
-    assert [tuple(row.values()) for row in scores["confusions"]] == [("c", "b", 2), ("a", "b", 1), ("b", "c", 1)]
-
-
-def test_a_class_that_is_only_predicted_counts_and_all_right_is_1():
     assert classification_scores(["a", "a"], ["a", "b"], ["a", "b"])["macro_f1"] == pytest.approx((2 / 3 + 0) / 2)
-    scores = classification_scores(GOLD, GOLD, ["a", "b", "c"])
-    assert (scores["accuracy"], scores["macro_f1"], scores["confusions"]) == (1.0, 1.0, [])
+    assert [tuple(row.values()) for row in scores["confusions"]] == [("c", "b", 2), ("a", "b", 1), ("b", "c", 1)]

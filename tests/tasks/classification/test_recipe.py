@@ -8,14 +8,12 @@ import pytest
 
 from tasks.classification.data import read_labeled
 from tasks.classification.prediction import Classifier
-from tasks.common.errors import InputError
+from tasks.commands.main import main
 from tasks.recipes import open_predictor
 from tests.helpers import runs
 from tests.helpers.exports import FORMATS, export
 from tests.helpers.threads import assert_threads_get_what_one_caller_gets
-from tests.helpers.verbs import verb
 
-evaluate, predict = verb("evaluate"), verb("predict")
 CLASSES = ["交通", "体育", "天气", "美食"]
 
 
@@ -38,12 +36,6 @@ def test_run_leaves_scores_classes_and_predictions(trained, demo):
     assert np.mean(right) == metrics["dev"]["accuracy"]
 
 
-def test_without_dev_data_all_texts_are_learned_and_the_last_weights_kept(train, demo, tmp_path):
-    run = train(tmp_path / "run", dev_fraction=0, test_file=demo, ema_decay=0.9)
-    assert run.metrics["test"]["texts"] == 160 and run.metrics["test"]["accuracy"] > 0.7
-    assert "dev" not in run.metrics and run.predictions is None
-
-
 def test_training_goes_on_from_a_trained_folder_with_another_attention(train, trained, demo, tmp_path):
     cold = train(tmp_path / "cold", num_train_epochs=1, attention="softmax")
     keys = {"pretrained": trained.model, "attention": "softmax", "train_file": demo, "dev_file": "", "test_file": ""}
@@ -58,7 +50,7 @@ def test_evaluation_gives_the_scores_of_training_and_refuses_an_unknown_class(tr
     held = {record["text"] for record in trained.predictions}
     lines = [line for line in demo.open(encoding="utf-8") if json.loads(line)["text"] in held]
     words = [trained.model, write("".join(lines)), "--output", tmp_path / "scores.json", "--device", "cpu"]
-    assert evaluate.main(list(map(str, words))) == 0
+    assert main(["evaluate", *map(str, words)]) == 0
     assert json.loads((tmp_path / "scores.json").read_text(encoding="utf-8")) == trained.metrics["dev"]
     path = write("下雨\t天气\n看戏\t戏剧\n")
     assert f"{path}:2: label '戏剧' is unknown to the model" in refused(
@@ -71,7 +63,7 @@ def test_prediction_says_that_texts_are_cut(trained, longest, is_cut, monkeypatc
     texts = "门将扑出点球，比分是。\n门将扑出点球，比分是二\n门将扑出点球，比分是三\n"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(texts.encode("utf-8"))))
     words = [str(trained.model), "--device", "cpu", "--batch_size", "1", "--max_characters", str(longest)]
-    assert predict.main(words) == 0
+    assert main(["predict", *words]) == 0
     assert capsys.readouterr().err.count("--max_characters 9") == is_cut
 
 
@@ -91,11 +83,3 @@ def test_exported_model_gives_what_the_trained_one_gives(trained, classifier, te
     assert isinstance(exported, Classifier) and exported.classes == CLASSES
     np.testing.assert_allclose(exported.probabilities(texts), classifier.probabilities(texts), atol=1e-5)
     assert_threads_get_what_one_caller_gets(exported.probabilities, texts)
-
-
-def test_damaged_folder_is_named(trained, tmp_path):
-    for path in trained.model.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    (tmp_path / "config.json").write_text(json.dumps({**trained.model_config, "classes": CLASSES[:1]}), "utf-8")
-    with pytest.raises(InputError, match="config.json is damaged"):
-        Classifier(tmp_path, "cpu")

@@ -134,7 +134,7 @@ def test_an_unknown_option_and_a_missing_argument_point_to_the_help(call, refuse
         ("matching", "tune DATA", "models of ner"),
         ("classification", "select --count 1", "models of ner"),
         ("matching", "predict MODEL", "only NER models compute together"),
-        ("ner", "evaluate DATA --examples -1", "--examples -1"),
+        ("ner", "evaluate DATA --examples -1", "--examples"),
     ],
 )
 def test_what_a_recipe_does_not_have_is_refused(refused, folders, labeled, recipe, words, said):

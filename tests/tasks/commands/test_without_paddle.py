@@ -3,15 +3,14 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.conftest import REPOSITORY
 from tests.helpers.exports import FORMATS, export
 from tests.helpers.verbs import verb
 from tests.tasks.commands.conftest import LABELED
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 # Without what only Paddle's recipes need: the base installation has none of it.
 WITHOUT_PADDLE = """
 import sys
@@ -37,24 +36,17 @@ def call(folder, *words):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("command", ["train", "resume", "predict", "predict many", "tune", "export"])
-def test_what_needs_paddle_says_what_to_install(folders, labeled, tmp_path, command):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.yaml").write_text("recipe: ner\ntrain_file: x", encoding="utf-8")
-    config = f"recipe: ner\ntrain_file: {labeled['ner']}\noutput_dir: new"
-    (tmp_path / "train.yaml").write_text(config, encoding="utf-8")
-    predict = ["predict", folders["ner"], "--input", labeled["ner"], "--output", "found"]
-    words = {
-        "train": ["train", "train.yaml"],
-        "resume": ["train", "--resume", "run"],
-        "predict": predict,
-        "predict many": [*predict, "--processes", "1"],
-        "tune": ["tune", folders["ner"], labeled["ner"]],
-        "export": ["export", folders["ner"], "--output", "exported"],
-    }
-    done = call(tmp_path, *words[command])
+@pytest.mark.parametrize("words", [
+    "train train.yaml", "train --resume run", "predict MODEL --input DATA --output found", "tune MODEL DATA",
+    "predict MODEL --input DATA --output found --processes 1", "export MODEL --output exported",
+])  # fmt: skip
+def test_what_needs_paddle_says_what_to_install(folders, labeled, write, tmp_path, words):
+    for file in ("train.yaml", "run/config.yaml"):
+        write(f"recipe: ner\ntrain_file: {labeled['ner']}\noutput_dir: new", file)
+    names = {"MODEL": folders["ner"], "DATA": labeled["ner"]}
+    done = call(tmp_path, *(names.get(word, word) for word in words.split()))
     assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("error: paddle is not installed") and len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("error: paddle is not installed") and done.stderr.count("\n") == 1
     assert "pip install" in done.stderr
 
 

@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from paddle_rope import RoFormerConfig, RoFormerForMaskedLM
+from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
 from tasks.common.errors import InputError
 from tasks.common.files import (
     atomic_folder,
@@ -35,15 +37,11 @@ def test_file_appears_only_when_all_of_it_is_written_and_on_the_disk(tmp_path, m
 
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
-@pytest.mark.parametrize("writer", [atomic_writer, atomic_folder])
-def test_failure_leaves_nothing_and_keeps_the_old_file(tmp_path, failure, writer):
-    with pytest.raises(failure), writer(tmp_path / "new"):
-        raise failure
-    assert names(tmp_path) == []
+def test_failure_leaves_nothing_and_keeps_the_old_file(tmp_path, failure):
     (tmp_path / "old").write_text("old")
-    with pytest.raises(failure), atomic_writer(tmp_path / "old") as file:
-        file.write("new")
-        raise failure
+    for writer, name in ((atomic_writer, "new"), (atomic_folder, "new"), (atomic_writer, "old")):
+        with pytest.raises(failure), writer(tmp_path / name):
+            raise failure
     with pytest.raises(TypeError):
         write_json_lines(tmp_path / "old", [{"a": 1}, {"b": object()}])
     assert names(tmp_path) == ["old"] and (tmp_path / "old").read_text() == "old"
@@ -51,24 +49,30 @@ def test_failure_leaves_nothing_and_keeps_the_old_file(tmp_path, failure, writer
 
 def test_json_is_readable_and_utf8(tmp_path):
     write_json(tmp_path / "a.json", {"名": [1, 0.5]})
-    assert json.loads((tmp_path / "a.json").read_bytes()) == {"名": [1, 0.5]}
-    assert "名" in (tmp_path / "a.json").read_text(encoding="utf-8")
+    content = (tmp_path / "a.json").read_text(encoding="utf-8")
+    assert json.loads(content) == {"名": [1, 0.5]} and "名" in content
     write_json_lines(tmp_path / "a.jsonl", iter([{"a": "\n\u2028"}, {"b": 2}]))
     lines = (tmp_path / "a.jsonl").read_bytes().split(b"\n")
     assert [json.loads(line) for line in lines[:-1]] == [{"a": "\n\u2028"}, {"b": 2}] and lines[-1] == b""
 
 
+FILE, WRITE, RUN = check_output_file, lambda path: atomic_writer(path).__enter__(), check_output_dir
+
+
 @pytest.mark.parametrize(
-    "path, message",
+    "check, path, message",
     [
-        ("no/file", "cannot be written"), (".", "is a folder"), ("file/x", "writable"),
-        ("pipe", "is a device or pipe; give the name of a file"),
+        *((check, "no/file", "cannot be written") for check in (FILE, WRITE)),
+        *((check, ".", "is a folder") for check in (FILE, WRITE)),
+        *((check, "file/x", "writable") for check in (FILE, WRITE)),
+        *((check, "pipe", "is a device or pipe; give the name of a file") for check in (FILE, WRITE)),
+        (RUN, ".", "is not empty; give another --output_dir"),
+        (RUN, "file", "is a file; give another --output_dir"),
+        (RUN, "file/run", "cannot be made .*file is not a writable folder"),
+        (RUN, "/proc/run", "/proc/run: cannot be made"),
     ],
-)  # fmt: skip
-@pytest.mark.parametrize(
-    "check", [check_output_file, lambda path: atomic_writer(path).__enter__()], ids=["check", "write"]
 )
-def test_place_that_cannot_be_written_is_an_error(tmp_path, path, message, check):
+def test_a_place_that_is_taken_or_cannot_be_written_is_an_error(tmp_path, path, message, check):
     (tmp_path / "file").write_text("old")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match=message):
@@ -83,14 +87,12 @@ def test_checks_make_nothing(tmp_path):
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    "path, message",
-    [
-        (".", "is not empty; give another --output_dir"), ("file", "is a file; give another --output_dir"),
-        ("file/run", "cannot be made .*file is not a writable folder"), ("/proc/run", "/proc/run: cannot be made"),
-    ],
-)  # fmt: skip
-def test_folder_that_is_taken_or_cannot_be_made_is_an_error(tmp_path, path, message):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=message):
-        check_output_dir(tmp_path / path)
+@pytest.mark.parametrize("write", [RoFormerForMaskedLM.save_pretrained, write_huggingface])
+def test_the_umask_decides_who_may_read_a_model(write, tmp_path):
+    before = os.umask(0o027)
+    try:
+        write(RoFormerForMaskedLM(RoFormerConfig(8, 8, 1, 1, 8)), tmp_path / "model")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()}
+    assert {"config.json", "model.safetensors"} <= modes.keys() and set(modes.values()) == {0o640}

@@ -1,10 +1,69 @@
-"""The choice of the device, and the errors that end a command."""
+"""The working process: a home folder that can be written, its device, and commands that can be pasted from messages."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import paddle
 import pytest
 
-from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error
-from tasks.common.process import choose_device
+from tasks.common.errors import InputError
+from tasks.common.process import choose_device, ensure_home, own_command, visualdl_command
+from tests.conftest import REPOSITORY
+
+# All that the verbs import, and the one call of paddle that makes a folder in it later, in an export.
+PROGRAM = """
+from tasks.recipes import RECIPES, get_recipe
+for name in RECIPES: get_recipe(name)
+import os, paddle, visualdl
+@paddle.jit.to_static(input_spec=[paddle.static.InputSpec([2])], full_graph=True)
+def graph(x):
+    return x + 1 if x.sum() > 0 else x
+print(graph(paddle.ones([2])).tolist(), os.environ["HOME"])
+"""
+
+
+@pytest.mark.parametrize("home", ["file", "file/home/user", "home", "link", "relative"])
+def test_a_useless_home_is_replaced_until_the_end_of_the_process(home, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/.cache").write_text("")  # where a folder should be
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("HOME", home if home == "relative" else str(tmp_path / home))
+    at_end = []
+    monkeypatch.setattr("atexit.register", lambda *call: at_end.append(call))
+    ensure_home()
+    made = Path(os.environ["HOME"])
+    assert made.parent == tmp_path and made.stat().st_mode & 0o777 == 0o700 and list(made.iterdir()) == []
+    ((remove, folder, process),) = at_end
+    remove(folder, process + 1)
+    assert made.is_dir()
+    remove(folder, process)
+    assert not made.exists()
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_home_that_can_be_used_stays_and_nothing_is_made_in_it(exists, monkeypatch, tmp_path):
+    if exists:
+        (tmp_path / "home/.cache").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    ensure_home()
+    assert os.environ["HOME"] == str(tmp_path / "home") and sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.slow
+def test_recipes_dashboard_and_static_graphs_work_without_a_home(tmp_path):
+    (tmp_path / "file").write_text("")
+    more = {"PYTHONPATH": str(REPOSITORY), "HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path)}
+    (tmp_path / "program.py").write_text(PROGRAM)
+    words = [sys.executable, str(tmp_path / "program.py")]
+    done = subprocess.run(words, env={**os.environ, **more}, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1].startswith(f"[2.0, 2.0] {tmp_path}/paddle_rope_home_"), done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "program.py"]
 
 
 def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
@@ -21,17 +80,25 @@ def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
 @pytest.mark.parametrize("name", ["abacus", "gpu", "gpu:0", "cpu:7", ""])
 def test_unusable_device_is_an_error_with_the_remedy(monkeypatch, name):
     monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: False)
-    with pytest.raises(InputError, match=f"^--device {name}: .*use --device cpu") as caught:
+    with pytest.raises(InputError, match=f"^--device {name}: .*use --device cpu"):
         choose_device(name)
-    assert "\n" not in str(caught.value) and paddle.get_device() == "cpu"
+    assert paddle.get_device() == "cpu"
 
 
-def test_input_errors_become_one_line_with_status_2_and_others_keep_their_traceback(capsys):
-    @exit_on_input_error
-    def main(error):
-        raise error
+def test_a_command_is_named_where_the_search_path_finds_that_of_this_environment(monkeypatch, tmp_path):
+    for environment in ("my one", "other"):
+        (tmp_path / environment).mkdir()
+        (tmp_path / environment / "paddle-rope").touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "my one/python"))
+    said = {}
+    for path in ("nowhere", "other", "my one"):
+        monkeypatch.setenv("PATH", str(tmp_path / path))
+        said[path] = own_command()
+    python = f"'{tmp_path}/my one/python' -m paddle_rope"
+    assert said == {"nowhere": python, "other": python, "my one": "paddle-rope"}
 
-    assert main(InputError("file:1: wrong; do this")) == EXIT_BAD_INPUT == 2
-    assert capsys.readouterr() == ("", "error: file:1: wrong; do this\n")
-    with pytest.raises(ZeroDivisionError):
-        main(ZeroDivisionError())
+
+@pytest.mark.parametrize("command, said", [(own_command, "paddle-rope "), (visualdl_command, "VisualDL")])
+def test_commands_run_as_they_are_printed(command, said):
+    done = subprocess.run(f"{command()} --version", shell=True, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.stdout.startswith(said), done.stderr

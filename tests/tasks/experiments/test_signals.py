@@ -1,8 +1,6 @@
-"""A signal to what has started a training run in a process of its own is handed on, and the run can go on."""
+"""A signal to a process that has started a training run in another one is handed on, and the run can go on."""
 
-import contextlib
 import os
-import re
 import signal
 import threading
 import time
@@ -12,50 +10,30 @@ import pytest
 from tasks.common.errors import EXIT_BAD_INPUT, Interrupted
 from tasks.common.training.checkpoints import has_checkpoint, last_checkpoint
 from tasks.experiments.engine import train_apart
-from tasks.ner.demo import write_demo_corpus
+from tests.tasks.tiny_recipes import KEYS, write_data
 
 SECONDS = 120  # for the process to begin
 
 
-@pytest.fixture
-def cell(tmp_path):
-    """A plan's cell of a tiny run that takes long."""
-    train, dev = write_demo_corpus(tmp_path / "corpus", train_size=40, dev_size=5)
-    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1}
-    return {
-        "train_file": str(train), "dev_file": str(dev), "output_dir": str(tmp_path / "run"), "device": "cpu",
-        "num_train_epochs": 1000, "max_steps": 4000, "logging_steps": 1, "head_size": 8, **sizes,
-    }  # fmt: skip
+@pytest.mark.slow
+def test_a_training_process_saves_before_the_one_that_started_it_ends(tmp_path, capfd):
+    folder, files = tmp_path / "run", write_data(tmp_path)["classification"]
+    keys = {**KEYS["classification"], **files, "num_train_epochs": 1000, "max_steps": 4000, "output_dir": str(folder)}
 
-
-@contextlib.contextmanager
-def once_it_trains(folder, act):
-    """Meanwhile, ``act`` when the first epoch is saved."""
-
-    def wait():
+    def end_once_it_trains():
         end = time.monotonic() + SECONDS
         while time.monotonic() < end and not has_checkpoint(folder / "checkpoints"):
             time.sleep(0.05)
-        act()
+        os.kill(os.getpid(), signal.SIGTERM)
 
-    thread = threading.Thread(target=wait)
+    thread = threading.Thread(target=end_once_it_trains)
     thread.start()
-    yield
+    with pytest.raises(Interrupted) as raised:
+        train_apart("classification", keys)
     thread.join()
-
-
-@pytest.mark.slow
-def test_a_training_process_saves_before_the_one_that_started_it_ends(cell, tmp_path, capfd):
-    folder = tmp_path / "run"
-    with (
-        once_it_trains(folder, lambda: os.kill(os.getpid(), signal.SIGTERM)),
-        pytest.raises(Interrupted) as raised,
-    ):
-        train_apart("ner", cell)
     assert raised.value.number == signal.SIGTERM
-    reached = int(last_checkpoint(folder / "checkpoints").name.rpartition("-")[2])
-    assert 0 < reached < cell["max_steps"]
-    assert re.search(f"go on with: .* train --resume {folder}", capfd.readouterr().err)
+    assert 0 < int(last_checkpoint(folder / "checkpoints").name.rpartition("-")[2]) < keys["max_steps"]
+    assert f"train --resume {folder}" in capfd.readouterr().err
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 

@@ -48,12 +48,6 @@ def test_texts_become_sequences(texts, options, expected, num_cut):
     assert data.num_cut == num_cut and data.lengths == [max(map(len, expected))]
 
 
-@pytest.mark.parametrize("options, rows", [(BI, [[0, 1, 2], [0, 2, 1], [1, 0, 0]]), ({}, [[0, 1], [1, 0], [2, 2]])])
-def test_examples_name_their_sequences(options, rows):
-    tuples = [("ab", "c", "d"), ("ab", "d", "c"), ("c", "ab", "ab")]
-    assert dataset(tuples, task="triples", **options).rows.tolist() == rows
-
-
 def test_batches_have_the_first_sequences_of_all_items_first_and_are_padded():
     data = dataset([("a", "bcd"), ("ef", "g")], **BI)
     batch = pad_items([data[0], data[1]], TOKENIZER.pad_token_id)
@@ -109,14 +103,6 @@ def test_loss_is_that_of_the_scores_of_each_example_alone_and_reaches_every_weig
     without = ("key.bias", *(["head.output.bias"] if task == "triples" else []))
     for name, parameter in model.named_parameters():
         assert name.endswith(without) or float(parameter.grad.abs().max()) > 1e-7, name
-
-
-@pytest.mark.parametrize("pooling", ["mean", "first"])
-def test_padding_does_not_count(pooling):
-    model = build("bi_encoder", "pairs", pooling=pooling)
-    short, long = sequences(1)[0], Tokens(np.arange(5, 25))
-    alone = model(**tensors([short])).numpy()
-    np.testing.assert_allclose(model(**tensors([short, long])).numpy()[:1], alone, atol=1e-5)
 
 
 def test_token_types_tell_the_texts_of_a_cross_encoder_apart():
@@ -181,17 +167,9 @@ def test_loss_and_gradient_are_those_of_the_definition(loss, slow, arguments):
     assert np.abs(tensor.grad.numpy()).max() > 1e-2
 
 
-def test_cosent_depends_on_the_order_of_labels_alone_and_is_zero_where_there_is_none():
-    cosines = paddle.to_tensor([0.3, -0.2, 0.8, 0.1], stop_gradient=False)
-    losses = [float(cosent_loss(cosines, paddle.to_tensor(labels))) for labels in ([0, 1, 2, 1], [-7.0, 0.5, 99, 0.5])]
-    assert losses[0] == losses[1] > 0
-    loss = cosent_loss(cosines, paddle.ones([4]))
-    loss.backward()
-    assert loss.item() == 0 and (cosines.grad.numpy() == 0).all()
-
-
 def test_losses_of_extreme_scores_are_finite_and_small_terms_are_not_lost():
     labels, wrong = paddle.to_tensor([1.0, 0.0]), paddle.to_tensor([-1.0, 1.0])
+    assert float(cosent_loss(wrong, paddle.ones([2]))) == 0  # no order
     assert float(cosent_loss(wrong, labels, scale=1e4)) == pytest.approx(2e4)
     assert float(cosent_loss(-wrong.astype("float64"), labels, scale=10.0)) == pytest.approx(math.exp(-20), rel=1e-6)
     half = cosent_loss(wrong.astype("float16"), labels)

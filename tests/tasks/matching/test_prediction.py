@@ -7,6 +7,7 @@ from itertools import chain
 import numpy as np
 import pytest
 
+from tasks.commands.main import main
 from tasks.commands.predict import CHUNK_BATCHES
 from tasks.common.errors import InputError
 from tasks.matching.data import ExampleStream, read_labeled
@@ -15,9 +16,10 @@ from tasks.recipes import open_predictor
 from tests.helpers.exports import FORMATS, export
 from tests.helpers.runs import read_json_lines
 from tests.helpers.threads import assert_threads_get_what_one_caller_gets
-from tests.helpers.verbs import verb
 
-evaluate, predict = verb("evaluate"), verb("predict")
+
+def call(*words):
+    assert main([*map(str, words), "--device", "cpu"]) == 0
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +110,8 @@ def test_other_things_than_texts_are_refused(predictors, method, items, said):
 @pytest.mark.parametrize("batch_size", [1, 32])
 def test_pairs_are_written_with_their_score_and_label(bi_encoder, pairs, data, tmp_path, batch_size):
     assert len(pairs) > CHUNK_BATCHES
-    words = [bi_encoder.model, "--input", data.pairs_dev, "--output", tmp_path / "out", "--batch_size", batch_size]
-    assert predict.main([*map(str, words), "--device=cpu"]) == 0
+    words = ["--input", data.pairs_dev, "--output", tmp_path / "out", "--batch_size", batch_size]
+    call("predict", bi_encoder.model, *words)
     records = read_json_lines(tmp_path / "out")
     assert [(record["sentence1"], record["sentence2"]) for record in records] == pairs
     scores = [record["score"] for record in bi_encoder.predictions]
@@ -119,8 +121,7 @@ def test_pairs_are_written_with_their_score_and_label(bi_encoder, pairs, data, t
 
 
 def test_of_triples_the_candidate_that_is_closer_is_written(of_triples, data, tmp_path):
-    words = [str(of_triples.model), "--input", str(data.triples), "--output", str(tmp_path / "out"), "--device=cpu"]
-    assert predict.main(words) == 0
+    call("predict", of_triples.model, "--input", data.triples, "--output", tmp_path / "out")
     records = read_json_lines(tmp_path / "out")
     assert [{key: record[key] for key in "ABC"} for record in records] == read_json_lines(data.triples)
     assert all("CB"[record["scores"][0] > record["scores"][1]] == record["label"] for record in records)
@@ -130,16 +131,15 @@ def test_of_triples_the_candidate_that_is_closer_is_written(of_triples, data, tm
 
 def test_vectors_of_lines_are_written_as_an_array(bi_encoder, predictors, tmp_path):
     (tmp_path / "texts").write_text("怎么申请信用卡\n\n房贷利息\n", encoding="utf-8")
-    words = [bi_encoder.model, "--embed", "--input", tmp_path / "texts", "--output", tmp_path / "vectors.npy"]
-    assert predict.main([*map(str, words), "--device=cpu"]) == 0
+    words = ["--embed", "--input", tmp_path / "texts", "--output", tmp_path / "vectors.npy"]
+    call("predict", bi_encoder.model, *words)
     expected = predictors["bi"].encode(["怎么申请信用卡", "", "房贷利息"])
     np.testing.assert_allclose(np.load(tmp_path / "vectors.npy"), expected, atol=1e-6)
 
 
 def test_evaluation_gives_the_scores_of_training(models, data, tmp_path):
     def scores(model, file):
-        words = [str(model), str(file), "--output", str(tmp_path / "out"), "--device", "cpu"]
-        assert evaluate.main(words) == 0
+        call("evaluate", model, file, "--output", tmp_path / "out")
         return json.loads((tmp_path / "out").read_text("utf-8"))
 
     for name, run in models.items():
@@ -160,15 +160,3 @@ def test_mistake_is_one_line(refused, bi_encoder, write, monkeypatch, verb, word
     for name, content in {"texts": "x\n", "pairs": "x\ty\n", "late": "x\ty\nx\n"}.items():
         write(content, name)
     assert said in refused(verb, bi_encoder.model, *words.split(), "--device", "cpu")
-
-
-@pytest.mark.parametrize("changed, file", [
-    ({"vocab_size": 7}, "config.json"), ({"architecture": "other"}, "config.json"),
-    ({"architecture": "cross_encoder"}, "model.safetensors"),
-])  # fmt: skip
-def test_folder_that_does_not_fit_is_named(bi_encoder, tmp_path, changed, file):
-    for path in bi_encoder.model.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    (tmp_path / "config.json").write_text(json.dumps({**bi_encoder.model_config, **changed}), "utf-8")
-    with pytest.raises(InputError, match=f"{file} is damaged or does not fit"):
-        MatchingPredictor(tmp_path, "cpu")

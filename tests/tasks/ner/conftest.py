@@ -7,18 +7,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import yaml
+from visualdl import LogReader
 
 from tasks.commands.main import main
-from tasks.common.runs import epochs
+from tasks.common.errors import InputError
+from tasks.common.reports import epochs
 from tasks.ner import NerPredictor
 from tasks.ner.demo import write_demo_corpus
+from tasks.ner.examples import Entity, make_example
 from tasks.ner.recipe import NerRecipe
 from tasks.ner.reports import monitoring
 from tasks.ner.reports.monitoring import NerMonitor
 from tests.helpers import runs
 from tests.helpers.runs import read_json_lines
-
-pytest.register_assert_rewrite("tests.tasks.ner.reading")
 
 TINY = {
     "recipe": "ner",
@@ -169,3 +170,28 @@ def dev_texts(corpus):
 def spans_of(records):
     """(start, end, type) of the entities of each record."""
     return [[(entity["start"], entity["end"], entity["type"]) for entity in record["entities"]] for record in records]
+
+
+def example(text, *entities, where="x:1"):
+    """An example with entities (start, end, type)."""
+    return make_example(text, [Entity(*entity) for entity in entities], where)
+
+
+def contents(examples):
+    """What examples hold whatever format they come from."""
+    return [(one.text, one.entities) for one in examples]
+
+
+def error_of(call, *arguments):
+    """The message of the InputError that a call raises: one line."""
+    with pytest.raises(InputError) as caught:
+        call(*arguments)
+    message = str(caught.value)
+    assert "\n" not in message and len(message) < 700
+    return message
+
+
+def log_of(folder):
+    """The VisualDL log of a run; there is one file."""
+    (path,) = folder.iterdir()
+    return LogReader(file_path=str(path))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
-from tasks.common.cli.run_config import read_run_config
+from paddle_rope.roformer import RoFormerConfig
 from tasks.common.errors import InputError
+from tasks.common.run_config import read_run_config
 from tasks.ner.examples import Entity, Example
 from tasks.ner.fitting import CHARACTERS, FEWEST_ENTITIES, FEWEST_STEPS, MOST_EPOCHS, NEAR, TABLE, fit_keys
 from tasks.ner.recipe import NerRecipe
@@ -19,8 +19,10 @@ CHOSEN = {
     "ema_decay", "masked_lm_epochs", *NEAR,
 }  # fmt: skip
 # Keys of a run that is over soon; the rest it chooses.
-SIZES = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 1}
-SOON = {"head_size": 8, "num_train_epochs": 2, "masked_lm_epochs": 1, "max_characters": 64, "device": "cpu"}
+SOON = {
+    **{"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": 1, "head_size": 8},
+    **{"num_train_epochs": 2, "masked_lm_epochs": 1, "max_characters": 64, "device": "cpu"},
+}
 
 
 def texts(number, length=40):
@@ -33,13 +35,13 @@ def fit(given=(), number=300, length=40, dev=0, **options):
     return fit_keys(dict(given), texts(number, length), dev=[labeled] if dev else [], **options)
 
 
-@pytest.mark.parametrize("number", [1, 3, 150, 151, 600, 2_000, 6_000, 15_000, 40_000])
-def test_every_size_has_keys_that_train(number):
-    fitted = fit(number=number)
-    assert set(fitted.keys) == CHOSEN
-    assert fitted.keys["num_train_epochs"] == MOST_EPOCHS or fitted.steps >= 500
-    assert 1 <= fitted.keys["per_device_train_batch_size"] <= 32
-    assert (fitted.steps < FEWEST_STEPS) == any(line.startswith("note:") for line in fitted.lines)
+def test_every_size_has_keys_that_train():
+    for number in (1, 3, 150, 151, 600, 2_000, 6_000, 15_000, 40_000):
+        fitted = fit(number=number)
+        assert set(fitted.keys) == CHOSEN
+        assert fitted.keys["num_train_epochs"] == MOST_EPOCHS or fitted.steps >= 500
+        assert 1 <= fitted.keys["per_device_train_batch_size"] <= 32
+        assert (fitted.steps < FEWEST_STEPS) == any(line.startswith("note:") for line in fitted.lines)
 
 
 @pytest.mark.parametrize("page", ["docs/guides/training.md", "docs/guides/training.zh.md"])
@@ -69,16 +71,12 @@ def test_long_texts_make_batches_of_few_texts_and_windows_count_as_texts():
     assert (cut.keys, cut.steps) == (short.keys, short.steps)
 
 
-@pytest.mark.parametrize("key, value", [("num_hidden_layers", 4), ("num_train_epochs", 3), ("ema_decay", 0)])
-def test_a_given_key_is_kept_and_named(key, value):
-    fitted = fit({key: value})
-    assert set(fitted.keys) == CHOSEN - {key}
-    assert any("kept as given" in line and f"{key} {value}" in line for line in fitted.lines)
-    note = fit({"num_train_epochs": 2}).lines[-1]
-    assert note.startswith("note: 38 optimizer steps") and "Leave out num_train_epochs" in note
-
-
-def test_more_texts_mean_masked_language_modeling_of_bounded_length():
+def test_a_given_key_is_kept_and_more_texts_mean_masked_language_modeling_of_bounded_length():
+    for key, value in (("num_hidden_layers", 4), ("num_train_epochs", 2), ("ema_decay", 0)):
+        fitted = fit({key: value})
+        assert set(fitted.keys) == CHOSEN - {key}
+        assert any("kept as given" in line and f"{key} {value}" in line for line in fitted.lines)
+    assert "Leave out num_train_epochs" in fit({"num_train_epochs": 2}).lines[-1]
     epochs = [fit(more=texts(more)).keys["masked_lm_epochs"] for more in (0, 1000, 10000, 60000)]
     assert epochs[0] == 0 and epochs[1] > epochs[2] > epochs[3] == 1
 
@@ -108,25 +106,10 @@ def test_dev_chooses_the_epoch_if_it_has_enough_entities(given, entities, chosen
     assert {key: keys[key] for key in keys.keys() - CHOSEN} == {"threshold_for_f1": True, **chosen}
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """Writes a pretrained folder of a width."""
-
-    def folder(width, words="字"):
-        tokenizer = CharTokenizer.from_corpus(words, 1)
-        path = tmp_path / f"pretrained_{width}"
-        tokenizer.save_pretrained(path)
-        config = RoFormerConfig(
-            len(tokenizer), hidden_size=width, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
-        )
-        RoFormerForMaskedLM(config).save_pretrained(str(path))
-        return str(path)
-
-    return folder
-
-
-def test_a_pretrained_folder_has_its_sizes_and_its_width_decides_the_learning_rate(folder):
-    narrow, wide = (fit({"pretrained": folder(width)}).keys for width in (16, 512))
+def test_a_pretrained_folder_has_its_sizes_and_its_width_decides_the_learning_rate(tmp_path):
+    for width in (16, 512):
+        RoFormerConfig(9, hidden_size=width, num_attention_heads=2).save_pretrained(tmp_path / str(width))
+    narrow, wide = (fit({"pretrained": str(tmp_path / str(width))}).keys for width in (16, 512))
     assert not {"num_hidden_layers", "intermediate_size", "hidden_act"} & (set(narrow) | set(wide))
     assert (narrow["learning_rate"], wide["learning_rate"]) == (5e-4, 3e-5)
     assert (narrow["hidden_dropout_prob"], narrow["masked_lm_epochs"]) == (0.1, 0)
@@ -134,50 +117,17 @@ def test_a_pretrained_folder_has_its_sizes_and_its_width_decides_the_learning_ra
         fit({"pretrained": "nowhere"})
 
 
-# ---- runs with configs/ner/own_data.yaml
-
-
-@pytest.fixture
-def own(few_texts):
-    """``own(folder, key=value ...)`` trains; the resolved configuration."""
-
-    def own(folder, sizes=SIZES, **keys):
-        config = read_run_config("configs/ner/own_data.yaml")
-        files = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "output_dir": str(folder)}
-        NerRecipe().train({**config, **files, "features": "bigrams,gazetteer", **SOON, **sizes, **keys})
-        return read_run_config(folder / "config.yaml")
-
-    return own
-
-
-def model_files(folder):
-    return [(folder / "model" / name).read_bytes() for name in ("model.safetensors", "features.json", "vocab.txt")]
-
-
 @pytest.mark.slow
-def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not_read(own, few_texts, write, tmp_path):
-    config = own(tmp_path / "fitted", texts=str(few_texts.dev))
+def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not_read(few_texts, write, tmp_path):
+    given = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "texts": str(few_texts.dev), **SOON}
+    config = {**read_run_config("configs/ner/own_data.yaml"), **given, "features": "bigrams,gazetteer"}
+    NerRecipe().train({**config, "output_dir": str(tmp_path / "fitted")})
+    config = read_run_config(tmp_path / "fitted/config.yaml")
     chosen = {"fit_to_data": False, "hidden_act": "relu", "per_device_train_batch_size": 8, "num_train_epochs": 2}
     assert {key: config[key] for key in chosen} == chosen
     records = map(json.loads, few_texts.dev.read_text(encoding="utf-8").splitlines())
     bare = write("".join(record["text"] + "\n" for record in records), "bare.txt")
     NerRecipe().train({**config, "texts": str(bare), "output_dir": str(tmp_path / "plain")})
-    assert model_files(tmp_path / "fitted") == model_files(tmp_path / "plain")
-    assert str(bare) in json.loads((tmp_path / "plain/inputs.json").read_text(encoding="utf-8"))
-
-
-def test_a_long_text_is_cut_or_refused(own, few_texts, write, tmp_path, capsys):
-    content = few_texts.train.read_text(encoding="utf-8")
-    long = {"text": json.loads(content.splitlines()[0])["text"] * 20, "label": {}}
-    path = write(content + json.dumps(long) + "\n", "train.jsonl")
-    with pytest.raises(InputError, match="train.jsonl:46: 1 of 46 .* max_characters 64"):
-        own(tmp_path / "run", train_file=str(path), cut_long_texts=False)
-    own(tmp_path / "run", train_file=str(path))
-    assert "1 of them are longer than max_characters: they are cut" in capsys.readouterr().out
-
-
-def test_a_run_from_a_folder_has_the_sizes_of_the_folder(own, folder, tmp_path, few_texts):
-    config = own(tmp_path / "run", sizes={}, pretrained=folder(16, few_texts.train.read_text(encoding="utf-8")))
-    assert "num_hidden_layers" not in config and config["learning_rate"] == 5e-4
-    model = json.loads((tmp_path / "run/model/config.json").read_text(encoding="utf-8"))
-    assert (model["hidden_size"], model["hidden_dropout_prob"], model["embedding_dropout_prob"]) == (16, 0.1, 0.3)
+    for name in ("model.safetensors", "features.json", "vocab.txt"):
+        fitted, plain = ((tmp_path / run / "model" / name).read_bytes() for run in ("fitted", "plain"))
+        assert fitted == plain

@@ -1,17 +1,18 @@
-"""The lengths of training: what is stored of them, and how texts are read and entities bounded by them."""
+"""The lengths of training: what is stored of them, how texts are read and entities bounded, and how texts are cut."""
 
 import json
+import random
 from types import SimpleNamespace
 
 import pytest
 
 from paddle_rope import CharTokenizer
-from tasks.commands.main import main
 from tasks.ner import NerPredictor
+from tasks.ner.batching import NerDataset, cut_labeled
 from tasks.ner.data.reading import read_examples, write_examples
 from tasks.ner.examples import Entity, TokenizedText, make_example
 from tasks.ner.lengths import reading_of, training_lengths
-from tasks.ner.metrics import score_predictions
+from tests.tasks.ner.conftest import example
 
 
 def tokenized(length, spans=()):
@@ -44,22 +45,18 @@ def test_the_window_is_a_length_that_enough_training_texts_reach(lengths, window
 @pytest.mark.parametrize(
     "lengths, options, reading",
     [
-        ({}, {}, (512, 128, None)),  # a model of before the lengths were stored
-        ({"window_tokens": 100, "longest_entity": 40}, {}, (100, 40, 80)),
-        ({"window_tokens": 100, "longest_entity": 16}, {}, (100, 25, 32)),
-        ({"window_tokens": 100, "longest_entity": 17}, {}, (100, 25, 34)),
-        ({"window_tokens": 100, "longest_entity": 90}, {}, (100, 50, 180)),
-        (
-            {"window_tokens": 100, "longest_entity": 40},
-            {"max_tokens": 4096, "overlap": 7, "max_entity_tokens": 9},
-            (4096, 7, 9),
-        ),
-        ({"window_tokens": 100, "longest_entity": 40}, {"max_entity_tokens": 0}, (100, 40, None)),
+        ({"window_tokens": None}, {}, (512, 128, None)),  # a model of before the lengths were stored
+        ({"longest_entity": 40}, {}, (100, 40, 80)),
+        ({"longest_entity": 16}, {}, (100, 25, 32)),
+        ({"longest_entity": 17}, {}, (100, 25, 34)),
+        ({"longest_entity": 90}, {}, (100, 50, 180)),
+        ({"longest_entity": 40}, {"max_tokens": 4096, "overlap": 7, "max_entity_tokens": 9}, (4096, 7, 9)),
+        ({"longest_entity": 40}, {"max_entity_tokens": 0}, (100, 40, None)),
     ],
     ids=str,
 )
 def test_texts_are_read_as_in_training_unless_options_differ(lengths, options, reading):
-    config = SimpleNamespace(**{"max_tokens": 512, "window_tokens": None, "longest_entity": None, **lengths})
+    config = SimpleNamespace(**{"max_tokens": 512, "window_tokens": 100, "longest_entity": None, **lengths})
     assert reading_of(config, **options) == reading
 
 
@@ -77,22 +74,10 @@ def test_training_stores_its_lengths_in_tokens(trained, corpus):
 def long_text(corpus):
     """All dev texts as one."""
     text, entities = "", []
-    for example in read_examples(corpus.dev):
-        entities += [Entity(len(text) + start, len(text) + end, kind) for start, end, kind, *_ in example.entities]
-        text += example.text
+    for one in read_examples(corpus.dev):
+        entities += [Entity(len(text) + start, len(text) + end, kind) for start, end, kind, *_ in one.entities]
+        text += one.text
     return make_example(text, entities, "long:1")
-
-
-def test_a_long_text_loses_little_in_windows_and_more_when_read_whole(trained, corpus, long_text):
-    def f1(examples, **options):
-        predictor = NerPredictor(trained.model, "cpu", **options)
-        found = predictor.find([example.text for example in examples])
-        return score_predictions(examples, found, predictor.types)["f1"]
-
-    assert len(long_text.text) > 15 * trained.model_config["longest_text"]
-    windows = f1([long_text])
-    assert windows > f1(read_examples(corpus.dev)) - 0.05
-    assert windows > f1([long_text], max_tokens=5000, max_entity_tokens=0) + 0.02
 
 
 def test_a_text_read_whole_that_is_longer_than_any_of_training_is_noted_once(trained, long_text, capsys):
@@ -107,19 +92,6 @@ def test_a_text_read_whole_that_is_longer_than_any_of_training_is_noted_once(tra
     assert capsys.readouterr().err == ""
 
 
-def test_evaluation_and_prediction_tell_how_longer_texts_are_read(trained, long_text, tmp_path, capsys):
-    write_examples([long_text], tmp_path / "long.jsonl", "jsonl")
-    windows = reading_of(SimpleNamespace(**trained.model_config)).windows
-    words = [str(trained.model), "--device", "cpu"]
-    assert main(["evaluate", *words, str(tmp_path / "long.jsonl")]) == 0
-    assert windows in capsys.readouterr().out
-    files = ["--input", str(tmp_path / "long.jsonl"), "--output", str(tmp_path / "found.jsonl")]
-    assert main(["predict", *words, *files, "--max_entity_tokens", "2"]) == 0
-    assert windows in capsys.readouterr().err
-    entities = json.loads((tmp_path / "found.jsonl").read_text(encoding="utf-8"))["entities"]
-    assert entities and all(len(entity["text"]) <= 2 for entity in entities)
-
-
 def test_training_reads_long_dev_texts_in_windows_and_cuts_long_training_texts_on_demand(
     train_few, long_text, tmp_path
 ):
@@ -130,3 +102,50 @@ def test_training_reads_long_dev_texts_in_windows_and_cuts_long_training_texts_o
     (line,) = (run.folder / "predictions_dev.jsonl").read_text(encoding="utf-8").splitlines()
     found = [(entity["start"], entity["end"], entity["type"]) for entity in json.loads(line)["entities"]]
     assert found == [entity[:3] for entity in NerPredictor(run.model, "cpu").find([long_text.text])[0]]
+
+
+def token_each(characters, *spans):
+    """A text of a token a character; spans are half-open characters."""
+    ids = [2, *range(10, 10 + len(characters)), 3]
+    offsets = [(0, 0), *((place, place + 1) for place in range(len(characters))), (0, 0)]
+    return TokenizedText(ids, offsets, [(kind, start + 1, end) for kind, start, end in spans])
+
+
+@pytest.mark.parametrize("length, longest", [(20, 8), (9, 9), (7, 15), (30, 3), (1, 2)])
+def test_every_entity_that_fits_lies_whole_in_a_piece_and_no_character_is_left_out(length, longest):
+    lost_of_all, chance = 0, random.Random(1)
+    for _ in range(150):
+        size = chance.randint(1, 120)
+        characters = "".join(chance.choice("甲乙丙丁戊己。") for _ in range(size))
+        starts = [chance.randrange(size) for _ in range(chance.randint(0, 40))]
+        spans = {(chance.randint(0, 1), at, min(size, at + chance.randint(1, longest))) for at in starts}
+        text = token_each(characters, *sorted(spans))
+        pieces, lost = cut_labeled(text, length, characters)
+        whole = set()
+        for piece in pieces:
+            assert piece.size <= length and (piece.ids[0], piece.ids[-1]) == (2, 3)
+            begin = piece.offsets[1][0]
+            assert piece.ids[1:-1] == text.ids[1 + begin : 1 + begin + piece.size]
+            assert all(1 <= first <= last < len(piece.ids) - 1 for _, first, last in piece.spans)
+            whole |= {(kind, first + begin, last + begin) for kind, first, last in piece.spans}
+        assert {token for piece in pieces for token in piece.ids} == set(text.ids)
+        assert whole | set(lost) == set(text.spans) and whole.isdisjoint(lost)
+        assert set(lost) == {span for span in text.spans if span[2] - span[1] + 1 > length} - whole
+        lost_of_all += len(lost)
+    assert (lost_of_all > 0) == (longest > length)
+
+
+def test_pieces_end_at_sentences_or_where_they_break_no_entity():
+    characters = "甲甲甲甲。乙乙乙。丙丙丙丙丙丙丙丙丙"
+    assert [piece.size for piece in cut_labeled(token_each(characters), 8, characters)[0]] == [5, 8, 5]
+    text = token_each("甲" * 20, (0, 6, 14))
+    pieces, lost = cut_labeled(text, 10, "甲" * 20)
+    assert [(piece.size, piece.spans) for piece in pieces] == [(6, []), (10, [(0, 1, 8)]), (4, [])] and lost == []
+    assert cut_labeled(text, 20, "甲" * 20) == ([text], [])
+
+
+def test_a_dataset_cuts_longer_texts_and_names_what_is_lost():
+    examples = [example("北京大学。" * 4, (5, 9, "org"), (0, 20, "place")), example("北京"), example("大学。" * 5)]
+    dataset = NerDataset(examples, CharTokenizer.from_corpus(["北京大学。"]), ["org", "place"], max_characters=10)
+    assert dataset.cut == (4, 2) and len(dataset) == 5 and sum(len(text.spans) for text in dataset) == 1
+    assert dataset.lost == [(examples[0], Entity(0, 20, "place"))]

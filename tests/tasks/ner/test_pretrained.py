@@ -6,6 +6,7 @@ import shutil
 import paddle
 import paddlenlp.transformers as paddlenlp
 import pytest
+import yaml
 from paddlenlp.transformers.roformer.configuration import RoFormerConfig as PaddlenlpConfig
 from safetensors.numpy import load
 
@@ -19,24 +20,18 @@ from paddle_rope.roformer import (
 )
 from tasks.commands.main import main
 from tasks.common.training.trainer import RecipeTrainer
-from tests.tasks.ner.conftest import spans_of
+from tests.tasks.ner.conftest import TINY, spans_of
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 
 
 @pytest.fixture(scope="module")
 def small_config(few_texts, tmp_path_factory):
-    """A configuration without the keys of sizes."""
+    """A configuration without the keys that a folder decides."""
     path = tmp_path_factory.mktemp("small") / "small.yaml"
-    lines = [
-        "recipe: ner",
-        f"train_file: {few_texts.train}",
-        f"dev_file: {few_texts.dev}",
-        "max_characters: 64",
-        "head_size: 16",
-    ]
-    lines += ["device: cpu", "num_train_epochs: 2", "per_device_train_batch_size: 8", "learning_rate: 1e-2"]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    keys = {key: value for key, value in TINY.items() if key not in (*SIZES, "hidden_dropout_prob")}
+    files = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev)}
+    path.write_text(yaml.safe_dump({**keys, **files, "num_train_epochs": 2}), encoding="utf-8")
     return path
 
 
@@ -94,7 +89,6 @@ def at_start(monkeypatch):
     "kind, options",
     [
         ("huggingface", {}),
-        ("huggingface-word", {"attention": "linear"}),
         ("paddlenlp", {"attention": "linear", "features": "segmentation,bigrams"}),
         ("paddlenlp-word", {}),
         ("ours-word", {"features": "words,gazetteer"}),
@@ -130,8 +124,7 @@ def test_options_of_the_folder_are_kept_unless_given_and_the_configuration_fed_b
     (folder / "config.json").write_text(json.dumps({**config, **of_folder}), "utf-8")
     given = {"attention_probs_dropout_prob": 0, "masked_lm_epochs": 1, "num_train_epochs": 1}
     run = train(tmp_path / "run", config=small_config, pretrained=folder, **given)
-    names = [*of_folder]
-    assert [run.model_config[name] for name in names] == ["relu", 0.25, 0]
+    assert [run.model_config[name] for name in of_folder] == ["relu", 0.25, 0]
     assert not {*SIZES, "vocab_min_count", "attention", "hidden_act"} & run.config.keys()
     again = train(tmp_path / "again", config=run.folder / "config.yaml")
     assert again.weights == run.weights
@@ -154,41 +147,31 @@ def test_a_new_type_is_learned_and_the_types_and_features_of_the_model_are_kept(
     assert (old.model / "features.json").read_bytes() == (again.model / "features.json").read_bytes()
 
 
-# ---- errors
-
-
-@pytest.fixture
-def pretrained_fails(refused, small_config):
-    return lambda folder, *words: refused("train", small_config, "--output_dir", "run", "--pretrained", folder, *words)
-
-
-@pytest.mark.parametrize("key", [*SIZES, "vocab_min_count"])
-def test_options_that_the_folder_decides_are_an_error(pretrained_fails, pretrained, key):
-    assert f"key {key!r}: sizes and tokenizer come from" in pretrained_fails(pretrained("ours"), f"--{key}", "32")
-
-
-def test_types_are_kept_of_an_entity_model_with_its_features_alone(
-    pretrained_fails, pretrained, refused, small_config, trained
-):
+def test_types_are_kept_of_an_entity_model_with_its_features_alone(refused, small_config, pretrained, trained):
     words = ("train", small_config, "--output_dir", "run", "--keep_types")
     assert "keep_types without pretrained" in refused(*words)
-    assert "is an encoder or a language model" in pretrained_fails(pretrained("ours"), "--keep_types")
-    assert "its word features are none" in pretrained_fails(trained.model, "--keep_types", "--features", "bigrams")
+    assert "is an encoder or a language model" in refused(*words, "--pretrained", pretrained("ours-word"))
+    given = ("--pretrained", trained.model, "--features", "bigrams")
+    assert "its word features are none" in refused(*words, *given)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["vocab.txt", "config.json", "model.safetensors"])
-def test_a_folder_without_one_of_its_files_or_with_another_vocabulary_is_an_error_before_the_data_are_read(
-    pretrained_fails, pretrained, tmp_path, name
-):
+def test_a_folder_that_does_not_fit_is_an_error_before_the_data_are_read(refused, small_config, pretrained, tmp_path):
+    def fails(folder, *words):
+        return refused("train", small_config, "--output_dir", "run", "--pretrained", folder, *words)
+
     (tmp_path / "data").write_text("this is no labeled text")
     (tmp_path / "empty").mkdir()
     for folder in ("missing", "empty"):
-        message = pretrained_fails(folder, "--train_file", "data", "--dev_file=")
-        assert message.startswith(f"configuration: pretrained: {folder}: ")
+        assert fails(folder, "--train_file", "data").startswith(f"configuration: pretrained: {folder}: ")
+    for key in (*SIZES, "vocab_min_count"):
+        assert f"key {key!r}: sizes and tokenizer come from" in fails(pretrained("ours-word"), f"--{key}", "32")
     folder = shutil.copytree(pretrained("huggingface"), tmp_path / "folder")
     with (folder / "vocab.txt").open("a", encoding="utf-8") as file:
         file.write("龘\n")
-    assert "tokens, the model embeddings for" in pretrained_fails("folder")
-    (folder / name).unlink()
-    assert "folder" in pretrained_fails("folder")
+    assert "tokens, the model embeddings for" in fails("folder")
+    for name in ("vocab.txt", "config.json", "model.safetensors"):
+        content = (folder / name).read_bytes()
+        (folder / name).unlink()
+        assert "folder" in fails("folder")
+        (folder / name).write_bytes(content)

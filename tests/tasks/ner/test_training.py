@@ -4,65 +4,29 @@ What a run of any recipe promises (its files, seeds, cut and resume, refusals) i
 """
 
 import json
-import math
-from types import SimpleNamespace
 
 import numpy as np
 import paddle
 import pytest
 import yaml
 
-from tasks.ner import evaluation, recipe
+from tasks.ner import evaluation
 from tasks.ner.arguments import NerArguments
-from tasks.ner.examples import Entity
-from tasks.ner.fitting import FEWEST_STEPS
 from tasks.ner.model import NerModel
-from tests.tasks.ner.conftest import spans_of
-from tests.tasks.ner.reading import log_of
+from tests.tasks.ner.conftest import log_of, spans_of
 
 TYPES = ["organization", "person", "place", "position", "product", "time"]
 FIGURES = ("precision", "recall", "f1")
-TWO_STEPS = {"per_device_train_batch_size": 23}  # an epoch
 
 
 # ---- metrics
 
 
-def gold_spans(record):
-    """(start, end, type), half-open, straight from the CLUENER format."""
-    return {
-        (first, last + 1, kind)
-        for kind, surfaces in record["label"].items()
-        for pairs in surfaces.values()
-        for first, last in pairs
-    }
-
-
-def test_metrics_equal_those_recomputed_from_the_predictions_against_the_gold_file(trained, corpus, dev_texts):
-    assert [record["text"] for record in trained.predictions] == dev_texts
-    pairs = [(gold_spans(gold), {*found}) for gold, found in zip(corpus.dev_records, spans_of(trained.predictions))]
-    assert list(trained.metrics["dev"]["per_type"]) == TYPES and trained.metrics["dev"]["f1"] > 0.3
-    rows = trained.metrics["dev"]["per_type"].items()
-    for kinds, scores in [(TYPES, trained.metrics["dev"]), *(([kind], row) for kind, row in rows)]:
-        counts = [
-            sum(span[2] in kinds for spans in side for span in spans)
-            for side in ([gold for gold, _ in pairs], [found for _, found in pairs], [g & f for g, f in pairs])
-        ]
-        assert [scores["support"], scores["predicted"], scores["correct"]] == counts
-        assert scores["f1"] == pytest.approx(2 * counts[2] / max(1, counts[0] + counts[1]))
-    correct = [[span[:2] for span in gold & found] for gold, found in pairs]
-    assert any(a != b and a[0] <= b[0] and b[1] <= a[1] for spans in correct for a in spans for b in spans)  # nested
-
-
-def test_a_test_file_of_another_format_is_scored_and_a_type_that_train_lacks_is_told(
-    train_few, write, evaluate, capsys
-):
+def test_a_type_that_train_lacks_is_told_and_counts(train_few, write, evaluate, capsys):
     test = write('{"text": "张三在北京", "label": {"person": {"张三": [[0, 1]]}, "GPE": {"北京": [[3, 4]]}}}\n', "test")
     run = train_few(test.with_name("run"), test_file=test, num_train_epochs=8)
     assert any("GPE" in line and str(test) in line for line in capsys.readouterr().out.splitlines())
-    assert (
-        run.metrics["test"]["per_type"]["GPE"]["support"] == run.metrics["test"]["per_type"]["person"]["support"] == 1
-    )
+    assert [run.metrics["test"]["per_type"][kind]["support"] for kind in ("GPE", "person")] == [1, 1]
     scores = evaluate(test, run.model)
     del scores["worst_examples"]
     assert run.metrics["test"] == scores
@@ -106,23 +70,14 @@ def scalars(log, tag):
     return [record.value for record in log.get_data("scalar", tag)]
 
 
-def test_the_log_has_loss_rate_norm_and_speed_of_training_and_scores_of_each_epoch(log, trained):
-    loss, rates = scalars(log, "1_train/loss"), scalars(log, "1_train/learning_rate")
-    assert len(loss) == int(trained.config["num_train_epochs"]) * 19 // 4  # an epoch has 19 steps
-    assert loss[-1] < loss[0] / 2 and rates[0] < max(rates) <= 1e-2 and rates[-1] < 1e-3
-    for tag in ("1_train/gradient_norm", "1_train/characters_per_second"):
-        values = scalars(log, tag)
-        assert len(values) == len(loss) and all(0 < value < math.inf for value in values)
+def test_the_log_has_scores_of_each_epoch_the_configuration_and_the_hyper_parameters(log, trained):
     names = [f"dev/{name}" for name in FIGURES] + [f"dev_{name}_by_type/{kind}" for name in FIGURES for kind in TYPES]
     assert {tag for tag in log.get_tags()["scalar"] if tag.startswith("dev")} == set(names)
     assert {len(scalars(log, name)) for name in names} == {trained.config["num_train_epochs"]}
     f1 = scalars(log, "dev/f1")
-    assert max(f1) == pytest.approx(trained.metrics["dev"]["f1"])
+    assert max(f1) > 0.3 and max(f1) == pytest.approx(trained.metrics["dev"]["f1"])
     for kind, row in trained.metrics["dev"]["per_type"].items():
         assert scalars(log, f"dev_f1_by_type/{kind}")[f1.index(max(f1))] == pytest.approx(row["f1"])
-
-
-def test_the_log_has_the_configuration_and_the_hyper_parameters(log, trained):
     (text,) = log.get_data("text", "configuration")
     shown = text.text.encoded_text_string.replace("\u00a0", " ").replace("\u2060", "")
     assert yaml.safe_load(shown) == trained.config
@@ -133,36 +88,24 @@ def test_the_log_has_the_configuration_and_the_hyper_parameters(log, trained):
     assert [info.name for info in record.hparam.metricInfos] == [f"dev/{name}" for name in FIGURES]
 
 
-@pytest.mark.parametrize(
-    "found, steps", [([], [2, 6]), ([Entity(0, 1, "person", 1.0, 0.73)], [])], ids=["none", "some"]
-)
-def test_training_that_finds_nothing_tells_it_early_once_and_at_the_end(
-    train_few, tmp_path, capsys, monkeypatch, found, steps
-):
-    monkeypatch.setattr(evaluation, "find_in_windows", lambda model, texts, *_, **__: [found for _ in texts])
-    train_few(tmp_path / "run", num_train_epochs=3, **TWO_STEPS)
+def test_training_that_finds_nothing_tells_it_early_once_and_at_the_end(train_few, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(evaluation, "find_in_windows", lambda model, texts, *_, **__: [[] for _ in texts])
+    train_few(tmp_path / "run", num_train_epochs=3, per_device_train_batch_size=23)
     notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: nothing is found in dev")]
-    assert [f"after {step} of 6 steps" in note for step, note in zip(steps, notes, strict=True)] == [True] * len(steps)
+    assert ["after 2 of 6" in notes[0], "after 6 of 6" in notes[1], len(notes)] == [True, True, 2]
     assert all("--num_train_epochs 150" in note for note in notes)
-    state = SimpleNamespace(max_steps=FEWEST_STEPS, global_step=FEWEST_STEPS)  # after many steps
-    training = SimpleNamespace(learning_rate=0.01, warmup_ratio=0.05)
-    line = recipe.nothing_found(SimpleNamespace(trainer=SimpleNamespace(state=state), training=training))
-    assert "lower learning_rate than 0.01" in line and "larger warmup_ratio than 0.05" in line
 
 
 # ---- options of the model
 
+OPTIONS = [
+    {"span_head": "dense"},
+    *({"attention": "linear", "position_embedding": kind} for kind in ("qk", "none", "vo")),
+]
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"attention": "linear"},
-        {"span_head": "dense"},
-        *({"attention": "linear", "position_embedding": kind} for kind in ("none", "vo", "qkvo")),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_options_of_the_model_are_chosen_by_their_key_and_kept(train, predict, tmp_path, options):
     run = train(tmp_path / "run", **options, num_train_epochs=6)
     assert {key: run.model_config[key] for key in options} == options
@@ -184,29 +127,18 @@ def test_the_span_head_rotates_unless_span_rope_is_false(train_few, tmp_path, sp
 REFUSED = {  # beside those of all recipes, in tests/tasks/test_recipes.py
     "--fp16": "fp16 needs a GPU",
     "--bf16": "PADDLE_ROPE_NATIVE=0",  # tests compute without native operators
-    "--early_stopping_patience 0": "early_stopping_patience must be greater than 0",
-    "--masked_lm_epochs=-1": "masked_lm_epochs must be at least 0",
     "--masked_lm_files more.txt": "'masked_lm_files' is called 'texts' now",
     "--texts more.txt": "texts without masked_lm_epochs",
     "--texts more.txt --masked_lm_epochs 1": "more.txt: no such file",
     "--dev_fraction nan": "dev_fraction must be at least 0 and less than 1",
     "--dev_fraction 0 --dev_file= --tune_thresholds true": "tune_thresholds needs dev data",
     "--tune_thresholds true --threshold_for_f1 true": "tune_thresholds and threshold_for_f1",
-    "--character_dropout 1": "character_dropout must be at least 0 and less than 1",
     "--features words,lexicon": "words, dictionary, gazetteer, got ['words', 'lexicon']",
-    "--position_embedding learned": "max_position_embeddings",
-    "--span_rope perhaps": "span_rope must be true or false",
-    "--span_head hard": "span_head must be one of efficient, dense",
     "--head_size 15": "positive even number",
-    "--max_characters 0": "max_characters must be greater than 0",
-    "--max_span_length 0": "max_span_length must be an integer of 1 to",
-    "--lr_scheduler_type zigzag": "lr_scheduler_type must be one of linear, ",
-    "--dataloader_num_workers 100000": "dataloader_num_workers must be from 0 to 64",
     "--learning_rate nan": "learning_rate must be greater than 0",
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", REFUSED)
 def test_a_value_out_of_range_is_one_line_and_makes_nothing(refused, config_file, words):
     assert REFUSED[words] in refused("train", config_file, "--output_dir", "run", *words.split())

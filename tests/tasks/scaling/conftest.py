@@ -62,6 +62,11 @@ def write_parquet(path, records):
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), path, row_group_size=7)
 
 
+def files(folder):
+    """What a run has written: dict from names to content."""
+    return {path.name: path.read_bytes() for path in folder.glob("*.jsonl")}
+
+
 WRITERS = {
     "a.jsonl": write_jsonl,
     "b.jsonl.gz": write_jsonl,

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from pathlib import Path
 
 import psutil
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from tasks.scaling.run import run_documents
 from tasks.scaling.worker import Job
 from tests.helpers.verbs import verb
-from tests.tasks.scaling.conftest import write_jsonl
+from tests.tasks.scaling.conftest import files, write_jsonl
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'paddle_rope[ray]'")
 pytestmark = pytest.mark.slow
@@ -22,10 +21,6 @@ def words(tmp_path, model, texts):
     """Words of a command for 40 texts."""
     write_jsonl(tmp_path / "in.jsonl", [{"id": number, "text": text} for number, text in enumerate(texts)])
     return [str(model), "--input", str(tmp_path / "in.jsonl"), "--part_records", "5", "--device", "cpu"]
-
-
-def files(folder):
-    return {path.name: path.read_bytes() for path in Path(folder).glob("*.jsonl")}
 
 
 def test_ray_writes_what_processes_write(words, tmp_path):

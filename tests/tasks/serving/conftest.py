@@ -12,10 +12,18 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+from tests.conftest import REPOSITORY
+from tests.tasks.commands.conftest import MODELS, write_models
+
 STUB = Path(__file__).with_name("stub_service.py")
 START_SECONDS = 120
 JSON = {"Content-Type": "application/json"}
+REAL = {  # name -> as of MODELS
+    "entities": (*MODELS["ner"][:2], {"types": ["a", "b"], "head_size": 8, "thresholds": 0.5}),
+    "classes": (*MODELS["classification"][:2], {"classes": ["x", "y", "z"]}),
+    "pairs": MODELS["matching"],
+    "cross": (*MODELS["matching"][:2], {"architecture": "cross_encoder"}),
+}
 
 
 def skip_without_extra():
@@ -28,10 +36,8 @@ class Client:
     """A running service: its process, its port, and what it has printed."""
 
     def __init__(self, process):
-        self.process = process
-        self.lines = []
-        self.port = None
-        self._known, self._ready = threading.Event(), threading.Event()
+        self.process, self.lines, self.port = process, [], None
+        self._ready = threading.Event()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
@@ -39,17 +45,10 @@ class Client:
         for line in self.process.stdout:
             self.lines.append(line.rstrip("\n"))
             address = re.match(r"http://127\.0\.0\.1:(\d+) ", line)
-            if address:
-                self.port = int(address[1])
-                self._known.set()
+            self.port = int(address[1]) if address else self.port
             if line == "ready\n":
                 self._ready.set()
-        self._known.set()
         self._ready.set()
-
-    def wait_for_address(self):
-        assert self._known.wait(START_SECONDS) and self.port, self.lines
-        return self
 
     def wait_until_ready(self):
         assert self._ready.wait(START_SECONDS) and self.process.poll() is None, self.lines
@@ -70,13 +69,11 @@ class Client:
 
     def predict(self, *texts, path="/predict"):
         """(status, body)"""
-        status, _, answer = self.ask("POST", path, json.dumps({"texts": texts}))
-        return status, answer
+        return self.ask("POST", path, json.dumps({"texts": texts}))[::2]
 
     def get(self, path):
         """(status, body)"""
-        status, _, answer = self.ask("GET", path)
-        return status, answer
+        return self.ask("GET", path)[::2]
 
     def metric(self, name):
         """The sum of a metric over its labels."""
@@ -102,6 +99,12 @@ def running(*words):
 
 
 @pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """dict from the names of ``REAL`` to the folders of models with random weights."""
+    return write_models(tmp_path_factory.mktemp("trained"), REAL)
+
+
+@pytest.fixture(scope="session")
 def stub_folder(tmp_path_factory):
     """What looks like the folder of a NER model."""
     folder = tmp_path_factory.mktemp("stub")
@@ -112,11 +115,7 @@ def stub_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def start(stub_folder):
     """``start(option ...)``: context manager of a service whose model does what its texts say."""
-
-    def start(*options, model="echo"):
-        return running(STUB, f"{model}={stub_folder}", *options)
-
-    return start
+    return lambda *options, model="echo": running(STUB, f"{model}={stub_folder}", *options)
 
 
 class Gate:
@@ -155,11 +154,6 @@ class Gate:
 def gate(tmp_path):
     """``gate(client)`` -> a :class:`Gate`, opened at the end of the test at the latest."""
     gates = []
-
-    def make(client):
-        gates.append(Gate(client, tmp_path))
-        return gates[-1]
-
-    yield make
+    yield lambda client: gates.append(Gate(client, tmp_path)) or gates[-1]
     for one in gates:
         one.open()

@@ -4,7 +4,6 @@ echo      the text comes back
 gate:F    the thread that computes waits until the file F exists
 fail      an error that nobody expected
 refuse    what the user sent is wrong
-die       the process ends
 
 Where the variable STUB_OPENS is set, a model opens when the file of that name exists.
 """
@@ -21,7 +20,6 @@ from tasks.common.errors import InputError
 from tasks.serving import application
 from tasks.serving.models import Work
 
-NAME_OF_BROKEN = "broken"
 GATE_SECONDS = 60
 
 
@@ -41,14 +39,12 @@ def compute(texts):
             raise RuntimeError("a defect")
         elif kind == "refuse":
             raise InputError("this text cannot be computed")
-        elif kind == "die":
-            os._exit(1)
     return [json.dumps({"text": text, "entities": [], "process": os.getpid()}, ensure_ascii=False) for text in texts]
 
 
 def open_works(settings):
     open_works.lock = multiprocessing.RLock()  # as tqdm makes one when PaddleNLP is imported
-    if any(source.name == NAME_OF_BROKEN for source in settings.models):
+    if any(source.name == "broken" for source in settings.models):
         raise InputError("the model is broken")
     if "STUB_OPENS" in os.environ:
         wait_for(os.environ["STUB_OPENS"])

@@ -11,10 +11,6 @@ from tasks.serving.models import Work
 from tasks.serving.settings import Settings
 
 
-def new_batcher(batch_size=4, **queue):
-    return Batcher(Settings((), batch_size=batch_size, max_wait_ms=0.0, **queue))
-
-
 class Recorder:
     """Work that notes its batches, and waits before the first one until it may begin. ``more`` goes to the work."""
 
@@ -35,7 +31,7 @@ def compute(requests, batch_size=4, drop=()):
     before the first batch begins, and those at the places ``drop`` are dropped then."""
 
     async def run():
-        batcher = new_batcher(batch_size)
+        batcher = Batcher(Settings((), batch_size=batch_size, max_wait_ms=0.0))
         jobs = [batcher.submit(recorder.work, items) for recorder, items in requests]
         for place in drop:
             batcher.drop(jobs[place])
@@ -112,29 +108,24 @@ def test_an_error_is_only_that_of_its_request():
     assert not {*"fghi"} & {item for batch in recorder.batches for item in batch}  # the rest of the failed request
 
 
-@pytest.mark.parametrize("bound", ["max_queue", "max_queue_characters"])
-def test_a_full_queue_refuses_but_a_request_is_taken_whole(bound):
+@pytest.mark.parametrize(
+    "bound, requests",
+    [
+        ({"max_queue": 3}, ["ab", "cdefg"]),
+        ({"max_queue_characters": 3}, ["ab", "cdefg"]),
+        ({"max_queue": 9}, ["abcdefghijkl", "abcdefghijkl", "m"]),  # many items of a request count as one batch
+    ],
+)
+def test_a_full_queue_refuses_but_a_request_is_taken_whole(bound, requests):
     async def run():
-        batcher, work = new_batcher(**{bound: 3}), Recorder().work
-        batcher.submit(work, ["a", "b"])
-        batcher.submit(work, [*"cdefg"])
+        batcher, work = Batcher(Settings((), batch_size=4, **bound)), Recorder().work
+        jobs = [batcher.submit(work, [*items]) for items in requests]
         with pytest.raises(HTTPException) as refusal:
-            batcher.submit(work, ["h"])
-        assert refusal.value.status_code == 503 and int(refusal.value.headers["retry-after"]) >= 1
-        return batcher.waiting
-
-    assert asyncio.run(run()) == 7
-
-
-def test_a_request_of_many_items_counts_as_one_batch_in_the_queue():
-    async def run():
-        batcher, work = new_batcher(max_queue=9), Recorder().work
-        large = [batcher.submit(work, [*"abcdefghijkl"]) for _ in range(2)]
-        batcher.submit(work, ["m"])
-        with pytest.raises(HTTPException):
             batcher.submit(work, ["n"])
-        batcher.drop(large[0])
-        batcher.submit(work, ["n"])
-        return batcher.waiting
+        assert refusal.value.status_code == 503 and int(refusal.value.headers["retry-after"]) >= 1
+        batcher.drop(jobs[0])
+        if len(requests) > 2:
+            batcher.submit(work, ["n"])
+        assert batcher.waiting == sum(map(len, requests[1:])) + (len(requests) > 2)
 
-    assert asyncio.run(run()) == 14
+    asyncio.run(run())

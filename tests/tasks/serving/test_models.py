@@ -9,40 +9,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from paddle_rope import CharTokenizer
-from tasks.classification.model import ClassificationConfig, ClassificationModel
 from tasks.matching.data import prediction_records
-from tasks.matching.model import MatchingConfig, MatchingModel
 from tasks.ner.demo import UNSEEN_SENTENCES
-from tasks.ner.model import NerConfig, NerModel
 from tasks.recipes import open_predictor
 from tests.helpers.exports import FORMATS, export
-from tests.paddle_rope.roformer.small_models import randomise
-from tests.tasks.serving.conftest import running
+from tests.tasks.serving.conftest import REAL, running
 
 pytestmark = pytest.mark.slow
-SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 TEXTS = [text[start : start + 12] for text in UNSEEN_SENTENCES for start in range(0, 8)] + ["", "a\u0000b", "😀"]
 PAIRS = list(zip(TEXTS, TEXTS[3:]))
-MODELS = {  # name -> (class, configuration)
-    "entities": (NerModel, NerConfig, {"types": ["a", "b"], "head_size": 8, "thresholds": 0.5}),
-    "classes": (ClassificationModel, ClassificationConfig, {"classes": ["x", "y", "z"]}),
-    "pairs": (MatchingModel, MatchingConfig, {"architecture": "bi_encoder", "threshold": 0.5}),
-    "cross": (MatchingModel, MatchingConfig, {"architecture": "cross_encoder"}),
-}
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """dict from a name to the folder of a model with random weights."""
-    tokenizer = CharTokenizer.from_corpus(UNSEEN_SENTENCES)
-    folders = {}
-    for name, (model, config, options) in MODELS.items():
-        folders[name] = tmp_path_factory.mktemp("trained") / name
-        tokenizer.save_pretrained(folders[name])
-        of_recipe = randomise(model(config(vocab_size=len(tokenizer), **SIZES, **options)))
-        of_recipe.save_pretrained(folders[name])
-    return folders
 
 
 @pytest.fixture(scope="module", params=["trained", *FORMATS])
@@ -65,22 +40,19 @@ def client(folders):
     socket.create_server(("127.0.0.1", client.port)).close()
 
 
-@pytest.fixture(scope="module")
-def expected(folders):
-    """dict from a path to the records of all items of the tests."""
-    entities, classes, pairs, cross = (open_predictor(folders[name], device="cpu") for name in MODELS)
+def expected_of(folders):
+    """dict from a path to its field, its items, and the records of all of them."""
+    entities, classes, pairs, cross = (open_predictor(folders[name], device="cpu") for name in REAL)
+    scored = {one: list(prediction_records(PAIRS, one.score(PAIRS)[:, None], one.threshold)) for one in (pairs, cross)}
+    vectors = [{"text": text, "vector": vector.tolist()} for text, vector in zip(TEXTS, pairs.encode(TEXTS))]
     return {
-        "/predict": entities(TEXTS),
-        "/predict/entities": entities(TEXTS),
-        "/predict/classes": classes(TEXTS),
-        "/predict/pairs": list(prediction_records(PAIRS, pairs.score(PAIRS)[:, None], pairs.threshold)),
-        "/predict/cross": list(prediction_records(PAIRS, cross.score(PAIRS)[:, None], cross.threshold)),
-        "/embed": [{"text": text, "vector": vector.tolist()} for text, vector in zip(TEXTS, pairs.encode(TEXTS))],
+        "/predict": ("texts", TEXTS, entities(TEXTS)),
+        "/predict/entities": ("texts", TEXTS, entities(TEXTS)),
+        "/predict/classes": ("texts", TEXTS, classes(TEXTS)),
+        "/predict/pairs": ("pairs", PAIRS, scored[pairs]),
+        "/predict/cross": ("pairs", PAIRS, scored[cross]),
+        "/embed": ("texts", TEXTS, vectors),
     }
-
-
-def items_of(path):
-    return ("pairs", PAIRS) if path in ("/predict/pairs", "/predict/cross") else ("texts", TEXTS)
 
 
 def like(value):
@@ -92,28 +64,27 @@ def like(value):
     return pytest.approx(value, abs=2e-4) if isinstance(value, float) else value
 
 
-def test_answers_to_several_threads_are_those_of_the_predictors(client, expected):
+def test_answers_to_several_threads_are_those_of_the_predictors(client, folders):
+    expected = expected_of(folders)
+
     def ask(seed):
         draw = random.Random(seed)
         for _ in range(15):
             path = draw.choice(list(expected))
-            field, items = items_of(path)
+            field, items, records = expected[path]
             places = [draw.randrange(len(items)) for _ in range(draw.choice([1, 1, 2, 20]))]
             status, _, answer = client.ask("POST", path, json.dumps({field: [items[place] for place in places]}))
             assert status == 200, answer
-            assert answer["results"] == like([expected[path][place] for place in places])
+            assert answer["results"] == like([records[place] for place in places])
 
     with ThreadPoolExecutor(6) as threads:
         assert list(threads.map(ask, range(6))) == [None] * 6
-    assert sum(len(record["entities"]) for record in expected["/predict"]) > 5
+    assert sum(len(record["entities"]) for record in expected["/predict"][2]) > 5
 
 
-def test_only_bi_encoders_embed(client):
+def test_only_bi_encoders_embed_what_is_no_pair_is_refused_and_the_examples_of_the_page_work(client):
     assert client.predict("a", path="/embed/cross")[0] == 404
     assert [model["embeds"] for model in client.get("/models")[1]["models"]] == [False, False, True, False]
-
-
-def test_what_is_no_pair_is_refused_and_the_examples_of_the_page_work(client):
     for pairs in ('[["a"]]', '[["a", "b", "c"]]', '["ab"]', '[["a", null]]', '[{"a": "b"}]'):
         status, _, answer = client.ask("POST", "/predict/pairs", f'{{"pairs": {pairs}}}')
         assert status == 422 and answer["error"].startswith("pairs[0]")

@@ -3,17 +3,15 @@
 import base64
 import json
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tasks.common.errors import InputError
 from tasks.ner.prediction.wanted import Wanted
 from tasks.recipes import open_predictor
 from tests.helpers.browser import chromium, open_page
-from tests.tasks.serving.conftest import running
-from tests.tasks.serving.test_models import TEXTS, trained  # noqa: F401  a fixture
+from tests.tasks.serving.conftest import REAL, running
+from tests.tasks.serving.test_models import TEXTS
 
 pytestmark = pytest.mark.slow
 KEY = {"Content-Type": "application/json", "Authorization": "Bearer secret"}
@@ -21,7 +19,7 @@ CONFIGURATION = '<View><Labels name="l" toName="t"/><Text name="t" value="$conte
 
 
 @pytest.fixture(scope="module")
-def client(trained):  # noqa: F811
+def client(trained):
     words = [f"{name}={folder}" for name, folder in trained.items()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PADDLE_ROPE_SERVE_API_KEY", "secret")
@@ -31,7 +29,7 @@ def client(trained):  # noqa: F811
 
 
 @pytest.fixture(scope="module")
-def entities(trained):  # noqa: F811
+def entities(trained):
     return open_predictor(trained["entities"], device="cpu")
 
 
@@ -45,26 +43,17 @@ def ask(client):
     return ask
 
 
-@pytest.mark.parametrize(
-    "wishes",
-    [
-        {"types": ["b"]},
-        {"top_k": 1},
-        {"min_probability": 0.9},
-        {"min_probability": {"a": 0.99}},
-        {"consistent": True},
-        {},
-    ],
-    ids=str,
-)
+def spans(records):
+    return [[(one["start"], one["end"], one["type"]) for one in record["entities"]] for record in records]
+
+
+@pytest.mark.parametrize("wishes", [
+    {"types": ["b"]}, {"top_k": 1}, {"min_probability": 0.9}, {"min_probability": {"a": 0.99}}, {"consistent": True},
+    {},
+], ids=str)  # fmt: skip
 def test_a_request_chooses_and_the_predictor_agrees(ask, entities, wishes):
-    of_python = {**wishes, "types": tuple(wishes["types"])} if "types" in wishes else wishes
-    expected = entities(TEXTS, wanted=Wanted(**of_python))
-    assert [found["text"] for found in expected] == TEXTS
-    spans = [[(one["start"], one["end"], one["type"]) for one in found["entities"]] for found in expected]
-    answer = ask("/predict/entities", texts=TEXTS, **wishes)["results"]
-    assert [[(one["start"], one["end"], one["type"]) for one in found["entities"]] for found in answer] == spans
-    assert any(spans)
+    expected = spans(entities(TEXTS, wanted=Wanted.of(**wishes)))
+    assert spans(ask("/predict/entities", texts=TEXTS, **wishes)["results"]) == expected and any(expected)
 
 
 def test_a_dictionary_of_a_request_sets_entities_of_any_type(ask):
@@ -73,30 +62,40 @@ def test_a_dictionary_of_a_request_sets_entities_of_any_type(ask):
     assert [(one["start"], one["end"], one["score"]) for one in found["entities"]] == [(0, 4, None), (5, 7, None)]
 
 
-WRONG = {
-    "an unknown type": ({"types": ["nothing"]}, "nothing"),
-    "no entity": ({"top_k": 0}, "top_k"),
-    "no probability": ({"min_probability": 2}, "min_probability"),
-    "a wrong mode": ({"dictionary": [{"term": "a", "type": "a", "mode": "maybe"}]}, "mode"),
-    "an empty term": ({"dictionary": [{"term": "", "type": "a"}]}, "term"),
-    "a hint at an unknown type": ({"dictionary": [{"term": "a", "type": "x", "mode": "hint"}]}, "'x'"),
-    "patterns": ({"patterns": ["a"]}, "patterns"),  # of a stranger may take for ever
-}
+def tasks(*data, **more):
+    return {"tasks": [{"data": one} for one in data], **more}
 
 
-@pytest.mark.parametrize("kind", WRONG)
-def test_wrong_wishes_are_refused(ask, kind):
-    wishes, part = WRONG[kind]
-    assert part in ask("/predict", 422, texts=["a"], **wishes)["error"]
+PREDICT, STUDIO = "/predict", "/label-studio/predict"
+WRONG = [  # path, body, part of the error
+    (PREDICT, {"types": ["nothing"]}, "nothing"),
+    (PREDICT, {"top_k": 0}, "top_k"),
+    (PREDICT, {"min_probability": 2}, "min_probability"),
+    (PREDICT, {"dictionary": [{"term": "a", "type": "a", "mode": "maybe"}]}, "mode"),
+    (PREDICT, {"dictionary": [{"term": "", "type": "a"}]}, "term"),
+    (PREDICT, {"dictionary": [{"term": "a", "type": "x", "mode": "hint"}]}, "'x'"),
+    (PREDICT, {"patterns": ["a"]}, "patterns"),  # of a stranger may take for ever
+    ("/v1/embeddings", {"input": "a", "model": "entities"}, "pairs"),
+    (STUDIO, tasks({}), "'text'"),
+    (STUDIO, tasks({"text": "a"}, label_config="<View>"), "XML"),
+    (STUDIO, tasks({"text": "a"}, label_config="<View/>"), "Labels"),
+    (STUDIO, tasks({"text": "a"}, label_config="<!DOCTYPE a [<!ENTITY b 'c'>]><a/>"), "document type"),
+    (STUDIO, tasks({"text": "a" * 10_001}), "10000"),
+    (STUDIO, tasks(*[{"text": "a"}] * 51), "50"),
+]
 
 
-def test_openai_and_rerank_give_the_numbers_of_the_models(ask, trained):  # noqa: F811
+@pytest.mark.parametrize("path, body, part", WRONG, ids=range(len(WRONG)))
+def test_wrong_wishes_and_tasks_are_refused(ask, path, body, part):
+    assert part in ask(path, 422, **({"texts": ["a"], **body} if path == PREDICT else body))["error"]
+
+
+def test_openai_and_rerank_give_the_numbers_of_the_models(ask, trained):
     pairs = open_predictor(trained["pairs"], device="cpu")
     answer = ask("/v1/embeddings", input=TEXTS[:3], model="pairs")
     vectors = [one["embedding"] for one in answer["data"]]
     np.testing.assert_allclose(vectors, pairs.encode(TEXTS[:3]), atol=1e-5)
     assert ask("/v1/embeddings", input=TEXTS[0])["data"][0]["index"] == 0
-    assert "pairs" in ask("/v1/embeddings", 422, input="a", model="entities")["error"]
     scores = pairs.score([(TEXTS[0], text) for text in TEXTS[:9]])
     ranked = ask("/rerank", query=TEXTS[0], documents=TEXTS[:9], top_n=4, model="pairs")["results"]
     assert [one["index"] for one in ranked] == sorted(range(9), key=lambda index: -scores[index])[:4]
@@ -106,28 +105,12 @@ def test_openai_and_rerank_give_the_numbers_of_the_models(ask, trained):  # noqa
 def test_label_studio_gets_regions_of_its_own_names(ask, entities, client):
     assert client.get("/label-studio/health")[1]["status"] == "UP"
     assert ask("/label-studio/setup", schema=CONFIGURATION, project="1.2", hostname="x")["model_version"]
-    tasks = [{"id": number, "data": {"content": text}} for number, text in enumerate(TEXTS)]
-    answer = ask("/label-studio/entities/predict", tasks=tasks, label_config=CONFIGURATION, project="1.2", params={})
-    for result, found in zip(answer["results"], entities(TEXTS), strict=True):
+    given = tasks(*({"content": text} for text in TEXTS), label_config=CONFIGURATION, project="1.2", params={})
+    answer = ask("/label-studio/entities/predict", **given)
+    for result, found in zip(answer["results"], spans(entities(TEXTS)), strict=True):
         assert {(one["from_name"], one["to_name"], one["type"]) for one in result["result"]} <= {("l", "t", "labels")}
         values = [(one["value"]["start"], one["value"]["end"], *one["value"]["labels"]) for one in result["result"]]
-        assert values == [(one["start"], one["end"], one["type"]) for one in found["entities"]]
-
-
-@pytest.mark.parametrize(
-    "body, part",
-    [
-        ({"tasks": [{"data": {}}]}, "'text'"),
-        ({"tasks": [{"data": {"text": "a"}}], "label_config": "<View>"}, "XML"),
-        ({"tasks": [{"data": {"text": "a"}}], "label_config": "<View/>"}, "Labels"),
-        ({"tasks": [{"data": {"text": "a"}}], "label_config": "<!DOCTYPE a [<!ENTITY b 'c'>]><a/>"}, "document type"),
-        ({"tasks": [{"data": {"text": "a" * 10_001}}]}, "10000"),
-        ({"tasks": [{"data": {"text": "a"}}] * 51}, "50"),
-    ],
-    ids=range(6),
-)
-def test_wrong_tasks_of_label_studio_are_refused(ask, body, part):
-    assert part in ask("/label-studio/predict", 422, **body)["error"]
+        assert values == found
 
 
 def test_the_key_protects_models_and_every_request_is_logged(client):
@@ -136,13 +119,8 @@ def test_the_key_protects_models_and_every_request_is_logged(client):
         headers = {"Content-Type": "application/json", "X-Request-ID": "mine-1", "Authorization": given}
         status, given, answer = client.ask("POST", "/predict", '{"texts": ["a"]}', headers)
         assert status == 401 and "Bearer" in answer["error"] and given["X-Request-ID"] == "mine-1"
-    assert [client.get(path)[0] for path in ("/models", "/metrics", "/health", "/ready", "/")] == [
-        401,
-        401,
-        200,
-        200,
-        200,
-    ]
+    status = {path: client.get(path)[0] for path in ("/models", "/metrics", "/health", "/ready", "/")}
+    assert status == {"/models": 401, "/metrics": 401, "/health": 200, "/ready": 200, "/": 200}
     client.ask("GET", "/models", headers={**KEY, "X-Request-ID": "a b"})
     until = time.monotonic() + 20
     while time.monotonic() < until:
@@ -163,17 +141,11 @@ def test_the_page_finds_entities(client, entities, tmp_path):
         page.wait_for("!document.getElementById('key_label').hidden")
         page.run("at('key').value = 'secret'; at('key').onchange()")
         page.wait_for("models.length === 4")
-        assert page.run("[...at('model').options].map(option => option.value)") == [
-            "entities",
-            "classes",
-            "pairs",
-            "cross",
-        ]
+        assert page.run("[...at('model').options].map(option => option.value)") == list(REAL)
         page.run(f"at('text').value = {json.dumps(text)}; document.forms[0].requestSubmit()")
         page.wait_for("!at('copy').hidden")
-        found = entities([text])[0]["entities"]
         marks = page.run("[...document.querySelectorAll('mark')].map(mark => mark.dataset.type)")
-        assert marks and set(marks) <= {one["type"] for one in found}
+        assert marks and set(marks) <= {one["type"] for one in entities([text])[0]["entities"]}
         assert page.run("at('results').textContent") == text and page.errors == []
         page.run("document.querySelectorAll('#types input').forEach(box => box.click())")
         assert page.run("document.querySelectorAll('mark').length") == 0
@@ -181,9 +153,3 @@ def test_the_page_finds_entities(client, entities, tmp_path):
         assert page.run("document.documentElement.lang") == "zh" and "预测" in page.text()
         page.run("at('model').value = 'pairs'; at('text').value = 'a'; document.forms[0].requestSubmit()")
         page.wait_for("at('message').className === 'error'")
-
-
-def test_what_is_wanted_is_checked_with_the_model():
-    config = SimpleNamespace(types=["a"], thresholds=0.0, temperatures=1.0, allow_overlap=True)
-    with pytest.raises(InputError, match="'x'"):
-        Wanted(types=("x",)).check(config)

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 
+import psutil
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -62,9 +63,8 @@ def test_after_the_bound_requests_are_refused(start, gate):
         assert client.process.wait(END_SECONDS) == 0
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_second_signal_ends_at_once(start, gate, workers):
-    with start("--stop_seconds", "3000", "--workers", workers) as client:
+def test_a_second_signal_ends_at_once(start, gate):
+    with start("--stop_seconds", "3000", "--workers", 2) as client:
         held = gate(client.wait_until_ready())
         client.process.send_signal(signal.SIGTERM)
         wait_until(lambda: refuses_connections(client))
@@ -83,9 +83,8 @@ def test_a_request_waits_no_longer_than_its_bound(start, gate):
         wait_until(lambda: client.predict("a")[0] == 200)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_model_that_cannot_be_opened_ends_the_service_with_a_line(start, workers):
-    with start("--workers", workers, model="broken") as client:
+def test_a_model_that_cannot_be_opened_ends_the_service_with_a_line(start):
+    with start("--workers", 2, model="broken") as client:
         assert client.process.wait(END_SECONDS) == 2
         client.reader.join(END_SECONDS)
         assert set(client.lines[1:]) == {"error: the model is broken"}  # after the address
@@ -100,10 +99,8 @@ def test_the_metrics_of_all_workers_are_added_and_a_dead_worker_is_replaced(star
         while len(processes) < 2:
             status, answer = client.predict("a")
             processes.add(answer["results"][0]["process"])
-        assert client.metric("paddle_rope_texts_total") >= 2
-        assert {int(client.metric("paddle_rope_texts_total")) for _ in range(10)} == {
-            int(client.metric("paddle_rope_texts_total"))
-        }
+        counts = {client.metric("paddle_rope_texts_total") for _ in range(10)}
+        assert len(counts) == 1 and min(counts) >= 2
         os.kill(processes.pop(), signal.SIGKILL)
         wait_until(lambda: client.predict("b")[1]["results"][0]["process"] in processes)
         wait_until(lambda: any("has ended; another one is started" in line for line in client.lines))
@@ -152,12 +149,4 @@ def test_workers_end_with_their_supervisor(start):
         process = client.predict("a")[1]["results"][0]["process"]
         client.process.kill()
 
-        def is_gone():
-            try:
-                with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-                    return file.read().split()[2] == "Z"
-            except OSError:
-                return True
-
-        wait_until(is_gone)
-        assert is_gone()
+        wait_until(lambda: not psutil.pid_exists(process) or psutil.Process(process).status() == psutil.STATUS_ZOMBIE)

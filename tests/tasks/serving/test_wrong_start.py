@@ -25,7 +25,6 @@ def test_a_wrong_start_is_told_in_a_line(refused, monkeypatch, stub_folder, word
     skip_without_extra()
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        given = {"STUB": str(stub_folder), "TAKEN": str(taken.getsockname()[1])}
-        for name, value in given.items():
-            words = [str(word).replace(name, value) for word in words]
+        port = str(taken.getsockname()[1])
+        words = [str(word).replace("STUB", str(stub_folder)).replace("TAKEN", port) for word in words]
         assert message in refused("serve", *words)

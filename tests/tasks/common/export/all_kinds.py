@@ -7,13 +7,7 @@ from tasks.matching.recipe import MatchingExporter
 from tasks.ner.export import NerExporter
 from tasks.ner.model import NerConfig, NerModel
 
-SIZES = {
-    "vocab_size": 20,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 8,
-}
+SIZES = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
 NER = [
     {},
     {"num_hidden_layers": 3, "attention": ["window", "linear", "softmax"]},
@@ -37,7 +31,7 @@ NER = [
     {"position_embedding": "o", "rotary": {"scaling": {"type": "yarn", "factor": 2.0, "original_length": 9}}},
     {"position_embedding": "alibi", "rotary": {"scaling": {"type": "linear", "factor": 2.0}}},
     {"position_embedding": "sinusoidal"},
-    {"position_embedding": "learned", "max_position_embeddings": 30},
+    {"position_embedding": "learned"},
     {"features": {"tables": {"words": 9}, "flags": 3}},
     {"features": {"tables": {"words": 9}, "flags": 0}},
     {"features": {"tables": {}, "flags": 4}},

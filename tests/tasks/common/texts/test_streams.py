@@ -1,7 +1,6 @@
 """Texts are read as they come; what they are is tested with read_texts in test_data.py."""
 
 import io
-import os
 from types import SimpleNamespace
 
 import pytest
@@ -61,10 +60,9 @@ def test_chunks_hold_the_texts_of_a_read(stream, pieces, chunks):
 
 
 def test_a_line_is_given_out_before_the_next_is_read(stream):
-    chunks = iter(stream("甲\n", "乙\n", "丙"))
-    assert next(chunks) == [("甲", "<stdin>:1")]
-    assert next(chunks) == [("乙", "<stdin>:2")]
-    assert list(chunks) == [[("丙", "<stdin>:3")]]
+    given = stream("甲\n", "乙\n", "丙")
+    lines = [([(text, f"<stdin>:{number}")], number) for number, text in enumerate("甲乙丙", 1)]
+    assert [(chunk, given.lines) for chunk in given] == lines
     with pytest.raises(InputError, match="<stdin>:1: the input is empty"):
         list(stream("\ufeff"))
 
@@ -95,25 +93,18 @@ def test_a_wrong_line_is_an_error_after_the_lines_before_it(stream, wrong, messa
             next(chunks)
 
 
-@pytest.mark.parametrize("content", ["甲\n乙乙\n", "甲\r\n\r\n乙", '{"text": "甲"}\n\n'])
-def test_position_goes_from_0_to_the_size_of_a_file(tmp_path, monkeypatch, content):
-    monkeypatch.setattr(text_files, "READ_BYTES", 4)
-    path = tmp_path / "texts"
-    path.write_bytes(content.encode())
+@pytest.mark.parametrize("content, at_once", [
+    *((content, 4) for content in ("甲\n乙乙\n", "甲\r\n\r\n乙", '{"text": "甲"}\n\n')),
+    ("\n".join(f"第{number}行" for number in range(1000)), 1000),
+], ids=["LF", "CRLF", "JSON", "long"])  # fmt: skip
+def test_a_file_is_read_in_parts_and_the_position_goes_from_0_to_its_size(write, monkeypatch, content, at_once):
+    monkeypatch.setattr(text_files, "READ_BYTES", at_once)
+    path = write(content)
     stream = TextStream(path)
-    assert (stream.position, stream.size) == (0, os.path.getsize(path))
-    positions = [stream.position for _ in stream]
-    assert positions == sorted(set(positions))
+    assert (stream.position, stream.size) == (0, path.stat().st_size)
+    positions = [(stream.position, len(chunk)) for chunk in stream]
+    assert positions == sorted(set(positions)) and max(size for _, size in positions) < 150
     assert stream.position == stream.size
-
-
-def test_a_long_file_is_read_in_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(text_files, "READ_BYTES", 1000)
-    path = tmp_path / "texts"
-    lines = [f"第{number}行" for number in range(1000)]
-    path.write_text("\n".join(lines), encoding="utf-8")
-    chunks = list(map(texts, TextStream(path)))
-    assert sum(chunks, []) == lines and max(map(len, chunks)) < 150
 
 
 def test_a_repeated_key_is_found_without_comparing_every_two():

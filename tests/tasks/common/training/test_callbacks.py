@@ -1,13 +1,16 @@
-"""The moving average of a model's weights, and how far training is."""
+"""The moving average of a model's weights, when checkpoints are due, and how far training is."""
 
 import io
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
 import paddle
 import pytest
 
-from tasks.common.training.callbacks import UPDATE_EVERY, TrainingProgress, WeightAverage
+from tasks.common.training import callbacks
+from tasks.common.training.callbacks import UPDATE_EVERY, CheckpointTimer, TrainingProgress, WeightAverage
 
 START = np.array([[1.0], [2.0]], dtype=np.float32)
 
@@ -45,13 +48,11 @@ def test_average_follows_the_formula_within_its_block_alone(model, decay, steps)
     with pytest.raises(KeyError), average.applied():
         np.testing.assert_allclose(model.weight.numpy(), expected(decay, steps), rtol=1e-5)
         raise KeyError
-    assert (model.weight.numpy() == START + steps).all() and model.bias.item() == 3.0
+    assert (model.weight.numpy() == START + steps).all()
     average.apply()
     np.testing.assert_allclose(model.weight.numpy(), expected(decay, steps), rtol=1e-5)
     assert model.bias.item() == 3.0
-
-
-def test_the_formula_is_near_the_average_of_every_step_where_weights_change_slowly():
+    # near the average of every step where weights change slowly
     assert np.abs(expected(0.99, 400) - expected(0.99, 400, every=1)).max() < 0.01 * 400
 
 
@@ -76,14 +77,10 @@ def test_average_of_half_precision_weights_is_kept_in_float32(model):
     assert (model.weight.astype("float32").numpy() == START + 5).all()
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def shown(seconds, stream, first=0):
+def shown(seconds, is_terminal=False, first=0):
     """What a training of four steps writes from the step ``first`` on."""
-    state = SimpleNamespace(is_local_process_zero=True, global_step=first, max_steps=4)
+    state, stream = SimpleNamespace(is_local_process_zero=True, global_step=first, max_steps=4), io.StringIO()
+    stream.isatty = lambda: is_terminal
     progress = TrainingProgress("training", seconds, stream)
     progress.on_train_begin(None, state, None)
     for state.global_step in range(first + 1, 5):
@@ -94,16 +91,47 @@ def shown(seconds, stream, first=0):
     return stream.getvalue()
 
 
-def test_log_file_has_lines_and_a_short_training_none():
-    lines = shown(0.0, io.StringIO()).splitlines()
+def test_a_log_file_has_lines_a_terminal_one_bar_and_a_short_training_none(monkeypatch):
+    lines = shown(0.0).splitlines()
     assert len(lines) == 3 and all(line.startswith("training: step ") and line.endswith(" left") for line in lines)
-    assert "step 2 of 4, loss 1, " in lines[1]
-    assert shown(3600.0, io.StringIO()) == ""
-
-
-@pytest.mark.parametrize("first", [0, 2])
-def test_terminal_has_one_bar_with_name_and_loss(first, monkeypatch):
+    assert "step 2 of 4, loss 1, " in lines[1] and shown(3600.0) == ""
     monkeypatch.setattr("tasks.common.training.callbacks.SHOWN_AFTER", 0)
-    written = shown(0.0, Terminal(), first)
-    assert written.startswith("\rtraining:") and written.endswith("\n") and written.count("\n") == 1
-    assert "4/4" in written.split("\r")[-1] and "loss 0.25" in written.split("\r")[-1]
+    for first in (0, 2):
+        written = shown(0.0, is_terminal=True, first=first)
+        assert written.startswith("\rtraining:") and written.endswith("\n") and written.count("\n") == 1
+        assert "4/4" in written.split("\r")[-1] and "loss 0.25" in written.split("\r")[-1]
+
+
+def test_a_checkpoint_is_due_for_all_processes_when_it_is_for_one(monkeypatch):
+    """Two threads in place of processes: the clock of the second is four times as fast, and it alone gets a signal, in
+    step 45."""
+    local, meet, asked = threading.local(), threading.Barrier(2, timeout=60), {}
+
+    def all_reduce(tensor, op):
+        asked[local.rank] = tensor.numpy()
+        meet.wait()
+        tensor.set_value(np.maximum(asked[0], asked[1]))
+        meet.wait()
+
+    def train(rank):
+        local.rank, local.ended, local.state = rank, [], SimpleNamespace(global_step=0, max_steps=1000)
+        timer, args, saved = CheckpointTimer(60), SimpleNamespace(world_size=2, gradient_accumulation_steps=1), []
+        timer.on_train_begin(args, local.state, None)
+        while local.state.global_step < 60 and not local.ended:
+            local.state.global_step += 1
+            control = SimpleNamespace(should_save=False)
+            timer.on_step_end(args, local.state, control, train_dataloader=range(1000))
+            if control.should_save:
+                saved.append(local.state.global_step)
+                timer.on_save(args, local.state, control)
+        return saved, local.ended
+
+    clock = SimpleNamespace(monotonic=lambda: local.state.global_step * (1, 4)[local.rank])
+    monkeypatch.setattr(callbacks.dist, "all_reduce", all_reduce)
+    monkeypatch.setattr(callbacks.dist, "barrier", meet.wait)
+    monkeypatch.setattr(callbacks, "time", clock)
+    monkeypatch.setattr(callbacks, "is_requested", lambda: local.rank == 1 and local.state.global_step >= 45)
+    monkeypatch.setattr(callbacks, "end", lambda: local.ended.append(local.state.global_step))
+    with ThreadPoolExecutor(2) as threads:
+        # after 60 s of the faster clock, 15 steps, at the next step that is asked; the signal of step 45 likewise
+        assert list(threads.map(train, (0, 1))) == [([20, 40, 50], [50])] * 2

@@ -10,16 +10,9 @@ from tasks.common.errors import InputError
 from tasks.ner.examples import Entity, Example
 from tasks.recipes import get_recipe
 from tests.helpers.power_cut import power_cut
+from tests.tasks.tiny_recipes import ENCODER
 
-TINY = {
-    "hidden_size": 16,
-    "intermediate_size": 32,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "num_train_epochs": 2,
-    "vocab_min_count": 1,
-    "device": "cpu",
-}
+TINY = {**ENCODER, "num_train_epochs": 2, "vocab_min_count": 1}
 NER = [
     {"text": "叶老桂在医院。", "entities": [{"start": 0, "end": 3, "type": "name"}]},
     {"text": "陆雨桐在学校。", "entities": [{"start": 0, "end": 3, "type": "name"}]},
@@ -46,8 +39,9 @@ def test_numbers_of_numpy_and_tuples_are_plain_data(tmp_path):
         {"text": "陆雨桐在学校。", "label": ((0, 3, "name"),)},
     ]
     examples, _ = get_recipe("ner").labeled.read_records(rows, "train")
-    assert [example.entities for example in examples] == [(Entity(0, 3, "name"),)] * 2
-    assert [example.where for example in examples] == ["train[0]", "train[1]"]
+    assert [(example.entities, example.where) for example in examples] == [
+        ((Entity(0, 3, "name"),), f"train[{number}]") for number in (0, 1)
+    ]
 
 
 WRONG_SPAN = {"text": "叶老桂", "entities": [{"start": 0, "end": 4, "type": "name"}]}
@@ -61,9 +55,7 @@ WRONG_ROWS = [
     ([{"text": "叶老\ud800", "entities": []}], r"^train\[0\]: .* surrogate"),
     ([NER[0], {"text": "一" * 600, "entities": []}], r"^train\[1\]"),
     ([], "^train: there is no record"),
-    (5, "^train: 5 is not a list of records"),
-    (NER[0], "^train: .* is not a list of records"),
-    ("data.jsonl", "^train: 'data.jsonl' is not a list of records"),
+    *((rows, "^train: .* is not a list of records") for rows in (5, NER[0], "data.jsonl")),
     ([NER[2]], "^train: no entity is labeled"),
 ]
 ALIKE = [{"text": "甲", "label": "a"}] * 3
@@ -92,9 +84,8 @@ def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path, recipe, config,
 @pytest.mark.slow
 def test_an_interrupted_run_resumes_with_the_same_data_only(tmp_path):
     ner, config = get_recipe("ner"), {**TINY, "num_train_epochs": 3}
-    data = {"train": NER * 4, "dev": NER}
+    data, run = {"train": NER * 4, "dev": NER}, tmp_path / "run"
     ner.train({**config, "output_dir": str(tmp_path / "whole")}, data=data)
-    run = tmp_path / "run"
     with power_cut("on_step_end", 2):
         ner.train({**config, "output_dir": str(run)}, data=data)
     for given, message in (

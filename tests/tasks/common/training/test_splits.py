@@ -1,56 +1,53 @@
-"""The part of the training data that is held out."""
+"""The part of the training data that is held out, and what is told of texts that are there twice."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from tasks.classification.arguments import ClassificationArguments
-from tasks.classification.data import read_splits as classification
 from tasks.common.errors import InputError
+from tasks.common.training.memory import MemoryData
 from tasks.common.training.splits import hold_out
-from tasks.matching.arguments import MatchingArguments
-from tasks.matching.data import read_splits as matching
-from tasks.ner.arguments import NerArguments
-from tasks.ner.data.splits import read_splits as ner
+from tasks.recipes import get_recipe
 
 
-def examples(texts):
-    return [SimpleNamespace(text=text, where=f"f:{number}") for number, text in enumerate(texts, 1)]
-
-
-def texts_of(part):
-    return {example.text for example in part}
-
-
-def test_a_text_that_is_there_twice_is_on_one_side_and_order_does_not_matter():
-    given = examples([f"text {n % 50}" for n in range(80)])
-    rest, held = hold_out(given, 0.2)
-    assert texts_of(rest).isdisjoint(texts_of(held)) and len(texts_of(held)) == 10 and len(rest) + len(held) == 80
-    assert texts_of(hold_out(given[::-1], 0.2)[1]) == texts_of(held)
-    with pytest.raises(InputError, match="f:1: one text cannot be cut in two"):
-        hold_out(examples(["a", "a"]), 0.5)
+def examples(texts, labels=()):
+    places = enumerate(texts, 1)
+    found = [SimpleNamespace(text=text, where=f"f:{number}", labels=()) for number, text in places]
+    for example, of_text in zip(found, labels):
+        example.labels = of_text
+    return found
 
 
 def labels_of(example):
     return example.labels
 
 
-@pytest.fixture
-def labeled():
-    """1,000 texts: a tenth with a, of which some also have b, 30 with c, the rest without a label."""
-    labels = [["a"] * (n % 10 == 0) + ["b"] * (n % 50 == 0) + ["c"] * (n > 969) for n in range(1000)]
-    return [SimpleNamespace(text=f"text {n}", where=f"f:{n}", labels=of_text) for n, of_text in enumerate(labels)]
+def texts_of(part):
+    return {example.text for example in part}
+
+
+@pytest.mark.parametrize("way", ["random", "stratified"])
+def test_a_text_that_is_there_twice_is_on_one_side_and_order_does_not_matter(way):
+    given = examples([f"text {n % 50}" for n in range(80)])
+    rest, held = hold_out(given, 0.2, way, labels_of)
+    assert texts_of(rest).isdisjoint(texts_of(held)) and len(texts_of(held)) == 10
+    assert sorted(rest + held, key=given.index) == given
+    assert texts_of(hold_out(given[::-1], 0.2, way, labels_of)[1]) == texts_of(held)
+    with pytest.raises(InputError, match="f:1: one text cannot be cut in two"):
+        hold_out(examples(["a", "a"]), 0.5, way, labels_of)
 
 
 @pytest.mark.parametrize("fraction", [0.1, 0.3])
-def test_stratified_part_has_its_share_of_each_label(labeled, fraction):
-    rest, held = hold_out(labeled, fraction, "stratified", labels_of)
-    assert len(held) == 1000 * fraction and sorted(rest + held, key=labeled.index) == labeled
+def test_stratified_part_has_its_share_of_each_label(fraction):
+    # a tenth with a, of which some also have b, 30 with c, the rest without a label
+    labels = [["a"] * (n % 10 == 0) + ["b"] * (n % 50 == 0) + ["c"] * (n > 969) for n in range(1000)]
+    given = examples([f"text {n}" for n in range(1000)], labels)
+    _, held = hold_out(given, fraction, "stratified", labels_of)
+    assert len(held) == 1000 * fraction
     for label in "abc":
-        total = sum(label in example.labels for example in labeled)
+        total = sum(label in example.labels for example in given)
         assert abs(sum(label in example.labels for example in held) - fraction * total) <= 2
-    assert texts_of(hold_out(labeled[::-1], fraction, "stratified", labels_of)[1]) == texts_of(held)
-    rare = [SimpleNamespace(text=f"{n}", where=f"f:{n}", labels=[f"type {n // 4}"]) for n in range(400)]
+    rare = examples(map(str, range(400)), [[f"type {n // 4}"] for n in range(400)])
     assert len(hold_out(rare, 0.1, "stratified", labels_of)[1]) == 40
 
 
@@ -61,29 +58,26 @@ def test_contiguous_part_is_the_end_and_a_text_that_is_there_twice_stays_on_one_
     assert [e.text for e in rest] == [f"text {n}" for n in range(15)] + ["text 3"]
 
 
-REPEATED = {  # recipe -> its function, a line, the same with another label, lines of two kinds of other texts
-    "ner": (lambda **files: ner(NerArguments(**files), 1), "甲 B-x\n\n", "甲 B-y\n\n", "{0} B-x\n\n{1} B-y\n\n"),
-    "classification": (
-        lambda **files: classification(ClassificationArguments(**files)), "甲\tx\n", "甲\ty\n", "{0}\tx\n{1}\ty\n"
-    ),
-    "matching": (
-        lambda **files: matching(MatchingArguments(**files), 1),
-        "甲\t一\t1\n", "甲\t一\t0\n", "{0}\t一\t1\n{1}\t一\t0\n",
-    ),
-}  # fmt: skip
+REPEATED = {  # recipe -> a line, the same with another label, lines of two kinds of other texts
+    "ner": ("甲 B-x\n\n", "甲 B-y\n\n", "{0} B-x\n\n{1} B-y\n\n"),
+    "classification": ("甲\tx\n", "甲\ty\n", "{0}\tx\n{1}\ty\n"),
+    "matching": ("甲\t一\t1\n", "甲\t一\t0\n", "{0}\t一\t1\n{1}\t一\t0\n"),
+}
 
 
 @pytest.mark.parametrize("recipe", REPEATED)
-def test_dev_texts_of_train_and_contradictory_labels_are_told(recipe, tmp_path, monkeypatch, capsys):
+def test_dev_texts_of_train_and_contradictory_labels_are_told(recipe, write, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    read, line, contradiction, others = REPEATED[recipe]
+    line, contradiction, others = REPEATED[recipe]
     train, new = line + others.format(*"乙丙"), others.format(*"丁戊")
     files = {"train": train, "same": train, "part": others.format(*"丙乙"), "new": new, "twice": train + contradiction}
     for name, content in files.items():
-        (tmp_path / name).write_text(content, encoding="utf-8")
+        write(content, name)
+    recipe = get_recipe(recipe)
 
     def notes(train, dev):
-        read(train_file=train, dev_file=dev)
+        keys = recipe.arguments(recipe=recipe.name, train_file=train, dev_file=dev)
+        recipe.read(recipe.run_class({}, keys, SimpleNamespace(seed=1), {}, None, MemoryData({}, {})))
         return [one for one in capsys.readouterr().out.splitlines() if one.startswith("note: ")]
 
     assert notes("train", "new") == []

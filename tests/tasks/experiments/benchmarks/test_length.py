@@ -2,6 +2,7 @@
 
 import json
 import signal
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -17,25 +18,20 @@ NER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "hea
 LENGTHS = [64, 128, 256, 512, 1024]
 
 
-class Cells:
-    """In place of measurements: softmax quadratic from 1 s, linear from 4 s, at 64 tokens; it notes what was measured
-    and can fail."""
+@pytest.fixture
+def cells(monkeypatch):
+    """In place of measurements: softmax quadratic from 1 s, linear from 4 s, at 64 tokens. It notes what was measured,
+    and what ``failures`` has for the number of a measurement is raised."""
+    cells = SimpleNamespace(measured=[], failures={})
 
-    def __init__(self):
-        self.measured, self.failures = [], {}  # number of the measurement -> what it raises
-
-    def __call__(self, task, job, options, length, device):
-        self.measured.append((job, options["attention"], length))
-        if len(self.measured) in self.failures:
-            raise self.failures[len(self.measured)]
+    def measure(task, job, options, length, device):
+        cells.measured.append((job, options["attention"], length))
+        if len(cells.measured) in cells.failures:
+            raise cells.failures[len(cells.measured)]
         seconds = (length / 64) ** 2 if options["attention"] == "softmax" else 4 * length / 64
         return {"seconds": seconds, "peak_mb": round(500 + 10 * seconds), "idle_mb": 500}
 
-
-@pytest.fixture
-def cells(monkeypatch):
-    cells = Cells()
-    monkeypatch.setattr(length_benchmark, "measure_apart", cells)
+    monkeypatch.setattr(length_benchmark, "measure_apart", measure)
     return cells
 
 

@@ -1,8 +1,10 @@
 """The sides of ``benchmark peers``: their turns, their numbers, the table."""
 
+import itertools
 import json
 import mmap
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,23 +20,23 @@ PEER_PYTHON = os.environ.get("PEER_PYTHON")
 ENCODER = {"do": "encoder", "folder": "x"}
 
 
-class Told:
+def told(name, turns, output=0.0):
     """A worker that notes its turns, each a second longer than the one before, and computes what it is told."""
+    seconds = itertools.count(1)
 
-    def __init__(self, name, turns, output=0.0):
-        self.name, self.seconds, self.turns, self.output = name, 0, turns, output
-
-    def ask(self, do, job=None, **request):
-        self.turns.append((self.name, job or do))
+    def ask(do, job=None, **request):
+        turns.append((name, job or do))
         if do != "run":
-            return {"output": [self.output]}
-        self.seconds += 1
-        return {"processor_seconds": self.seconds, "seconds": 2 * self.seconds, "megabytes": 100}
+            return {"output": [output]}
+        now = next(seconds)
+        return {"processor_seconds": now, "seconds": 2 * now, "megabytes": 100}
+
+    return SimpleNamespace(ask=ask)
 
 
 def test_sides_take_turns_and_the_warm_up_does_not_count():
     turns = []
-    workers = {name: Told(name, turns) for name in ("native", "paddlenlp")}
+    workers = {name: told(name, turns) for name in ("native", "paddlenlp")}
     measured = measure_in_turns(workers, ENCODER, rounds=1)
     assert turns[:2] == [("native", "encoder"), ("paddlenlp", "encoder")]
     assert turns[2:] == 2 * [(name, job) for job in ("train", "predict") for name in workers]
@@ -44,10 +46,10 @@ def test_sides_take_turns_and_the_warm_up_does_not_count():
 
 @pytest.mark.parametrize("name, good, bad", [("huggingface", 1.00001, 1.01), ("huggingface_bfloat16", 1.01, 1.2)])
 def test_a_side_with_other_numbers_is_refused(name, good, bad):
-    measure_in_turns({"plain": Told("plain", [], 1.0), name: Told(name, [], good)}, ENCODER, rounds=0)
+    measure_in_turns({"plain": told("plain", [], 1.0), name: told(name, [], good)}, ENCODER, rounds=0)
     for output in (bad, float("nan")):
         with pytest.raises(InputError, match="encoder differs"):
-            measure_in_turns({"plain": Told("plain", [], 1.0), name: Told(name, [], output)}, ENCODER, rounds=0)
+            measure_in_turns({"plain": told("plain", [], 1.0), name: told(name, [], output)}, ENCODER, rounds=0)
 
 
 def test_table_has_medians_of_ratios_of_the_same_round_and_peaks_of_training():

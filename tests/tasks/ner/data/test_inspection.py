@@ -9,7 +9,7 @@ from tasks.commands.main import main
 from tasks.ner.data.inspection import FINDINGS, inspect, length_distribution, overlapping_pairs, quantile
 from tasks.ner.data.reading import write_examples
 from tasks.ner.examples import Entity
-from tests.tasks.ner.reading import example
+from tests.tasks.ner.conftest import example
 
 
 def found(name, *examples, **others):
@@ -154,6 +154,6 @@ def test_the_verb_prints_tables_and_writes_json(files, capsys):
     assert main(["inspect", "none"]) == 0 and "none: no entity is labeled" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words, place", [("--examples -1", "--examples -1"), ("--format conll", "'conll'")])
+@pytest.mark.parametrize("words, place", [("--examples -1", "got -1"), ("--format conll", "'conll'")])
 def test_a_wrong_option_is_one_line(files, refused, words, place):
     assert place in refused("inspect", "train", *words.split())

@@ -1,18 +1,27 @@
-"""Reading named entity data of any format: files, texts to predict, and the real files."""
+"""Labeled files and texts to predict; train, dev and test of a run; overlapping entities."""
 
 import hashlib
-import io
+import itertools
+import random
 import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tasks.ner.data.reading import entity_types, read_examples, read_texts
+from tasks.common.errors import InputError
+from tasks.common.training.memory import IN_MEMORY
+from tasks.common.training.splits import hold_out
+from tasks.ner.arguments import NerArguments
+from tasks.ner.data.reading import read_examples, read_texts
+from tasks.ner.data.splits import draw, has_overlap, mark_types, read_splits
 from tasks.ner.demo import ENTITY_TYPES, UNSEEN_SENTENCES, read_demo_corpus, write_demo_corpus
+from tasks.ner.examples import Entity, Example, without_overlaps
 from tests.conftest import REPOSITORY
 from tests.helpers.runs import read_json_lines
-from tests.tasks.ner.reading import error_of
+from tests.tasks.ner.conftest import error_of
 
 JSON = '{"text": "甲"}\n'
 
@@ -50,14 +59,6 @@ def test_a_labeled_file_without_content_is_an_error(write, content):
     assert "empty" in error_of(read_examples, path).removeprefix(f"{path}:1: ")
 
 
-@pytest.mark.parametrize("reader", [read_examples, read_texts])
-def test_what_is_not_utf_8_is_an_error_with_line_byte_and_the_command_that_converts_it(write, reader):
-    path = write("甲 O\n乙 O\n".encode() + "丙 O\n".encode("gb18030"))
-    message = error_of(reader, path)
-    assert message.startswith(f"{path}:3: not UTF-8 (byte 12 ") and "iconv -f gb18030 -t utf-8" in message
-    assert "iconv -f utf-16 -t utf-8" in error_of(reader, write("甲 O\n".encode("utf-16")))
-
-
 # ---- texts to predict
 
 
@@ -91,26 +92,7 @@ def test_texts_are_lines_or_the_texts_of_json_lines_with_their_place(write, cont
         assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
 
 
-def test_a_dash_reads_utf_8_from_standard_input_whatever_its_encoding(monkeypatch):
-    def give(data):
-        stream = io.TextIOWrapper(io.BytesIO(data), encoding="latin-1") if isinstance(data, bytes) else data
-        monkeypatch.setattr("sys.stdin", stream)
-
-    give("甲\r\n\n乙".encode())
-    assert read_texts("-") == [("甲", "<stdin>:1"), ("", "<stdin>:2"), ("乙", "<stdin>:3")]
-    give(io.StringIO("甲\n"))  # without bytes
-    assert read_texts("-") == [("甲", "<stdin>:1")]
-    for data, place in (
-        (b"a\n" + "中\n".encode("gb18030"), "<stdin>:2: not UTF-8"),
-        (b"", "<stdin>:1: the input is empty"),
-        (SimpleNamespace(read=lambda: ""), "the input is empty"),
-        (None, "give the path of a file"),
-    ):
-        give(data)
-        assert place in error_of(read_texts, "-")
-
-
-# ---- the demo corpus and the real files
+# ---- the demo corpus
 
 
 def test_the_demo_corpus_stays_what_published_scores_were_measured_on(tmp_path):
@@ -126,33 +108,158 @@ def test_the_demo_corpus_stays_what_published_scores_were_measured_on(tmp_path):
     assert read_json_lines(tmp_path / "train.jsonl") == train[:40]
 
 
-# file, examples, characters (None: its README has no count), entities, ill-formed places, longest text, types.
-# The README of Resume counts 13,438 entities in train: two of them are cut in two by the end of a sentence (lines
-# 62390 and 64412), and each half is an entity here.
-REAL_FILES = [
-    ("cluener/train.json", 10_748, None, 23_971, 0, 50, 10),
-    ("cluener/dev.json", 1_343, None, 3_072, 0, 50, 10),
-    ("resume/train.char.bmes", 3_821, 124_099, 13_438 + 2, 4, 178, 8),
-    ("resume/dev.char.bmes", 463, 13_890, 1_497, 0, 178, 8),
-    ("resume/test.char.bmes", 477, 15_100, 1_630, 0, 167, 8),
-    ("peoples_daily/example.train", 20_864, 979_180, 33_992, 0, 574, 3),
-    ("peoples_daily/example.dev", 2_318, 109_870, 3_819, 0, 568, 3),
-    ("peoples_daily/example.test", 4_636, 219_197, 7_707, 0, 577, 3),
-]
+def splits_of(**keys):
+    return read_splits(NerArguments(**keys), 7)
+
+
+# ---- the part that is held out
+
+
+@pytest.fixture
+def documents():
+    """30 documents of ten texts each; a name occurs in all texts of a document and in no other."""
+    texts = [(f"name{document:02}", number) for document in range(30) for number in range(10)]
+    return [
+        Example(f"{name} {number}", (Entity(0, 6, "name"),), f"file:{line}")
+        for line, (name, number) in enumerate(texts, 1)
+    ]
+
+
+def held_of(examples, **keys):
+    """What is held out for dev of examples in memory."""
+    return read_splits(NerArguments(train_file=IN_MEMORY, **keys), 7, {"train": examples})["dev"]
+
+
+def test_dev_of_cut_documents_is_the_end_and_dev_of_independent_texts_is_drawn(documents, capsys):
+    assert held_of(documents) == documents[-30:]
+    printed = capsys.readouterr().out
+    assert "dev is the end of train" in printed and "100.0 %" in printed and "0.0 %" in printed
+    shuffled = random.Random(3).sample(documents, len(documents))
+    assert held_of(shuffled) == hold_out(shuffled, 0.1, "stratified", lambda example: ["name"])[1]
+    assert "dev is drawn from all of train" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("way", ["stratified", "random", "contiguous"])
+def test_a_given_dev_split_is_taken(documents, way):
+    assert held_of(documents, dev_split=way) == hold_out(documents, 0.1, way, lambda example: ["name"])[1]
+
+
+@pytest.mark.parametrize("entities", [(), (Entity(0, 6, "rare"),)])
+def test_the_end_is_not_held_out_where_train_would_lack_its_types_or_dev_has_none(documents, entities, capsys):
+    end = [Example(example.text, entities, example.where) for example in documents[-30:]]
+    held = held_of(documents[:-30] + end)
+    assert held != end and {entity.type for example in held for entity in example.entities} >= {"name"}
+    assert "note: dev is drawn from all of train" in capsys.readouterr().out
+
+
+def test_files_without_entities_are_told_or_refused(few_texts, write, capsys):
+    test = write('{"text": "天气好", "label": {}}\n', "test.jsonl")
+    splits_of(train_file=str(few_texts.train), test_file=str(test))
+    assert f"{test}: no entity is labeled" in capsys.readouterr().err
+    with pytest.raises(InputError, match="test.jsonl: no entity is labeled"):
+        splits_of(train_file=str(few_texts.train), dev_file=str(test))
+    line = few_texts.train.read_text("utf-8").splitlines()[0]
+    two = write(f'{line}\n{{"text": "天气好", "label": {{}}}}\n', "two.jsonl")
+    with pytest.raises(InputError, match="two.jsonl.*: no entity is labeled"):  # one part has none, whichever it is
+        splits_of(train_file=str(two), dev_fraction=0.5)
+
+
+# ---- some of the training texts
+
+
+def test_fewer_texts_are_among_more_and_the_seed_decides():
+    examples = [Example(f"text {number}", (), f"file:{number}") for number in range(240)]
+    ten, fifty = draw(examples, 10, 1), draw(examples, 50, 1)
+    assert len({example.where for example in fifty}) == 50 and [one for one in fifty if one in ten] == ten
+    assert fifty == sorted(fifty, key=lambda example: int(example.where[5:]))
+    assert draw(examples, 50, 2) != fifty == draw(examples, 50, 1) and draw(examples, 240, 3) == examples
+
+
+def test_dev_is_held_out_of_the_drawn_texts_and_files_are_whole(few_texts, capsys):
+    train, dev = str(few_texts.train), str(few_texts.dev)
+    splits = splits_of(train_file=train, test_file=dev, train_texts=20)
+    assert "train_texts: 20 of the 45 texts of" in capsys.readouterr().out
+    assert {split: len(examples) for split, examples in splits.items()} == {"train": 18, "dev": 2, "test": 10}
+    whole = splits_of(train_file=train, dev_fraction=0)["train"]
+    assert sorted(splits["train"] + splits["dev"], key=whole.index) == draw(whole, 20, 7)
+    of_file = splits_of(train_file=train, dev_file=dev, train_texts=20)
+    assert {split: len(examples) for split, examples in of_file.items()} == {"train": 20, "dev": 10}
+    in_memory = NerArguments(train_file=IN_MEMORY, test_file=dev, train_texts=20)
+    assert read_splits(in_memory, 7, {"train": whole}) == splits
+    with pytest.raises(InputError, match=r"^train_texts 46: .*train.jsonl has only 45 texts"):
+        splits_of(train_file=train, train_texts=46)
+
+
+# ---- types that a trained model knows
+
+
+@pytest.mark.parametrize("allow_overlap, marked", [(True, {"old": 4}), (False, {"old": 2})])
+def test_a_model_marks_the_types_that_nobody_labeled_and_gives_way_to_labels(allow_overlap, marked):
+    def find(texts):
+        return [
+            [Entity(0, 3, "old", 2.0, 0.9), Entity(0, 1, "known", 1.0, 0.7), Entity(3, 5, "old", 1.0, 0.7)]
+            for _ in texts
+        ]
+
+    config = SimpleNamespace(allow_overlap=allow_overlap)
+    predictor = SimpleNamespace(types=["known", "old"], find=find, model=SimpleNamespace(config=config))
+    new, known = Entity(2, 3, "new"), Entity(1, 2, "known")
+    splits = {split: [Example("abcde", (one,), split)] for split, one in (("train", new), ("dev", known))}
+    splits["test"] = [Example("abcde", (), "test")]
+    assert mark_types(splits, predictor) == marked
+    found = [Entity(0, 3, "old"), Entity(3, 5, "old")][not allow_overlap :]
+    assert [splits["train"][0].entities, splits["dev"][0].entities, splits["test"][0].entities] == [
+        *(tuple(sorted([one, *found])) for one in (new, known)), (),
+    ]  # fmt: skip
+
+
+# ---- overlaps
+
+
+def overlap(first, second):
+    return bool(set(range(first[0], first[1])) & set(range(second[0], second[1])))
+
+
+SPAN = st.builds(lambda at, size, kind, score: Entity(at, at + size, kind, score), st.integers(0, 20),
+                 st.integers(1, 8), st.sampled_from("AB"), st.sampled_from([0.5, 1.0, 2.0]))  # fmt: skip
+SPANS = st.lists(SPAN, max_size=6, unique_by=lambda entity: entity[:3])
+
+
+@settings(derandomize=True, deadline=None)
+@given(SPANS)
+def test_overlaps_are_found_and_the_best_that_is_free_is_taken_as_long_as_there_is_one(entities):
+    plain = Example("x" * 30, [Entity(0, 2, "A"), Entity(2, 3, "A")], "file:1")
+    expected = any(overlap(a, b) for a, b in itertools.combinations(entities, 2))
+    assert has_overlap([plain, Example("x" * 30, entities, "file:2")]) == expected
+    kept, left = [], list(entities)
+    while left:
+        kept.append(min(left, key=lambda entity: (-entity[3], entity)))
+        left = [entity for entity in left if not overlap(entity, kept[-1])]
+    assert without_overlaps(entities) == sorted(kept)
+
+
+FLAT = '{"text": "张三在北京市", "label": {"place": {"北京市": [[3, 5]]}}}\n'
+NESTED = FLAT.replace("]]}}", ']], "北京": [[3, 4]]}}')
+
+
+@pytest.mark.parametrize(
+    "content, words, expected", [(FLAT, {}, False), (NESTED, {}, True), (NESTED, {"allow_overlap": "false"}, False)]
+)
+def test_entities_may_overlap_as_in_train_unless_told(train, write, tmp_path, content, words, expected):
+    data = write(content * 3, "data.jsonl")
+    run = train(tmp_path / "run", num_train_epochs=1, train_file=data, dev_file=data, **words)
+    assert run.model_config["allow_overlap"] is expected and run.config["allow_overlap"] == (
+        expected if words else None
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, examples, characters, entities, ill_formed, longest, types", REAL_FILES)
-def test_a_real_file_has_the_counts_of_its_readme(
-    shared_data, caplog, name, examples, characters, entities, ill_formed, longest, types
-):
-    path = shared_data / "ner" / name
-    if not path.is_file():
-        pytest.skip(f"no {path}")
-    read = read_examples(path)
-    assert (len(read), sum(len(one.entities) for one in read)) == (examples, entities)
-    assert characters in (None, sum(len(one.text) for one in read))
-    assert (max(len(one.text) for one in read), len(entity_types(read))) == (longest, types)
-    assert [f": {ill_formed} tag seq" in record.getMessage() for record in caplog.records] == [True] * bool(ill_formed)
-    if name.startswith("cluener"):
-        assert read_texts(path) == [(one.text, one.where) for one in read]
+@pytest.mark.parametrize("allow_overlap", [True, False])
+def test_a_run_and_its_model_find_overlaps_only_where_they_may(train, few_texts, predict, tmp_path, allow_overlap):
+    files = {"train_file": few_texts.train, "dev_file": few_texts.train}
+    run = train(tmp_path / "run", **files, num_train_epochs=10, allow_overlap=allow_overlap)
+    spans = [[(one["start"], one["end"]) for one in record["entities"]] for record in run.predictions]
+    assert any(overlap(a, b) for of_text in spans for a, b in itertools.combinations(of_text, 2)) == allow_overlap
+    assert sum(map(len, spans)) == run.metrics["dev"]["predicted"] > 0
+    found = predict("\n".join(record["text"] for record in run.predictions), run.model)
+    assert [[(one["start"], one["end"]) for one in record["entities"]] for record in found] == spans

@@ -4,7 +4,6 @@ import functools
 import shutil
 
 import numpy as np
-import paddle
 import pytest
 from paddle import inference
 
@@ -16,15 +15,9 @@ from tasks.ner.export import NerExporter, add_spans
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.predictor import ExportedNerModel
 from tests.helpers.exports import FORMATS, export
+from tests.paddle_rope.roformer.small_models import randomise
 
-SIZES = {
-    "vocab_size": 50,
-    "hidden_size": 16,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "types": ["a", "b"],
-    "head_size": 8,
-}
+SIZES = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "head_size": 8}
 
 
 @pytest.mark.slow
@@ -37,13 +30,12 @@ SIZES = {
         {"attention": "linear", "feature_map": "softmax_exp", "normalizer": "none", "position_embedding": "qkvo"},
         {"attention": ["window", "linear"], "attention_window": 3, "max_span_length": 5},
         {"attention": "window", "attention_window": 40},
+        {"position_embedding": "none", "span_rope": False, "features": {"tables": {}, "flags": 4}},
         {
-            **{"attention": "softmax", "position_embedding": "none", "span_rope": False},
-            **{"features": {"tables": {}, "flags": 4}},
-        },
-        {
-            **{"attention": "linear", "normalizer": "none", "convolutions": True},
-            **{"output_gate": True, "features": {"tables": {"words": 9}, "flags": 3}},
+            "attention": "linear",
+            "convolutions": True,
+            "output_gate": True,
+            "features": {"tables": {"words": 9}, "flags": 3},
         },
         {"attention": "linear", "version": 2, "rotary": {"learned": True}},
     ],
@@ -51,11 +43,8 @@ SIZES = {
 )
 def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_path, monkeypatch):
     layers = len(options["attention"]) if isinstance(options.get("attention"), list) else 1
-    config = NerConfig(**{**SIZES, "num_hidden_layers": layers, **options}, temperatures=[0.5, 2.0])
-    model = NerModel(config)
-    model.eval()
-    for parameter in model.parameters():
-        parameter.set_value(0.4 * paddle.randn(parameter.shape))
+    config = NerConfig(**SIZES, num_hidden_layers=layers, **options, types=["a", "b"], temperatures=[0.5, 2.0])
+    model = randomise(NerModel(config), 0.4)
     batches = [random_batch(config, texts, length) for texts, length in ((2, 7), (1, 1), (3, 70))]
     expected = [evaluated(model, batch).numpy() for batch in batches]
     bounds = [between(expected[2][:, kind]) for kind in range(2)]
@@ -75,10 +64,8 @@ def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_p
         exported = ExportedNerModel(folder, config, "cpu")
         for batch, scores in zip(batches, expected):
             np.testing.assert_allclose(exported.graph.run(batch)[0], scores, rtol=1e-4, atol=1e-4)
-        found = exported.find_spans(batches[2], bounds)
-        assert [[span[:3] for span in sorted(of_text)] for of_text in found] == [
-            [span[:3] for span in sorted(of_text)] for of_text in spans
-        ]
+        for found, of_text in zip(exported.find_spans(batches[2], bounds), spans, strict=True):
+            assert [span[:3] for span in sorted(found)] == [span[:3] for span in sorted(of_text)]
     assert sum(map(len, spans)) > 10
     if "onnx" in folders:
         exported = ExportedNerModel(folders["onnx"], config, "cpu")

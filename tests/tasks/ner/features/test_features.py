@@ -56,43 +56,6 @@ def features(examples):
     return WordFeatures.from_examples([*examples, *short], FEATURE_KINDS, min_count=2)
 
 
-# ---- by hand
-
-TOKENS = [(0, 0), (0, 1), (1, 2), (2, 4), (4, 6), (6, 8), (2, 6), (0, 0)]
-
-
-@pytest.mark.parametrize(
-    "kind, offsets, expected",
-    [
-        ("segmentation", each_character(TEXT), [["S-r", "S-p", "B-nt", "M-nt", "M-nt", "E-nt", "B-v", "E-v"]]),
-        ("segmentation", TOKENS, [[None, "S-r", "S-p", "B-nt", "E-nt", "S-v", "S-nt", None]]),
-        (
-            "bigrams",
-            TOKENS,
-            [
-                [None, None, "他在", "在北", "京大", "学学", "在北", None],
-                [None, "他在", "在北", "京大", "学学", None, "学学", None],
-            ],
-        ),
-        (  # in the dictionary: 北京, 北京大学, 大学, 学学, 学学习, 学习
-            "words",
-            each_character(TEXT),
-            [
-                ["他", "在", *["北京大学"] * 4, "学习", "学习"],
-                [None, None, "北京大学", None, "大学", "学学习", "学习", None],
-                [None, None, None, "北京", None, "北京大学", "学学", "学学习"],
-            ],
-        ),
-    ],
-)
-def test_the_columns_of_a_kind(kind, offsets, expected):
-    features = WordFeatures.from_examples([example(TEXT)], [kind], min_count=1)
-    values = [None, "unknown", *features.vocabularies[kind]]
-    columns = features(TEXT, offsets).columns
-    assert columns.dtype == np.int32
-    assert [[values[number] for number in column] for column in columns.T] == expected
-
-
 @pytest.mark.parametrize("min_count, bigrams", [(1, ["丙丁", "甲丙", "甲乙"]), (2, ["丙丁", "甲丙"])])
 def test_rare_values_are_unknown_unless_they_are_frequent_in_more_texts(min_count, bigrams):
     few, more = [example("甲乙"), example("丙丁")], [example("甲丙")] * 3 + [example("丙丁")] * 2
@@ -119,21 +82,6 @@ def found_entities(gazetteer, text, own=None):
         for end, *same_class in ends
         if same_class == [kind, bin] and text[start : end + 1] in gazetteer.occurrences
     }
-
-
-def test_the_gazetteer_has_type_and_bin_of_the_share_of_occurrences():
-    examples = [
-        example("去青川", ("青川", "place")),
-        example("青川队", ("青川队", "team")),
-        example("青川人", ("青川", "place")),
-        example("白水", ("白水", "place")),
-        *[example("白水白水")] * 2,
-    ]
-    gazetteer = Gazetteer.from_examples(examples)
-    assert gazetteer.occurrences == {"青川": 3, "青川队": 1, "白水": 5}
-    # 青川 2 of 3, 青川队 1 of 1, 白水 1 of 5
-    expected = {("青川", "place", 1), ("青川队", "team", 2), ("白水", "place", 0)}
-    assert found_entities(gazetteer, "青川队在白水") == expected
 
 
 @pytest.mark.parametrize("labeled, total, bin", [(29, 100, 0), (3, 10, 1), (74, 100, 1), (3, 4, 2)])

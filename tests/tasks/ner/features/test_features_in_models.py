@@ -1,6 +1,5 @@
 """Models with word features: embedding and dropouts, and from training to prediction."""
 
-import json
 import shutil
 
 import numpy as np
@@ -31,17 +30,6 @@ def random_batch(batch=4, seq=50, columns=6, flags=90):
         "columns": paddle.to_tensor(np.random.randint(0, 50, (batch, seq, columns))),
         "flags": paddle.to_tensor(np.random.random((batch, seq, flags)) < 0.1),
     }
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_features_start_with_at_least_the_scale_of_the_tokens(version):
-    model = NerModel(NerConfig(features=ALL, version=version, **SIZES))
-    batch = random_batch()
-    added = model.feature_embedding(batch["columns"], batch["flags"]).numpy()
-    tokens = model.roformer.token_embedding.weight.numpy()
-    assert 0.9 < added.std() / tokens.std() < 4
-    assert abs(model.feature_embedding.projection.weight.numpy().std() * 416**0.5 - 1) < 0.1
-    assert not model.feature_embedding.projection.bias.numpy().any()
 
 
 @pytest.mark.parametrize("sizes", [ALL, {"tables": {"bigrams": 60}, "flags": 0}, {"tables": {}, "flags": 9}], ids=str)
@@ -94,22 +82,13 @@ def test_dropouts_hide_tokens_and_values_at_their_rate_in_training_only():
     assert same(first, seen_by(model, batch))
 
 
-@pytest.mark.parametrize(
-    "wrong, named",
-    [
-        ({"features": {"tables": {"bigram": 3}, "flags": 0}}, "features must be"),
-        ({"features": {"tables": {"bigrams": 1}, "flags": 0}}, "features must be"),
-        ({"features": {"tables": {}, "flags": 0}}, "features must be"),
-        ({"features": ["bigrams"]}, "features must be"),
-        ({"character_dropout": 1.0}, "character_dropout must be .* less than 1"),
-        ({"feature_dropout": -0.1}, "feature_dropout must be"),
-        ({"character_dropout": 0.1, "unk_token_id": None}, "needs unk_token_id"),
-    ],
-    ids=str,
-)
-def test_wrong_values_of_the_configuration_are_an_error(wrong, named):
-    with pytest.raises(ValueError, match=named):
-        NerConfig(**{**SIZES, **wrong})
+def test_wrong_values_of_the_configuration_are_an_error():
+    tables = ({"bigram": 3}, {"bigrams": 1}, {})
+    for features in (*({"tables": one, "flags": 0} for one in tables), ["bigrams"]):
+        with pytest.raises(ValueError, match="features must be"):
+            NerConfig(**{**SIZES, "features": features})
+    with pytest.raises(ValueError, match="needs unk_token_id"):
+        NerConfig(**{**SIZES, "character_dropout": 0.1, "unk_token_id": None})
 
 
 # ---- from training to prediction
@@ -118,15 +97,8 @@ def test_wrong_values_of_the_configuration_are_an_error(wrong, named):
 @pytest.fixture(scope="module")
 def run(train, tmp_path_factory):
     """A model that was trained with all features. Do not change its files."""
-    return train(
-        tmp_path_factory.mktemp("features") / "run",
-        features=",".join(FEATURE_KINDS),
-        character_dropout=0.05,
-        feature_dropout=0.1,
-        embedding_dropout_prob=0.1,
-        hidden_act="relu",
-        num_train_epochs=6,
-    )
+    options = {"features": ",".join(FEATURE_KINDS), "character_dropout": 0.05, "feature_dropout": 0.1}
+    return train(tmp_path_factory.mktemp("features") / "run", **options, num_train_epochs=6)
 
 
 def test_the_trained_folder_predicts_what_training_predicted_a_text_alone_or_with_others(run, evaluate, corpus):
@@ -143,27 +115,18 @@ def test_the_trained_folder_predicts_what_training_predicted_a_text_alone_or_wit
     assert evaluate(corpus.dev, run.model)["f1"] == run.metrics["dev"]["f1"] > 0.1
 
 
-DAMAGES = {
-    "empty": lambda content: "",
-    "cut": lambda content: content[:300],
-    "a list": lambda content: "[]",
-    "no vocabularies": lambda content: content.replace('"vocabularies"', '"vocabulary"'),
-    "unknown kind": lambda content: content.replace('"dictionary"', '"dictionaries"'),
-    "a vocabulary is no list": lambda content: json.dumps({**json.loads(content), "vocabularies": {"words": 1}}),
-    "shorter vocabulary": lambda content: content.replace('      "B-n",\n', ""),
-    "no gazetteer": lambda content: content.replace('"gazetteer": {', '"gazette": {'),
-    "counts below 1": lambda content: content.replace(": 1,\n", ": 0,\n"),
-}
+DAMAGES = [("{", ""), ('"vocabularies"', '"vocabulary"'), ('"dictionary"', '"dictionaries"'), ('      "B-n",\n', ""),
+           ('"gazetteer": {', '"gazette": {'), (": 1,\n", ": 0,\n"), ("", None)]  # fmt: skip
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damage", [*DAMAGES.values(), None], ids=[*DAMAGES, "missing"])
-def test_a_damaged_or_missing_file_is_one_line_with_the_folder(run, tmp_path, refused, corpus, damage):
+@pytest.mark.parametrize("old, new", DAMAGES, ids=repr)
+def test_a_damaged_or_missing_file_is_one_line_with_the_folder(run, tmp_path, refused, corpus, old, new):
     path = shutil.copytree(run.model, tmp_path / "model") / "features.json"
     content = path.read_text(encoding="utf-8")
     path.unlink()
-    if damage is not None:
-        assert damage(content) != content
-        path.write_text(damage(content), encoding="utf-8")
+    assert old in content
+    if new is not None:
+        path.write_text(content.replace(old, new), encoding="utf-8")
     message = refused("predict", tmp_path / "model", "--input", corpus.dev, "--output", "found.jsonl")
     assert message.startswith(f"{tmp_path / 'model'}: ") and "features.json" in message

@@ -1,10 +1,11 @@
-"""What labeled files read as, and what each format writes: ``golden/`` has the cases.
+"""What labeled files read as, and what each format writes: ``golden/`` has the cases; and long inputs.
 
 A case has the content of a file (a dict: of a folder of brat; a list: of a JSON list with an item a line), and the
 examples that are read with the relations of all, or the error. Messages are given by their place and words:
 "PATH:LINE ... WORD ... WORD".
 """
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +13,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tasks.ner.data.inspection import overlapping_pairs
 from tasks.ner.data.reading import FORMATS, read_examples, read_labeled, read_texts, write_examples
-from tasks.ner.examples import Relation
+from tasks.ner.examples import Entity, Relation
 from tasks.ner.formats import FORMATS_OF_RELATIONS
-from tests.tasks.ner.reading import error_of, example
+from tasks.ner.prediction.windows import PART_CHARACTERS, part_bounds
+from tests.tasks.ner.conftest import error_of, example
 
 GOLDEN = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in Path(__file__).parent.glob("golden/*.yaml")}
 WRITTEN = GOLDEN.pop("written")
@@ -95,23 +98,15 @@ def test_labeled_files_give_their_texts_to_predict(write, content, expected):
         assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
 
 
-@pytest.mark.parametrize("opening, closing", [("[", "]"), ('{"a": ', "}")])
-@pytest.mark.parametrize("record", ['{"text": "甲", "label": NESTED}', '[{"text": "甲", "entities": NESTED}]'])
-def test_deeply_nested_labels_are_refused_with_their_line(write, record, opening, closing):
-    for depth in (900, 980, 1060):
-        path = write(record.replace("NESTED", opening * depth + "1" + closing * depth))
-        assert error_of(read_examples, path).startswith(f"{path}:1: ")
+LINES = ["中 B-LOC", '"text"', "[1]", "null", "[" * 100_000, '{"a": 1' + "0" * 5000]
+DEEP = [f'{{"text": "甲", "label": {"[" * depth}1{"]" * depth}}}' for depth in (900, 980, 1060)]
+BLOATED = [json.dumps({"text": "甲\n" * 900, "label": {"t": {"乙\n" * 900: [[0, 1799]]}}})]
 
 
-@pytest.mark.parametrize("line", ["中 B-LOC", '"text"', "[1]", "null", "[" * 100_000, '{"a": 1' + "0" * 5000])
-def test_a_line_that_is_no_json_object_among_others_is_refused(write, line):
-    path = write(f'{{"text": "甲", "entities": []}}\n{line}\n')
+@pytest.mark.parametrize("line", [*LINES, *DEEP, *BLOATED], ids=range(10))
+def test_a_wrong_line_among_others_is_refused_in_a_short_line(write, line):
+    path = write(f'{{"text": "甲", "label": {{}}}}\n{line}\n')
     assert error_of(read_examples, path).startswith(f"{path}:2: ")
-
-
-def test_messages_are_one_short_line_whatever_the_values_hold(write):
-    record = {"text": "甲\n" * 900, "label": {"t": {"乙\n" * 900: [[0, 1799]]}}}
-    assert len(error_of(read_examples, write(json.dumps(record)))) < 600
 
 
 RELATED = [
@@ -140,3 +135,76 @@ def test_brat_refuses_a_relation_type_with_white_space(tmp_path):
     one = replace(RELATED[0], relations=(Relation(0, 2, "born in"),))
     message = error_of(write_examples, [one], tmp_path / "out", "brat")
     assert says(message, "x:1: ... 'born in' ... doccano_entities") and not (tmp_path / "out").exists()
+
+
+LONG, SMILES = "天" * 200_000, "😀" * 200_000
+
+
+def of_label_studio(text, values):
+    results = [{"type": "labels", "to_name": "text", "value": {"labels": ["a"], **value}} for value in values]
+    return [{"data": {"text": text}, "annotations": [{"result": results}]}]
+
+
+SURFACE, OFTEN = LONG[:150_000], range(20_000)
+RECORDS = {  # a record, and the spans in it
+    "one span often": ({"text": LONG, "label": {"a": {SURFACE: [[0, 149_999]] * len(OFTEN)}}}, {(0, 150_000)}),
+    "spans of a long surface that overlap": (
+        {"text": LONG, "label": {"a": {SURFACE: [[n, n + 149_999] for n in OFTEN]}}},
+        {(n, n + 150_000) for n in OFTEN},
+    ),
+    "whole texts without surfaces": (
+        {"text": LONG, "entities": [{"start": 0, "end": len(LONG), "type": str(n)} for n in OFTEN]},
+        {(0, len(LONG))},
+    ),
+    "offsets in units of UTF-16": (
+        of_label_studio(SMILES, [{"start": 2 * n + 2, "end": 2 * n + 4, "text": "😀"} for n in OFTEN]),
+        {(n + 1, n + 2) for n in OFTEN},
+    ),
+}
+
+
+@pytest.fixture
+def read(write):
+    return lambda record: read_examples(write(json.dumps(record), "data.json"))
+
+
+@pytest.mark.parametrize("record, spans", RECORDS.values(), ids=RECORDS)
+def test_many_spans_of_a_long_text(read, record, spans):
+    (example,) = read(record)
+    assert {entity[:2] for entity in example.entities} == spans
+
+
+def test_a_wrong_span_among_those_that_overlap_is_found(read):
+    text, pairs = "天" * 50 + "地" + "天" * 50, [[start, start + 29] for start in range(21)]
+    assert len(read({"text": text, "label": {"a": {"天" * 30: pairs}}})[0].entities) == 21
+    assert "[21, 50]" in error_of(read, {"text": text, "label": {"a": {"天" * 30: [*pairs, [21, 50]]}}})
+    # not its own continuation after one character
+    assert "[1, 30]" in error_of(read, {"text": "天" * 40, "label": {"a": {"天" * 29: [[0, 28], [1, 30]]}}})
+
+
+def test_spans_that_hold_much_more_white_space_than_their_surface_are_refused(read):
+    text = " " * 400_000 + "天"
+    values = [{"start": place, "end": len(text), "text": "天"} for place in (*range(399_000, 400_000), *range(10_000))]
+    assert "span [0, 400001] holds" in error_of(read, of_label_studio(text, values))
+
+
+@pytest.mark.parametrize("text", ["a\\nb", "\\n", "a\\n\\nb c"])
+def test_white_space_and_written_line_breaks_are_left_out_of_every_span(read, text):
+    for start, end in itertools.combinations(range(len(text) + 1), 2):
+        surface = "".join(text[start:end].replace("\\n", "").split())
+        (example,) = read(of_label_studio(text, [{"start": start, "end": end, "text": surface}]))
+        assert example.entities[0][:2] == (start, end)
+        wrong = of_label_studio(text, [{"start": start, "end": end, "text": f"{surface}x"}])
+        assert "but its text is" in error_of(read, wrong)
+
+
+@pytest.mark.parametrize("run", ["\n", " ", "!", "!" + ")" * 10, ", "])
+def test_white_space_before_a_mark_is_searched_once(run):
+    text = (run * 8000 + "\u0301") * 25
+    assert list(part_bounds(text, PART_CHARACTERS))[-1][1] == len(text)
+
+
+@pytest.mark.parametrize("span", [lambda i, n: (i, i + n), lambda i, n: (i, 2 * n - i), lambda i, n: (0, 1 + i)])
+def test_entities_that_all_overlap_are_not_compared_pair_by_pair(span):
+    nested, crossing = overlapping_pairs([Entity(*span(place, 20_000), "a") for place in range(20_000)])
+    assert len(nested) + len(crossing) == 19_999

@@ -3,13 +3,10 @@
 import pytest
 
 from tests.helpers.browser import chromium, open_page
-from tests.tasks.ner.page.parsing import page, record
+from tests.tasks.ner.page.test_page import page, record
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(chromium() is None, reason="no browser: apt-get install chromium")]
 LABEL = "getComputedStyle(document.querySelectorAll('mark')[{}], '::after').content"
-EDGES = (
-    "['Left', 'Right'].map(side => getComputedStyle(document.querySelectorAll('mark')[{}])['border' + side + 'Width'])"
-)
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +52,6 @@ def test_chosen_types_are_shown_alone_and_the_button_shows_all(show):
     assert shown(browser) == ["b", "a", "c"] and browser.text() == text
 
 
-def test_an_entity_broken_at_a_line_end_is_open_there_with_one_label(show):
-    browser = show(record("在北\n京。", (1, 4, "a", 2.0)))
-    (left, right), (next_left, next_right) = (browser.run(EDGES.format(number)) for number in (0, 1))
-    assert right == next_left == "0px" and "0px" not in (left, next_right)
-    assert browser.run(LABEL.format(0)) == "none" and "0.73" in browser.run(LABEL.format(1))
-
-
 def test_no_script_of_a_text_runs(show):
     hostile = "<script>document.title='changed'</script><img src=x onerror=\"document.title='changed'\">"
     browser = show(record(hostile, (0, 8, hostile, 1.0)), types=[hostile], name=hostile)
@@ -69,13 +59,3 @@ def test_no_script_of_a_text_runs(show):
     browser.wait_for("document.querySelector('main p').innerText")
     assert browser.run("document.querySelector('main p').innerText") == hostile
     assert browser.run("document.scripts.length + document.images.length") == 0
-
-
-def test_only_what_is_on_the_screen_of_many_texts_is_laid_out(show):
-    browser = show(*[record("北京。" * 300, (0, 2, "a", 1.0)) for _ in range(300)])
-    first, last = "document.querySelector('section mark')", "document.querySelectorAll('section mark')[299]"
-    visible = ".checkVisibility({contentVisibilityAuto: true})"
-    browser.wait_for(first + visible)
-    assert browser.run(last + visible) is False
-    browser.run("location.hash = 'text300'")
-    browser.wait_for(last + visible)

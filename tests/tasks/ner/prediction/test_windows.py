@@ -1,5 +1,6 @@
-"""Windows of long texts: where a text is cut, and which window decides about an entity."""
+"""Long texts: windows, which window decides, and parts that give the tokens, features and entities of the whole."""
 
+import random
 from math import inf
 from types import SimpleNamespace
 
@@ -8,22 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paddle_rope import CharTokenizer
+from tasks.ner import NerPredictor
 from tasks.ner.examples import Entity, TokenizedText
+from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.prediction.finding import TOKENS_AT_ONCE, entities_of_texts, find_in_windows
-from tasks.ner.prediction.windows import merge_windows, windows_of
+from tasks.ner.prediction.windows import PART_CHARACTERS, merge_windows, part_bounds, read_parts, windows_of
+from tests.tasks.ner.conftest import example
+from tests.tasks.ner.features.plain_features import same
 
 examples = settings(derandomize=True, max_examples=80, deadline=None)
 SIZES = st.integers(2, 24).flatmap(lambda length: st.tuples(st.just(length), st.integers(0, length - 2)))
 
 
-def text_of(tokens, size=1):
+def tokens_of(tokens, size=1):
     """``tokens`` tokens of ``size`` characters each, with ids 10, 11, ..."""
     offsets = [(0, 0), *((size * i, size * (i + 1)) for i in range(tokens)), (0, 0)]
     return TokenizedText([2, *range(10, 10 + tokens), 3], offsets, [])
 
 
 def windows(tokens, length, overlap, size=1):
-    return list(windows_of([text_of(tokens, size)], length, overlap))
+    return list(windows_of([tokens_of(tokens, size)], length, overlap))
 
 
 def merged(windows, found):
@@ -77,13 +83,7 @@ SPAN, WHOLE = (6, 9, "a", 0.5), [[(0, 3, "a", 1.0)], [], [], [(15, 20, "b", 2.0)
         ([[SPAN], [], [], []], []),
         ([[], [SPAN], [], []], [SPAN]),
         # what touches a cut is dropped, what touches an end of the text is not
-        (
-            [
-                *([(7, 10, "a")], [(4, 8, "a"), (9, 14, "a"), (8, 14, "a")]),
-                *([(8, 18, "a"), (8, 16, "a")], [(10, 13, "a")]),
-            ],
-            [],
-        ),
+        ([[(7, 10, "a")], [(4, 8, "a"), (8, 14, "a")], [(8, 18, "a"), (8, 16, "a")], [(10, 13, "a")]], []),
         (WHOLE, [WHOLE[0][0], WHOLE[3][0]]),
         # in order
         ([[(1, 3, "b"), (1, 2, "a")], [(7, 9, "a")], [], []], [(1, 2, "a"), (1, 3, "b"), (7, 9, "a")]),
@@ -169,3 +169,88 @@ def test_a_document_is_read_as_it_is_computed():
     assert sum(taken) < 1.5 * TOKENS_AT_ONCE
     assert len(next(results)) == 2 * TOKENS_AT_ONCE / 4
     assert len(progress) > 10 and sum(progress) == 3 + 2 * TOKENS_AT_ONCE
+
+
+SENTENCES = (
+    "北京大学和清华大学的学生昨天在中关村举行了比赛。",
+    "“你好！”他说……\n\n　　第二天，叶老桂去了上海，",
+    "NBA球员Jordan在2003年\r\n退役；",
+    "一e\u0301👨\u200d👩\u200d👧！\ufe0f\n",
+    "价格是3.5元?",
+    "　\t \n ",
+    "中华人民共和国国务院总理在人民大会堂会见了客人、记者",
+)
+RUNS = ["甲" * 5000, "a" * 5000, " " * 5000, "e\u0301" * 2500, "👨\u200d" * 2500]
+
+
+def text_of(seed, characters=5000):
+    return "".join(random.Random(seed).choices(SENTENCES, k=characters))[:characters]
+
+
+@pytest.fixture(scope="module")
+def features():
+    texts = [text_of(seed, 2000) for seed in range(2)]
+    labeled = {"北京大学": "a", "比赛。": "b", "，叶老桂": "a", "\n\n　　第二天": "b"}
+    examples = [
+        example(
+            text, *((text.index(one), text.index(one) + len(one), kind) for one, kind in labeled.items() if one in text)
+        )
+        for text in texts
+    ]
+    return WordFeatures.from_examples(examples, FEATURE_KINDS, min_count=1)
+
+
+def whole(text, tokenizer, features):
+    ids, offsets, _ = tokenizer.encode(text)
+    return TokenizedText(ids, offsets, [], features and features(text, offsets))
+
+
+@pytest.mark.parametrize("characters", [80, 200, 1000])
+@pytest.mark.parametrize("length, overlap", [(10, 3), (64, 16), (300, 280), (6000, 100)])
+def test_tokens_features_and_windows_are_those_of_the_whole_text(features, characters, length, overlap):
+    text = text_of(5)
+    tokenizer = CharTokenizer.from_corpus([text_of(9)])
+    together = whole(text, tokenizer, features)
+    assert together.features.flags.any()
+    parts = list(read_parts(text, tokenizer, features, characters))
+    assert len(parts) >= len(text) / characters
+    windows, expected = (windows_of(pieces, length, overlap) for pieces in (parts, [together]))
+    for window, other in zip(windows, expected, strict=True):
+        assert (window.bounds, window.text[:2]) == (other.bounds, other.text[:2])
+        assert same(window.text.features, other.text.features)
+
+
+@pytest.mark.parametrize("text", ["", "甲", text_of(1), *RUNS])
+@pytest.mark.parametrize("characters", [64, 1000])
+def test_parts_cover_the_text_and_are_of_a_bounded_size(text, characters):
+    bounds = list(part_bounds(text, characters))
+    assert bounds[0][0] == 0 and bounds[-1][1] == len(text)
+    assert [start for start, _ in bounds[1:]] == [end for _, end in bounds[:-1]]
+    assert all(characters / 2 <= end - start <= characters for start, end in bounds[:-1])
+
+
+@pytest.mark.parametrize(
+    "text, end",
+    [
+        ("甲。乙丙。丁\n 戊。己庚辛", 8),  # a line with the spaces that the next one begins with
+        ("甲乙丙丁戊。”己，庚辛壬癸子", 7),
+        ("甲乙丙丁戊己，庚辛壬癸子丑", 7),
+        ("甲乙丙丁戊己庚辛壬癸子丑寅", 10),
+        ("甲乙丙丁戊己abcdefghi", 6),
+        ("甲乙丙丁戊己庚！\ufe0f辛壬癸子", 9),  # a mark stays with its character
+    ],
+)
+def test_a_text_is_cut_at_the_best_place(text, end):
+    assert next(part_bounds(text, 10)) == (0, end)
+
+
+@pytest.mark.slow
+def test_entities_of_a_document_are_those_of_its_whole_text(trained, dev_texts):
+    predictor = NerPredictor(trained.model, "cpu", max_tokens=64)
+    document = "\n".join(dev_texts * 20)
+    assert len(document) > 1.5 * PART_CHARACTERS
+    (found,) = predictor.find([document])
+    predictor.model.config.window_tokens = 64
+    (expected,) = find_in_windows(predictor.model, [predictor.tokenize(document)], 32)
+    assert len(found) > 500 and [entity[:3] for entity in found] == [entity[:3] for entity in expected]
+    assert [entity.score for entity in found] == pytest.approx([entity.score for entity in expected], abs=1e-3)

@@ -8,8 +8,8 @@ import sys
 import pytest
 from tqdm import tqdm
 
-from tasks.common.cli.streams import Output, on_terminal, standard_output
 from tasks.common.errors import InputError
+from tasks.common.output import Output, on_terminal, standard_output
 from tasks.common.reports.tables import print_score_rows
 from tests.conftest import REPOSITORY
 
@@ -46,11 +46,10 @@ def test_names_give_no_orders_to_the_terminal(monkeypatch):
         raise InputError("no file \x1b[1m")
 
     status, printed = shown_by(main, monkeypatch)
-    assert status == 2
+    assert status == 2 and printed.endswith("error: no file \\x1b[1m\n")
     assert "types: \\x1b[31mred\\r\ta\\x9b2J\n" in printed and "dev \\x1b]0;x\\x07\n" in printed
     assert "\rread \\x1b[2J: 100%" in printed  # the bar begins its line anew
     assert "of \\x1b[8m" in printed and "[red]a\\x1b[5m" in printed
-    assert printed.endswith("error: no file \\x1b[1m\n")
     assert not [order for order in ("\x1b[31m", "\x1b]", "\x1b[2J", "\x1b[8m", "\x1b[5m", "\x9b") if order in printed]
 
 
@@ -79,6 +78,7 @@ NO_SPACE = ("cannot be written (No space left on device)", [2])
         ("out.jsonl --to cluener >/dev/full", *NO_SPACE),
         ("- --to cluener | true; exit ${PIPESTATUS[0]}", "", [0]),  # a reader that leaves
         ("- --nonsense 2>&1 | true; exit ${PIPESTATUS[0]}", "", [1, 2]),
+        ("--help | true; exit ${PIPESTATUS[0]}", "", [0, 1]),
     ],
 )
 def test_closed_and_full_outputs_end_a_command_in_one_line_or_none(tmp_path, words, said, statuses):

@@ -132,5 +132,5 @@ def _shipped_names(missing):
 
 def _folders():
     """The folders that may hold them: in the installed package, and next to it in the repository."""
-    tasks = Path(__file__).resolve().parents[2]
+    tasks = Path(__file__).resolve().parents[1]
     return tasks / CONFIGS, tasks.parent / CONFIGS

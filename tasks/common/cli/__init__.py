@@ -1,1 +1,0 @@
-"""What the command lines share: configuration, device, output."""

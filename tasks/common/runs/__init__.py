@@ -1,1 +1,0 @@
-"""The folder of a run, its lock, its data and its epochs."""

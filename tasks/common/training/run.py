@@ -1,0 +1,182 @@
+"""One training run of a recipe: as it fills up, its folder, and the data that it was begun with. Without paddle."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tasks.common.errors import InputError
+from tasks.common.files import (
+    atomic_writer,
+    check_output_dir,
+    digest_of,
+    locked,
+    read_json_object,
+    write_json,
+)
+from tasks.common.process import own_command, quoted, visualdl_command
+from tasks.common.run_config import read_run_config
+from tasks.common.texts.text_files import IN_MEMORY, STDIN, open_bytes, unreadable
+
+CONFIG_FILE = "config.yaml"
+INPUTS_FILE = "inputs.json"  # what the data files were at the beginning
+METRICS_FILE = "metrics.json"  # written last
+MODEL_FOLDER = "model"
+CHECKPOINTS_FOLDER = "checkpoints"
+LOG_FOLDER = "vdl"
+BEFORE_FOLDER = "before"  # in the checkpoints: of what is trained before the task itself
+_NOT_FILES = (STDIN, IN_MEMORY, "demo")  # the last: generated text for the recipe language_model
+
+
+@dataclass
+class Run:
+    """One training run of a recipe, as it fills up. ``config``, ``keys``, ``training`` and ``given`` are as of
+    :class:`~tasks.common.training.settings.Settings`."""
+
+    config: dict[str, Any]
+    keys: Any
+    training: Any
+    given: dict[str, Any]
+    claimed: contextlib.ExitStack  # within which the run's folder stays locked
+    memory: Any  # MemoryData: data that were given in memory, not as files
+    checkpoint: Path | None = None  # from which the run is resumed
+    is_begun: bool = False  # whether the folder belongs to a run that was begun
+    examples: dict[str, list] = field(default_factory=dict)  # of train and, where there are such, dev and test
+    datasets: dict[str, Any] = field(default_factory=dict)  # the same, tokenized
+    saved: list = field(default_factory=list)  # goes into the model's folder, each by ``save_pretrained(folder)``
+    facts: dict[str, Any] = field(default_factory=dict)  # what ``metrics.json`` has beside the scores
+    tokenizer: Any = None
+    model: Any = None
+    trainer: Any = None
+
+    @property
+    def output_dir(self) -> Path:
+        return Path(self.config["output_dir"])
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the checkpoints of training itself."""
+        return self.output_dir / CHECKPOINTS_FOLDER
+
+    @property
+    def checkpoints_before(self) -> Path:
+        """The folder of those of what :meth:`~tasks.common.recipe.Recipe.before_training` trains."""
+        return self.checkpoints / BEFORE_FOLDER
+
+    @property
+    def batch_size(self) -> int:
+        """Of evaluation."""
+        return self.training.per_device_eval_batch_size
+
+    @property
+    def batches_per_step(self) -> int:
+        """Processes times accumulated gradients."""
+        return self.training.gradient_accumulation_steps * self.training.dataset_world_size
+
+    def claim(self) -> None:
+        """Make the folder of a new run with its configuration in it, or say from where a run is resumed; without a
+        checkpoint, what it has written is removed. The folder stays locked within ``claimed``.
+
+        Raises:
+            InputError: another process works on the run, or its data have changed since it began.
+        """
+        folder = self.output_dir
+        if not self.is_begun:
+            check_output_dir(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+        if not self.claimed.enter_context(locked(folder)):
+            raise InputError(f"{folder}: another process works on this run; wait for its end")
+        now = {**fingerprints(self.config), **self.memory.fingerprints}
+        if not self.is_begun:
+            with atomic_writer(folder / CONFIG_FILE) as file:
+                yaml.safe_dump(self.config, file, allow_unicode=True, sort_keys=False)
+        elif (folder / INPUTS_FILE).is_file():
+            remedy = "it says which data the run began with; remove it if they are the same, or train anew"
+            before = read_json_object(folder / INPUTS_FILE, remedy)
+            for path in {**before, **now}:
+                if now.get(path) != before.get(path):
+                    found = "has changed since the run began, which cannot resume with other data"
+                    raise InputError(f"{path}: {found}; put it back as it was, or train anew in another --output_dir")
+        if self.checkpoint is not None:
+            print(f"resuming from {self.checkpoint}")
+            return
+        write_json(folder / INPUTS_FILE, now)
+        if self.is_begun:
+            print(f"{folder}: no checkpoint was written before the run ended, so it begins anew")
+            for name in (CHECKPOINTS_FOLDER, LOG_FOLDER):
+                shutil.rmtree(folder / name, ignore_errors=True)
+
+    def save_model(self) -> None:
+        """Write the model, the tokenizer and what is in ``saved`` into one folder."""
+        for one in filter(None, [self.model, self.tokenizer, *self.saved]):
+            one.save_pretrained(self.output_dir / MODEL_FOLDER)
+
+    def finish(self, metrics: dict[str, Any], started: float, what_next: str) -> None:
+        """Write ``metrics.json``, the last file of a run that began when ``time.perf_counter()`` was ``started``; say
+        what was done, and what comes next, with ``{model}`` for the model's folder and ``{command}`` for paddle-rope.
+        """
+        folder, seconds = self.output_dir, time.perf_counter() - started
+        write_json(folder / METRICS_FILE, metrics)
+        print(f"{folder}: trained in {metrics['train_seconds']:.0f} s, {seconds:.0f} s in all")
+        print(what_next.format(model=quoted(folder / MODEL_FOLDER), command=own_command()))
+        print(f"watch:    {visualdl_command()} --logdir {quoted(folder / LOG_FOLDER)}")
+
+
+def refuse_links(folder):
+    """Raise InputError if there is a symbolic link in the folder of a run: what a run writes, replaces and removes lies
+    in its folder."""
+    for where, folders, files in os.walk(folder):
+        for path in (Path(where) / name for name in sorted([*folders, *files])):
+            if path.is_symlink():
+                raise InputError(f"{path}: a run follows no symbolic links; replace it by what it names")
+
+
+def read_config(run_dir):
+    """The configuration with which the run of a folder was started; raises InputError if there is none."""
+    file = Path(run_dir) / CONFIG_FILE
+    if not file.is_file():
+        raise InputError(f"{run_dir}: no {CONFIG_FILE} here; give the OUTPUT_DIR of an interrupted run")
+    return read_run_config(file)
+
+
+def data_files(config):
+    """The paths that a configuration names as data: under ``texts`` and keys that end with ``_file`` or ``_files``."""
+    paths = []
+    for key, value in config.items():
+        if key.endswith("_file") and isinstance(value, str):
+            paths.append(value)
+        elif key.endswith("_files") or key == "texts":  # a list, or with commas as in configurations of earlier runs
+            paths += value.split(",") if isinstance(value, str) else value or []
+    return [path.strip() for path in paths if path and path not in _NOT_FILES]
+
+
+def check_readable(config):
+    """Raise InputError unless the data that a configuration names are there and may be read. Reads nothing."""
+    for path in data_files(config):
+        if os.path.isdir(path):
+            try:
+                os.listdir(path)
+            except OSError as error:
+                raise unreadable(path, error) from None
+        elif os.path.isfile(path) or not os.path.exists(path):  # a pipe is opened once only
+            open_bytes(path).close()
+
+
+def fingerprints(config):
+    """dict from each path that a configuration names as data to its :func:`~tasks.common.files.digest_of`; raises
+    InputError if one of them cannot be read."""
+    digests = {}
+    for path in data_files(config):
+        try:
+            if Path(path).exists():
+                digests[path] = digest_of(Path(path))
+        except OSError as error:
+            raise unreadable(path, error) from None
+    return digests

@@ -1,0 +1,188 @@
+"""The report of language models: losses beside the published ones, loss curves, longer texts, and how far trained
+frequencies move."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from tasks.common.reports.figures import GRAY, new_figure, png
+from tasks.common.reports.tables import as_markdown, mean_and_deviation
+from tasks.language_model.evaluation import UNSCALED
+
+# kexue.fm 10862: losses of a language model of about 1e9 parameters, by where RoPE turns.
+PUBLISHED = {
+    "qk": 2.712, "qkvo": 2.719, "k": 2.769, "vo": 2.770, "qkv": 2.783,
+    "none": 2.795, "o": 2.841, "q": 2.851, "v": 2.856,
+}  # fmt: skip
+SMOOTHED = 9  # entries of the training loss in a running mean
+LONGER_NOTE = "The same characters at every length. Empty: there is no vector for these positions."
+THETA_NOTE = "The change is |after - before| / before."
+
+Runs = dict[str, list[dict[str, Any]]]  # variant -> what its runs left, one for each seed
+
+
+def report(results: list[dict[str, Any]]) -> dict[str, str | bytes]:
+    """``results.md`` and its figures, from what each finished run left: ``variant``, ``seed``, ``config`` and
+    ``metrics.json`` in one dict."""
+    variants: Runs = {}
+    for result in results:
+        variants.setdefault(result["variant"], []).append(result)
+    lengths = at_lengths(variants)
+    figures = {"curves.png": draw_curves(variants), **({"lengths.png": draw_lengths(lengths)} if lengths else {})}
+    longer = _table(
+        {"": name, **{str(n): mean_and_deviation([one["loss"] for one in entries]) for n, entries in of_name.items()}}
+        for name, of_name in lengths.items()
+    )
+    sections = {
+        "Held-out loss": f"{losses(variants)}\n\n{rank_correlation(variants)}{overtaking(variants)}",
+        "Texts longer than in training": longer and f"{LONGER_NOTE}\n\n{longer}",
+        "Learned frequencies": learned_theta(variants),
+        "Figures": "\n\n".join(f"![{name.removesuffix('.png')}]({name})" for name in figures),
+    }
+    text = f"# Character language models\n\n{setting(results)}"
+    text += "".join(f"\n## {title}\n\n{content.rstrip()}\n" for title, content in sections.items() if content)
+    return {"results.md": text, **{name: png(figure) for name, figure in figures.items()}}
+
+
+def setting(results: list[dict[str, Any]]) -> str:
+    """Lines of Markdown: what the numbers depend on, and what they cost. All other keys are in the runs' folders."""
+    config, text = results[0]["config"], results[0]["text"]
+    steps, batch_size, length = (config[key] for key in ("max_steps", "per_device_train_batch_size", "length"))
+    seeds, machines = (sorted({result[key] for result in results}) for key in ("seed", "machine"))
+    minutes = sum(result["train_seconds"] for result in results) / 60
+    parameters = max(result["parameters"] for result in results)
+    return (
+        f"- Text: {', '.join(config['text_files'])}; {text['training_tokens']:,} characters to train on, "
+        f"{text['held_out_tokens']:,} held out; vocabulary {text['vocabulary']:,}.\n"
+        f"- Model: {config['num_hidden_layers']} causal layers of {config['hidden_size']}, "
+        f"{config['num_attention_heads']} heads, up to {parameters:,} parameters.\n"
+        f"- Training: {steps:,} steps of {batch_size} texts of {length} characters; all variants see the same texts; "
+        f"learning rate {config['learning_rate']:g}; seeds {', '.join(map(str, seeds))}.\n"
+        f"- {'; '.join(machines)}. {len(results)} runs, {minutes:.0f} minutes. Losses in nats a character.\n"
+    )
+
+
+def losses(variants: Runs) -> str:
+    """A table of held-out losses after the last step, of published ones, and of both over that of QK (with the same
+    seed)."""
+    bases = {run["seed"]: _final_loss(run) for run in variants.get("qk", ())}
+    rows = []
+    for name, runs in variants.items():
+        row = {"": name, "held-out loss": mean_and_deviation(list(map(_final_loss, runs)))}
+        if over_qk := [_final_loss(run) - bases[run["seed"]] for run in runs if run["seed"] in bases]:
+            row["over QK"] = f"{'' if statistics.fmean(over_qk) < 0 else '+'}{mean_and_deviation(over_qk)}"
+        if bases and name in PUBLISHED:
+            row |= {"published": f"{PUBLISHED[name]:.3f}", "over its QK": f"{PUBLISHED[name] - PUBLISHED['qk']:+.3f}"}
+        last = [statistics.fmean(loss for _, loss in run["training"][-SMOOTHED:]) for run in runs]
+        row["training loss at the end"] = mean_and_deviation(last)
+        rows.append({**row, "s/step": f"{statistics.fmean(run['seconds_per_step'] for run in runs):.3f}"})
+    return _table(rows)
+
+
+def rank_correlation(variants: Runs) -> str:
+    """Spearman's rho of our mean losses with the published ones, and its p-value (two-sided), in words; "" for less
+    than three placements."""
+    ours = {name: statistics.fmean(map(_final_loss, variants[name])) for name in PUBLISHED if name in variants}
+    if len(ours) < 3:
+        return ""
+    rho, p_value = spearmanr([PUBLISHED[name] for name in ours], list(ours.values()))
+    return f"Rank correlation with the published losses: {rho:.3f} (p = {p_value:.3g}, {len(ours)} placements)\n"
+
+
+def overtaking(variants: Runs) -> str:
+    """Lines: how many steps RoPE needs for the last held-out loss of the others, on the means over seeds."""
+    lines = []
+    for name in variants.keys() - {"rope"} if "rope" in variants else ():
+        steps, of_rope = _curve(variants["rope"], "held_out")
+        bound = statistics.fmean(map(_final_loss, variants[name]))
+        reached = np.flatnonzero(of_rope.mean(axis=0) <= bound)
+        way = f"reaches it by step {steps[reached[0]]:.0f} of {steps[-1]:.0f}" if reached.size else "does not reach it"
+        lines.append(f"- Last held-out loss of {name}: {bound:.4f}; with RoPE the mean {way}.\n")
+    return "".join(sorted(lines))
+
+
+def at_lengths(variants: Runs) -> dict[str, dict[int, list[dict]]]:
+    """Measurements in texts of each length: name of a variant, or of it with scaled frequencies -> length -> the
+    entries of all seeds."""
+    found: dict = {}
+    for name, runs in variants.items():
+        for entry in (entry for run in runs for entry in run.get("lengths", ())):
+            scaled = "" if entry["scaling"] == UNSCALED else f", {entry['scaling']}"
+            found.setdefault(name + scaled, {}).setdefault(entry["length"], []).append(entry)
+    return found
+
+
+def learned_theta(variants: Runs) -> str:
+    """How far the trained frequencies move."""
+    rows = []
+    for name, runs in variants.items():
+        if "theta_end" in runs[0]:
+            start, end = (np.array([run[key] for run in runs]) for key in ("theta_start", "theta_end"))
+            changes = np.abs(end - start) / np.abs(start)  # [seeds, pairs]
+            columns = {"largest relative change": changes.max(axis=1), "mean": changes.mean(axis=1)}
+            columns |= {"of the fastest": changes[:, 0], "of the slowest": changes[:, -1]}
+            shown = {title: mean_and_deviation(values.tolist(), 3) for title, values in columns.items()}
+            rows.append({"": name, **shown})
+    return f"{THETA_NOTE}\n\n{_table(rows)}" if rows else ""
+
+
+def draw_curves(variants: Runs) -> Any:
+    """Training loss on the left, held-out loss on the right: means, and bands from the least to the most over seeds."""
+    figure, panels = new_figure(11, 4.5, 1, 2, sharey=True)
+    titles = {"training": f"training loss, running mean of {SMOOTHED} entries", "held_out": "held-out loss"}
+    for axes, (kind, title) in zip(panels, titles.items()):
+        for number, (name, runs) in enumerate(variants.items()):
+            steps, values = _curve(runs, kind)
+            if kind == "training":
+                width = min(SMOOTHED, len(steps))
+                steps = steps[width - 1 :]
+                values = np.lib.stride_tricks.sliding_window_view(values, width, axis=1).mean(axis=-1)
+            (line,) = axes.plot(steps, values.mean(axis=0), label=name, **_style(number))
+            axes.fill_between(steps, values.min(axis=0), values.max(axis=0), color=line.get_color(), alpha=0.2, lw=0)
+        axes.set_title(title)
+        axes.set_xlabel("step")
+    panels[0].set_ylabel("nats a character")
+    panels[1].legend(fontsize="x-small", ncols=2)
+    return figure
+
+
+def draw_lengths(lengths: dict[str, dict[int, list[dict]]]) -> Any:
+    """Left: loss against the length of the text; right: against the position in the longest texts."""
+    figure, (left, right) = new_figure(12, 5, 1, 2)
+    for number, (name, of_name) in enumerate(lengths.items()):
+        means = [np.mean([entry["loss"] for entry in entries]) for entries in of_name.values()]
+        left.plot(list(of_name), means, marker="o", ms=3, label=name, **_style(number))
+        longest = max(of_name)
+        stretches = np.mean([entry["by_position"] for entry in of_name[longest]], axis=0)
+        right.plot((np.arange(len(stretches)) + 0.5) * longest / len(stretches), stretches, **_style(number))
+    for axes in (left, right):
+        axes.axvline(min(map(min, lengths.values())), color=GRAY, lw=0.8, ls=":")
+    left.set_xscale("log", base=2)
+    left.set_xlabel("length of the text in characters; dotted: length of training")
+    left.set_ylabel("held-out loss, mean over seeds")
+    right.set_xlabel("position in the longest texts")
+    left.legend(fontsize="x-small", ncols=2)
+    return figure
+
+
+def _style(number):
+    return {"color": f"C{number % 10}", "ls": "-" if number < 10 else "--", "lw": 1.2}
+
+
+def _curve(runs, name):
+    """Steps, and losses ``[seeds, steps]``, of ``name`` (``training`` or ``held_out``)."""
+    steps, values = np.moveaxis(np.array([run[name] for run in runs]), -1, 0)
+    return steps[0], values
+
+
+def _final_loss(run):
+    return run["dev"]["loss"]
+
+
+def _table(rows):
+    rows = list(rows)
+    return as_markdown(rows, list(dict.fromkeys(name for row in rows for name in row))).rstrip() if rows else ""

@@ -1,1 +1,0 @@
-"""Further reports of plans, by name: see :data:`tasks.experiments.table.REPORTS`."""

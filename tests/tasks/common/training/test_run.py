@@ -1,0 +1,62 @@
+"""The folder of a run that goes on, and its data, which must stay as they were."""
+
+import contextlib
+
+import pytest
+
+from tasks.common.errors import InputError
+from tasks.common.training.memory import MemoryData
+from tasks.common.training.run import INPUTS_FILE, Run, data_files, fingerprints
+
+FILES = ("a.txt", "b.txt", "folder/x.ann", "\udcff.json")  # the last name is not UTF-8
+
+
+@pytest.fixture
+def config(tmp_path):
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name[:3], encoding="utf-8", errors="replace")
+    files = {"text_files": f"{tmp_path}/a.txt, {tmp_path}/b.txt", "train_file": f"{tmp_path}/folder"}
+    return {**files, "dev_file": f"{tmp_path}/\udcff.json", "test_file": "", "output_dir": str(tmp_path / "run")}
+
+
+def claim(config, checkpoint="checkpoint-1", is_begun=True):
+    with contextlib.ExitStack() as stack:
+        Run(config, None, None, {}, stack, MemoryData({}, {}), checkpoint, is_begun).claim()
+
+
+CHANGES = {
+    "written": lambda path: path.write_text("more", encoding="utf-8"),
+    "removed": lambda path: path.unlink(),
+    "renamed": lambda path: path.rename(path.with_name("z.ann")),
+}
+
+
+@pytest.mark.parametrize("name, change", [
+    *((name, "written") for name in (*FILES, "folder/y.ann")), ("b.txt", "removed"), ("folder/x.ann", "renamed"),
+])  # fmt: skip
+def test_a_run_goes_on_with_the_data_that_it_began_with(config, tmp_path, name, change):
+    claim(config, None, is_begun=False)
+    (tmp_path / "folder" / "within").mkdir()  # which no reader looks into
+    (tmp_path / "folder" / "within" / "y.ann").write_text("y")
+    claim(config)
+    CHANGES[change](tmp_path / name)
+    with pytest.raises(InputError) as raised:
+        claim(config)
+    said = "folder" if "folder" in name else name.replace("\udcff", "\\udcff")
+    assert str(raised.value).startswith(f"{tmp_path}/{said}: has changed since the run began")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"1" * 5000, b"[" * 100_000], ids=lambda one: one[:9])
+def test_damaged_inputs_are_one_line(config, tmp_path, content):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / INPUTS_FILE).write_bytes(content)
+    with pytest.raises(InputError, match="inputs.json: is .* or train anew"):
+        claim(config)
+
+
+def test_every_file_that_is_named_counts(config):
+    assert len({*fingerprints(config).values()}) == 4
+    assert data_files({"train_texts": "32", "texts": "a, b", "train_file": "c", "dev_file": "-"}) == ["a", "b", "c"]
+    with pytest.raises(InputError, match=r"^xxx.*: cannot be read .File name too long.; check the path"):
+        fingerprints({"train_file": "x" * 300})
