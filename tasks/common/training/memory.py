@@ -71,7 +71,7 @@ def read_memory(data: Any, labeled: LabeledData | None) -> MemoryData:
 
 
 def config_with(config: dict[str, Any], data: Iterable[str]) -> dict[str, Any]:
-    """A configuration in which splits of ``data`` stand in place of files; raises InputError if both are given."""
+    """A configuration in which splits of ``data`` replace files; raises InputError if both are given."""
     for split in data:
         if config.get(f"{split}_file") not in (None, "", IN_MEMORY):
             raise InputError(f"data: {split} is given, and {split}_file, too; leave one out")
