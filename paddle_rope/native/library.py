@@ -42,58 +42,54 @@ _SIGNATURES = {
 _LEVELS = 1 << 32  # of the random bits of dropout
 
 
-@functools.cache
 def library() -> Any:
-    """The shared library, a ``ctypes.CDLL`` with its functions declared; None where it is turned off or not built, or
-    where others may have written it."""
-    if os.environ.get(VARIABLE) == "0":
-        return None
-    try:
-        path = library_path()
-    except RuntimeError:  # a user without a home
-        return None
-    libraries = Path(paddle.__file__).parent / "libs"
-    products = libraries / "libmklml_intel.so"
-    if not path.is_file() or not products.is_file() or foreign(path):
-        return None
-    try:
-        loaded: Any = ctypes.CDLL(str(path))
-        for name, letters in _SIGNATURES.items():
-            function = getattr(loaded, name)
-            function.argtypes = [_TYPES[letter] for letter in letters.replace(" ", "")]
-            function.restype = None
-        loaded.set_sgemm(ctypes.cast(ctypes.CDLL(str(products)).cblas_sgemm, ctypes.c_void_p))
-    except (OSError, AttributeError):  # it is no library, or lacks a function
-        return None
-    loaded.has_bfloat16 = _set_gemm_bfloat16(loaded, libraries)
-    return loaded
-
-
-def _set_gemm_bfloat16(loaded, libraries):
-    """Whether Paddle's oneDNN has products in bfloat16; then the library calls them."""
-    for path in libraries.glob("libdnnl.so*"):
-        with contextlib.suppress(OSError, AttributeError):
-            loaded.set_gemm_bfloat16(ctypes.cast(ctypes.CDLL(str(path)).dnnl_gemm_bf16bf16f32, ctypes.c_void_p))
-            return True
-    return False
+    """The shared library, a ``ctypes.CDLL`` with its functions declared; None where :func:`state_in_words` says why."""
+    return loaded()[0]
 
 
 def state_in_words() -> str:
     """Whether the operators compute on this machine, and if not, why; one line."""
+    return f"native operators: {loaded()[1]}"
+
+
+@functools.cache
+def loaded() -> tuple[Any, str]:
+    """The library, or None, and where it is, or why there is none; what others may have written is not loaded."""
     if os.environ.get(VARIABLE) == "0":
-        return f"native operators: off, {VARIABLE}=0"
+        return None, f"off, {VARIABLE}=0"
     try:
         path = library_path()
     except RuntimeError:
-        return "native operators: none, the user has no home folder to keep them in"
-    if library() is not None:
-        return f"native operators: {path}"
-    if path.is_file():
-        problem = foreign(path) or f"{path} cannot be loaded, or this Paddle has no libmklml_intel.so"
-        return f"native operators: none, {problem}; python -m paddle_rope.native builds them anew where that is deleted"
-    if compiler() is None:
-        return "native operators: none, no C++ compiler found; everything works without them, slower"
-    return "native operators: not built; python -m paddle_rope.native builds them"
+        return None, "none, the user has no home folder to keep them in"
+    if not path.is_file():
+        if compiler() is None:
+            return None, "none, no C++ compiler found; everything works without them, slower"
+        return None, "not built; python -m paddle_rope.native builds them"
+    problem = foreign(path)
+    if problem is None:
+        try:
+            return _load(path), str(path)
+        except (OSError, AttributeError):  # it is no library, or lacks a function
+            problem = f"{path} cannot be loaded, or this Paddle has no libmklml_intel.so"
+    return None, f"none, {problem}; python -m paddle_rope.native builds them anew where that is deleted"
+
+
+def _load(path):
+    """The library at a path, with the products of Paddle's own libraries; those in bfloat16 where oneDNN has them."""
+    found: Any = ctypes.CDLL(str(path))
+    for name, letters in _SIGNATURES.items():
+        function = getattr(found, name)
+        function.argtypes = [_TYPES[letter] for letter in letters.replace(" ", "")]
+        function.restype = None
+    libraries = Path(paddle.__file__).parent / "libs"
+    products = ctypes.CDLL(str(libraries / "libmklml_intel.so"))
+    found.set_sgemm(ctypes.cast(products.cblas_sgemm, ctypes.c_void_p))
+    found.has_bfloat16 = False
+    for one in libraries.glob("libdnnl.so*"):
+        with contextlib.suppress(OSError, AttributeError):
+            found.set_gemm_bfloat16(ctypes.cast(ctypes.CDLL(str(one)).dnnl_gemm_bf16bf16f32, ctypes.c_void_p))
+            found.has_bfloat16 = True
+    return found
 
 
 def call(name: str, *arguments: Any) -> None:

@@ -68,11 +68,7 @@ def class_names(examples: Iterable[Example]) -> list[str]:
 
 def read_splits(keys, memory=None):
     """The examples of a run by split: ``train`` and, if there are any, ``dev`` and ``test``; notes unseen classes.
-
-    ``keys`` are :class:`tasks.classification.arguments.ClassificationArguments`, ``memory`` is as of
-    :func:`tasks.common.training.splits.read_files`. Raises InputError if a file is wrong, or the training data have
-    less than two classes or a different one for each text.
-    """
+    Raises InputError if a file is wrong, or train has less than two classes or a different one for each text."""
     splits, names = read_files(keys, read_labeled, memory)
     note_repeated(splits, names, lambda example: (example.text, example.label))
     classes = class_names(splits["train"])

@@ -32,13 +32,9 @@ def score_probabilities(examples, probabilities, classes):
 
 
 def classification_scores(gold, predicted, classes):
-    """Scores of one label per text: ``gold`` and ``predicted`` are names of ``classes``, at least one.
-
-    Returns:
-        dict with ``accuracy``; ``macro_f1``, the mean F1 of the classes that occur as gold or predicted label;
-        ``texts``, their number; ``per_class``, dict from a class to its :func:`~tasks.common.scores.f1_row`;
-        ``confusions``, dicts with ``gold``, ``predicted`` and ``count``, the most frequent first.
-    """
+    """Scores of one label per text: ``accuracy``; ``macro_f1``, the mean F1 of the classes that occur as gold or
+    predicted label; ``texts``, their number; ``per_class``, from a class to its :func:`~tasks.common.scores.f1_row`;
+    ``confusions``, dicts with ``gold``, ``predicted`` and ``count``, the most frequent first."""
     pairs = Counter(zip(gold, predicted))
     supports, predictions = Counter(gold), Counter(predicted)
     per_class = {name: f1_row(supports[name], predictions[name], pairs[name, name]) for name in classes}

@@ -25,19 +25,9 @@ class TokenizedText(NamedTuple):
 
 
 class ClassificationDataset(list):
-    """The :class:`TokenizedText` of each of ``examples``, :class:`tasks.classification.data.Example`.
-
-    Args:
-        classes: names of the classes, numbered in this order.
-        max_characters: characters of each text that are read, from its beginning.
-
-    Attributes:
-        cut, cut_characters: number of texts that are longer than this, and of their characters that are not read.
-        lengths: tokens of each text.
-
-    Raises:
-        InputError: an example has a class that is not in ``classes``.
-    """
+    """The :class:`TokenizedText` of each of ``examples``, whose class is its number in ``classes``; ``lengths`` are
+    their tokens. ``cut`` texts are longer than ``max_characters``, and ``cut_characters`` of them are not read. Raises
+    InputError for an unknown class."""
 
     def __init__(self, examples, tokenizer, classes, max_characters):
         self.examples = examples

@@ -3,7 +3,7 @@
 import importlib
 from pathlib import Path
 
-from tasks.commands.options import LABELED, add_model_dir, add_model_dirs, choose, new_parser, whole
+from tasks.commands.options import LABELED, MODEL_DIR, add_model_dirs, choose, new_parser, whole
 from tasks.common.files import check_output_file
 from tasks.common.process import prepare
 
@@ -12,49 +12,42 @@ Measure time and peak memory against the length of the text, in training and pre
 
     OMP_NUM_THREADS=1 paddle-rope benchmark length configs/experiments/speed.yaml
 
-Each cell (job, variant, length) runs in its own process; the fastest of two or three runs counts. A length is left out
-if the lengths before it predict that it would exceed a limit of the plan. Writes speed.json, speed.md and speed.png.
-Run the command again to resume: finished cells are not measured again."""
+Each cell (job, variant, length) runs in its own process; the fastest of two or three runs counts. Lengths that would
+exceed a limit of the plan are left out. Writes speed.json, speed.md and speed.png. The same command again resumes."""
 PEERS = """\
 Time our RoFormer, with native operators and without, against PaddleNLP's and Hugging Face's, on CPU in float32: a
-training step (forward, backward, clipping, AdamW) with dropout 0.1 and an inference, on random tokens without padding;
-and our linear attention, forward and backward, against the same formula in PyTorch. Where the processor multiplies
-bfloat16, our products in bfloat16 and Hugging Face under autocast are measured, too.
+training step and an inference on random tokens; and our linear attention against the same formula in PyTorch. Where the
+processor has bfloat16, also in bfloat16.
 
     taskset -c 1 paddle-rope benchmark peers --peer_python PEERS/bin/python
 
-Each side has its own process, computes the same numbers as the others (checked first), and takes turns with them. The
-table shows the median of their time / our time: processor time, in brackets wall-clock time. The megabytes are the peak
-beyond the libraries; a process keeps the memory of larger sizes, so give sizes in rising order.
-
+Each side has its own process, computes the same numbers (checked first), and takes turns with the others. The table
+shows the median of their processor time / ours, in brackets of the wall-clock time, and the peak memory.
 PyTorch needs an environment without Paddle: python -m venv PEERS; PEERS/bin/pip install --group peers."""
 DEVICE = """\
-Check and time this library on a GPU or CPU: every layer against its plain form in float64, outputs and gradients, in
-float32, bfloat16 and float16; a training step and an inference of three sizes, with tokens a second and memory; linear
-attention up to a million tokens.
+Check and time this library on a GPU or CPU: every layer against its plain form in float64, in float32, bfloat16 and
+float16; a training step and an inference of three sizes; linear attention up to a million tokens.
 
     paddle-rope benchmark device --output check.json
 
-The exit status is 1 if a layer exceeds its bound. The JSON file holds all figures, for a report to the project."""
+The exit status is 1 if a layer exceeds its bound."""
 PREDICTION = """\
 Time the engines that can predict with a trained NER model, side by side on CPU, from texts to entities.
 
     paddle-rope benchmark prediction runs/cluener/model --input data/ner/cluener/dev.json
 
-The model is exported as needed. Each engine runs in its own process; they take turns, and medians count. "Reading" is
-tokenization and word features. The first answer is the processor time from the start of Python to the entities of one
-text. All engines must find the same entities, except int8."""
+The model is exported as needed. Each engine runs in its own process; they take turns, and medians count. All engines
+must find the same entities, except int8."""
 ENTITIES = """\
 Measure how F1 of trained NER models changes with the length of the text, and with the position in it.
 
     paddle-rope benchmark entities runs/cluener/model --input data/ner/cluener/dev.json --output runs/lengths
 
-Neighboring texts of the file are joined to documents of several lengths. The entities found in each tenth of the
-documents are compared with those found in the same texts alone. Writes entities.json and entities.md."""
+Neighboring texts are joined to documents of several lengths, and the entities found in each tenth of the documents are
+compared with those found in the same texts alone. Writes entities.json and entities.md."""
 SERVICE = """\
-Start paddle-rope serve on a model, and load it from several connections of this machine: capacity, where each
-connection sends its next request when it has the answer to the last one; then half of it and ten times as much, at
-random times. Arguments after -- go to paddle-rope serve:
+Start paddle-rope serve on a model, and load it from several connections of this machine: as fast as it answers, then
+with half and with ten times as many requests at random times. Arguments after -- go to paddle-rope serve:
 
     paddle-rope benchmark service MODEL_DIR --input FILE -- --workers 2"""
 DOCUMENTS = """\
@@ -139,7 +132,7 @@ def _device(parser):
 def _prediction(parser):
     from tasks.experiments.benchmarks.prediction import ENGINES
 
-    add_model_dir(parser)
+    parser.add_argument("model_dir", metavar="MODEL_DIR", help=MODEL_DIR)
     _add_input(parser, help=LABELED)
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="(default: all)")
     parser.add_argument("--texts", type=whole(1), metavar="N", help="only the first N (default: all)")

@@ -60,11 +60,6 @@ def add_model_dirs(parser):
     parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help=several)
 
 
-def add_model_dir(parser):
-    """The argument ``model_dir``."""
-    parser.add_argument("model_dir", metavar="MODEL_DIR", help=MODEL_DIR)
-
-
 def add_computing(parser):
     """The options with which a model computes."""
     max_tokens = "NER and matching: tokens computed at once (default: as trained); NER reads longer texts in windows, "

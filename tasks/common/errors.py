@@ -49,6 +49,12 @@ class Interrupted(KeyboardInterrupt):
         self.number = number
 
 
+def reason_of(error: BaseException) -> str:
+    """A library's error as part of a message: its kind and its words, on one line of limited length."""
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return reason if len(reason) <= 200 else reason[:200] + "..."
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error of paddle or of onnxruntime says that the memory did not suffice."""
     if isinstance(error, MemoryError):  # also what paddle makes of std::bad_alloc

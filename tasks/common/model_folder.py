@@ -11,7 +11,7 @@ from typing import Any
 from paddle_rope.options import read_json_object
 from paddle_rope.roformer import load_tokenizer
 from paddle_rope.roformer.removed import RemovedOption
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, reason_of
 from tasks.common.process import own_command, quoted
 
 SETTINGS_FILES = ("config.json", "vocab.txt", "tokenizer_config.json")
@@ -88,10 +88,8 @@ def damage_reported(
     except Exception as error:  # a damaged file can raise anything in the libraries that read it
         if is_other(error):
             raise
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        reason = reason if len(reason) <= 200 else reason[:200] + "..."
-        remedy = f"copy {whole} again"
-        raise InputError(f"{folder}: {what} is damaged or does not fit the other files ({reason}); {remedy}") from error
+        found = f"is damaged or does not fit the other files ({reason_of(error)})"
+        raise InputError(f"{folder}: {what} {found}; copy {whole} again") from error
 
 
 def load_settings(folder: str | os.PathLike, config_class: Any, **reported: Any) -> tuple[Any, Any]:

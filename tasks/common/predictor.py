@@ -29,9 +29,6 @@ class Predictor:
         show_progress: show a progress bar.
         bf16: multiply in bfloat16, see :func:`predict_in_bfloat16`.
 
-    Attributes:
-        tokenizer, model: of the folder; both kinds of models predict by the same methods.
-
     Raises:
         InputError: the folder does not hold a model of this recipe, the device cannot be used or has no bfloat16, or
             the batch size is less than 1.

@@ -41,17 +41,10 @@ def run_plan(
 ) -> dict[str, str]:
     """The reason, in words, for each run of a plan that could not be finished, by its name.
 
-    What is not finished is trained, and the tables of all that is are written and printed. Several calls, in different
-    processes, may work on one plan: each takes runs that no other has.
-
-    Args:
-        path, output_dir, seeds, settings: as of :func:`tasks.experiments.plan.read_plan`.
-        only, cases: names of the variants, and of the cases, to train; none for all.
-        device: of paddle; None takes a GPU if there is one.
-        tables_only: train nothing.
-
-    Raises:
-        InputError: the plan is wrong, or there are results of other keys than it now has.
+    Runs that are not finished are trained (with ``only`` or ``cases``, those of these variants or cases), and the
+    tables of all finished runs are written and printed. Several calls, in different processes, may work on one plan:
+    each takes runs that no other has. Raises InputError if the plan is wrong, or there are results of other keys than
+    it now has.
     """
     plan = read_plan(path, output_dir, seeds, settings)
     check_makeable(plan.output_dir, "--output_dir")

@@ -21,7 +21,7 @@ COLORS = [ORANGE, BLUE, GREEN, "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6
 
 def write_tables(plan: Plan) -> str:
     """Write what is finished of a plan: ``runs.csv``, ``summary.json``, ``summary.md``, ``scores.png``, and of language
-    models the files of their report. Returns the tables in Markdown."""
+    models the files of their report. Returns the table in Markdown."""
     runs: list[FinishedRun] = []
     summary: list[dict[str, Any]] = []
     for case, variant in itertools.product(plan.cases, plan.variants):
@@ -41,7 +41,7 @@ def write_tables(plan: Plan) -> str:
             result["variant"] = " ".join(filter(None, (result[plan.case_name], result["variant"])))
         files.update(language_models.report(results))
     write_files(plan.output_dir, files)
-    return files.get("results.md", files[SUMMARY_MD])
+    return files[SUMMARY_MD]
 
 
 def variants_table(plan: Plan, summary: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ class LanguageModelArguments(common.EncoderArguments):
 
     recipe: str = option("language_model", "what is trained")
     text_files: Optional[list[str]] = option(
-        None, "plain text or JSON lines with 'text', between commas; demo, additions: generated text"
+        None, "plain text or JSON lines with 'text', between commas; additions: generated sums"
     )
     vocab_min_count: int = option(100, "rarer characters become [UNK]", POSITIVE)
     length: int = option(128, "characters of a text in training", POSITIVE)

@@ -7,38 +7,15 @@ from paddle_rope.roformer.tokenization import CharTokenizer
 from tasks.common.errors import InputError
 from tasks.common.texts.documents import read_documents
 
-# In place of files: generated text, which is not language, but has order in it
-DEMO, ADDITIONS = "demo", "additions"
-_PEOPLE = "张王李赵陈刘周吴"
-_PLACES = ("学校", "公园", "车站", "医院", "书店", "市场")
-_THINGS = ("苹果", "报纸", "电脑", "雨伞", "茶杯", "地图")
-_TIMES = ("早上", "中午", "下午", "晚上")
-_SENTENCES = (
-    "{time}，小{who}从{place}去{other}，路上买了{thing}。",
-    "小{who}{time}在{place}等小{friend}，手里拿着{thing}。",
-    "{thing}是小{who}的，小{friend}{time}把{thing}送到{place}。",
-    "小{friend}问小{who}：“{thing}在{place}还是在{other}？”小{who}说：“在{other}。”",
-)
+ADDITIONS = "additions"  # in place of files: generated sums
 
 
 class Corpus:
-    """One stream of ids, parts of which are held out.
+    """One stream of ids: the documents follow each other, each ended by ``[SEP]``.
 
-    The documents follow each other, each ended by ``[SEP]``. Held out are stretches of ``held_out_length`` tokens (and
-    one more to predict) at even distances, so that they are of all files; no window of training reaches into them.
-
-    Args:
-        documents: list of strings.
-        vocab_min_count: rarer characters are ``[UNK]``. Held-out text counts too.
-        length: tokens of a window of training.
-        held_out_windows, held_out_length: how many stretches are held out, and their length.
-
-    Attributes:
-        tokenizer: :class:`~paddle_rope.CharTokenizer`.
-        held_out: int64 ``[held_out_windows, held_out_length + 1]``.
-
-    Raises:
-        InputError: the text is too short for that.
+    ``held_out``, int64 ``[held_out_windows, held_out_length + 1]``, are stretches at even distances, so that they are
+    of all files; no window of training, of ``length`` tokens, reaches into them. Raises InputError if the text is too
+    short for that.
     """
 
     def __init__(self, documents, vocab_min_count, length, held_out_windows, held_out_length):
@@ -81,10 +58,7 @@ class Corpus:
 
 class TrainingBatches(Dataset):
     """The batches of all steps, each known from the seed and its number: runs with the same seed see the same texts.
-
-    ``batch_size`` windows of a :class:`Corpus` make a batch; ``batches_per_step`` are
-    processes times accumulated gradients.
-    """
+    ``batches_per_step`` are processes times accumulated gradients."""
 
     def __init__(self, corpus, batch_size, steps, seed, batches_per_step=1):
         super().__init__()
@@ -101,22 +75,6 @@ class TrainingBatches(Dataset):
         return {"input_ids": inputs, "labels": labels, **everywhere}
 
 
-def demo_documents(count=150, sentences=8, seed=0):
-    """``count`` short documents, each about two people who keep their names throughout."""
-    random = np.random.default_rng(seed)
-    documents = []
-    for _ in range(count):
-        who, friend = random.choice(list(_PEOPLE), 2, replace=False)
-        lines = []
-        for _ in range(sentences):
-            place, other = random.choice(_PLACES, 2, replace=False)
-            thing, time = random.choice(_THINGS), random.choice(_TIMES)
-            sentence = str(random.choice(_SENTENCES))
-            lines.append(sentence.format(who=who, friend=friend, place=place, other=other, thing=thing, time=time))
-        documents.append("".join(lines))
-    return documents
-
-
 def additions(count=40_000, digits=6, seed=0):
     """``count`` sums such as ``047731+900012=0947743``: what follows "=" can be known, and nothing before it."""
     terms = np.random.default_rng(seed).integers(10**digits, size=(count, 2))
@@ -125,6 +83,5 @@ def additions(count=40_000, digits=6, seed=0):
 
 def load_corpus(keys):
     """The :class:`Corpus` of :class:`tasks.language_model.arguments.LanguageModelArguments`."""
-    generators = {(DEMO,): demo_documents, (ADDITIONS,): additions}
-    documents = generators.get(tuple(keys.text_files), lambda: read_documents(keys.text_files))()
+    documents = additions() if keys.text_files == [ADDITIONS] else read_documents(keys.text_files)
     return Corpus(documents, keys.vocab_min_count, keys.length, keys.held_out_windows, keys.held_out_length)

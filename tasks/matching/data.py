@@ -38,18 +38,11 @@ FORMAT = 'give two texts and a label between tabs, or JSON lines with "sentence1
 
 
 class Example(NamedTuple):
-    """Two texts, or a text A and its candidates B and C.
-
-    Attributes:
-        texts: tuple of two or three strings.
-        label: of a pair 0 or 1, or a grade; of a triple 1 where the first candidate is closer and 0 where the second
-            is. None where it is not known.
-        where: "path:line".
-    """
+    """Two texts, or a text A and its candidates B and C."""
 
     texts: tuple
-    label: float | None
-    where: str
+    label: float | None  # a pair: 0, 1 or a grade; a triple: 1 if the first candidate is closer, else 0; or unknown
+    where: str  # "path:line"
 
     @property
     def text(self):
@@ -220,11 +213,8 @@ def labeled_record(example):
 
 
 def prediction_records(tuples, scores, threshold=None):
-    """Scored texts as they are written: dicts of texts, scores and, if the model says one, label, as labeled data.
-
-    ``tuples`` are the texts of pairs or triples, ``scores`` ``[examples, candidates]``; from the score ``threshold`` on
-    a pair has the label 1, and without one no label.
-    """
+    """Scored texts of pairs or triples as they are written, as labeled data: ``scores`` are ``[examples, candidates]``;
+    from the score ``threshold`` on a pair has the label 1, and without one no label."""
     for texts, row in zip(tuples, scores.tolist()):
         if len(texts) == 3:
             yield {**dict(zip(TRIPLE_KEYS, texts)), "scores": row, "label": "B" if row[0] > row[1] else "C"}
@@ -237,12 +227,8 @@ def prediction_records(tuples, scores, threshold=None):
 
 
 def read_splits(keys, seed, memory=None):
-    """The examples of a run by split: ``train`` and, if there are any, ``dev`` and ``test``.
-
-    ``keys`` are :class:`tasks.matching.arguments.MatchingArguments`, the seed draws the folds, ``memory`` is as of
-    :func:`tasks.common.training.splits.read_files`. Raises InputError if a file is wrong, the files do not go together,
-    or there is nothing to learn in one.
-    """
+    """The examples of a run by split: ``train`` and, if there are any, ``dev`` and ``test``; the seed draws the folds.
+    Raises InputError if a file is wrong, the files do not go together, or there is nothing to learn in one."""
     splits, names = read_files(keys, read_labeled, memory)
     note_repeated(splits, names, lambda example: (example.texts, example.label))
     if keys.fold is not None:
@@ -270,11 +256,8 @@ def read_splits(keys, seed, memory=None):
 
 def cut_fold(examples, folds, fold, seed):
     """(rest, part) of labeled data, lists in their order: ``part`` is tested in fold number ``fold``, from 1, of
-    ``folds``, each example in exactly one; the seed draws them.
-
-    Examples with the same first text (of triples: A) are in the same part. The parts have about as many examples.
-    Raises InputError if there are fewer different first texts than folds.
-    """
+    ``folds`` of about as many examples, which the seed draws. Examples with the same first text are in the same part.
+    Raises InputError if there are fewer different first texts than folds."""
     counts = Counter(example.text for example in examples)
     if len(counts) < folds:
         raise InputError(f"{examples[0].where}: {len(counts)} different first texts do not make {folds} folds")

@@ -71,18 +71,9 @@ def choosing_score(task, is_cross_encoder):
 
 
 def matching_scores(task, labels, scores, threshold=None):
-    """Accuracy, F1 and correlation of scored examples.
-
-    Args:
-        task: one of :data:`tasks.matching.arguments.TASKS`.
-        labels: ``[examples]``, as of :class:`tasks.matching.data.Example`.
-        scores: ``[examples, candidates]``.
-        threshold: of pairs: the score from which the label is 1; None if there is none.
-
-    Returns:
-        dict: of triples ``accuracy``; of pairs and grades ``spearman`` (0 where all scores are equal), and of pairs
-        with a threshold ``accuracy``, and ``precision``, ``recall`` and ``f1`` of label 1.
-    """
+    """Scores of examples with ``labels`` and ``scores`` ``[examples, candidates]``: of triples ``accuracy``; of pairs
+    and grades ``spearman`` (0 where all scores are equal); and of pairs with a ``threshold``, from which the label is
+    1, ``accuracy``, and ``precision``, ``recall`` and ``f1`` of label 1."""
     labels, scores = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     if task == TRIPLES:
         return {"accuracy": float(np.mean((scores[:, 0] > scores[:, 1]) == (labels == 1)))}

@@ -25,20 +25,12 @@ class MatchingModel(RoFormerPretrainedModel):
         self.init_weights()
 
     def forward(self, input_ids, attention_mask, token_type_ids=None, labels=None):
-        """What is known of each sequence by itself; with labels, the loss of the examples that they make up.
+        """Vectors of length 1 of a bi-encoder, float32 ``[rows, hidden]``, or logits of a cross-encoder, ``[rows]``,
+        for sequences ``[rows, seq]``; with ``labels`` of examples, ``[batch]``, the pair (loss, logits or cosines
+        ``[candidates, batch]``).
 
-        Args:
-            input_ids: int64 ``[rows, seq]``.
-            attention_mask: bool ``[rows, seq]``, False at padding.
-            token_type_ids: int64 ``[rows, seq]``, for a model with ``token_type_ids``.
-            labels: ``[batch]``, as of :class:`tasks.matching.data.Example`. Each example then has several sequences,
-                and the rows are the first of all examples, then the second of all, and so on. A pair: (a, b) of a
-                cross-encoder, a and b of a bi-encoder. A triple: (A, B), (A, C), and A, B, C.
-
-        Returns:
-            Of a bi-encoder vectors of length 1, float32 ``[rows, hidden]``; of a cross-encoder logits ``[rows]``. With
-            ``labels`` the pair (loss, logits or cosines ``[candidates, batch]``), one candidate of a pair and two of a
-            triple.
+        Each example then has several sequences, and the rows are the first of all examples, then the second of all, and
+        so on. A pair: (a, b) of a cross-encoder, a and b of a bi-encoder. A triple: (A, B), (A, C), or A, B, C.
         """
         config = self.config
         hidden = self.roformer(input_ids, attention_mask, token_type_ids)
@@ -73,15 +65,9 @@ def cosent_loss(cosines, labels, scale=20.0):
     r"""log(1 + sum over pairs i, j with label_i > label_j of exp(scale (cos_j - cos_i))).
 
     CoSENT (Su, https://kexue.fm/archives/8847): of any two examples of the batch the one with the higher label is to
-    have the higher cosine. Only the order of the labels counts, so that 0/1 and grades are the same to it.
-
-    Args:
-        cosines: float ``[batch]``.
-        labels: ``[batch]``, any numbers.
-        scale: how steeply a wrong order counts, the inverse of a temperature.
-
-    Returns:
-        float32 (float64 for float64 cosines) scalar; 0 where all labels are equal.
+    have the higher cosine. Only the order of the labels counts, so that 0/1 and grades are the same to it; ``scale`` is
+    how steeply a wrong order counts. The scalar is float32, or float64 for float64 cosines; 0 where all labels are
+    equal.
     """
     with without_amp():  # which would make EXCLUDED a float16
         cosines = _at_least_float32(cosines)

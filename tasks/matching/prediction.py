@@ -33,17 +33,9 @@ class Tokens(NamedTuple):
 class MatchingDataset:
     """Tokenized examples, all pairs or all triples. A sequence that several of them share is kept, and scored, once.
 
-    Args:
-        examples: list of :class:`tasks.matching.data.Example`.
-        tokenizer, config: of the model.
-        max_tokens: longest sequence in tokens; None takes that of ``config``.
-
-    Attributes:
-        sequences: list of :class:`Tokens`.
-        rows: int64 ``[examples, parts]``, the numbers of each example's sequences. Parts are as
-            :meth:`tasks.matching.model.MatchingModel.forward` wants them.
-        lengths: tokens of the longest sequence of each example.
-        num_cut: how many of the sequences are cut to ``max_tokens``.
+    ``sequences`` are :class:`Tokens`; ``rows``, int64 ``[examples, parts]``, has the numbers of each example's
+    sequences, parts as of :meth:`tasks.matching.model.MatchingModel.forward`; ``lengths`` the tokens of the longest one
+    of each example; ``num_cut`` says how many sequences are cut to ``max_tokens`` (None: that of the model).
     """
 
     def __init__(self, examples, tokenizer, config, max_tokens=None):

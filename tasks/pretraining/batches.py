@@ -24,9 +24,6 @@ class WholeWordMasking:
 
     The shares are BERT's (arXiv 1810.04805, appendix A.1). Words are hidden as a whole as in BERT-wwm (arXiv
     1906.08101), which also draws the replacement for each token of a word.
-
-    Args:
-        tokenizer: with ``[MASK]``.
     """
 
     def __init__(self, tokenizer):
@@ -35,17 +32,8 @@ class WholeWordMasking:
         self.random_ids = np.array([index for index in range(len(tokenizer)) if index not in special])
 
     def hide(self, ids, word_starts, random, share=HIDDEN_SHARE):
-        """Hide words.
-
-        Args:
-            ids: integers ``[tokens]``, without special tokens.
-            word_starts: bool ``[tokens]``, True where a word begins, as at the first token.
-            random: numpy generator.
-            share: of the words that are hidden, on average.
-
-        Returns:
-            (inputs, labels), int64 ``[tokens]``: the tokens with some hidden; the hidden tokens, -100 at the others.
-        """
+        """(inputs, labels), int64 ``[tokens]``: the tokens with ``share`` of the words hidden, on average; the hidden
+        tokens, -100 at the others. ``ids`` have no special tokens, and ``word_starts`` are True where a word begins."""
         words = np.cumsum(word_starts) - 1
         is_hidden_word = random.random(words[-1] + 1) < share
         if not is_hidden_word.any():  # without a hidden token there is no loss
@@ -64,15 +52,8 @@ class WholeWordMasking:
 class StageBatches(Dataset):
     """All batches of a run, in the order of training; an item is one whole batch.
 
-    Within a stage, each pass through the rows has another random order. Hidden words are drawn for each batch.
-
-    Args:
-        stream: :class:`~tasks.pretraining.packing.TokenStream` of the training documents.
-        stages: list of :class:`~tasks.pretraining.arguments.Stage`.
-        tokenizer, masking: for special tokens; :class:`WholeWordMasking`.
-        seed: of all that is drawn.
-        batches_per_step: processes times accumulated gradients.
-        first_share: of the words that are hidden in the first batch; it falls evenly to 15 % in the last.
+    Within a stage, each pass through the rows has another random order. Hidden words are drawn for each batch: their
+    share falls evenly from ``first_share`` to 15 %. ``batches_per_step`` are processes times accumulated gradients.
     """
 
     def __init__(self, stream, stages, tokenizer, masking, seed, batches_per_step=1, first_share=HIDDEN_SHARE):

@@ -14,17 +14,11 @@ PAD, CLS, SEP = -1, -2, -3  # values of ``source`` without a token of the stream
 
 
 class TokenStream(NamedTuple):
-    """The tokens of all documents, one behind the other, without special tokens.
+    """The tokens of all documents, one behind the other, without special tokens."""
 
-    Attributes:
-        ids: int32 ``[tokens]``.
-        word_starts: bool ``[tokens]``, True where a word of jieba begins.
-        bounds: int64 ``[documents + 1]``; document ``n`` is ``ids[bounds[n]:bounds[n + 1]]``.
-    """
-
-    ids: np.ndarray
-    word_starts: np.ndarray
-    bounds: np.ndarray
+    ids: np.ndarray  # int32 [tokens]
+    word_starts: np.ndarray  # bool [tokens], True where a word of jieba begins
+    bounds: np.ndarray  # int64 [documents + 1]; document n is ids[bounds[n]:bounds[n + 1]]
 
 
 def tokenize(documents, tokenizer, title, show_progress=True):
@@ -54,17 +48,11 @@ def starts_of_words(text, offsets):
 
 
 class Layout(NamedTuple):
-    """What some rows consist of; all arrays are int64 ``[rows, length]``.
+    """What some rows consist of; all arrays are int64 ``[rows, length]``."""
 
-    Attributes:
-        source: place of each token in the :class:`TokenStream`, or ``CLS``, ``SEP``, ``PAD``.
-        positions: from 0 in each piece.
-        segment_ids: another number for each piece, -1 at padding.
-    """
-
-    source: np.ndarray
-    positions: np.ndarray
-    segment_ids: np.ndarray
+    source: np.ndarray  # place of each token in the TokenStream, or CLS, SEP, PAD
+    positions: np.ndarray  # from 0 in each piece
+    segment_ids: np.ndarray  # another number for each piece, -1 at padding
 
     @property
     def is_text(self) -> np.ndarray:
@@ -78,11 +66,6 @@ class PackedRows:
     A document that is longer than a row is cut into pieces, each as long as fits before a word begins. Each piece gets
     ``[CLS]`` and ``[SEP]``. The longest piece is placed first, each in the row where it leaves the least space (best
     fit), so that there is hardly any padding; which of the pieces of one length share a row is drawn.
-
-    Args:
-        stream: not empty.
-        length: tokens of a row.
-        random: numpy generator.
     """
 
     def __init__(self, stream, length, random):

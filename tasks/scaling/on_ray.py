@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, reason_of
 from tasks.scaling.formats import Part
 from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
 
@@ -95,8 +95,8 @@ def _start(address, processors):
             socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(**cluster, log_to_driver=False, logging_level=logging.ERROR)
     except Exception as error:  # of all kinds: a node that does not start in time is a plain Exception
-        reason, remedy = " ".join(str(error).split()), "start one, or leave the address out for one on this machine"
-        raise InputError(f"--ray {address}: no cluster there ({reason:.200}); {remedy}") from None
+        remedy = "start one, or leave the address out for one on this machine"
+        raise InputError(f"--ray {address}: no cluster there ({reason_of(error)}); {remedy}") from None
     return ray
 
 
@@ -110,6 +110,5 @@ def _result(ray, call, part):
         raise
     except ray.exceptions.RayActorError as error:
         where = f"over {part.path}, records {part.first} to {part.last}" if part else "before their first part"
-        reason = " ".join(str(error).split())
         remedy = "give them more memory, then run the same command again to go on"
-        raise InputError(f"{MOST_DEATHS} actors have died {where} ({reason:.200}); {remedy}") from None
+        raise InputError(f"{MOST_DEATHS} actors have died {where} ({reason_of(error)}); {remedy}") from None

@@ -26,8 +26,7 @@ from tqdm import tqdm
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_makeable, digest_of, locked, read_json_object, write_json
-from tasks.scaling.formats import Part
-from tasks.scaling.sources import find_files, parts_of
+from tasks.scaling.formats import Part, find_files, parts_of
 from tasks.scaling.worker import Job
 
 MANIFEST_FILE, REJECTED_FILE, SUMMARY_FILE = "manifest.json", "rejected.jsonl", "summary.json"

@@ -14,8 +14,7 @@ from tasks.common.errors import InputError, missing_paddle_named
 from tasks.common.files import atomic_writer
 from tasks.common.texts.json_records import json_text
 from tasks.matching.data import PAIR_KEYS, TRIPLE_KEYS, prediction_records
-from tasks.scaling.formats import Keys, Part, as_json
-from tasks.scaling.sources import open_source
+from tasks.scaling.formats import Keys, Part, as_json, open_source
 
 REJECTED_FOLDER = ".rejected"  # in the output: a file for each part with rejected records
 MOST_DEATHS = 3  # of processes over the same part, before it is given up

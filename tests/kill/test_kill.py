@@ -1,6 +1,6 @@
 """A slice of the kill test; all of it is ``python -m tests.kill``."""
 
-import json
+import multiprocessing
 import os
 import random
 import signal
@@ -11,44 +11,41 @@ from pathlib import Path
 import pytest
 
 from tests.kill.__main__ import compare
-from tests.kill.moments import draw
+from tests.kill.moments import Zone, draw
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-KILLED = """
-import json, os
-from tests.kill.moments import Zone
+
 
 class Work:
+    """Something to kill."""
+
     def do(self):
-        for number in range(3):
+        for _ in range(3):
             len("event")
 
-def count(target):
-    zone = Zone("__main__:Work.do", target)
+
+def work(target, link):
+    """Do it twice, in a process of its own, and tell the events."""
+    zone = Zone(f"{__name__}:Work.do", target)
     Work().do()
     Work().do()
-    return zone.events
-
-child = os.fork()
-if not child:
-    count((1, 2))
-    os._exit(0)
-status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-print(json.dumps([status, count(None)]))
-"""
+    link.send(zone.events)
 
 
-def run(*words):
-    command, environment = [sys.executable, *words], {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(command, env=environment, cwd=REPOSITORY, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def work_apart(target):
+    """(exit status, events or None)"""
+    context = multiprocessing.get_context("fork")
+    receiving, sending = context.Pipe()
+    process = context.Process(target=work, args=(target, sending))
+    process.start()
+    process.join()
+    return process.exitcode, receiving.recv() if receiving.poll() else None
 
 
 def test_process_ends_at_the_moment_that_was_drawn():
-    status, events = json.loads(run("-c", KILLED))
-    assert status == -signal.SIGKILL
-    assert len(events) == 2 and events[0] == events[1] >= 8
+    assert work_apart((1, 2)) == (-signal.SIGKILL, None)
+    status, events = work_apart(None)
+    assert status == 0 and len(events) == 2 and events[0] == events[1] >= 8
     moments = [draw(random.Random(seed), [1, 5, 2]) for seed in range(200)]
     assert {call for call, _ in moments} == {0, 1, 2}
     assert {event for call, event in moments if call == 1} == set(range(5))
@@ -61,5 +58,7 @@ def test_differences_are_named():
 
 @pytest.mark.slow
 def test_killed_works_end_as_undisturbed_ones():
-    shown = run("-m", "tests.kill", "--kills", "2", "--seed", "0", "--works", "save,download")
-    assert shown.count(": equal\n") == 2
+    words = [sys.executable, "-m", "tests.kill", "--kills", "2", "--seed", "0", "--works", "save,download"]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(words, env=environment, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count(": equal\n") == 2, done.stdout + done.stderr

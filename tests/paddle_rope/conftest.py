@@ -6,7 +6,7 @@ import paddle
 import pytest
 
 from paddle_rope.native.build import build, compiler
-from paddle_rope.native.library import VARIABLE, library
+from paddle_rope.native.library import VARIABLE, library, loaded
 
 
 @pytest.fixture(scope="module")
@@ -14,12 +14,12 @@ def native_operators():
     """Native operators compute in the tests of a module, where there is a C++ compiler: whether they do."""
     before = os.environ.pop(VARIABLE, None)
     build()
-    library.cache_clear()
+    loaded.cache_clear()
     assert (library() is None) == (compiler() is None)
     yield library() is not None
     if before is not None:
         os.environ[VARIABLE] = before
-    library.cache_clear()
+    loaded.cache_clear()
 
 
 @pytest.fixture

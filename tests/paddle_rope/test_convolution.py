@@ -36,9 +36,10 @@ def test_outputs_and_gradients_equal_the_loops(size, causal, masked, packed):
 
 
 @pytest.mark.equation("5.7")
-@pytest.mark.parametrize("center", [0.0, 1.0, 2.5])
-def test_without_training_it_gives_its_center(center):
-    x, layer = random_tensor(2, 5, 4, dtype="float32"), DepthwiseConvolution(4, 5, center)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("center", [0.0, 2.5])
+def test_without_training_it_gives_its_center(center, causal):
+    x, layer = random_tensor(2, 5, 4, dtype="float32"), DepthwiseConvolution(4, 5, center, causal)
     np.testing.assert_array_equal(layer(x).numpy(), center * x.numpy())
     assert (paddle.grad((layer(x) ** 2 + layer(x)).sum(), layer.weight)[0].numpy() != 0).all()
 

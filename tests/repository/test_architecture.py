@@ -84,7 +84,7 @@ def parts_of(imports, package):
 @pytest.mark.parametrize("package", ["tasks.ner", "tasks.common", "tasks.experiments", "tasks.scaling"])
 def test_no_circle_leads_through_folders(imports, package):
     graph = parts_of(imports, package)
-    assert len(graph) > 5
+    assert len(graph) > 4
     assert set(TopologicalSorter(graph).static_order()) == set(graph)  # CycleError names a circle
 
 

@@ -10,15 +10,9 @@ from tasks.ner.demo import write_demo_corpus
 from tasks.recipes import RECIPES
 
 ENCODER = {
-    "hidden_size": 16,
-    "intermediate_size": 32,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "learning_rate": 1e-2,
-    "logging_steps": 2,
-    "device": "cpu",
+    **{"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2},
+    **{"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1},
+    **{"learning_rate": 1e-2, "logging_steps": 2, "device": "cpu"},
 }
 EPOCHS = {**ENCODER, "num_train_epochs": 2, "per_device_train_batch_size": 8}
 KEYS = {
@@ -87,9 +81,8 @@ def left_by(folder):
 
 def without_times(value):
     if isinstance(value, dict):
-        return {
-            name: without_times(one) for name, one in value.items() if "second" not in name and "minute" not in name
-        }
+        kept = [name for name in value if "second" not in name and "minute" not in name]
+        return {name: without_times(value[name]) for name in kept}
     return [without_times(one) for one in value] if isinstance(value, list) else value
 
 

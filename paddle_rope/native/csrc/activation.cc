@@ -1,5 +1,5 @@
 // activation(x + bias) over rows, and its gradients.
-#include <type_traits>
+#include <initializer_list>
 
 #include "kernels.h"
 
@@ -89,24 +89,17 @@ void backward(int64_t rows, int64_t width, const float* kept, const float* d_y, 
   if (d_bias) bias_sums.write(d_bias);
 }
 
-template <typename Run>
-void with_kind(int kind, Run run) {
-  if (kind == kRelu) return run(std::integral_constant<int, kRelu>());
-  if (kind == kGelu) return run(std::integral_constant<int, kGelu>());
-  if (kind == kGeluTanh) return run(std::integral_constant<int, kGeluTanh>());
-  if (kind == kTanh) return run(std::integral_constant<int, kTanh>());
-  run(std::integral_constant<int, kNone>());
-}
-
 }  // namespace
 
 // x += bias, y = activation(x); y may be x, and is not written without an activation. bias may be null.
 EXPORT void activation_forward(int64_t rows, int64_t width, int kind, float* x, const float* bias, float* y) {
-  with_kind(kind, [&](auto known) { forward<known>(rows, width, x, bias, y); });
+  const auto forms = {forward<kNone>, forward<kRelu>, forward<kGelu>, forward<kGeluTanh>, forward<kTanh>};
+  forms.begin()[kind](rows, width, x, bias, y);
 }
 
 // kept: x + bias, but of relu and tanh y; without an activation it and d_x are null. d_bias may be null.
 EXPORT void activation_backward(int64_t rows, int64_t width, int kind, const float* kept, const float* d_y, float* d_x,
                                 float* d_bias) {
-  with_kind(kind, [&](auto known) { backward<known>(rows, width, kept, d_y, d_x, d_bias); });
+  const auto forms = {backward<kNone>, backward<kRelu>, backward<kGelu>, backward<kGeluTanh>, backward<kTanh>};
+  forms.begin()[kind](rows, width, kept, d_y, d_x, d_bias);
 }

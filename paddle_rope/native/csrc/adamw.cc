@@ -1,5 +1,6 @@
 // One step of AdamW for all weights of a model, with clipping by the global norm of the gradients.
 #include <algorithm>
+#include <numeric>
 
 #include "kernels.h"
 
@@ -23,9 +24,7 @@ double norm_of(const std::vector<Piece>& pieces, const float* const* gradients) 
     for (int64_t j = 0; j < pieces[i].size; ++j) sum += static_cast<double>(gradient[j]) * gradient[j];
     sums[i] = sum;
   }
-  double total = 0.0;
-  for (double sum : sums) total += sum;
-  return std::sqrt(total);
+  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
 }  // namespace
@@ -40,11 +39,8 @@ EXPORT void adamw_step(int64_t count, const int64_t* sizes, const float* rates, 
   for (int64_t i = 0; i < count; ++i)
     for (int64_t start = 0; start < sizes[i]; start += kPiece)
       pieces.push_back({i, start, std::min(sizes[i] - start, kPiece)});
-  float factor = 1.0f;
-  if (max_norm > 0.0f) {
-    const double norm = norm_of(pieces, gradients);
-    if (!(norm <= max_norm)) factor = static_cast<float>(max_norm / norm);  // also where it is not a number
-  }
+  const double norm = max_norm > 0.0f ? norm_of(pieces, gradients) : 0.0;
+  const float factor = norm <= max_norm ? 1.0f : static_cast<float>(max_norm / norm);  // also where it is not a number
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < static_cast<int64_t>(pieces.size()); ++i) {
     const Piece& piece = pieces[i];

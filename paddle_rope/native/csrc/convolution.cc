@@ -1,5 +1,4 @@
-// Depthwise convolution over the tokens of a text: y_i = sum_t w_t * x_{i + t}, |t| <= radius, over the tokens that are
-// there, not at padding, and of the same segment.
+// Depthwise convolution: y_i = sum_t w_t * x_{i + t}, over the tokens of the same segment that are no padding.
 #include "kernels.h"
 
 namespace {

@@ -22,11 +22,6 @@ def is_exported(folder: str | os.PathLike) -> bool:
     return any((Path(folder) / name).is_file() for name in (CHECKSUMS_FILE, ONNX_FILE, *GRAPH_FILES))
 
 
-def format_of(folder: str | os.PathLike) -> str:
-    """``"onnx"`` or ``"paddle"``."""
-    return ONNX if (Path(folder) / ONNX_FILE).is_file() else PADDLE
-
-
 def check_folder(folder: str | os.PathLike) -> None:
     """Raise InputError unless an exported folder holds the files that were written into it and no others. This finds
     damage, not forgery: ``check_operators`` protects the engine from foreign graphs."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import paddle
 from paddle.static import InputSpec
 
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, reason_of
 from tasks.common.export.folder import GRAPH_FILES, ONNX_FILE, WEIGHTS_FILE
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _converted(folder):
                 str(graph), str(folder / WEIGHTS_FILE), None, opset_version=OPSET, optimize_tool="None"
             )
         except Exception as error:  # it raises all kinds, and prints the reason
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            reason = reason_of(error)
     raise InputError(f"paddle2onnx cannot convert this model ({reason}); give --format paddle")
 
 

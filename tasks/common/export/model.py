@@ -15,11 +15,9 @@ from tasks.common.errors import InputError, is_out_of_memory
 from tasks.common.export.folder import (
     EXPORTED_FOLDER,
     GRAPH_FILES,
-    ONNX,
     ONNX_FILE,
     WEIGHTS_FILE,
     check_folder,
-    format_of,
 )
 from tasks.common.export.operators import check_operators
 from tasks.common.inference import Batch
@@ -39,7 +37,7 @@ class ExportedModel:
     def __init__(self, folder: str | os.PathLike, config: Any, device: str | None = None):
         self.config = config
         self._folder = folder
-        self.graph = (OnnxGraph if format_of(folder) == ONNX else PaddleGraph)(folder, device)
+        self.graph = (OnnxGraph if (Path(folder) / ONNX_FILE).is_file() else PaddleGraph)(folder, device)
 
     def output(self, batch: Batch) -> np.ndarray:
         """The output of a graph that has one, for a batch."""

@@ -16,7 +16,7 @@ from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.message import DecodeError
 
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, reason_of
 from tasks.common.texts.text_files import shown
 
 # The test of this file exports every kind of model and says which names are missing here, and which only graphs of
@@ -91,12 +91,8 @@ _SCHEMAS: dict[str, dict[str, dict[str, tuple[int, Any]]]] = {
 
 
 def check_operators(graph: str | os.PathLike) -> None:
-    """Raise InputError unless a graph consists of operators of exported models only and needs no other file; in a
-    ``.pdmodel`` each operator must have operands.
-
-    Args:
-        graph: ``.onnx``, ``.pdmodel`` or ``.json``.
-    """
+    """Raise InputError unless a graph, ``.onnx``, ``.pdmodel`` or ``.json``, consists of operators of exported models
+    only and needs no other file; in a ``.pdmodel`` each operator must have operands."""
     graph = Path(graph)
     try:
         found = operators_of(graph)
@@ -106,8 +102,8 @@ def check_operators(graph: str | os.PathLike) -> None:
         if not unknown and graph.suffix == ".pdmodel":
             _check_operands(message_class(graph.suffix).FromString(graph.read_bytes()))
     except (ValueError, RecursionError, OSError, DecodeError) as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise InputError(f"{graph}: is no graph of an exported model ({reason}); copy the whole folder again") from None
+        remedy = "copy the whole folder again"
+        raise InputError(f"{graph}: is no graph of an exported model ({reason_of(error)}); {remedy}") from None
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         raise InputError(
@@ -155,8 +151,7 @@ def _of_message(message) -> Iterator[str]:
 
 
 def _check_operands(program):
-    """Raise ValueError if an operator of a program of Paddle 2 names no variable: the engine would read at address
-    0."""
+    """Raise ValueError if an operator of Paddle 2 names no variable: the engine would read at address 0."""
     for block in program.blocks:
         variables = {name for variable in block.variables for name in variable.name}
         for operator in block.operators:

@@ -10,12 +10,8 @@ EPOCH = "progress_or_epoch"  # in PaddleNLP's log
 
 
 def epoch_rows(history, scores):
-    """What ``history``, the ``log_history`` of the trainer's state, says of the epochs.
-
-    Returns:
-        list of dicts with ``epoch``, ``step``, ``training loss`` (the mean of what was logged within the epoch; ""
-        where nothing was) and the dev ``scores``, as far as there are such.
-    """
+    """For each epoch a dict of ``epoch``, ``step``, ``training loss`` (the mean of what was logged within it; "" where
+    nothing was) and the dev ``scores`` that there are, from the ``log_history`` of the trainer's state."""
     rows, losses = {}, {}
     for entry in history:
         epoch = max(1, math.ceil(entry[EPOCH] - 1e-6))

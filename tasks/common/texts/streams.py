@@ -32,17 +32,8 @@ class LineStream:
     """Items of the lines of an input, in chunks; can be iterated once. A subclass says which items a line has.
 
     A chunk has the items of one read, at most ``chunk_items``: of a pipe what its writer has written so far, so that a
-    user who writes a line gets an answer, of a file up to ``READ_BYTES``.
-
-    Attributes:
-        name: of the input, for messages.
-        size: bytes of the input, None if it is packed or not a file.
-        position, lines: bytes and number of the lines read so far.
-        form: of the input; None until a line that is not blank has been read.
-
-    Raises:
-        InputError: the input cannot be read; while iterating, it is empty or a line is wrong. The lines before the
-            wrong one are given out first.
+    user who writes a line gets an answer, of a file up to ``READ_BYTES``. Raises InputError if the input cannot be read
+    or is empty, or for a wrong line, when the lines before it have been given out.
     """
 
     read_whole = (Form.JSON_LIST, Form.TABLE)  # forms whose lines alone mean nothing
@@ -50,11 +41,11 @@ class LineStream:
 
     def __init__(self, source, chunk_items=2048):
         self._is_stdin = os.fspath(source) == STDIN
-        self._input, self.name = open_input(source)
+        self._input, self.name = open_input(source)  # the name is for messages
         with reading(self.name):
-            self.size = None if is_packed(self._input) else file_size(self._input)
-        self.position = self.lines = 0
-        self.form = None
+            self.size = None if is_packed(self._input) else file_size(self._input)  # in bytes; of a pipe None
+        self.position = self.lines = 0  # bytes and number of the lines read so far
+        self.form = None  # until a line that is not blank has been read
         self._chunk_items = chunk_items
 
     def form_of(self, lines):

@@ -18,7 +18,7 @@ from paddlenlp.trainer import TrainerState
 from safetensors.numpy import save
 
 from paddle_rope.roformer.checkpoints.tensor_files import read_tensors
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, reason_of
 from tasks.common.files import atomic_writer, file_sha256, write_json
 from tasks.common.process import is_first_process
 
@@ -73,9 +73,8 @@ def use_json(path: Path, use: Callable[[Any], None]) -> None:
         OSError, ValueError, TypeError, LookupError, RuntimeError, AttributeError, OverflowError,
         AssertionError,  # of paddle, for the state of another optimizer
     ) as error:  # fmt: skip
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         remedy = "the checkpoint cannot be resumed from, so train anew, in another folder"
-        raise InputError(f"{path}: is missing or damaged ({reason}); {remedy}") from None
+        raise InputError(f"{path}: is missing or damaged ({reason_of(error)}); {remedy}") from None
 
 
 def write_optimizer(folder: Path, optimizer: Any, schedule: Any, scaler: Any = None) -> None:

@@ -170,8 +170,7 @@ def _train_members(recipe, folder, runs):
 
 @contextlib.contextmanager
 def _begun(folder, series):
-    """Makes the folder of a new series with its configuration in it, or raises InputError where it is taken. Takes them
-    away again where an InputError ends it before its first run has written anything."""
+    """Makes the folder of a new series; removes it where an InputError ends it before its first run has written."""
     if not is_first_process():
         yield
         return
@@ -232,8 +231,7 @@ def summarize(runs: list[FinishedRun], places: Iterable[str]) -> dict[str, Any]:
 
 
 def _write_summary(recipe, folder, series):
-    """Write and print what the finished runs of a series gave; returns it as :func:`summarize` does, and with
-    ``ensemble``, the score of the models together, where the recipe has such a thing."""
+    """Write, print and return what :func:`summarize` does, and under ``ensemble`` the score of the models together."""
     runs = [FinishedRun.read(run.labels, run.folder) for run in series]
     found = [(split, name) for split in ("dev", "test") for name in recipe.scores]
     titles = {f"{split}.{name}": f"{split} {name}" for split, name in found if name in runs[0].metrics.get(split, ())}

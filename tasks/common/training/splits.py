@@ -84,16 +84,9 @@ def _print(line):
 
 def hold_out(examples, fraction, way="random", labels_of=None):
     """(rest, held): labeled data cut in two, always in the same way, both in their order; ``held`` has ``fraction`` of
-    the texts, at least one. A text that is there twice is on one side.
-
-    Args:
-        examples: with a ``text`` and the place ``where`` it is, "path:line".
-        way: one of :data:`~tasks.common.training.arguments.DEV_SPLITS`.
-        labels_of: function of an example; what it is labeled with, to be sorted. For ``stratified``.
-
-    Raises:
-        InputError: there are less than two different texts.
-    """
+    the texts, at least one. A text that is there twice is on one side. ``way`` is one of ``DEV_SPLITS``; for
+    ``stratified``, ``labels_of`` says what an example is labeled with. Raises InputError if there are less than two
+    different texts."""
     texts = list(dict.fromkeys(example.text for example in examples))
     if len(texts) < 2:
         raise InputError(f"{examples[0].where}: one text cannot be cut in two; give a dev_file")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError, is_out_of_memory
-from tasks.common.files import check_makeable, write_files
+from tasks.common.files import check_makeable, write_files, write_json
 from tasks.common.reports.tables import as_markdown
 from tasks.common.scores import f1_row
 from tasks.ner.batching import check_types
@@ -31,8 +30,8 @@ def run(options: Any) -> None:
     measured = {"machine": machine_in_words(), **measure(options)}
     report = as_report(measured)
     options.output.mkdir(parents=True, exist_ok=True)
-    numbers = json.dumps(measured, ensure_ascii=False, indent=2) + "\n"
-    write_files(options.output, {"entities.json": numbers, "entities.md": report})
+    write_json(options.output / "entities.json", measured)
+    write_files(options.output, {"entities.md": report})
     print(report, end="")
 
 

@@ -61,7 +61,7 @@ def random_qkv(length: int) -> np.ndarray:
 
 
 def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
-    """The worker's function: makes the jobs of a size, and times one of them at each further request."""
+    """The worker's function for a side."""
     if "huggingface" in name:
         from tasks.experiments.benchmarks.torch_side import TorchSide as open_side
     else:
@@ -98,36 +98,32 @@ def run(options: Any) -> None:
         raise InputError(f"--sides {' '.join(options.sides)}: add native or plain")
     sizes = {size: read_size(size) for size in options.sizes}
     notes, rows, workers = [], [], {}
-    rest = REST if options.threads > 1 else 0
 
-    def measure(size, case):
-        turns = measure_in_turns(workers, case, options.rounds, rest)
+    def measure(size, **case):
+        turns = measure_in_turns(workers, case, options.rounds, REST if options.threads > 1 else 0)
         rows.extend({"size": size, "job": job, "turns": of_job} for job, of_job in turns.items())
 
     with contextlib.ExitStack() as stack:
         for name in (name for name in SIDES if name in options.sides):
+            settings = {"OMP_NUM_THREADS": str(options.threads)}
+            settings |= {"PADDLE_ROPE_NATIVE": "0"} if name == "plain" else {}
+            settings |= {} if name in PREPARED else dict.fromkeys(OUR_SETTINGS)
+            python = options.peer_python if "huggingface" in name else None
             try:
-                workers[name] = stack.enter_context(_open_worker(name, options.threads, options.peer_python))
+                if "huggingface" in name and not python:
+                    raise InputError("it needs --peer_python")
+                worker = Worker("peers", name, python=python, is_prepared=name in PREPARED, **settings)
+                workers[name] = stack.enter_context(worker)
             except InputError as error:
                 notes.append(f"{SIDES[name]} is left out: {error}")
         for size, (layers, hidden, texts, length) in sizes.items():
             with tempfile.TemporaryDirectory() as folder:
                 write_encoder(folder, encoder_settings(layers, hidden), length)
-                measure(size, {"do": "encoder", "folder": folder, "texts": texts, "length": length})
+                measure(size, do="encoder", folder=folder, texts=texts, length=length)
         for length in options.linear:
-            measure(f"1x{length}", {"do": "linear", "length": length})
+            measure(f"1x{length}", do="linear", length=length)
     versions = {name: worker.first["version"] for name, worker in workers.items()}
     report({"versions": versions, "notes": notes, "rows": rows}, as_table(rows), options.output)
-
-
-def _open_worker(name, threads, peer_python):
-    settings = {"OMP_NUM_THREADS": str(threads), **({"PADDLE_ROPE_NATIVE": "0"} if name == "plain" else {})}
-    if name not in PREPARED:
-        settings |= dict.fromkeys(OUR_SETTINGS)
-    if "huggingface" in name and not peer_python:
-        raise InputError("it needs --peer_python")
-    python = peer_python if "huggingface" in name else None
-    return Worker("peers", name, python=python, is_prepared=name in PREPARED, **settings)
 
 
 def read_size(size: str) -> tuple[int, ...]:

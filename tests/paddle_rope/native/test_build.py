@@ -20,10 +20,10 @@ def cache(tmp_path, monkeypatch):
     """A cache folder without a library; the path of that of the tests."""
     built = library_path()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for known in (library_path, loading.library):
+    for known in (library_path, loading.loaded):
         known.cache_clear()
     yield tmp_path, built
-    for known in (library_path, loading.library):
+    for known in (library_path, loading.loaded):
         known.cache_clear()
 
 

@@ -37,24 +37,9 @@ def test_file_gives_typed_values_and_lists(write):
     assert read_run_config(write("# only a comment\n"), ["--a", "1"]) == {"a": "1"}
 
 
-@pytest.mark.parametrize(
-    "content, place",
-    [
-        ("a: 1\nb: [1\nc: 2\n", ":3: broken YAML"),
-        ("a: 1\n\tb: 2\n", ":2: broken YAML"),
-        ("a: b: c\n", ":1: broken YAML"),
-        ("a: 1\nb: 2020-02-31\n", ": broken YAML (day is out of range"),
-        *((f"a: {value}\n", ": broken YAML") for value in ("!!int x", "!!bool x", "9" * 5000, "0x" + "f" * 5000)),
-        (f"a: {'[' * 1500}\n", ": broken YAML"),
-        ("? [a]\n: 1\n", ":1: broken YAML"),
-        *((content, ":1: not a mapping") for content in ("- a\n- b\n", "word\n", "1: one\n")),
-        ("a: 中\n".encode("gb18030"), ": cannot be read"),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-def test_a_broken_file_is_an_error_with_its_place(write, content, place):
-    path = write(content)
-    assert error_of(read_run_config, path, []).startswith(f"{path}{place}")
+@pytest.mark.parametrize("value", ["9" * 5000, "0x" + "f" * 5000, "[" * 1500], ids=lambda value: value[:9])
+def test_a_file_that_would_take_long_is_an_error(write, value):  # more: tests/tasks/refused_files.yaml
+    assert ": broken YAML" in error_of(read_run_config, write(f"a: {value}\n"))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """A corpus and a configuration so small that training takes a moment."""
 
+from pathlib import Path
+
 import pytest
 
 from paddle_rope.roformer import RoFormerConfig, RoFormerForCausalLM
@@ -8,7 +10,7 @@ from tasks.language_model.recipe import LanguageModelRecipe
 
 TINY = {
     "recipe": "language_model",
-    "text_files": "demo",
+    "text_files": str(Path(__file__).resolve().parents[3] / "configs/classification/demo.jsonl"),
     "vocab_min_count": 2,
     "length": 8,
     "held_out_windows": 4,

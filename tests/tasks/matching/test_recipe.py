@@ -1,12 +1,11 @@
 """Training of matching models: what is learned, kept and refused."""
 
 import numpy as np
-import paddle
 import pytest
 import train_matching
+import yaml
 from safetensors.numpy import load
 
-from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from tasks.matching.data import read_labeled
 from tasks.matching.evaluation import best_threshold, matching_scores
 from tests.helpers import runs
@@ -81,56 +80,31 @@ def test_each_fold_is_tested_once_and_one_of_them_alone_or_resumed_is_the_same(t
     assert summary.is_file() and runs.left_by(folds[2].folder).weights == folds[2].weights
 
 
-# ---- pretrained weights
-
-
-@pytest.fixture(scope="module")
-def pretrained(data, tmp_path_factory):
-    """Folders of new masked language models without and with token types."""
-    tokenizer = CharTokenizer.from_corpus(text for one in read_labeled(data.pairs_train) for text in one.texts)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    folders = {}
-    for types in (0, 2):
-        folders[types] = tmp_path_factory.mktemp("pretrained")
-        paddle.seed(5)
-        model = RoFormerForMaskedLM(RoFormerConfig(vocab_size=len(tokenizer), type_vocab_size=types, **sizes))
-        model.save_pretrained(folders[types])
-        tokenizer.save_pretrained(folders[types])
-    return folders
+# ---- where it starts, and what is refused
 
 
 @pytest.fixture
-def small(data, tmp_path):
-    """A configuration without the keys of sizes."""
-    path = tmp_path / "small.yaml"
-    lines = ["recipe: matching", f"train_file: {data.pairs_train}", f"dev_file: {data.pairs_dev}", "device: cpu"]
-    path.write_text("\n".join([*lines, "max_tokens: 40", "max_steps: 2", "learning_rate: 1e-9\n"]), encoding="utf-8")
-    return path
+def warm(bi_encoder, data, tmp_path):
+    """A configuration that takes its sizes from a trained model."""
+    keys = {"recipe": "matching", "train_file": str(data.triples), "device": "cpu", "max_tokens": 40, "max_steps": 2}
+    keys |= {"learning_rate": 1e-9, "pretrained": str(bi_encoder.model)}
+    (tmp_path / "warm.yaml").write_text(yaml.safe_dump(keys), encoding="utf-8")
+    return tmp_path / "warm.yaml"
 
 
-@pytest.mark.parametrize("options, new", [
-    ({"architecture": "bi_encoder"}, set()),
-    ({"architecture": "cross_encoder", "token_type_ids": True}, {"head"}),
-], ids=str)  # fmt: skip
-def test_training_starts_from_the_weights_of_a_folder(pretrained, small, tmp_path, options, new):
-    run = runs.train(small, tmp_path / "run", pretrained=pretrained[2], **options)
-    start, saved = load((pretrained[2] / "model.safetensors").read_bytes()), load(run.weights)
-    encoder = [name for name in start if name.startswith("roformer.")]
-    assert encoder and all(np.abs(saved[name] - start[name]).max() < 1e-6 for name in encoder)
-    assert {name.split(".")[0] for name in saved if not name.startswith("roformer.")} == new
-    assert run.model_config.get("token_type_ids", False) is bool(new)
-
-
-def test_a_trained_model_is_a_start_for_another_task(bi_encoder, small, data, tmp_path):
-    keys = {"pretrained": bi_encoder.model, "train_file": data.triples, "dev_file": "", "architecture": "bi_encoder"}
-    run = runs.train(small, tmp_path / "run", **keys)
+def test_a_trained_model_is_a_start_for_another_task(bi_encoder, warm, tmp_path):
+    run = runs.train(warm, tmp_path / "run", architecture="bi_encoder")
     assert run.model_config["task"] == "triples" and run.model_config.get("threshold") is None
     start, saved = load(bi_encoder.weights), load(run.weights)
     assert all(np.abs(saved[name] - start[name]).max() < 1e-6 for name in start)
 
 
+def test_token_type_ids_need_a_folder_with_token_types(refused, bi_encoder, warm):
+    said = refused("train", warm, "--output_dir", "run", "--token_type_ids")
+    assert said.startswith(f"{bi_encoder.model}: token_type_ids")
+
+
 @pytest.mark.parametrize("words, said", [
-    ("--architecture siamese", "architecture"), ("--max_tokens 4", "max_tokens"), ("--scale 0", "scale"),
     ("--pooling max", "pooling"), ("--token_type_ids", "cross_encoder"), ("--folds 1", "folds must be from 2"),
     ("--folds 3", "leave dev_file and test_file out"), ("--fold 1", "fold must be from 1 to folds"),
     ("--folds 3 --fold 4 --dev_file=", "fold must be from 1 to folds"), ("--folds many", "whole number"),
@@ -138,8 +112,3 @@ def test_a_trained_model_is_a_start_for_another_task(bi_encoder, small, data, tm
 ])  # fmt: skip
 def test_keys_that_cannot_be_are_refused(refused, config_file, words, said):
     assert said in refused("train", "--recipe", "matching", config_file, "--output_dir", "run", *words.split())
-
-
-def test_token_type_ids_need_a_folder_with_token_types(refused, pretrained, small):
-    words = [small, "--output_dir", "run", "--token_type_ids", "--pretrained", pretrained[0]]
-    assert refused("train", "--recipe", "matching", *words).startswith(f"{pretrained[0]}: token_type_ids")

@@ -62,19 +62,6 @@ def make_stream(document_sizes, word_size):
     return TokenStream(np.arange(bounds[-1], dtype=np.int32), starts, bounds)
 
 
-@pytest.mark.parametrize("room", [1, 6, 31, 62, 398])
-def test_pieces_are_the_documents_cut_before_words(sample, room):
-    stream = sample.stream
-    pieces = cut_documents(stream, room)
-    assert pieces[0, 0] == 0 and pieces[-1, 1] == len(stream.ids)
-    assert np.array_equal(pieces[1:, 0], pieces[:-1, 1])
-    sizes = pieces[:, 1] - pieces[:, 0]
-    assert sizes.min() > 0 and sizes.max() <= room
-    assert set(stream.bounds.tolist()) <= {0, *pieces[:, 1].tolist()}
-    longest_word = np.diff([*np.flatnonzero(stream.word_starts), len(stream.ids)]).max()
-    assert longest_word > room or stream.word_starts[pieces[:, 0]].all()
-
-
 @pytest.mark.parametrize("sizes, word_size, pieces", [
     ([20], 4, [[0, 8], [8, 16], [16, 20]]),  # as long as fits before a word
     ([3, 25], 100, [[0, 3], [3, 13], [13, 23], [23, 28]]),  # a word longer than a row

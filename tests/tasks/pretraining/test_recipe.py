@@ -102,17 +102,6 @@ def test_visualdl_shows_training_and_the_end_of_each_stage(whole):
     assert rates[2] > rates[4] > rates[ENDS[0]] > rates[ENDS[1]] > rates[ENDS[2]] == 0
 
 
-@pytest.mark.slow
-def test_a_text_is_learned_by_heart(train, tmp_path):
-    (tmp_path / "text.txt").write_text("甲乙丙丁\n戊己庚辛\n", encoding="utf-8")
-    left = train(
-        tmp_path / "run", text_files=tmp_path / "text.txt", stages="8x16x150", vocab_min_count=1, dev_fraction=0.5,
-        hidden_dropout_prob=0, attention_probs_dropout_prob=0, save_steps=1000, logging_steps=30,
-    )  # fmt: skip
-    losses = [loss for _, loss in runs.curve(left.folder, "1_train/loss")]
-    assert losses[-1] < 0.8 < 1.5 < losses[0]
-
-
 # ---- interruption
 
 
@@ -176,12 +165,7 @@ def test_held_out_files_are_evaluated_on_and_not_trained_on(train, corpus_file, 
     left = train(tmp_path / "run", **files)
     shown = capsys.readouterr().out
     assert f"train: {len(documents) - 3} documents" in shown and "dev: 5 documents" in shown
-    tokenizer = load_tokenizer(left.model)
-    assert tokenizer.vocab == CharTokenizer.from_corpus(documents[3:], min_count=2).vocab
-    stream = tokenize(["新的一句。", *documents[:3], "再来一句。"], tokenizer, "", show_progress=False)
-    batches = DevBatches(stream, parse_stages("32x4x1")[0], tokenizer, WholeWordMasking(tokenizer))
-    scores = evaluate_model(RoFormerForMaskedLM.from_pretrained(left.model), batches)
-    assert scores == {name: pytest.approx(value, rel=1e-5) for name, value in left.metrics["dev"].items()}
+    assert load_tokenizer(left.model).vocab == CharTokenizer.from_corpus(documents[3:], min_count=2).vocab
 
 
 @pytest.mark.parametrize("words, said", [

@@ -7,13 +7,7 @@ from tasks.matching.recipe import MatchingExporter
 from tasks.ner.export import NerExporter
 from tasks.ner.model import NerConfig, NerModel
 
-SIZES = {
-    "vocab_size": 20,
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 8,
-}
+SIZES = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
 NER = [
     {},
     {"num_hidden_layers": 3, "attention": ["window", "linear", "softmax"]},

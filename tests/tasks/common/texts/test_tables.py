@@ -43,20 +43,7 @@ def test_rows_are_records_with_the_line_with_which_they_begin(content, records):
     assert read(content) == [(f"x:{line}", record) for line, record in records]
 
 
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        ("text,label\na\n", r"x:2: 1 values, but the header in line 1 has 2 \('text, label'\)"),
-        ("text\na,b\n", "x:2: 2 values"),
-        ('text,label\na,1\n"b,2\n', "x:3: broken CSV"),
-        ('text,label\n"a"b,1\n', "x:2: broken CSV"),
-        ("text,text\n", "x:1: column 'text' is there twice"),
-        ("text\tlabel\na b\n", "x:2: 1 values"),
-        ('text\n"' + "a\n" * 2000, "x:2: broken CSV .field larger"),  # a quote that never ends
-    ],
-    ids=lambda value: value[:20],
-)
-def test_what_is_wrong_is_said_with_its_line(content, message, monkeypatch):
+def test_a_quote_that_never_ends_is_found_before_it_fills_the_memory(monkeypatch):
     monkeypatch.setattr(tables, "MAX_FIELD_CHARACTERS", 1000)
-    with pytest.raises(InputError, match=message):
-        read(content)
+    with pytest.raises(InputError, match="x:2: broken CSV .field larger"):  # more: tests/tasks/refused_files.yaml
+        read('text\n"' + "a\n" * 2000)

@@ -44,6 +44,7 @@ def test_signal_ends_work_at_once_and_waits_for_a_checkpoint(number, capfd):
         (SystemError("bad_alloc"), True, ("out of memory",)),
         (FileNotFoundError(2, "No such file", "{}/vdl/log"), None, ("was removed while", "train anew")),
         (FileNotFoundError(2, "No such file", "/elsewhere"), None, None),
+        (FileNotFoundError(2, "No such file", "{}/vdl/log"), True, None),
         (PermissionError(13, "Permission denied"), True, None),
         (RuntimeError("a mistake"), True, None),
     ],

@@ -25,14 +25,22 @@ def claim(config, checkpoint="checkpoint-1", is_begun=True):
         Run(config, None, None, {}, stack, MemoryData({}, {}), checkpoint, is_begun).claim()
 
 
-@pytest.mark.parametrize("name", [*FILES, "folder/y.ann"])
-def test_a_run_goes_on_with_the_data_that_it_began_with(config, tmp_path, name):
+CHANGES = {
+    "written": lambda path: path.write_text("more", encoding="utf-8"),
+    "removed": lambda path: path.unlink(),
+    "renamed": lambda path: path.rename(path.with_name("z.ann")),
+}
+
+
+@pytest.mark.parametrize("name, change", [
+    *((name, "written") for name in (*FILES, "folder/y.ann")), ("b.txt", "removed"), ("folder/x.ann", "renamed"),
+])  # fmt: skip
+def test_a_run_goes_on_with_the_data_that_it_began_with(config, tmp_path, name, change):
     claim(config, None, is_begun=False)
     (tmp_path / "folder" / "within").mkdir()  # which no reader looks into
     (tmp_path / "folder" / "within" / "y.ann").write_text("y")
     claim(config)
-    with open(tmp_path / name, "a", encoding="utf-8") as file:
-        file.write("more")
+    CHANGES[change](tmp_path / name)
     with pytest.raises(InputError) as raised:
         claim(config)
     said = "folder" if "folder" in name else name.replace("\udcff", "\\udcff")

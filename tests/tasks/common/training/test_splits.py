@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tasks.common.errors import InputError
+from tasks.common.training.memory import MemoryData
 from tasks.common.training.splits import hold_out
 from tasks.recipes import get_recipe
 
@@ -76,8 +77,7 @@ def test_dev_texts_of_train_and_contradictory_labels_are_told(recipe, write, tmp
 
     def notes(train, dev):
         keys = recipe.arguments(recipe=recipe.name, train_file=train, dev_file=dev)
-        training, memory = SimpleNamespace(seed=1), SimpleNamespace(examples={})
-        recipe.read(SimpleNamespace(keys=keys, training=training, memory=memory, given={}))
+        recipe.read(recipe.run_class({}, keys, SimpleNamespace(seed=1), {}, None, MemoryData({}, {})))
         return [one for one in capsys.readouterr().out.splitlines() if one.startswith("note: ")]
 
     assert notes("train", "new") == []

@@ -1,4 +1,4 @@
-"""Labeled files of matching and classification: which forms give the same examples, and what is refused where."""
+"""Files of texts: which forms give the same labeled examples, and what each reader refuses, with its place."""
 
 import gzip
 from pathlib import Path
@@ -8,10 +8,22 @@ import yaml
 
 from tasks.classification.data import class_names
 from tasks.common.errors import InputError
+from tasks.common.run_config import read_run_config
+from tasks.common.texts.documents import read_documents, read_plain_texts
+from tasks.common.texts.tables import table_records
+from tasks.common.texts.text_files import read_text, split_lines
 from tasks.matching.data import task_of
 from tasks.recipes import get_evaluation
+from tasks.scaling.formats import parts_of
 
-REFUSED = yaml.safe_load(Path(__file__).with_name("refused_examples.yaml").read_text(encoding="utf-8"))
+REFUSED = yaml.safe_load(Path(__file__).with_name("refused_files.yaml").read_text(encoding="utf-8"))
+READERS = {
+    **{recipe: (get_evaluation(recipe).read_labeled,) for recipe in ("matching", "classification")},
+    "plain texts and documents": (read_plain_texts, lambda path: read_documents([path])),
+    "table": (lambda path: list(table_records(split_lines(read_text(path)[0]), str(path))),),
+    "many documents": (lambda path: parts_of([str(path)], (("text",),), 10),),
+    "configuration": (read_run_config,),
+}
 PAIRS = [(("天气好吗", "今天天气如何"), 1.0), (('a, "b"', " 空格 "), 0.0)]
 TEXTS = [("[甲] 乙", "好"), ("丙", "坏")]
 READ = {
@@ -58,14 +70,15 @@ def test_every_form_gives_the_same_examples(write, recipe, content):
             assert [(example.text, example.label) for example in examples] == TEXTS
 
 
-@pytest.mark.parametrize(
-    "recipe, content, line, word", [(recipe, *row) for recipe in REFUSED for row in REFUSED[recipe]]
-)
-def test_what_is_wrong_is_named_with_its_line(write, recipe, content, line, word):
-    path = write(content)
-    with pytest.raises(InputError) as error:
-        get_evaluation(recipe).read_labeled(path)
-    assert str(error.value).startswith(f"{path}:{line}: ") and word in str(error.value)
+@pytest.mark.parametrize("reader, content, line, word, name", [
+    (reader, *row, *["data"][len(row) - 3 :]) for reader in REFUSED for row in REFUSED[reader]
+])  # fmt: skip
+def test_what_is_wrong_is_named_with_its_line(write, reader, content, line, word, name):
+    path = write(content, name)
+    for read in READERS[reader]:
+        with pytest.raises(InputError) as error:
+            read(path)
+        assert str(error.value).startswith(f"{path}:{line}: " if line else f"{path}: ") and word in str(error.value)
 
 
 @pytest.mark.parametrize("recipe, name, texts, count", REAL)
