@@ -2,7 +2,7 @@ r"""Long-range decay of RoPE: what the frequencies theta_i do to dot products as
 
 Sources: Su, https://kexue.fm/archives/8265, the section on long-range decay; Su et al. 2021, arXiv 2104.09864, section
 3.4.3, eq. (35)-(37). numpy only, float64. Every function takes the frequencies theta ``[d / 2]``, so that RoPE's can be
-compared with others, and raises ValueError for what is no vector.
+compared with others, and raises ValueError unless it gets vectors.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Settings of the process that must stand before paddle is imported."""
+"""Settings of the process that must be made before paddle is imported."""
 
 import contextlib
 import ctypes

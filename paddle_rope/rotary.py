@@ -88,7 +88,7 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
 
 
 def _for_axes_of(x, table):
-    """The table with axes for heads and the like, which stand between seq and the features."""
+    """The table with axes for heads and the like between seq and the features."""
     between = x.ndim - 3
     if not between:
         return table

@@ -102,8 +102,7 @@ class GlobalPointer(nn.Layer):
     def loss(
         self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
-        """:func:`~paddle_rope.span_crossentropy` of the logits of :meth:`forward`, ``[batch, types]``; take the
-        mean."""
+        """:func:`span_crossentropy` of the logits of :meth:`forward`, ``[batch, types]``; take the mean."""
         return span_crossentropy(self(hidden, token_mask, positions), spans, self.max_span_length)
 
 

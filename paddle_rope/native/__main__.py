@@ -6,7 +6,7 @@ from paddle_rope.machine import import_paddle, prepare_process
 
 
 def main() -> int:
-    """Build what is not built, print the state; returns the exit status, 0 also where there is no compiler."""
+    """Build the operators if necessary and print the state; returns the exit status, 0 even without a compiler."""
     prepare_process()
     import_paddle()
     from paddle_rope.native.build import BuildError, build

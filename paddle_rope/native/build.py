@@ -27,7 +27,7 @@ class BuildError(Exception):
 
 
 def compiler() -> str | None:
-    """The path of a C++ compiler, that of the variable ``CXX`` first; None without one."""
+    """The path of a C++ compiler, of which ``CXX`` is tried first; None without one."""
     names = (os.environ["CXX"],) if os.environ.get("CXX") else COMPILERS
     return next((path for name in names if (path := shutil.which(name))), None)
 

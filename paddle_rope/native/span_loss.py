@@ -19,7 +19,7 @@ def native_span_loss(
     token_mask: Tensor | None = None,
     max_span_length: int | None = None,
 ) -> Tensor | None:
-    """:func:`~paddle_rope.span_crossentropy` of :class:`~paddle_rope.EfficientGlobalPointer` from its projections.
+    """The loss of :class:`~paddle_rope.EfficientGlobalPointer` from its projections.
 
     Args:
         qk: ``[batch, seq, 2 * head_size]``, q and k side by side.

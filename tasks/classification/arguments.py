@@ -38,7 +38,7 @@ class ClassificationConfig(SequenceClassificationConfig):
 
 @dataclass
 class ClassificationArguments(RecipeArguments):
-    """Keys of the classification recipe: those of every recipe and its own."""
+    """Keys of the classification recipe, in addition to the keys of every recipe."""
 
     METRIC = "accuracy"
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "pooling")

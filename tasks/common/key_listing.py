@@ -20,7 +20,7 @@ class Row(NamedTuple):
 
 
 def listing(recipe: str, arguments_class: type[EncoderArguments]) -> str:
-    """All keys with default, meaning and unit: the recipe's own, those that recipes share, PaddleNLP's."""
+    """All keys with default, meaning and unit: first the recipe's, then the shared ones, then PaddleNLP's."""
     bases = {**EncoderArguments.__dataclass_fields__}
     if issubclass(arguments_class, RecipeArguments):
         bases.update(RecipeArguments.__dataclass_fields__)

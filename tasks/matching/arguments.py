@@ -77,7 +77,7 @@ class MatchingConfig(SequenceClassificationConfig):
 
 @dataclass
 class MatchingArguments(RecipeArguments):
-    """Keys of the matching recipe: those of every recipe and its own."""
+    """Keys of the matching recipe, in addition to the keys of every recipe."""
 
     METRIC = "score"  # see tasks.matching.evaluation.choosing_score
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "architecture")

@@ -16,7 +16,7 @@ OF_FEATURES = Kind(f"some of {', '.join(FEATURE_KINDS)}", set(FEATURE_KINDS).iss
 
 @dataclass
 class NerArguments(RecipeArguments):
-    """Keys of the NER recipe: those of every recipe and its own."""
+    """Keys of the NER recipe, in addition to the keys of every recipe."""
 
     METRIC = "f1"
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "features")

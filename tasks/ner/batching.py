@@ -121,7 +121,7 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list
 
     A cut lies in the second half of a piece: behind the last end of a sentence there that is in no entity, else at the
     last place in no entity. Where there is none, as in long chains of overlapping entities, the next piece begins with
-    the first entity that the cut breaks; a label stands only where its entity is whole.
+    the first entity that the cut breaks; a label is kept only where its entity is whole.
     """
     tokens = text.size
     if tokens <= length:

@@ -54,7 +54,7 @@ def parse_stages(value):
 
 @dataclass
 class PretrainingArguments(common.EncoderArguments):
-    """Configuration keys of a run, beside those of PaddleNLP's ``TrainingArguments``."""
+    """Keys of a run, in addition to PaddleNLP's ``TrainingArguments``."""
 
     PLAN = BY_STAGES
     HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "stages", "tokenizer")

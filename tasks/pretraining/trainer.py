@@ -50,7 +50,7 @@ class PretrainingMonitor(VisualDLMonitor):
         self._right = self._hidden = 0  # since the last log
 
     def count(self, right, hidden):
-        """Add to the tokens predicted right, and to those that were hidden."""
+        """Add to the counts of correct and of hidden tokens."""
         self._right, self._hidden = self._right + right, self._hidden + hidden  # stays on the device until it is logged
 
     def position(self):

@@ -184,7 +184,7 @@ class Batcher:
 
 
 def _compute(work: Work, batch: dict[Job, list[Piece]]) -> None:
-    """Compute pieces; where that fails, those of each job alone, so that an error is given only to its job."""
+    """Compute pieces; if that fails, each job alone, so that only the job with the error gets it."""
     pieces = [piece for of_job in batch.values() for piece in of_job]
     try:
         for piece, result in zip(pieces, work.compute([piece.content for piece in pieces])):

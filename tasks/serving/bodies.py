@@ -39,7 +39,7 @@ class Wishes(Body):
     dictionary: list[Term] = Field([], max_length=MOST_TERMS, description="terms that are entities, or may be")
 
     def wanted(self) -> Wanted | None:
-        """What the request wants; None if it leaves that to the model."""
+        """The wishes of the request; None if it has none."""
         if not self.model_fields_set & Wishes.model_fields.keys():
             return None
         terms = [(one.term, one.type, one.mode) for one in self.dictionary]

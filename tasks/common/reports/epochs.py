@@ -25,7 +25,7 @@ def epoch_rows(history, scores):
 
 
 def write_epochs(folder, history, scores):
-    """Write the table and the picture into ``folder``; the arguments are those of :func:`epoch_rows`."""
+    """Write the table and the picture into ``folder``; the arguments are as for :func:`epoch_rows`."""
     rows = epoch_rows(history, scores)
     columns = list(dict.fromkeys(name for row in rows for name in row))
     rounded = [{name: round(one, 4) if isinstance(one, float) else one for name, one in row.items()} for row in rows]

@@ -1,1 +1,1 @@
-"""PaddleNLP's Trainer with what every recipe wants of it, the keys that recipes share, VisualDL."""
+"""PaddleNLP's Trainer adapted for all recipes, the keys that recipes share, VisualDL."""

@@ -62,17 +62,16 @@ def read_memory(data: Any, labeled: LabeledData | None) -> MemoryData:
         raise InputError("data: this recipe reads files only; name them in the configuration")
     if not isinstance(data, dict):
         raise InputError(f"data: {shown(data)} is not a dict; write data={{'train': records, 'dev': records}}")
-    for split in data:
+    for split, records in data.items():
         if split not in SPLITS:
             suggestion = did_you_mean(str(split), SPLITS) or f"give {', '.join(SPLITS)}"
             raise InputError(f"data: unknown split {split!r}; {suggestion}")
-    for split, records in data.items():
         found.examples[split], found.fingerprints[f"{split} {IN_MEMORY}"] = labeled.read_records(records, split)
     return found
 
 
 def config_with(config: dict[str, Any], data: Iterable[str]) -> dict[str, Any]:
-    """A configuration in which splits of ``data`` stand in place of files; raises InputError if both are given."""
+    """A configuration in which splits of ``data`` replace files; raises InputError if both are given."""
     for split in data:
         if config.get(f"{split}_file") not in (None, "", IN_MEMORY):
             raise InputError(f"data: {split} is given, and {split}_file, too; leave one out")

@@ -1,4 +1,4 @@
-"""Hugging Face's RoFormer, and linear attention as one writes it in PyTorch. Without paddle."""
+"""Hugging Face's RoFormer, and linear attention as usual in PyTorch. Without paddle."""
 
 import contextlib
 import functools

@@ -13,7 +13,7 @@ SHORTEST = 2 * STRETCHES  # tokens of a sequence
 
 @dataclass
 class RelativePositionArguments(RecipeArguments):
-    """Keys of the controlled task: those of the encoder and its own."""
+    """Keys of the controlled task, in addition to the keys of the encoder."""
 
     METRIC = "accuracy"
     UNUSED = ("train_file", "dev_file", "dev_fraction", "dev_split", "test_file", "pretrained", "vocab_min_count")

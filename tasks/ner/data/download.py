@@ -25,7 +25,7 @@ _LARGEST_MEMBER = 1 << 30
 
 def download(url, path, check, show_progress=False):
     """Download a file with pooch, which retries twice and takes the proxies of the environment. ``check`` is called
-    with the path of the whole file, before it has its name, and with ``url``, which stands for it in messages.
+    with the path of the whole file, before it has its name, and with ``url``, which names it in messages.
 
     Raises:
         InputError: the address cannot be reached, answers with an error or gives a content that ``check`` refuses.
@@ -60,7 +60,7 @@ def download(url, path, check, show_progress=False):
 
 
 def check_file(path, name, size=None, sha256=None):
-    """Raise InputError unless the file has this size and SHA-256; ``name`` stands for it in the message."""
+    """Raise InputError unless the file has this size and SHA-256; ``name`` is its name in the message."""
     found = Path(path).stat().st_size
     if size is not None and found != size:
         raise InputError(f"{name}: has {found} bytes instead of {size}; the file has changed or was not meant")
@@ -110,7 +110,7 @@ class PublishedFile:
         return self.url.endswith(".zip")
 
     def check(self, path: str | os.PathLike, name: str | os.PathLike) -> None:
-        """Raise InputError unless the file at ``path`` is this one; ``name`` stands for it in the message."""
+        """Raise InputError unless the file at ``path`` is this one; ``name`` is its name in the message."""
         if self.sha256 is not None and not self.is_member:
             check_file(path, name, self.size, self.sha256)
             return

@@ -54,7 +54,7 @@ def decode_tags(tags: list[tuple[str, str]], must_close: bool) -> tuple[list[tup
     Sequences that are not well-formed are read by the convention of conlleval: an I, M or E that does not continue
     an entity of the same type begins a new one, and an entity that is not closed ends where its run of the same
     type ends. Each such place is returned as the index of the tag that cannot follow the one before it;
-    ``len(tags)`` stands for the end of the sentence.
+    ``len(tags)`` means the end of the sentence.
     """
     spans, faults = [], []
     start, open_type = None, ""

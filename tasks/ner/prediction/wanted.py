@@ -1,4 +1,4 @@
-"""What a user wants of what a model finds: types, probabilities, listed entities, one decision for a mention."""
+"""Wishes of a user about found entities: types, probabilities, listed entities, one decision for a mention."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Wanted:
         types: Iterable[str] | None = None,
         **options: Any,
     ) -> Wanted:
-        """What the options of ``paddle-rope predict`` want; ``dictionary`` and ``patterns`` are files of lists."""
+        """The wishes in the options of ``paddle-rope predict``; ``dictionary`` and ``patterns`` are files of lists."""
         listed = Listed.read(dictionary, patterns) if dictionary or patterns else None
         return cls(types if types is None else tuple(types), listed=listed, **options)
 
