@@ -26,12 +26,8 @@ def chromium():
 
 @contextlib.contextmanager
 def open_page(folder, seconds=120):
-    """A :class:`Page` in a browser of its own, which ends with the block.
-
-    Args:
-        folder: where the browser keeps its files; it need not exist.
-        seconds: how long to wait for anything.
-    """
+    """A :class:`Page` in a browser of its own, which keeps its files in ``folder`` and ends with the block; ``seconds``
+    is how long to wait for anything."""
     to_browser, commands = _pipe()
     answers, from_browser = _pipe()
     # the browser reads commands from 3 and answers on 4
@@ -49,11 +45,8 @@ def open_page(folder, seconds=120):
 
 
 class Page:
-    """One tab. Everything raises an error where the browser reports one or nothing comes in time.
-
-    Attributes:
-        errors: list of str, exceptions of the page's scripts that nothing caught.
-    """
+    """One tab. Everything raises an error where the browser reports one or nothing comes in time; ``errors`` are the
+    exceptions of the page's scripts that nothing caught."""
 
     def __init__(self, commands, answers, seconds):
         self._commands, self._answers, self._seconds = commands, answers, seconds

@@ -41,12 +41,8 @@ def assert_close(found, expected, atol=1e-10, rtol=0.0, message=""):
 
 
 def assert_same(found, expected, inputs, exact=None, atol=1e-10, rtol=0.0):
-    """Two tensors are close, and so are their gradients.
-
-    Args:
-        inputs: the tensors with gradients that ``found`` was computed from.
-        exact: those of ``expected``; None for the same.
-    """
+    """Two tensors are close, and so are their gradients by the ``inputs`` of ``found``, and by ``exact``, those of
+    ``expected`` (None: the same)."""
     assert_close(found, expected, atol, rtol, "output")
     towards = paddle.to_tensor(np.random.randint(-3, 4, expected.shape).astype(np.float64))  # exact in any dtype
     one, other = (

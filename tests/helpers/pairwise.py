@@ -6,12 +6,8 @@ import pytest
 
 
 def pairwise(parameters):
-    """A decorator like products of ``pytest.mark.parametrize``, of fewer cases.
-
-    Args:
-        parameters: dict from a name to its values; a name may be several, ``"shape, width"``, with a tuple of each
-            value.
-    """
+    """A decorator like products of ``pytest.mark.parametrize``, of fewer cases. ``parameters`` map a name to its
+    values; a name may be several, ``"shape, width"``, with tuples as values."""
     names, values = list(parameters), list(parameters.values())
     cases = [
         pytest.param(

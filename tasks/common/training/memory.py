@@ -62,11 +62,10 @@ def read_memory(data: Any, labeled: LabeledData | None) -> MemoryData:
         raise InputError("data: this recipe reads files only; name them in the configuration")
     if not isinstance(data, dict):
         raise InputError(f"data: {shown(data)} is not a dict; write data={{'train': records, 'dev': records}}")
-    for split in data:
+    for split, records in data.items():
         if split not in SPLITS:
             suggestion = did_you_mean(str(split), SPLITS) or f"give {', '.join(SPLITS)}"
             raise InputError(f"data: unknown split {split!r}; {suggestion}")
-    for split, records in data.items():
         found.examples[split], found.fingerprints[f"{split} {IN_MEMORY}"] = labeled.read_records(records, split)
     return found
 

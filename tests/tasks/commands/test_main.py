@@ -59,9 +59,6 @@ def test_verbs_are_listed_with_a_line_each(words, capsys):
     lines = capsys.readouterr().out.splitlines()
     listed = [line.split()[0] for line in lines if line.startswith("  ")]
     assert listed == list(VERBS) and max(map(len, lines)) <= 120
-
-
-def test_version_is_that_of_the_library(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"paddle-rope {paddle_rope.__version__}\n"
 
@@ -77,14 +74,11 @@ def test_what_a_user_gets_wrong_is_one_line(refused, words, said):
     assert said in refused(*words.split())
 
 
-def test_mistakes_in_training_are_told_before_paddle_is_imported(tmp_path):
-    data, taken, wrong = tmp_path / "data.jsonl", tmp_path / "taken", tmp_path / "wrong.jsonl"
-    data.write_text('{"text": "a", "entities": []}\n')
-    wrong.write_text('{"text": "a", "entities": [{"start": 0, "end": 9, "type": "x"}]}\n')
-    taken.mkdir()
-    (taken / "metrics.json").touch()
-    config = tmp_path / "run.yaml"
-    config.write_text(f"recipe: ner\ntrain_file: {data}\noutput_dir: {tmp_path / 'run'}\n")
+def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path):
+    data = write('{"text": "a", "entities": []}\n', "data.jsonl")
+    wrong = write('{"text": "a", "entities": [{"start": 0, "end": 9, "type": "x"}]}\n', "wrong.jsonl")
+    taken = write("", "taken/metrics.json").parent
+    config = write(f"recipe: ner\ntrain_file: {data}\noutput_dir: {tmp_path / 'run'}\n", "run.yaml")
     mistakes = {  # words after the configuration -> what is said
         "--trainfile x": "unknown key 'trainfile'; did you mean 'train_file'?",
         "--max_tokens 9": "key 'max_tokens' is a key of matching, not of this recipe; leave it out",

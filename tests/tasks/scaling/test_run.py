@@ -198,29 +198,3 @@ def test_run_in_which_everything_is_rejected_fails(job, tmp_path):
     (tmp_path / "in.jsonl").write_text("x\ny\n\n")
     assert refusal(job, [tmp_path / "in.jsonl"]).startswith(f"{tmp_path}/out/rejected.jsonl: ")
     assert [one["record"] for one in lines(tmp_path / "out" / "rejected.jsonl")] == ["x", "y"]
-
-
-TO_OUT, DATA = ("--output", "out"), ("--input", "data")
-WRONG = [  # words after the model, or with another one, words of the error
-    (("--processes", "2"), "--input: many documents"),
-    (("--input", "-", "in.jsonl"), "--input: many documents"),
-    (("--input", "in.jsonl", "--processes", "2"), "--output FOLDER"),
-    (("--input", "in.jsonl", "--text_column", "body"), "--output FOLDER"),
-    ((*DATA, "--output", "data"), "data: is not empty"),
-    ((*DATA, "--output", "in.jsonl"), "in.jsonl: is a file"),
-    ((*DATA, *TO_OUT, "--format", "bio"), "--format bio"),
-    ((*DATA, *TO_OUT, "--html", "x.html"), "--html"),
-    ((*DATA, *TO_OUT, "--text_column", "body"), "data/in.csv:1: no column 'body'"),
-    (("nope", "--input", "in.jsonl", *TO_OUT, "--processes", "1"), "nope: no such folder"),
-    (("empty", "--input", "in.jsonl", *TO_OUT, "--processes", "1"), "empty: no model here"),
-]
-
-
-@pytest.mark.parametrize(("words", "message"), WRONG)
-def test_wrong_calls_are_told_and_write_nothing(model, tmp_path, refused, words, message):
-    for name in ("data", "empty"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "in.jsonl").write_text('{"text": "x"}\n')
-    (tmp_path / "data" / "in.csv").write_text("text\nx\n")
-    folder = words[0] if words[0] in ("nope", "empty") else str(model)
-    assert message in refused("predict", folder, *words[words[0] == folder :])
