@@ -24,8 +24,7 @@ FEWEST = 30  # entities; a tenth with fewer is not shown
 
 def run(options: Any) -> None:
     """Score models on the first texts of a file, alone and joined to documents of several lengths; write and print the
-    tables. All lengths have the same texts, and the entities that are found in a tenth of the documents are compared
-    with those found in the same texts alone, so the choice of texts makes no difference."""
+    tables. All lengths have the same texts, so the choice of texts makes no difference."""
     check_makeable(options.output, "--output")
     measured = {"machine": machine_in_words(), **measure(options)}
     report = as_report(measured)

@@ -80,7 +80,7 @@ def check_options(task: str, options: dict[str, Any]) -> None:
 
 def measure(task: str, job: str, options: dict[str, Any], length: int, device: str) -> dict[str, float]:
     """``seconds`` of a ``job`` of the model of a ``task`` on one text, the fastest of two or three runs; ``peak_mb`` of
-    this process; and ``idle_mb``, its peak before: libraries, weights, a short text. Random numbers have seed 0."""
+    this process; and ``idle_mb``, its peak before: libraries, weights, a short text."""
     paddle.set_device(device)
     paddle.seed(0)
     np.random.seed(0)

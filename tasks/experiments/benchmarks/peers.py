@@ -8,6 +8,7 @@ and :data:`COMPARED` tokens, to compare with the other sides'. No framework is i
 from __future__ import annotations
 
 import contextlib
+import importlib
 import re
 import statistics
 import tempfile
@@ -62,11 +63,8 @@ def random_qkv(length: int) -> np.ndarray:
 
 def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
     """The worker's function for a side."""
-    if "huggingface" in name:
-        from tasks.experiments.benchmarks.torch_side import TorchSide as open_side
-    else:
-        from tasks.experiments.benchmarks.paddle_sides import open_side
-    side = open_side(name)
+    library = "torch_side" if "huggingface" in name else "paddle_sides"
+    side = importlib.import_module(f"tasks.experiments.benchmarks.{library}").open_side(name)
     return {"version": side.version}, responder(side)
 
 

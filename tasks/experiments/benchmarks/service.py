@@ -119,8 +119,7 @@ class Load:
         }
 
     async def send_always(self, connections: int, seconds: float) -> float:
-        """As many requests as the service answers: each connection sends its next one when it has its answer. Returns
-        the seconds that it took."""
+        """The seconds of as many requests as the service answers: each connection sends its next one when it can."""
         start = time.perf_counter()
 
         async def send_in_turn():
@@ -131,8 +130,7 @@ class Load:
         return time.perf_counter() - start
 
     async def send_at_random(self, rate: float, seconds: float) -> float:
-        """``rate`` requests a second at random times, whether or not those before them have their answers. Returns the
-        seconds in which they were sent."""
+        """The seconds of ``rate`` requests a second at random times, sent whether or not earlier ones have answers."""
         start = due = time.perf_counter()
         end, sent = start + seconds, []
         while (due := due + self.generator.expovariate(rate)) < end and time.perf_counter() < end:

@@ -6,6 +6,7 @@ function that answers a request: keyword arguments -> dict.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -46,11 +47,9 @@ class Worker:
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """The answer to a request; raises InputError with the process's last line on stderr if it has ended."""
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it has ended; _answer says why
             self._process.stdin.write(f"{json.dumps(request)}\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it has ended; _answer says why
         return self._answer()
 
     def __enter__(self) -> Worker:
