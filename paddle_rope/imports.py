@@ -19,7 +19,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
 
     They load at first use the names that it imports under ``if TYPE_CHECKING:``, where only type checkers see them.
 
-    ``dir()``, and with it completion, shows these names, loaded or not, and those that begin with two underscores.
+    ``dir()``, and with it completion, shows these names, loaded or not, and names that begin with two underscores.
     """
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]

@@ -54,7 +54,7 @@ class LearnedPositionEmbedding(nn.Embedding):
 
 def alibi_slopes(num_heads: int) -> list[float]:
     """The slopes of ALiBi: 2^(-8/n), 2^(-16/n), ... for n heads, n a power of two (arXiv 2108.12409, section 3). For
-    another n: those of the largest power of two below it, then every other one of those of the next power of two, as
+    another n: the slopes for the largest power of two below it, then every other slope for the next power of two, as
     the authors do.
 
     >>> alibi_slopes(4)

@@ -65,7 +65,7 @@ def softmax_attention(
 
     Args:
         positions: seq numbers for R; None for no rotation.
-        key_mask, segment_ids: ``[batch][seq]``, False at padding; i sees the j of its own segment.
+        key_mask, segment_ids: ``[batch][seq]``, False at padding; i sees the j of its segment.
         slopes: a number for each head (ALiBi, arXiv 2108.12409); None for 0.
         window: i sees the j with \|i - j\| <= window only; None for all.
 

@@ -1,4 +1,4 @@
-"""Frequencies of rotary position embedding, plain and scaled for texts longer than those of training.
+"""Frequencies of rotary position embedding, plain and scaled for texts longer than the training texts.
 
 Sources: Su et al. 2021, arXiv 2104.09864, section 3.2.2; Chen et al. 2023, arXiv 2306.15595 (position interpolation);
 Peng et al. 2023, arXiv 2309.00071 (NTK-aware, NTK-by-parts, YaRN).

@@ -161,7 +161,7 @@ def open_predictor(
     """The predictor of a trained or exported model, whichever its recipe.
 
     Args:
-        folder: OUTPUT_DIR/model of a training run, or that of an exported model.
+        folder: OUTPUT_DIR/model of a training run, or an exported model.
         device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
         batch_size: texts a batch at most.
         show_progress: show a progress bar.

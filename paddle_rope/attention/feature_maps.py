@@ -74,7 +74,7 @@ class FeatureMap:
         return self.query(x)
 
     def after_rotation(self, features: Tensor, key_mask: Tensor | None = None) -> Tensor:
-        """Rotated features with those that do not rotate; ``key_mask`` where they are of keys."""
+        """Rotated features joined with the unrotated ones; ``key_mask`` if they are features of keys."""
         return features
 
 

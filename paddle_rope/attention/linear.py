@@ -64,7 +64,7 @@ def linear_attention(
             negative and is then cut at the bound (kept to show why not; right for ``OnePlusCosine``); ``"none"``: o_i
             is the numerator over its root mean square, sqrt(mean over value_dim + 1e-12).
         segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i. Equal ids
-            stand side by side, which is checked on CPU.
+            must be adjacent, which is checked on CPU.
         causal: j <= i only (arXiv 2006.16236, eq. 8-9).
         placement: what R rotates, some of the letters ``qkvo``: with v and o, o_i = R_i^T sum_j .. R_j v_j
             (kexue.fm 10862).

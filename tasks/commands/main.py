@@ -31,7 +31,7 @@ VERBS = {  # name -> (function of the arguments after it, what it does)
 
 @on_terminal
 def main(argv=None):
-    """Run a command line, by default that of the process; returns the exit status."""
+    """Run a command line, by default ``sys.argv``; returns the exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
     os.environ["MPLBACKEND"] = "agg"  # the one of a notebook, which a command inherits, may be missing here
     if argv[:1] == ["--version"]:

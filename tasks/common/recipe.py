@@ -46,7 +46,7 @@ from tasks.common.training.trainer import RecipeTrainer
 
 class Recipe:
     """How to train for one task. A subclass says what is different from task to task, in the attributes and in the
-    methods that stand first.
+    methods that come first.
 
     Attributes:
         arguments: dataclass of the configuration keys.
@@ -217,7 +217,7 @@ class Recipe:
         return self.evaluate_predictor(predictor, examples, title, **shown)
 
     def build(self, run: Run) -> None:
-        """Fill ``run.tokenizer`` and ``run.model``: new ones, or those of the folder ``pretrained`` with a new head."""
+        """Fill ``run.tokenizer`` and ``run.model``: new ones, or from the folder ``pretrained`` with a new head."""
         folder = run.keys.pretrained
         try:
             if folder is None:

@@ -13,7 +13,7 @@ from tasks.common.training.run import CONFIG_FILE, METRICS_FILE
 
 def compare_runs(folders: Sequence[Path]) -> str:
     """A Markdown table of the runs of some folders: the keys of their configurations that differ, parameters, minutes,
-    scores. Raises InputError if a folder is not that of a finished run."""
+    scores. Raises InputError if a folder has no finished run."""
     configs = [read_run_config(folder / CONFIG_FILE) for folder in folders]
     keys = dict.fromkeys(key for config in configs for key in config if key != "output_dir")
     keys = [key for key in keys if any(config.get(key) != configs[0].get(key) for config in configs)]

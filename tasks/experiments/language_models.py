@@ -1,4 +1,4 @@
-"""The report of language models: losses beside the published ones, loss curves, longer texts, and how far trained
+"""The report of language models: losses against the published ones, loss curves, longer texts, and how far trained
 frequencies move."""
 
 from __future__ import annotations

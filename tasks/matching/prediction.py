@@ -115,7 +115,7 @@ class MatchingPredictor(Predictor):
     """Scores pairs and triples of texts, and embeds texts. Threads may share it.
 
     Args:
-        max_tokens: longest sequence in tokens; None for that of training. Longer ones are cut.
+        max_tokens: longest sequence in tokens; None takes the value of training. Longer ones are cut.
         model_dir, device, batch_size, show_progress, bf16: as of :class:`~tasks.common.predictor.Predictor`.
 
     Attributes:

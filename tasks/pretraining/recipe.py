@@ -64,7 +64,7 @@ class PretrainingRecipe(Recipe):
         return {} if run.keys.pretrained else {"pad_token_id": tokenizer.pad_token_id}
 
     def dataset(self, run: Run, split: str) -> Any:
-        """All batches of the run, or for dev a list of those of each stage."""
+        """All batches of the run, or for dev a list of the batches of each stage."""
         stages = parse_stages(run.keys.stages)
         shows = is_first_process() and sys.stderr.isatty()
         stream = tokenize(run.examples[split], run.tokenizer, f"words of {split}", shows)

@@ -128,7 +128,7 @@ def texts_of(record: dict, where: str, keys: Keys) -> tuple[str, ...]:
 
 def answers(predictor: Any, keys: Keys, items: list[tuple[dict, tuple[str, ...]]]) -> Iterator[dict]:
     """Yields the prediction for each item, a pair of a record and its texts, with the other keys of the record. A key
-    that the prediction has, too, such as a gold ``label`` in classification, becomes ``input_label``."""
+    that the prediction also has, such as a gold ``label`` in classification, becomes ``input_label``."""
     for count, group in itertools.groupby(items, lambda item: len(item[1])):
         records, texts = zip(*group)
         if count == 1:

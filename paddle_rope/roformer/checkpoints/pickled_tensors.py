@@ -2,7 +2,7 @@
 
 A pickle is a program that can call any function of any module. :class:`_TensorUnpickler` knows only the few names that
 ``torch.save`` (the zip archive since torch 1.6, and the older sequence of pickles and storages) and ``paddle.save`` use
-for tensors, and has a stand-in for each. Any other name ends the reading.
+for tensors, and has a replacement for each. Any other name ends the reading.
 """
 
 import io
@@ -46,7 +46,7 @@ def bfloat16_to_float32(bits: np.ndarray) -> np.ndarray:
 
 
 class _Dtype:
-    """Stands in for ``numpy.dtype``: plain numbers and booleans only."""
+    """Replaces ``numpy.dtype``: plain numbers and booleans only."""
 
     def __init__(self, code, *_):
         if not isinstance(code, str) or not re.fullmatch(r"[biuf]\d", code):
@@ -58,7 +58,7 @@ class _Dtype:
 
 
 class _Array:
-    """Stands in for a numpy array; ``array`` is None until its state has been read."""
+    """Replaces a numpy array; ``array`` is None until its state has been read."""
 
     array: np.ndarray | None = None
 
@@ -73,7 +73,7 @@ class _Array:
 
 
 class _Storage:
-    """Stands in for a torch storage of ``numel`` numbers; ``flat`` is None until its bytes have been read."""
+    """Replaces a torch storage of ``numel`` numbers; ``flat`` is None until its bytes have been read."""
 
     flat: Any = None
 
@@ -90,7 +90,7 @@ class _Storage:
 
 
 class _TorchTensor:
-    """Stands in for a torch tensor, a view of a storage: its first element, sizes and strides counted in elements."""
+    """Replaces a torch tensor, a view of a storage: its first element, sizes and strides counted in elements."""
 
     def __init__(self, storage, offset, size, strides, *_):
         if not isinstance(storage, _Storage):
@@ -140,7 +140,7 @@ class _TensorUnpickler(pickle._Unpickler):
         self.storages = storages
 
     def find_class(self, module: str, name: str) -> Any:
-        """The stand-in for a name, or the dtype of a torch storage; raises NotTensors for any other name."""
+        """The replacement for a name, or the dtype of a torch storage; raises NotTensors for any other name."""
         if module == "torch" and name in TORCH_STORAGES:
             return TORCH_STORAGES[name]
         stand_in = ADMITTED.get((module.replace("__builtin__", "builtins"), name))
@@ -159,7 +159,7 @@ class _TensorUnpickler(pickle._Unpickler):
 
 
 def _load_build(unpickler):
-    """Give a stand-in its state; a pickle can change nothing else."""
+    """Give a replacement its state; a pickle can change nothing else."""
     state, target = unpickler.stack.pop(), unpickler.stack[-1]
     if isinstance(target, _Dtype | _Array):
         target.set_state(state)

@@ -1,4 +1,4 @@
-"""A configuration with its defaults, checked: the keys of the recipe, and those of PaddleNLP's ``TrainingArguments``.
+"""A configuration with its defaults, checked: the keys of the recipe and of PaddleNLP's ``TrainingArguments``.
 
 Paddle and PaddleNLP are imported by :func:`resolve_config` alone, because that takes seconds: help and the first check
 of a configuration need this module.

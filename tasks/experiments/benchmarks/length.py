@@ -36,7 +36,7 @@ FITTED = 4  # lengths, the last ones of a variant: there attention outweighs the
 def run(options: Any) -> None:
     """Measure the cells (job, variant, length) of a plan that have no measurement yet; write ``speed.json`` after each,
     and at the end ``speed.md`` and ``speed.png``; print the slopes. Raises InputError if the plan is wrong, or its
-    options differ from those of earlier measurements."""
+    options differ from earlier measurements."""
     plan = read_length_plan(options.plan, options.output_dir)
     folder, variants = Path(plan["output_dir"]), plan["variants"]
     check_makeable(folder, "--output_dir")
@@ -88,7 +88,7 @@ def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> 
 def measure_cell(
     plan: dict[str, Any], job: str, variant: str, length: int, device: str, shorter: list[dict]
 ) -> dict[str, Any]:
-    """The row of a cell, measured in a process of its own unless the rows of the ``shorter`` lengths say otherwise."""
+    """The row of a cell, measured in a separate process unless the rows of ``shorter`` lengths predict too much."""
     row = {**dict.fromkeys(COLUMNS, ""), "job": job, "variant": variant, "length": length}
     reason = "a shorter text is left out" if any(other["left_out"] for other in shorter) else ""
     known = [(one["length"], one["seconds"], one["peak_mb"]) for one in shorter]
@@ -101,7 +101,7 @@ def measure_cell(
 
 
 def measure_apart(task: str, job: str, options: dict, length: int, device: str) -> dict[str, float]:
-    """:func:`tasks.experiments.benchmarks.models.measure` in a process of its own; InputError if that fails."""
+    """:func:`tasks.experiments.benchmarks.models.measure` in a separate process; InputError if that fails."""
     with Worker("models") as worker:
         return worker.ask(task=task, job=job, options=options, length=length, device=device)
 

@@ -1,6 +1,6 @@
 """A linear-chain CRF over characters, with the files, splits, word features and scores of the NER recipe.
 
-The features of a character are those of Chen, Zhang and Isahara (2006), aclanthology.org/W06-0116, the characters and
+The features of a character follow Chen, Zhang and Isahara (2006), aclanthology.org/W06-0116, the characters and
 pairs of characters around it, and beside them the word features that the neural models take.
 """
 

@@ -58,7 +58,7 @@ class Sequences(list):
 
 
 class RelativePositionRecipe(Recipe):
-    """Which of two markers stands first: accuracy, of which chance is one half."""
+    """Which of two markers comes first: accuracy, where chance is one half."""
 
     arguments = RelativePositionArguments
     model_class = RoFormerForSequenceClassification

@@ -58,7 +58,7 @@ class Gazetteer:
         ]
 
     def _classes_of(self, string, own_entities, own_occurrences):
-        """The classes of a string without what an example brought in itself."""
+        """The classes of a string, without the entities of the example itself."""
         total = self.occurrences[string] - own_occurrences[string]
         classes = []
         for number, kind, count in self._types_of[string]:

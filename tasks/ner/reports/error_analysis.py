@@ -48,7 +48,7 @@ class Match(NamedTuple):
 
 
 class _Overlaps:
-    """Entities of a text, to find those that share a character with a span; a long text has thousands."""
+    """Entities of a text, searched by overlap with a span; a long text has thousands."""
 
     def __init__(self, entities):
         self._entities = sorted(entities)

@@ -171,7 +171,7 @@ LOWEST, HIGHEST = -32.0, 8.0  # logits at which the colors end; most spans score
 def draw_scores(text, scores, gold, types, title):
     """Draw a matrix for each type, uint8 ``[height, width, 3]``: first character of a span downwards, last character to
     the right. Red squares score above 0, blue ones below; entities of ``gold``, a set of (start, end, type), have a
-    frame. Of many types, those of gold and then those with the highest scores are drawn, ``MAX_PANELS`` in all.
+    frame. Of many types, gold types and then types with the highest scores are drawn, ``MAX_PANELS`` in all.
     ``scores`` are as of :func:`span_scores`, ``text`` has at most ``MAX_CHARACTERS``."""
     matrices = dict(zip(types, scores))
     shown = _chosen(types, matrices, gold)
@@ -213,7 +213,7 @@ def _chosen(types, matrices, gold):
 
 @functools.cache
 def chinese_font():
-    """Name of a font with Chinese characters, which the package zhplot brings along."""
+    """Name of a font with Chinese characters, from the package zhplot."""
     folder = Path(importlib.util.find_spec("zhplot").origin).parent  # importing it would change matplotlib's settings
     font_manager.fontManager.addfont(folder / "fonts" / "NotoSansSC-Regular.ttf")
     return "Noto Sans SC"
