@@ -103,6 +103,19 @@ def test_pieces_give_the_whole(
         assert cache.of_values.shape == cache.of_output.shape == [2, 2, 6 * (num_key_value_heads or 2)]
 
 
+@pytest.mark.parametrize("kind", ["softmax", "linear", "window"])
+def test_groups_of_queries_share_keys_and_values_as_if_their_weights_were_repeated(kind):
+    grouped, whole = (random_layer(kind, 24, 4, causal=True, num_key_value_heads=count) for count in (2, 4))
+    state, twice = grouped.state_dict(), paddle.to_tensor(np.r_[0:6, 0:6, 6:12, 6:12])
+    for name in ("key.weight", "key.bias", "value.weight", "value.bias"):
+        state[name] = paddle.index_select(state[name], twice, axis=state[name].ndim - 1)
+    whole.set_state_dict(state)
+    hidden = random_hidden(hidden_size=24)
+    expected = whole(hidden, ROTARY.cos_sin(9))
+    assert_close(grouped(hidden, ROTARY.cos_sin(9)), expected, 1e-4)
+    assert_close(in_pieces(grouped, hidden, [4, 1, 4])[0], expected, 1e-4)
+
+
 @pytest.mark.equation("4.6")
 @pytest.mark.parametrize(
     "options, one_tensor",
