@@ -65,8 +65,7 @@ def run(options: Any) -> None:
 
 
 def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> dict[str, Any]:
-    """The keys of the YAML file of a plan, each variant with the options of ``model``; raises InputError if something
-    in it is wrong."""
+    """The keys of a plan, each variant with the options of ``model``; raises InputError if something is wrong."""
     plan = read_keys(path, KEYS, [key for key in KEYS if key != "task"], output_dir)
     if plan["reference"] not in plan["variants"]:
         raise InputError(f"{path}: the reference {plan['reference']!r} is not one of the variants")

@@ -34,8 +34,7 @@ def seconds_of(run: Job, least_runs: int, most_runs: int, enough_seconds: float)
 def paddle_jobs(
     model: Any, optimizer: Any, loss: Job, predict: Job, precision: Job = contextlib.nullcontext, scaler: Any = None
 ) -> dict[str, Job]:
-    """``train`` (forward, backward, optimizer) and ``predict`` of a layer of Paddle. ``precision`` makes the context of
-    each; ``scaler`` is ``paddle.amp.GradScaler`` for float16."""
+    """``train`` (forward, backward, optimizer) and ``predict`` of a layer of Paddle, in contexts of ``precision``."""
     import paddle
 
     scaler = scaler or paddle.amp.GradScaler(enable=False)

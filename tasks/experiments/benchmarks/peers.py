@@ -8,7 +8,7 @@ and :data:`COMPARED` tokens, to compare with the other sides'. No framework is i
 from __future__ import annotations
 
 import contextlib
-import importlib
+import pkgutil
 import re
 import statistics
 import tempfile
@@ -63,8 +63,8 @@ def random_qkv(length: int) -> np.ndarray:
 
 def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
     """The worker's function for a side."""
-    library = "torch_side" if "huggingface" in name else "paddle_sides"
-    side = importlib.import_module(f"tasks.experiments.benchmarks.{library}").open_side(name)
+    place = "torch_side:TorchSide" if "huggingface" in name else "paddle_sides:open_side"
+    side = pkgutil.resolve_name(f"{__package__}.{place}")(name)
     return {"version": side.version}, responder(side)
 
 

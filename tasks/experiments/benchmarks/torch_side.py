@@ -78,6 +78,3 @@ def _rotation(length):
 def _rotated(x, cosine, sine):
     a, b = x[..., 0::2], x[..., 1::2]
     return torch.stack([a * cosine - b * sine, a * sine + b * cosine], dim=-1).flatten(-2)
-
-
-open_side = TorchSide
