@@ -145,8 +145,10 @@ def test_several_texts_may_continue_a_cache_and_one_text_writes_in_place(kind):
             y, cache = layer.forward_with_cache(hidden[:, place : place + 1], cache, ROTARY.cos_sin(1, at))
         return y.numpy(), cache
 
+    _, cache = layer.forward_with_cache(hidden[:, :3], None, ROTARY.cos_sin(3))
+    cache_length = 3
+    _, cache = continued(cache, 3)  # which has room now
     cache_length = 4
-    _, cache = layer.forward_with_cache(hidden[:, :4], None, ROTARY.cos_sin(4))
     expected = [continued(cache, *places)[0] for places in ((4, 6), (5, 6), (4, 6))]
     np.testing.assert_array_equal(expected[0], expected[2])
     assert np.abs(expected[0] - expected[1]).max() > 1e-3
