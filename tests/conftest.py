@@ -55,7 +55,7 @@ LONG = (
     "tasks/common/export/test_operators.py",
     "tasks/scaling/test_run.py",
     "tasks/ner/test_resume.py",
-    "tasks/ner/test_distributed.py",
+    "tasks/ner/test_epochs.py",
     "tasks/ner/export/test_exported.py",
     "kill/test_kill.py",
     "tasks/experiments/benchmarks/test_peers.py",
