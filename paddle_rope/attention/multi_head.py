@@ -8,9 +8,10 @@ from paddle import Tensor, nn, no_grad
 
 from paddle_rope.attention.arguments import check_placement, for_all_heads
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
+from paddle_rope.attention.key_value_cache import softmax_attention_step
 from paddle_rope.attention.linear import check_linear_options, linear_attention, linear_attention_step
 from paddle_rope.attention.softmax import softmax_attention
-from paddle_rope.attention.window import softmax_attention_step, window_attention
+from paddle_rope.attention.window import window_attention
 from paddle_rope.convolution import DepthwiseConvolution
 from paddle_rope.layers import Dropout, Linear, first_two
 from paddle_rope.options import ATTENTION_KINDS, choice
@@ -48,9 +49,8 @@ class MultiHeadAttention(nn.Layer):
         ValueError: sizes that do not fit, an unknown kind or placement, contradicting options of linear attention.
 
     Example:
-        >>> import paddle
-        >>> from paddle_rope import RotaryPositionEmbedding
-        >>> layer, rotary = MultiHeadAttention(8, 2, "linear"), RotaryPositionEmbedding(4)
+        >>> import paddle, paddle_rope
+        >>> layer, rotary = MultiHeadAttention(8, 2, "linear"), paddle_rope.RotaryPositionEmbedding(4)
         >>> tuple(layer(paddle.ones([1, 5, 8]), rotary.cos_sin(5)).shape)
         (1, 5, 8)
     """
