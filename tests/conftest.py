@@ -21,7 +21,6 @@ import_paddle()
 import numpy as np  # noqa: E402
 import paddle  # noqa: E402
 import pytest  # noqa: E402
-from paddle.jit.dy2static.program_translator import FunctionCache  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 # As the real one: special tokens, punctuation, digits, letters, pieces, Chinese characters; uncased.
@@ -40,11 +39,6 @@ SMALL_WORD_VOCAB = [
     *["caf", "か", "ᄀ", "##ᅡ", "##ᆨ", "##①", "ς", "σ", "##ς", "##σ", "ι", "##ι", "κ", "##κ", "iphone", "2024", "mask"],
 ]
 
-
-# Paddle keeps what it translates for static graphs by the function, and a method is a new object at each access: it
-# translates all methods of a model again for each graph, which is two thirds of the time of an export.
-_translated = FunctionCache.convert_with_cache
-FunctionCache.convert_with_cache = lambda self, function: _translated(self, getattr(function, "__func__", function))
 
 # Files that take many seconds with few tests: begun first, so that at the end no process waits for another.
 LONG = (
