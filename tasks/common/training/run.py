@@ -67,7 +67,7 @@ class Run:
 
     @property
     def checkpoints_before(self) -> Path:
-        """The folder of those of what :meth:`~tasks.common.recipe.Recipe.before_training` trains."""
+        """The folder of the checkpoints that :meth:`~tasks.common.recipe.Recipe.before_training` writes."""
         return self.checkpoints / BEFORE_FOLDER
 
     @property

@@ -147,6 +147,6 @@ def test_workers_end_with_their_supervisor(start):
     with start("--workers", 2) as client:
         client.wait_until_ready()
         process = client.predict("a")[1]["results"][0]["process"]
+        assert process != client.process.pid and psutil.pid_exists(process)
         client.process.kill()
-
         wait_until(lambda: not psutil.pid_exists(process) or psutil.Process(process).status() == psutil.STATUS_ZOMBIE)
