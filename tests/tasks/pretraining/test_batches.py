@@ -5,7 +5,7 @@ import pytest
 
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from tasks.common.errors import InputError
-from tasks.common.training.samplers import InOrder
+from tasks.common.training.step_trainer import InOrder
 from tasks.pretraining.arguments import Stage, parse_stages
 from tasks.pretraining.batches import DevBatches, StageBatches
 from tasks.pretraining.packing import PADDING_SEGMENT

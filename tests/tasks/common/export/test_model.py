@@ -7,7 +7,7 @@ import pytest
 
 from tasks.common.errors import InputError
 from tasks.common.export.model import ExportedModel
-from tasks.ner.config import NerConfig
+from tasks.ner.arguments import NerConfig
 
 
 def run_graph(shape, error=None):

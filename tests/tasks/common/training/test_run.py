@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.common.training.memory import MemoryData
+from tasks.common.training.data import MemoryData
 from tasks.common.training.run import INPUTS_FILE, Run, data_files, fingerprints
 
 FILES = ("a.txt", "b.txt", "folder/x.ann", "\udcff.json")  # the last name is not UTF-8

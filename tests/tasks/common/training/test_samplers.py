@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.common.training.samplers import LengthGroupedBatchSampler
+from tasks.common.training.trainer import LengthGroupedBatchSampler
 
 LENGTHS = np.random.RandomState(0).randint(1, 500, size=103)
 

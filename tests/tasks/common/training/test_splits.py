@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.common.training.memory import MemoryData
-from tasks.common.training.splits import hold_out
+from tasks.common.training.data import MemoryData, hold_out
 from tasks.recipes import get_recipe
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.ner.config import probability
+from tasks.ner.arguments import probability
 from tasks.ner.examples import Entity, as_record
 from tasks.ner.page import LANGUAGES
 from tasks.ner.page.boxes import COLORS, EDGES, look_of, nested_pieces

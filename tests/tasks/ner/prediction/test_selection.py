@@ -8,8 +8,8 @@ import pytest
 from tasks.commands.main import main
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity
+from tasks.ner.prediction.calibration import LOWEST_THRESHOLD
 from tasks.ner.prediction.selection import rank, uncertainty
-from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD
 from tests.helpers.exports import FORMATS, export
 from tests.helpers.runs import read_json_lines
 
