@@ -29,6 +29,7 @@ class Row(NamedTuple):
     texts: float
     batch_size: int  # of texts of that length
     steps: int  # of the optimizer
+    steps_from_folder: int  # if the encoder is pretrained
     num_hidden_layers: int
     masked_lm_epochs: int  # on the training texts
     hidden_dropout_prob: float
@@ -38,12 +39,12 @@ class Row(NamedTuple):
 
 
 TABLE = (
-    Row(150, 8, 500, 1, 0, 0.1, 0.2, 0.5, 0.2),
-    Row(600, 16, 2300, 2, 0, 0.3, 0.5, 0.2, 0.5),
-    Row(2_000, 16, 1500, 4, 16, 0.3, 0.5, 0.1, 0.3),
-    Row(6_000, 16, 2000, 4, 10, 0.3, 0.5, 0.1, 0.3),
-    Row(15_000, 32, 1800, 4, 6, 0.3, 0.5, 0.1, 0.3),
-    Row(math.inf, 32, 2600, 4, 3, 0.3, 0.5, 0.1, 0.3),
+    Row(150, 8, 500, 500, 1, 0, 0.1, 0.2, 0.5, 0.2),
+    Row(600, 16, 2300, 700, 2, 0, 0.3, 0.5, 0.2, 0.5),
+    Row(2_000, 16, 1500, 1500, 4, 16, 0.3, 0.5, 0.1, 0.3),
+    Row(6_000, 16, 2000, 2000, 4, 10, 0.3, 0.5, 0.1, 0.3),
+    Row(15_000, 32, 1800, 1800, 4, 6, 0.3, 0.5, 0.1, 0.3),
+    Row(math.inf, 32, 2600, 2600, 4, 3, 0.3, 0.5, 0.1, 0.3),
 )
 FROM_SCRATCH = {"learning_rate": 1e-3, "intermediate_size": 512, "hidden_act": "relu"}
 # Linear attention with decay, convolutions and a gate: which tokens are near need not be learned from labels.
@@ -100,7 +101,8 @@ def fit_keys(
         return math.ceil(math.ceil(count / processes) / batch_size)
 
     per_epoch = max(1, batches(texts) // accumulated)
-    wanted["num_train_epochs"] = min(MOST_EPOCHS, max(FEWEST_EPOCHS, math.ceil(row.steps / per_epoch)))
+    enough = row.steps if given.get("pretrained") is None else row.steps_from_folder
+    wanted["num_train_epochs"] = min(MOST_EPOCHS, max(FEWEST_EPOCHS, math.ceil(enough / per_epoch)))
     epochs = float(_value("num_train_epochs", given, wanted))
     most = int(given.get("max_steps") or -1)
     steps = most if most > 0 else max(1, math.ceil(epochs * per_epoch))

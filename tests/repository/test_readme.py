@@ -44,7 +44,7 @@ def ner_folder(tmp_path_factory):
         Path("texts.txt").write_text("\n".join(UNSEEN_SENTENCES), encoding="utf-8")
         for program, *words in commands("README.md"):
             if program == ".venv/bin/paddle-rope":
-                more = [*SMALL_WORDS, "--masked_lm_epochs=1"] if words[0] == "train" else []
+                more = ["--pretrained=", *SMALL_WORDS, "--masked_lm_epochs=1"] if words[0] == "train" else []
                 more = ["--format", FORMATS[0]] if words[0] == "export" else more
                 assert main([*words, *more]) == 0
     return folder
@@ -68,7 +68,7 @@ def write_what_python_needs(page, request):
             pytest.skip("the page exports as ONNX, and paddle2onnx wants Paddle 3")
         if page == "docs/guides/deployment.md":
             data = request.getfixturevalue("ner_folder") / "my" / "data.jsonl"
-            words = [*SMALL_WORDS, f"--train_file={data}", "--features=", "--output_dir=run"]
+            words = [*SMALL_WORDS, "--pretrained=", f"--train_file={data}", "--features=", "--output_dir=run"]
             assert main(["train", "configs/ner/own_data.yaml", *words]) == 0
             assert main(["export", "run/model", "--output", "mine_exported"]) == 0
     elif page == "docs/guides/checkpoints.md":

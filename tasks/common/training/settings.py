@@ -145,7 +145,7 @@ def check_config(config, arguments_class, recipes=None):
     settled = given.keys() & set(arguments_class.SETTLED_BY_PRETRAINED)
     if keys.pretrained is not None and settled:
         why = f"sizes and tokenizer come from the folder {keys.pretrained}"
-        raise InputError(f"key {min(settled)!r}: {why}; leave it out")
+        raise InputError(f"key {min(settled)!r}: {why}; leave it out, or train from scratch with --pretrained=")
     return Settings(config, keys, training, given)
 
 

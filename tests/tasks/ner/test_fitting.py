@@ -1,6 +1,7 @@
 """A run that chooses its keys by the size of its data."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,8 @@ def fit(given=(), number=300, length=40, dev=0, **options):
 
 
 def test_every_size_has_keys_that_train():
+    for row in TABLE[1:]:
+        assert row.steps_from_folder <= row.steps
     for number in (1, 3, 150, 151, 600, 2_000, 6_000, 15_000, 40_000):
         fitted = fit(number=number)
         assert set(fitted.keys) == CHOSEN
@@ -48,7 +51,7 @@ def test_every_size_has_keys_that_train():
 def test_documents_have_the_table(page):
     lines = (REPOSITORY / page).read_text(encoding="utf-8").splitlines()
     for row in TABLE:
-        cells = " | ".join([*(f"{number:,}" for number in row[1:5]), *map(str, row[5:])])
+        cells = " | ".join([*(f"{number:,}" for number in row[1:6]), *map(str, row[6:])])
         size = f"| {row.texts * CHARACTERS:,} | {row.texts:,} |" if row is not TABLE[-1] else ""
         assert any(line.startswith(size) and line.endswith(f"| {cells} |") for line in lines)
 
@@ -113,6 +116,7 @@ def test_a_pretrained_folder_has_its_sizes_and_its_width_decides_the_learning_ra
     assert not {"num_hidden_layers", "intermediate_size", "hidden_act"} & (set(narrow) | set(wide))
     assert (narrow["learning_rate"], wide["learning_rate"]) == (5e-4, 3e-5)
     assert (narrow["hidden_dropout_prob"], narrow["masked_lm_epochs"]) == (0.1, 0)
+    assert narrow["num_train_epochs"] == math.ceil(TABLE[1].steps_from_folder / math.ceil(300 / 16))
     with pytest.raises(InputError, match="no such folder"):
         fit({"pretrained": "nowhere"})
 
@@ -120,7 +124,8 @@ def test_a_pretrained_folder_has_its_sizes_and_its_width_decides_the_learning_ra
 @pytest.mark.slow
 def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not_read(few_texts, write, tmp_path):
     given = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "texts": str(few_texts.dev), **SOON}
-    config = {**read_run_config("configs/ner/own_data.yaml"), **given, "features": "bigrams,gazetteer"}
+    given |= {"pretrained": None, "features": "bigrams,gazetteer"}
+    config = {**read_run_config("configs/ner/own_data.yaml"), **given}
     NerRecipe().train({**config, "output_dir": str(tmp_path / "fitted")})
     config = read_run_config(tmp_path / "fitted/config.yaml")
     chosen = {"fit_to_data": False, "hidden_act": "relu", "per_device_train_batch_size": 8, "num_train_epochs": 2}
@@ -131,3 +136,22 @@ def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not
     for name in ("model.safetensors", "features.json", "vocab.txt"):
         fitted, plain = ((tmp_path / run / "model" / name).read_bytes() for run in ("fitted", "plain"))
         assert fitted == plain
+
+
+@pytest.mark.slow
+def test_own_data_start_from_the_small_encoder_and_a_note_tells_of_characters_that_it_does_not_know(
+    few_texts, tmp_path, capsys
+):
+    given = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "max_steps": 1, "device": "cpu"}
+    config = {**read_run_config("configs/ner/own_data.yaml"), **given}
+    NerRecipe().train({**config, "output_dir": str(tmp_path / "known")})
+    assert RoFormerConfig.from_pretrained(tmp_path / "known/model").hidden_size == 256
+    assert "does not know" not in capsys.readouterr().out
+    records = [json.loads(line) for line in few_texts.train.read_text(encoding="utf-8").splitlines()]
+    for record in records:  # letters of Linear B, as many as before
+        record["text"] = "\U00010000" * len(record["text"])
+        record["entities"] = [{**entity, "text": None} for entity in record["entities"]]
+    strange = tmp_path / "strange.jsonl"
+    strange.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    NerRecipe().train({**config, "train_file": str(strange), "output_dir": str(tmp_path / "strange")})
+    assert "small does not know 100.0% of the characters in train" in capsys.readouterr().out
