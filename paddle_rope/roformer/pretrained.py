@@ -60,8 +60,8 @@ class RoFormerPretrainedModel(nn.Layer):
 
         The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or
         RoFormerV2. A softmax checkpoint may become a linear model, a masked language model a classifier: weights that
-        the folder lacks stay as they are initialized, and a warning of the logger ``paddle_rope`` names them and those
-        that the model has no place for.
+        the folder lacks stay as they are initialized, and the logger ``paddle_rope`` names them and those that the
+        model has no place for: as a warning if some of them are in the encoder.
 
         Args:
             folder: with ``config.json`` and ``model.safetensors``, ``pytorch_model.bin`` or ``model_state.pdparams`` or
@@ -122,9 +122,11 @@ def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object
     new = [name for name in state if name not in placed]
     unplaced = set(tensors) - set(placed.values())
     unused = sorted([checkpoint.sources[name] for name in unplaced] + checkpoint.unused)
+    is_head = hasattr(model, "roformer") and not any(name.startswith("roformer.") for name in new)
     for what, names in (("new, as initialized", new), ("in the folder, but not used", unused)):
-        if names:
-            logger.warning("%s from %s: %s: %s", model_class.__name__, where, what, _summary(names))
+        if names:  # a new head is what the caller wants, new weights of the encoder may surprise
+            level = logging.INFO if is_head else logging.WARNING
+            logger.log(level, "%s from %s: %s: %s", model_class.__name__, where, what, _summary(names))
     return model
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from paddle_rope.roformer import RoFormerConfig
 from tasks.common.errors import InputError
 from tasks.common.run_config import read_run_config
+from tasks.ner.data.reading import read_examples, write_examples
 from tasks.ner.examples import Entity, Example
 from tasks.ner.fitting import CHARACTERS, FEWEST_ENTITIES, FEWEST_STEPS, MOST_EPOCHS, NEAR, TABLE, fit_keys
 from tasks.ner.recipe import NerRecipe
@@ -147,11 +149,9 @@ def test_own_data_start_from_the_small_encoder_and_a_note_tells_of_characters_th
     NerRecipe().train({**config, "output_dir": str(tmp_path / "known")})
     assert RoFormerConfig.from_pretrained(tmp_path / "known/model").hidden_size == 256
     assert "does not know" not in capsys.readouterr().out
-    records = [json.loads(line) for line in few_texts.train.read_text(encoding="utf-8").splitlines()]
-    for record in records:  # letters of Linear B, as many as before
-        record["text"] = "\U00010000" * len(record["text"])
-        record["entities"] = [{**entity, "text": None} for entity in record["entities"]]
-    strange = tmp_path / "strange.jsonl"
-    strange.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    NerRecipe().train({**config, "train_file": str(strange), "output_dir": str(tmp_path / "strange")})
+    strange = [replace(one, text="\U00010000" * len(one.text)) for one in read_examples(few_texts.train)]  # Linear B
+    write_examples(strange, tmp_path / "strange.jsonl", "jsonl")
+    NerRecipe().train(
+        {**config, "train_file": str(tmp_path / "strange.jsonl"), "output_dir": str(tmp_path / "strange")}
+    )
     assert "small does not know 100.0% of the characters in train" in capsys.readouterr().out

@@ -137,7 +137,7 @@ def test_interrupted_run_ends_as_if_it_had_not_been(train, whole, tmp_path, opti
 @pytest.mark.slow
 def test_softmax_weights_start_a_linear_model(whole, tmp_path, caplog, without_sizes):
     keys = {"pretrained": whole.model, "attention": "linear", "learning_rate": 1e-9, "weight_decay": 0}
-    with caplog.at_level(logging.WARNING, logger="paddle_rope"):
+    with caplog.at_level(logging.INFO, logger="paddle_rope"):
         run = runs.train(without_sizes, tmp_path / "run", **keys)
     assert "new, as initialized" not in caplog.text and "not used" not in caplog.text
     assert (run.model_config["attention"], whole.model_config["attention"]) == ("linear", "softmax")
