@@ -218,4 +218,4 @@ def test_badges_name_the_versions_of_the_package():
     for page in ("README.md", "README.zh.md"):
         assert f"badge/python-{minors[0]}_to_{minors[-1]}-" in text_of(page)
         assert f"badge/paddlepaddle-{first}_to_{last}-" in text_of(page)
-    assert 'license = "Apache-2.0"' in project
+    assert 'license = "Apache-2.0 AND' in project
