@@ -3,6 +3,7 @@
     python tools/dev/shipped_encoder.py texts data/text/open        train.jsonl, dev.jsonl, test.jsonl, vocab.txt there
     paddle-rope train configs/pretraining/small.yaml
     python tools/dev/shipped_encoder.py ship runs/pretraining_small data/text/open
+    python tools/dev/shipped_encoder.py split data/ner/cluener/train.json runs      held.json, rest.json: to try recipes
 
 ``texts`` expects the .txt files of openly licensed Chinese that configs/pretraining/small.yaml describes. ``ship``
 writes paddle_rope/roformer/encoders/small: weights in float16, and the model card, with the loss on test.jsonl, which
@@ -27,6 +28,7 @@ NAME = "small"
 KEPT = {"laws_national": 1 / 3, "opensource_com_translations": 2 / 3, "court_documents": 2 / 3}  # of the documents
 HELD_OUT = 0.02  # of the documents of each file, for dev and once more for test
 MIN_COUNT = 3  # of a character of the vocabulary
+MEASURED = 1500  # labeled texts
 SPECIAL = 6  # tokens at the beginning of a vocabulary
 TABLE = "table.json"
 CARD = """\
@@ -128,6 +130,14 @@ def ship(run, texts):
     print(card)
 
 
+def split(file, folder):
+    """Write 1,500 lines of a labeled file to measure recipes on, and the others, to learn from."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    random.Random("cluener").shuffle(lines)
+    for name, part in (("held", lines[:MEASURED]), ("rest", lines[MEASURED:])):
+        (folder / f"{name}.json").write_text("\n".join(part) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
     verb, *folders = sys.argv[1:]
-    {"texts": prepare_texts, "ship": ship}[verb](*map(Path, folders))
+    {"texts": prepare_texts, "ship": ship, "split": split}[verb](*map(Path, folders))
