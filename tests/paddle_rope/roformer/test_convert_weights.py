@@ -19,17 +19,16 @@ from paddle_rope.roformer import (
     load_tokenizer,
 )
 from paddle_rope.roformer.checkpoints.names import TENSORFLOW, weights_of
-from tests.helpers.verbs import verb
+from tasks.commands.main import main
 from tests.paddle_rope.roformer.small_models import SIZES, make, states_equal
 
-convert_weights = verb("convert-weights")
 DATA = Path(__file__).parent / "data"
 VOCAB = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *map(chr, range(0x4E00, 0x4E00 + 36))]
 POSITIONS = "roformer.encoder.embed_positions.weight"
 
 
 def convert(source, target, to):
-    assert convert_weights.main([str(source), str(target), "--to", to]) == 0
+    assert main(["convert-weights", str(source), str(target), "--to", to]) == 0
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def fails(capsys):
     """The one line that a conversion ends with."""
 
     def fails(source, target, to="paddle_rope"):
-        assert convert_weights.main([str(source), str(target), "--to", to]) == 2
+        assert main(["convert-weights", str(source), str(target), "--to", to]) == 2
         out, err = capsys.readouterr()
         assert out == "" and err.startswith("error: ") and err.count("\n") == 1
         return err

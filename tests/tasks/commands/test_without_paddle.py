@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from tasks.commands.main import main
 from tests.conftest import REPOSITORY
-from tests.helpers.exports import FORMATS, export
-from tests.helpers.verbs import verb
+from tests.helpers.models import FORMATS, export
 from tests.tasks.commands.conftest import LABELED
 
 # Without what only Paddle's recipes need: the base installation has none of it.
@@ -65,7 +65,7 @@ def test_an_onnx_model_is_evaluated_as_with_paddle(folders, labeled, tmp_path, r
     words = ["evaluate", folder, labeled[recipe], "--output"]
     done = call(tmp_path, *words, tmp_path / "without.json")
     assert done.returncode == 0, done.stderr
-    assert verb().main([*map(str, words), str(tmp_path / "with.json")]) == 0
+    assert main([*map(str, words), str(tmp_path / "with.json")]) == 0
     found, expected = ((tmp_path / name).read_text(encoding="utf-8") for name in ("without.json", "with.json"))
     assert found == expected
     assert done.stdout == capsys.readouterr().out

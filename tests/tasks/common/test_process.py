@@ -13,17 +13,6 @@ from tasks.common.errors import InputError
 from tasks.common.process import choose_device, ensure_home, own_command, visualdl_command
 from tests.conftest import REPOSITORY
 
-# All that the verbs import, and the one call of paddle that makes a folder in it later, in an export.
-PROGRAM = """
-from tasks.recipes import RECIPES, get_recipe
-for name in RECIPES: get_recipe(name)
-import os, paddle, visualdl
-@paddle.jit.to_static(input_spec=[paddle.static.InputSpec([2])], full_graph=True)
-def graph(x):
-    return x + 1 if x.sum() > 0 else x
-print(graph(paddle.ones([2])).tolist(), os.environ["HOME"])
-"""
-
 
 @pytest.mark.parametrize("home", ["file", "file/home/user", "home", "link", "relative"])
 def test_a_useless_home_is_replaced_until_the_end_of_the_process(home, monkeypatch, tmp_path):
@@ -53,17 +42,6 @@ def test_a_home_that_can_be_used_stays_and_nothing_is_made_in_it(exists, monkeyp
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     ensure_home()
     assert os.environ["HOME"] == str(tmp_path / "home") and sorted(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.slow
-def test_recipes_dashboard_and_static_graphs_work_without_a_home(tmp_path):
-    (tmp_path / "file").write_text("")
-    more = {"PYTHONPATH": str(REPOSITORY), "HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path)}
-    (tmp_path / "program.py").write_text(PROGRAM)
-    words = [sys.executable, str(tmp_path / "program.py")]
-    done = subprocess.run(words, env={**os.environ, **more}, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1].startswith(f"[2.0, 2.0] {tmp_path}/paddle_rope_home_"), done.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "program.py"]
 
 
 def test_a_gpu_is_taken_where_there_is_one(monkeypatch):

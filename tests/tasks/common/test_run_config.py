@@ -1,13 +1,12 @@
 """One YAML file and the command line after it."""
 
-import os
 from dataclasses import dataclass, field
 from typing import Optional
 
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.common.run_config import parse_arguments, read_run_config, shipped
+from tasks.common.run_config import parse_arguments, read_run_config
 
 
 @dataclass
@@ -58,17 +57,6 @@ def test_configurations_are_listed_where_one_is_missing(name, listed, left_out, 
     assert {*listed} <= {*names} and not [one for one in names[1:] if one.startswith(left_out)]
     assert all(read_run_config(one) for one in listed)
     assert error_of(read_run_config, tmp_path).startswith(f"{tmp_path}: cannot be read (")
-
-
-def test_a_configuration_in_a_closed_folder_keeps_its_name(monkeypatch):
-    def denied(path, **words):
-        if os.path.isabs(path):
-            return stat(path, **words)
-        raise PermissionError(13, "Permission denied", "somewhere")
-
-    stat = os.stat
-    monkeypatch.setattr(os, "stat", denied)
-    assert shipped("configs/nowhere.yaml") == "configs/nowhere.yaml"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from tasks.matching.data import prediction_records
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.recipes import open_predictor
-from tests.helpers.exports import FORMATS, export
+from tests.helpers.models import FORMATS, export
 from tests.tasks.serving.conftest import REAL, running
 
 pytestmark = pytest.mark.slow

@@ -3,8 +3,6 @@
 import hashlib
 import itertools
 import random
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -19,18 +17,10 @@ from tasks.ner.data.reading import read_examples, read_texts
 from tasks.ner.data.splits import draw, has_overlap, mark_types, read_splits
 from tasks.ner.demo import ENTITY_TYPES, UNSEEN_SENTENCES, read_demo_corpus, write_demo_corpus
 from tasks.ner.examples import Entity, Example, without_overlaps
-from tests.conftest import REPOSITORY
 from tests.helpers.runs import read_json_lines
 from tests.tasks.ner.conftest import error_of
 
 JSON = '{"text": "甲"}\n'
-
-
-def test_readers_load_the_standard_library_only():
-    program = "import sys; before = set(sys.modules); import tasks.ner.data.reading; print(*set(sys.modules) - before)"
-    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    loaded = {name.partition(".")[0] for name in done.stdout.split()}
-    assert loaded <= {*sys.stdlib_module_names, "tasks", "paddle_rope", "_distutils_hack"}
 
 
 @pytest.mark.parametrize(

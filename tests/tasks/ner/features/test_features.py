@@ -1,8 +1,5 @@
 """Word features: values by hand and by their definition, leave-one-out, files."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import example as with_text
@@ -16,7 +13,6 @@ from tasks.ner.examples import Entity, Example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
 from tasks.ner.features.jieba_dictionary import installed_words
 from tasks.ner.features.word_features import Gazetteer
-from tests.conftest import REPOSITORY
 from tests.tasks.ner.features.plain_features import plain_columns, plain_flags, same, segmentation
 
 TEXT = "他在北京大学学习"  # jieba: 他/r 在/p 北京大学/nt 学习/v
@@ -158,19 +154,6 @@ def test_unknown_words_are_those_of_jieba(text):
 
 
 # ---- jieba
-
-
-def test_neither_jieba_nor_paddle_is_imported():
-    program = """
-import sys
-from tasks.ner.examples import Example
-from tasks.ner.features import FEATURE_KINDS, WordFeatures
-features = WordFeatures.from_examples([Example("他在", (), "x:1")], FEATURE_KINDS)
-assert features("他在", [(0, 1)]).columns.shape == (1, 6)
-assert not {"jieba", "pkg_resources", "paddle", "paddlenlp"} & set(sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_the_dataset_of_training_examples_is_seen_leave_one_out(features, examples):

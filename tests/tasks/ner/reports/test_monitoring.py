@@ -192,49 +192,15 @@ def test_candidates_are_collected_unless_there_are_too_many(monkeypatch):
     assert evaluate_model(model, dataset, 1).candidates is None is many.candidates and many.found == few.found
 
 
-# ---- the picture of scores
+@pytest.mark.parametrize("text", ["$%^$", "$\\frac{$", "{}_^\\", "a\nb\x00", "👨\u200d👩\u202e", "甲乙"])
+def test_scores_gold_and_text_are_drawn_whatever_the_text(text):
+    def draw(score=-20.0, gold=(), shown=text):
+        return draw_scores(shown, np.full([1, len(text), len(text)], score), set(gold), [text], text).astype(int)
 
-TEXT = "北京大学生"
-
-
-def scores(types=2, n=5, **others):
-    """All spans score -20 but for ``type_first_last=score``."""
-    values = np.full([types, n, n], np.nan)
-    rows, columns = np.triu_indices(n)
-    values[:, rows, columns] = -20.0
-    for place, score in others.items():
-        values[tuple(map(int, place.strip("_").split("_")))] = score
-    return values
-
-
-def draw(values, gold=(), types=None, text=TEXT, title="title"):
-    return draw_scores(text, values, set(gold), types or [f"t{n}" for n in range(len(values))], title).astype(int)
-
-
-def changed(image):
-    """The pixels that differ from the picture without high scores: (top, bottom, left, right)."""
-    rows, columns = np.nonzero((image != draw(scores())).any(axis=2))
-    return rows.min(), rows.max(), columns.min(), columns.max()
-
-
-def test_each_cell_has_its_place_scores_above_zero_are_red_and_gold_has_a_frame():
-    first, right, last, other = (
-        changed(draw(scores(**{place: 5.0}))) for place in ("_0_0_0", "_0_0_3", "_0_4_4", "_1_1_2")
-    )
-    assert right[:2] == first[:2] and right[2] > first[3] and last[0] > first[1] and last[2] > right[3]
-    frame = changed(draw(scores(), [(1, 3, "t1")]))
-    assert frame[0] <= other[0] <= other[1] <= frame[1] and last[3] < frame[2] <= other[2] <= other[3] <= frame[3]
-    assert (draw(scores(), [(1, 99, "t1")]) == draw(scores())).all()  # past the part that is drawn
-    place = first[0] + 3, first[2] + 3
-    red, blue, gray = (draw(scores(_0_0_0=value))[place] for value in (6.0, -25.0, np.nan))
-    assert red[0] > red[2] + 50 and blue[2] > blue[0] + 50 and len(set(gray)) == 1
-
-
-@pytest.mark.parametrize("text", ["$%^$", "$\\frac{$", "{}_^\\", "a\nb\x00", "👨\u200d👩\u202e", "甲"])
-def test_text_types_and_title_may_hold_anything(text):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        image = draw(scores(1, len(text)), [(0, 1, text)], [text], text, text)
-    assert image.min() < image.max()
-    if text == "甲":  # each character is drawn in its own way
-        assert (image != draw(scores(1, 1), [(0, 1, text)], [text], "乙", text)).any()
+        plain, high, framed = draw(), draw(5.0), draw(gold=[(0, 1, text)])
+    assert (plain != high).any() and (plain != framed).any()
+    assert high[..., 0].sum() > plain[..., 0].sum()  # scores above zero are red
+    if text == "甲乙":  # each character is drawn in its own way
+        assert (plain != draw(shown="甲丙")).any()
