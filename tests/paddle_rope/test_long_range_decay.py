@@ -154,9 +154,3 @@ def test_written_numbers_are_those_of_the_functions_and_figures_are_drawn(head_d
     ):
         np.testing.assert_array_equal(bound[name], mean_partial_sums(theta, bound["distance"]))
         np.testing.assert_array_equal(ones[name], ones_scores(theta, ones["distance"]))
-
-
-@pytest.mark.parametrize("reach, verdict", [(146, "is in its"), (147, "has left its")])
-def test_it_tells_on_which_side_of_the_quarter_period_the_range_ends(reach, verdict, tmp_path, capsys):
-    words = ["--base", "100", "--max_distance", str(reach), "--output", str(tmp_path)]  # quarter period 146.17
-    assert main(["decay", *words]) == 0 and verdict in capsys.readouterr().out

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-import paddle_rope
 from tasks.commands.main import VERBS, main
 from tasks.recipes import RECIPES, get_arguments
 from tests.conftest import REPOSITORY
@@ -49,18 +48,6 @@ def test_help_of_every_verb_and_tool_comes_without_paddle_from_any_folder(tmp_pa
     assert (done.returncode, done.stderr) == (0, "")
     assert [words for words in calls if f"paddle-rope {' '.join(words)}" not in done.stdout] == [] and len(tools) > 5
     assert all(len(tool.read_text("utf-8").splitlines()) <= 10 for tool in TOOLS)
-
-
-@pytest.mark.parametrize("words", [[], ["-h"], ["--help"]])
-def test_verbs_are_listed_with_a_line_each(words, capsys):
-    with pytest.raises(SystemExit) as ended:  # as argparse ends after its help
-        main(words)
-    assert ended.value.code == 0
-    lines = capsys.readouterr().out.splitlines()
-    listed = [line.split()[0] for line in lines if line.startswith("  ")]
-    assert listed == list(VERBS) and max(map(len, lines)) <= 120
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"paddle-rope {paddle_rope.__version__}\n"
 
 
 @pytest.mark.parametrize("words, said", [

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -61,19 +60,6 @@ def test_unusable_device_is_an_error_with_the_remedy(monkeypatch, name):
     with pytest.raises(InputError, match=f"^--device {name}: .*use --device cpu"):
         choose_device(name)
     assert paddle.get_device() == "cpu"
-
-
-def test_a_command_is_named_where_the_search_path_finds_that_of_this_environment(monkeypatch, tmp_path):
-    for environment in ("my one", "other"):
-        (tmp_path / environment).mkdir()
-        (tmp_path / environment / "paddle-rope").touch(0o755)
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "my one/python"))
-    said = {}
-    for path in ("nowhere", "other", "my one"):
-        monkeypatch.setenv("PATH", str(tmp_path / path))
-        said[path] = own_command()
-    python = f"'{tmp_path}/my one/python' -m paddle_rope"
-    assert said == {"nowhere": python, "other": python, "my one": "paddle-rope"}
 
 
 @pytest.mark.parametrize("command, said", [(own_command, "paddle-rope "), (visualdl_command, "VisualDL")])

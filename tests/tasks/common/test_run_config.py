@@ -42,24 +42,6 @@ def test_a_file_that_would_take_long_is_an_error(write, value):  # more: tests/t
 
 
 @pytest.mark.parametrize(
-    "name, listed, left_out",
-    [
-        ("configs/matching/own.yaml", ["configs/matching/demo.yaml", "configs/matching/own_data.yaml"], "configs/ner/"),
-        ("own.yaml", ["configs/ner/own_data.yaml", "configs/matching/own_data.yaml"], "configs/experiments/"),
-        ("configs/experiments/deme.yaml", ["configs/experiments/demo.yaml"], "configs/ner/"),
-    ],
-)
-def test_configurations_are_listed_where_one_is_missing(name, listed, left_out, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # as after an installation: there is no folder configs here
-    message = error_of(read_run_config, name)
-    assert message.startswith(f"{name}: no such configuration file; ")
-    names = message.replace(",", "").split()
-    assert {*listed} <= {*names} and not [one for one in names[1:] if one.startswith(left_out)]
-    assert all(read_run_config(one) for one in listed)
-    assert error_of(read_run_config, tmp_path).startswith(f"{tmp_path}: cannot be read (")
-
-
-@pytest.mark.parametrize(
     "words, expected",
     [
         ("--a 2", {"a": "2"}),

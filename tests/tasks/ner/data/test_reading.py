@@ -142,18 +142,6 @@ def test_the_end_is_not_held_out_where_train_would_lack_its_types_or_dev_has_non
     assert "note: dev is drawn from all of train" in capsys.readouterr().out
 
 
-def test_files_without_entities_are_told_or_refused(few_texts, write, capsys):
-    test = write('{"text": "天气好", "label": {}}\n', "test.jsonl")
-    splits_of(train_file=str(few_texts.train), test_file=str(test))
-    assert f"{test}: no entity is labeled" in capsys.readouterr().err
-    with pytest.raises(InputError, match="test.jsonl: no entity is labeled"):
-        splits_of(train_file=str(few_texts.train), dev_file=str(test))
-    line = few_texts.train.read_text("utf-8").splitlines()[0]
-    two = write(f'{line}\n{{"text": "天气好", "label": {{}}}}\n', "two.jsonl")
-    with pytest.raises(InputError, match="two.jsonl.*: no entity is labeled"):  # one part has none, whichever it is
-        splits_of(train_file=str(two), dev_fraction=0.5)
-
-
 # ---- some of the training texts
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tasks.ner.config import probability
 from tasks.ner.examples import Entity, as_record
 from tasks.ner.page import LANGUAGES
-from tasks.ner.page.boxes import COLORS, EDGES, look_of, nested_pieces
+from tasks.ner.page.boxes import nested_pieces
 from tasks.ner.page.contents import SECTION_CHARACTERS, sections_of
 from tasks.ner.page.html import WORDS, write_html
 
@@ -237,15 +237,3 @@ def test_a_page_may_have_several_hundred_thousand_characters():
     read = Page(content)
     assert read.texts == [text] and len(read.paragraphs[0]) == 3000 and content.count("<section") == 150
     assert [tuple(mark[:2]) for mark in read.marks[0]] == [entity[:2] for entity in entities]
-
-
-# ---- colors
-
-
-def test_types_share_a_look_only_when_all_are_used_and_only_those_that_occur_are_on_the_page():
-    assert len({tuple(look_of(number).values()) for number in range(35)}) == len(COLORS) * len(EDGES) == 30
-    types = [f"type {number}" for number in range(1000)]
-    content = page(record("abc", (0, 1, "type 999", 1.0), (1, 2, "type 3", 1.0)), types=types)
-    assert len(content) < 12_000 and content.count('type="checkbox"') == 2
-    color, ink = COLORS[0]
-    assert f".t0{{--c:{color};--ink:{ink};--edge:{EDGES[0]}}}" in content

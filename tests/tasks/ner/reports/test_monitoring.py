@@ -3,23 +3,20 @@
 import io
 import warnings
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
-import paddle
 import pytest
 from PIL import Image
 
 from paddle_rope import CharTokenizer
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import Entity, Example, read_examples
-from tasks.ner.evaluation import Evaluation, evaluate_model
+from tasks.ner.evaluation import evaluate_model
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction import thresholds
 from tasks.ner.prediction.finding import predict_entities
 from tasks.ner.reports.monitoring import (
     CURVE_STEPS,
-    MOST_TYPES,
     NerMonitor,
     draw_scores,
     span_scores,
@@ -140,45 +137,6 @@ def test_scores_of_a_text_are_those_of_prediction(max_span_length):
                 expected["ab".index(kind), start, end - 1] = score
         np.testing.assert_array_equal(span_scores(model, text, characters), expected.astype(np.float32))
     assert model.training
-
-
-def shown_of(folder, model, dataset, evaluation, metrics=None, is_first=True):
-    """What a monitor writes for one evaluation; None if it writes nothing."""
-    monitor, arguments = NerMonitor(folder, {}, ["f1"]), SimpleNamespace(logging_steps=2)
-    state = SimpleNamespace(is_world_process_zero=is_first, global_step=5)
-    monitor.on_train_begin(arguments, state, None)
-    assert monitor.is_open == is_first
-    monitor.show(model, dataset, evaluation, 5)
-    monitor.on_evaluate(arguments, state, None, metrics=metrics or {})
-    monitor.on_train_end(arguments, state, None)
-    return log_of(folder) if folder.exists() else None
-
-
-def test_of_a_thousand_types_the_most_frequent_are_shown(tmp_path):
-    types = [f"type {number:03}" for number in range(1000)]
-    model, tokenizer = small_model(types)
-    model.head.type_scores.bias.set_value(paddle.full([2000], -20.0))  # nearly no span is one
-    examples = [
-        Example("甲乙丙", tuple(Entity(0, 1 + n % 3, types[n]) for n in range(900, 970)), "f:1"),
-        Example("丁", (Entity(0, 1, types[969]), Entity(0, 1, types[3])), "f:2"),
-        Example("丁戊", (Entity(0, 1, types[3]),), "f:3"),
-    ]
-    found = [[Entity(0, 1, types[969], 2.0)], [], []]
-    metrics = {"eval_f1": 0.5, **{f"eval_f1_by_type/{kind}": 0.25 for kind in types}}
-    dataset = NerDataset(examples, tokenizer, types, 9)
-    log = shown_of(tmp_path / "log", model, dataset, Evaluation({}, found, found), metrics)
-    shown = {tag.removeprefix("dev/") for tag in log.get_tags()["pr_curve"]}
-    assert len(shown) == MOST_TYPES and {types[969], types[3]} <= shown
-    assert {tag.removeprefix("dev_f1_by_type/") for tag in log.get_tags()["scalar"]} == shown | {"dev/f1"}
-    assert of_steps(log, "pr_curve", f"dev/{types[969]}")[5].TP[49] == 1
-
-
-def test_without_candidates_there_are_no_curves_and_one_process_writes(tmp_path):
-    model, tokenizer = small_model(["a"])
-    dataset = NerDataset([Example("甲乙丙", (Entity(0, 1, "a"),), "f:1")], tokenizer, ["a"], 9)
-    tags = set(shown_of(tmp_path / "log", model, dataset, Evaluation({}, [[]], None)).get_tags())
-    assert {"text", "image"} <= tags and "pr_curve" not in tags
-    assert shown_of(tmp_path / "other", None, None, None, is_first=False) is None
 
 
 def test_candidates_are_collected_unless_there_are_too_many(monkeypatch):
