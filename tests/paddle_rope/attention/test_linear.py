@@ -173,14 +173,6 @@ def test_a_query_or_all_keys_without_positive_feature_give_zero():
         assert all(np.isfinite(x.numpy()).all() for x in paddle.grad(attended.sum(), [q, k, v]))
 
 
-@pytest.mark.equation("3.8")
-@pytest.mark.parametrize("seq", [1, 3000])
-def test_without_normalizer_outputs_have_root_mean_square_one_whatever_the_length(seq):
-    q, k, v = random_qkv(2, seq, value_dim=5)
-    attended = linear_attention(q, k, v, rope_of(q), normalizer="none")
-    np.testing.assert_allclose((attended**2).mean(axis=-1).numpy(), 1, rtol=1e-4)
-
-
 # precision
 
 

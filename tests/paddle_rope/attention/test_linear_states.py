@@ -57,7 +57,8 @@ def test_states_are_float32_at_least_are_not_changed_and_pass_gradients_back():
     halves = cast(random_qkv(1, 3), "float16")
     state, y = linear_attention_step(None, *halves)
     assert y.dtype == paddle.float16 and state.key_values.dtype == state.keys.dtype == paddle.float32
-    assert state.length == 3 and linear_attention_step(None, *halves, normalizer="none")[0].keys is None
+    assert linear_attention_step(None, *halves, normalizer="none")[0].keys is None
+    assert (state.length, linear_attention_step(state, *halves)[0].length) == (3, 6)
     before = [state.key_values.numpy().copy(), state.keys.numpy().copy()]
     branches = [linear_attention_step(state, *(x[:, i : i + 1] for x in halves))[1].numpy() for i in (1, 2, 1)]
     np.testing.assert_array_equal(branches[0], branches[2])

@@ -10,7 +10,6 @@ import pytest
 
 from tasks.common.errors import InputError
 from tasks.common.texts import text_files
-from tasks.common.texts.json_records import distinct_keys
 from tasks.common.texts.streams import TextStream
 from tasks.common.texts.text_files import read_text
 
@@ -109,22 +108,6 @@ def test_a_file_is_read_in_parts_and_the_position_goes_from_0_to_its_size(write,
     positions = [(stream.position, len(chunk)) for chunk in stream]
     assert positions == sorted(set(positions)) and max(size for _, size in positions) < 150
     assert stream.position == stream.size
-
-
-def test_a_repeated_key_is_found_without_comparing_every_two():
-    class Key(str):
-        compared = 0
-
-        def __eq__(self, other):
-            Key.compared += 1
-            return super().__eq__(other)
-
-        __hash__ = str.__hash__
-
-    pairs = [(Key(f"key {number}"), 1) for number in range(2000)]
-    with pytest.raises(InputError, match="key 'key 1999' is repeated"):
-        distinct_keys([*pairs, (Key("key 1999"), 2)], "x:1")
-    assert Key.compared < 4 * len(pairs)
 
 
 # ---- gzip and other kinds of files

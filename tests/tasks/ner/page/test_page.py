@@ -1,4 +1,4 @@
-"""The page of texts and entities: escaped, well-formed, with the very text in it, and a way into long ones."""
+"""The page of texts and entities: escaped, well-formed, with the very text in it, a way into long ones."""
 
 import io
 import re
@@ -15,6 +15,7 @@ from tasks.ner.page import LANGUAGES
 from tasks.ner.page.boxes import nested_pieces
 from tasks.ner.page.contents import SECTION_CHARACTERS, sections_of
 from tasks.ner.page.html import WORDS, write_html
+from tests.helpers.browser import chromium, open_page
 
 VOID = {"meta", "br", "img", "link", "input"}
 
@@ -237,3 +238,63 @@ def test_a_page_may_have_several_hundred_thousand_characters():
     read = Page(content)
     assert read.texts == [text] and len(read.paragraphs[0]) == 3000 and content.count("<section") == 150
     assert [tuple(mark[:2]) for mark in read.marks[0]] == [entity[:2] for entity in entities]
+
+
+# ---- in a browser
+LABEL = "getComputedStyle(document.querySelectorAll('mark')[{}], '::after').content"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with open_page(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    def show(*records, **options):
+        path = tmp_path / "page.html"
+        path.write_text(page(*records, **options), encoding="utf-8")
+        browser.open(path.as_uri())
+        return browser
+
+    yield show
+    assert browser.errors == []
+
+
+def shown(browser):
+    """Types of the marks that are drawn."""
+    return browser.run(
+        "[...document.querySelectorAll('mark')].filter(mark => getComputedStyle(mark).borderTopWidth != '0px')"
+        ".map(mark => mark.dataset.type)"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(chromium() is None, reason="no browser: apt-get install chromium")
+def test_chosen_types_are_shown_alone_and_the_button_shows_all(show):
+    browser = show(record("北京大学和校长", (0, 2, "a", 1.0), (0, 4, "b", 1.0), (5, 7, "c", 1.0)))
+    laid_out = "document.querySelectorAll('main p')[0].innerText == '北京大学和校长'"  # not before the first frame
+    browser.wait_for(laid_out)
+    text = browser.text()
+    assert shown(browser) == ["b", "a", "c"]
+    browser.run("document.getElementById('only1').click()")
+    assert shown(browser) == ["b"] and browser.run(LABEL.format(1)) == "none"
+    browser.wait_for(laid_out)
+    assert browser.run("[...document.querySelectorAll('nav [class^=t]')].filter(e => e.checkVisibility()).length") <= 1
+    browser.run("document.getElementById('only2').click()")
+    assert shown(browser) == ["b", "c"]
+    browser.run("document.querySelector('button').click()")
+    browser.wait_for(laid_out)
+    assert shown(browser) == ["b", "a", "c"] and browser.text() == text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(chromium() is None, reason="no browser: apt-get install chromium")
+def test_no_script_of_a_text_runs(show):
+    hostile = "<script>document.title='changed'</script><img src=x onerror=\"document.title='changed'\">"
+    browser = show(record(hostile, (0, 8, hostile, 1.0)), types=[hostile], name=hostile)
+    assert browser.run("document.title").startswith("Entities of <script>")
+    browser.wait_for("document.querySelector('main p').innerText")
+    assert browser.run("document.querySelector('main p').innerText") == hostile
+    assert browser.run("document.scripts.length + document.images.length") == 0
