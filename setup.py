@@ -7,6 +7,7 @@ setup(
     package_dir={"tasks.configs": "configs"},
     package_data={
         "": ["*.yaml", "*.jsonl.gz", "*.tsv.gz", "*.css", "*.html", "py.typed", "*.cc", "*.h"],
+        "paddle_rope.roformer": ["encoders/*/*"],
         "tasks.configs": ["*/*.yaml", "*/*.jsonl"],
     },
 )

@@ -1,6 +1,6 @@
 """Linear layers, dropout, norms and products that broadcast, each with a fast form on CPU.
 
-On other devices, and in static graphs, they are Paddle's; ``paddle-rope benchmark layers`` measures the difference.
+On other devices, and in static graphs, they are Paddle's.
 """
 
 from typing import Any

@@ -48,9 +48,6 @@ RECIPES = {
     "pretraining": Registered("tasks.pretraining", "Pretraining", "a masked language model, to start other runs from"),
     "language_model": Registered("tasks.language_model", "LanguageModel", "a causal language model of characters"),
     "crf": Registered("tasks.experiments.crf", "Crf", "entities, by a linear-chain CRF to compare with"),
-    "relative_position": Registered(
-        "tasks.experiments.relative_position", "RelativePosition", "a task whose answer only relative position gives"
-    ),
 }
 PREDICTING = tuple(name for name, recipe in RECIPES.items() if recipe.predictor)
 

@@ -198,7 +198,7 @@ def _segment_logsumexp(x, segments):
 
 
 def logsumexp(x: Tensor) -> Tensor:
-    """log(sum(exp(x))) over the last axis, faster on CPU than paddle.logsumexp (paddle-rope benchmark layers).
+    """log(sum(exp(x))) over the last axis, faster on CPU than paddle.logsumexp.
 
     >>> round(logsumexp(paddle.to_tensor([0.0, 0.0])).item(), 3)
     0.693

@@ -55,7 +55,8 @@ class RoFormerPretrainedModel(nn.Layer):
 
     @classmethod
     def from_pretrained(cls: type[_Model], folder: str | os.PathLike, **changes: Any) -> _Model:
-        """A model with the weights of a folder on this machine; nothing is downloaded.
+        """A model with the weights of a folder on this machine, or of an encoder that comes with the package
+        (``"small"``); nothing is downloaded.
 
         The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or
         RoFormerV2. A softmax checkpoint may become a linear model, a masked language model a classifier: weights that

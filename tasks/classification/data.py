@@ -21,7 +21,7 @@ from tasks.common.errors import InputError
 from tasks.common.texts.forms import Form, form_of, records
 from tasks.common.texts.json_records import TEXT_KEYS, check_encodable, json_text
 from tasks.common.texts.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
-from tasks.common.training.splits import hold_out_dev, note_repeated, note_unseen, read_files
+from tasks.common.training.data import hold_out_dev, note_repeated, note_unseen, read_files
 
 HEADER_WORDS = ("text", "sentence", "text_a", "label")
 

@@ -21,7 +21,7 @@ from tasks.classification.prediction import (
 )
 from tasks.common.export.exporter import Exporter
 from tasks.common.recipe import Recipe
-from tasks.common.training.memory import LabeledData
+from tasks.common.training.data import LabeledData
 from tasks.common.training.run import Run
 
 CHECKED_TEXTS = ["球队昨晚客场以三比一取胜，主教练对后防线的表现十分满意。", "新手机今天发布。", "好"]

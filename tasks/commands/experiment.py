@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tasks.commands.options import new_parser
 from tasks.common.errors import InputError
-from tasks.common.files import check_makeable, write_files
+from tasks.common.files import check_new_folder, write_files
 from tasks.common.process import prepare
 from tasks.common.run_config import parse_overrides
 
@@ -31,7 +31,6 @@ Draw the long-range decay of RoPE: the bound of kexue.fm 8265 and the dot produc
 Writes decay_bound.png and .csv (mean |S_j| against the relative distance) and decay_ones.png and .csv (<R_m q, R_n k>
 with q = k = ones against the key position n), each with the counter-examples where all pairs have the frequency 0 or 1,
 and prints a few lines on what the figures show."""
-DECAY_FILES = ("decay_bound.png", "decay_bound.csv", "decay_ones.png", "decay_ones.csv")
 DECAY_LIMITS = {"head_dim": (2, 4096), "base": (1, 1e300), "max_distance": (1, 10**6), "query_position": (0, 10**9)}
 
 
@@ -62,7 +61,7 @@ def compare(argv):
     parser = new_parser("compare", COMPARE)
     parser.add_argument("runs", metavar="OUTPUT_DIR", nargs="+", type=Path, help="folder of a finished training run")
     folders = parser.parse_args(argv).runs
-    from tasks.experiments.compare import compare_runs
+    from tasks.experiments.table import compare_runs
 
     print(compare_runs(folders), end="")
     return 0
@@ -75,8 +74,7 @@ def decay(argv):
     parser.add_argument("--base", type=float, default=10000.0, help="of theta_i = base^(-2i/head_dim) (default: 10000)")
     parser.add_argument("--max_distance", type=int, default=256, help="largest relative distance (default: 256)")
     parser.add_argument("--query_position", type=int, default=0, help="m of the all-ones figure (default: 0)")
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write; made if missing")
-    parser.add_argument("--overwrite", action="store_true", help="replace the files of an earlier call")
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write; new or empty")
     options = parser.parse_args(argv)
     check_decay(options)
     prepare()
@@ -86,22 +84,16 @@ def decay(argv):
     options.output.mkdir(parents=True, exist_ok=True)
     write_files(options.output, files)
     print("\n".join(lines))
-    print(f"written to {options.output}: {', '.join(DECAY_FILES)}")
+    print(f"written to {options.output}: {', '.join(files)}")
     return 0
 
 
 def check_decay(options):
-    """Raise InputError for numbers that make no sense and for files that are there already. Makes nothing."""
+    """Raise InputError for numbers that make no sense and for a folder that is taken."""
     for name, (low, high) in DECAY_LIMITS.items():
         value = getattr(options, name)
         if not low <= value <= high:
             raise InputError(f"--{name} {value}: must be from {low} to {high}")
     if options.head_dim % 2:
         raise InputError(f"--head_dim {options.head_dim}: must be even, features turn in pairs")
-    check_makeable(options.output, "--output")
-    for name in DECAY_FILES:
-        path = options.output / name
-        if path.is_dir():
-            raise InputError(f"{path}: is a folder; give another --output")
-        if path.exists() and not options.overwrite:
-            raise InputError(f"{path}: exists already; give another --output, or --overwrite to replace it")
+    check_new_folder(options.output, "--output", with_parents=True)

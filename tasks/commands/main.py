@@ -4,7 +4,7 @@ import os
 import sys
 
 import paddle_rope
-from tasks.commands import benchmark, data, experiment, model, predict, select, serve, train, weights
+from tasks.commands import benchmark, data, experiment, model, predict, select, serve, train
 from tasks.commands.options import choose
 from tasks.common.output import on_terminal
 
@@ -24,7 +24,7 @@ VERBS = {  # name -> (function of the arguments after it, what it does)
     "experiment": (experiment.experiment, "compare the variants of a plan: experiment PLAN.yaml"),
     "benchmark": (benchmark.benchmark, "measure time and memory: benchmark length"),
     "compare": (experiment.compare, "finished runs side by side: compare OUTPUT_DIR ..."),
-    "convert-weights": (weights.convert_weights, "convert a checkpoint: convert-weights SOURCE TARGET --to FORMAT"),
+    "convert-weights": (model.convert_weights, "convert a checkpoint: convert-weights SOURCE TARGET --to FORMAT"),
     "decay": (experiment.decay, "draw the long-range decay of RoPE: decay --output FOLDER"),
 }
 

@@ -55,9 +55,9 @@ def _parse(argv):
 def _select(options, known):
     """Writes the selected texts; returns how many there are, and of how many."""
     from tasks.ner.data.reading import EntityTextStream
+    from tasks.ner.prediction.calibration import LOWEST_THRESHOLD
     from tasks.ner.prediction.output_formats import PredictionWriter
     from tasks.ner.prediction.selection import rank, uncertainty
-    from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD
 
     stream = EntityTextStream(options.input, chunk_size(options))
     predictor = open_model("ner", options.model_dirs, options)

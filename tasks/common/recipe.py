@@ -29,8 +29,8 @@ from tasks.common.scores import scores_line
 from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
 from tasks.common.training.callbacks import dev_scores_so_far
 from tasks.common.training.checkpoints import has_checkpoint, last_checkpoint
+from tasks.common.training.data import LabeledData, MemoryData, config_with, read_memory
 from tasks.common.training.interruption import explained, interruptible
-from tasks.common.training.memory import LabeledData, MemoryData, config_with, read_memory
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.training.run import (
     BEFORE_FOLDER,

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
-import os
 import shutil
-import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,18 +11,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from tasks.common.errors import EXIT_BAD_INPUT, InputError, Interrupted
+from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import check_makeable
-from tasks.common.output import on_terminal
-from tasks.common.process import prepare
-from tasks.common.training.interruption import interruptible
 from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, read_config
 from tasks.common.training.series import TAKEN, is_finished, train_unless_finished
 from tasks.experiments.plan import Cell, check_unchanged, read_plan
 from tasks.experiments.table import write_tables
 from tasks.recipes import get_recipe
 
-BUSY = 75  # exit status: another process has the run
 PLACES = ("output_dir", "device", "bf16")  # keys that may differ, as a plan may be continued elsewhere
 
 
@@ -63,7 +56,7 @@ def run_plan(
         if not is_finished(cell.folder):
             print(f"---- {cell.name}", flush=True)
             try:
-                reason = train_cell(cell, plan.apart)
+                reason = train_cell(cell)
             except Interrupted as error:
                 message = f"{cell.folder}: ended by a signal; the same command continues it"
                 raise Interrupted(error.number, message) from None
@@ -73,49 +66,18 @@ def run_plan(
     return failed
 
 
-def train_cell(cell: Cell, apart: bool) -> str:
-    """Why a run that was trained is not finished, in words; "" if it is. Its checkpoints, which are larger than all
-    else, are removed then. ``apart`` is in its own process, so that a run that takes too much memory ends itself alone.
-    Raises InputError if the recipe refuses the configuration."""
+def train_cell(cell: Cell) -> str:
+    """Train or resume a run in this process, and remove its checkpoints, which are larger than all else. Returns why it
+    is not finished, such as training that diverges, in words; "" if it is."""
     if cell.starts_from is not None and not is_finished(cell.starts_from):
         return f"starts from {cell.starts_from}, which is not finished"
-    status = (train_apart if apart else train_here)(cell.recipe, cell.config)
-    if status == EXIT_BAD_INPUT:
-        raise InputError(f"{cell.name}: the recipe cannot run it, see above; correct the plan or the files")
-    if status:
-        return TAKEN if status == BUSY else f"failed with status {status}"
-    shutil.rmtree(cell.folder / CHECKPOINTS_FOLDER, ignore_errors=True)
-    return ""
-
-
-def train_here(recipe: str, config: dict[str, Any]) -> int:
-    """Train a run in this process; returns 0, or ``BUSY``."""
-    return 0 if train_unless_finished(get_recipe(recipe), config) else BUSY
-
-
-def train_apart(recipe: str, config: dict[str, Any]) -> int:
-    """Train a run in a new process; returns its exit status. A signal to this process is passed on to it, so that it
-    can write a checkpoint; when it has ended, Interrupted is raised."""
-    process = multiprocessing.get_context("spawn").Process(target=_train_and_exit, args=(recipe, config))
-    with interruptible():
-        process.start()
-        try:
-            process.join()
-        except Interrupted as error:
-            if error.number != signal.SIGINT:  # Ctrl-C has reached it, too
-                os.kill(int(process.pid or 0), error.number)
-            process.join()
-            raise
-    return process.exitcode or 0
-
-
-def _train_and_exit(recipe, config):
-    @on_terminal
-    def train(argv):
-        prepare()
-        return train_here(recipe, config)
-
-    sys.exit(train())
+    try:
+        is_mine = train_unless_finished(get_recipe(cell.recipe), cell.config)
+    except InputError as error:
+        return str(error)
+    if is_mine:
+        shutil.rmtree(cell.folder / CHECKPOINTS_FOLDER, ignore_errors=True)
+    return "" if is_mine else TAKEN
 
 
 def check_kept_keys(cells: Iterable[Cell]) -> None:

@@ -20,12 +20,11 @@ KEYS = {  # of a plan -> types of their values
     "variants": (dict, list),
     "seeds": (str, list, int, float),
     "margin": (int, float),
-    "apart": (bool,),
 }
 REQUIRED = ("output_dir", "recipe", "scores")
 OF_VARIANTS = ("recipe", "config", "start_from")  # keys of a variant that are no configuration keys
 TYPE_NAMES = {
-    str: "a text", dict: "a mapping", list: "a list", bool: "true or false", int: "a number", float: "a number"
+    str: "a text", dict: "a mapping", list: "a list", int: "a number", float: "a number"
 }  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 OF_NEW_MODELS = (*SIZE_KEYS, "vocab_min_count")  # keys that a run with ``pretrained`` cannot have
@@ -65,7 +64,6 @@ class Plan:
     case_name: str = "case"  # what the cases are called
     reference: str | None = None  # variant to compare with
     margin: float | None = None  # how many points below the reference still count as near
-    apart: bool = True  # whether each run has its own process
 
     @property
     def cases(self) -> list[str]:
@@ -98,7 +96,7 @@ def read_plan(
         for case, of_case in (cases or {"": {}}).items()
         for variant, of_variant in variants.items()
     ]
-    shown_by = {key: plan[key] for key in ("case_name", "reference", "margin", "apart") if key in plan}
+    shown_by = {key: plan[key] for key in ("case_name", "reference", "margin") if key in plan}
     return Plan(Path(plan["output_dir"]), cells, plan["scores"], **shown_by)
 
 

@@ -27,7 +27,7 @@ from tasks.common.texts.forms import Form, form_of, records
 from tasks.common.texts.json_records import check_encodable, json_text, parse_line
 from tasks.common.texts.streams import LineStream
 from tasks.common.texts.text_files import BLANKS, first_non_blank, place, read_text, shown, split_lines
-from tasks.common.training.splits import hold_out_dev, note_repeated, read_files
+from tasks.common.training.data import hold_out_dev, note_repeated, read_files
 from tasks.matching.arguments import BI_ENCODER, GRADES, PAIRS, TRIPLES
 
 PAIR_KEYS, TRIPLE_KEYS = ("sentence1", "sentence2"), ("A", "B", "C")

@@ -13,7 +13,7 @@ from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.export.exporter import Exporter
 from tasks.common.recipe import Recipe
-from tasks.common.training.memory import LabeledData
+from tasks.common.training.data import LabeledData
 from tasks.common.training.run import Run
 from tasks.matching.arguments import CROSS_ENCODER, PAIRS, TRIPLES, MatchingArguments
 from tasks.matching.data import Example, labeled_record, read_labeled, read_lines, read_splits, task_of

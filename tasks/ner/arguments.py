@@ -1,17 +1,117 @@
-"""Configuration keys of the NER recipe: defaults, types and ranges."""
+"""The options of the NER model, with what models compute from them, and the keys of its recipe: each is declared once.
+Without Paddle."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, ClassVar, Optional
 
-from paddle_rope.options import NOT_NEGATIVE, POSITIVE, Kind
+from paddle_rope.options import (
+    NAMES,
+    NOT_NEGATIVE,
+    NUMBER,
+    POSITIVE,
+    SHARE,
+    TRUTH,
+    WIDEST_BAND,
+    Kind,
+    choice,
+    either,
+    integer,
+    list_of,
+    optional,
+)
+from paddle_rope.options import option as model_field
+from paddle_rope.roformer.config import RoFormerConfig
 from tasks.common.errors import InputError
 from tasks.common.training.arguments import RecipeArguments, model_option, option
-from tasks.ner.config import NerConfig
-from tasks.ner.features import FEATURE_KINDS
+from tasks.ner.features import COLUMNS, FEATURE_KINDS
 
+EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
+_LENGTH = integer(1, 10**9)
 OF_FEATURES = Kind(f"some of {', '.join(FEATURE_KINDS)}", set(FEATURE_KINDS).issuperset)
+
+
+def _of_types(kind: Kind) -> Kind:
+    return either(kind, list_of(kind, 10**6))
+
+
+def _are_sizes(value):
+    """Whether ``value`` gives the sizes of word features of at least one kind."""
+    try:
+        tables, flags = value["tables"], value["flags"]
+        rows = [*tables.values()]
+        fits = {*tables} <= {*COLUMNS} and all(type(number) is int for number in (*rows, flags))
+        return fits and all(number >= 2 for number in rows) and flags >= 0 and bool(rows or flags)
+    except (KeyError, TypeError, AttributeError):
+        return False
+
+
+@dataclass
+class NerConfig(RoFormerConfig):
+    """A :class:`RoFormerConfig` with the span head and its types."""
+
+    types: list[str] = model_field([], "names of the entity types, in the order of the head's outputs", NAMES)
+    span_head: str = model_field(EFFICIENT, "`efficient` or `dense` GlobalPointer", choice(*SPAN_HEADS))
+    head_size: int = model_field(64, "width of the queries and keys of the span head", integer(1, 2**16))
+    max_tokens: int = model_field(512, "longest text, in characters, that its training took", _LENGTH)
+    max_span_length: int | None = model_field(
+        None, "longest entity in tokens; empty: any", optional(integer(1, WIDEST_BAND))
+    )
+    thresholds: float | list = model_field(
+        0.0, "the logit above which a span is an entity, one number or one per type", _of_types(NUMBER)
+    )
+    temperatures: float | list = model_field(
+        1.0, "a span's probability is sigmoid(logit / temperature); one number or one per type",
+        _of_types(POSITIVE),
+    )  # fmt: skip
+    span_rope: bool = model_field(True, "RoPE in the span head; `false` for comparisons", TRUTH)
+    allow_overlap: bool = model_field(True, "may entities overlap; else the one that scores highest is taken", TRUTH)
+    features: dict | None = model_field(
+        None,
+        "sizes of the word features; empty: none",
+        optional(Kind('{"tables": {kind: rows}, "flags": number}', _are_sizes)),
+    )
+    character_dropout: float = model_field(0.0, "share of characters that training hides", SHARE)
+    feature_dropout: float = model_field(0.0, "share of feature values that training hides", SHARE)
+    unk_token_id: int | None = model_field(None, "id of [UNK], for `character_dropout`", optional(integer(0, 2**24)))
+    window_tokens: int | None = model_field(
+        None,
+        "tokens that prediction reads at once, a length that training covered well; empty: `max_tokens`",
+        optional(_LENGTH),
+    )
+    longest_text: int | None = model_field(None, "tokens of the longest training text", optional(_LENGTH))
+    longest_entity: int | None = model_field(None, "tokens of the longest training entity", optional(_LENGTH))
+
+    model_type: ClassVar[str] = "paddle_rope_ner"
+    RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_tokens"}  # names of version 0.1
+
+    def __post_init__(self):
+        self.types = list(self.types) if isinstance(self.types, tuple) else self.types
+        super().__post_init__()
+        for name in ("thresholds", "temperatures"):
+            if len(of_types(getattr(self, name), len(self.types))) != len(self.types):
+                raise ValueError(f"{name} must be one number or one for each of {len(self.types)} types")
+        if self.character_dropout and self.unk_token_id is None:
+            raise ValueError("character_dropout needs unk_token_id, the id of [UNK]")
+
+
+def of_types(value: float | Sequence[float], types: int) -> list[float]:
+    """A number for each type."""
+    return list(value) if isinstance(value, (list, tuple)) else [float(value)] * types
+
+
+def scores_of_text(config: Any, length: int) -> int:
+    """How many scores a text of ``length`` tokens has."""
+    return len(config.types) * length * (config.max_span_length or length)
+
+
+def probability(score: float, temperature: float) -> float:
+    """sigmoid(score / temperature)."""
+    x = score / temperature
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
 
 
 @dataclass

@@ -10,9 +10,9 @@ from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import check_labeled, entity_types, read_examples
 from tasks.ner.examples import Entity, Example, without_overlaps
 from tasks.ner.metrics import entity_scores
+from tasks.ner.prediction.calibration import LOWEST_THRESHOLD, above_thresholds, find_candidates
 from tasks.ner.prediction.finding import find_in_windows
 from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, above_thresholds, find_candidates
 from tasks.ner.reports.error_analysis import error_analysis, worst_examples
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 from tasks.ner.reports.reliability import print_reliability, reliability

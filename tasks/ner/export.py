@@ -12,8 +12,8 @@ from paddle.static import InputSpec
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from tasks.common.export.exporter import Exporter
 from tasks.common.inference import evaluated
+from tasks.ner.arguments import of_types
 from tasks.ner.batching import SpanCollator
-from tasks.ner.config import of_types
 from tasks.ner.features import COLUMNS
 from tasks.ner.lengths import entity_bound, reading_of
 from tasks.ner.prediction.predictor import ExportedNerModel

@@ -16,7 +16,7 @@ from paddle_rope.roformer.checkpoints.reading import read_checkpoint
 from paddle_rope.roformer.pretrained import build_model
 from tasks.common.errors import InputError
 from tasks.common.inference import evaluated
-from tasks.ner.config import DENSE, EFFICIENT, NerConfig, of_types, scores_of_text
+from tasks.ner.arguments import DENSE, EFFICIENT, NerConfig, of_types, scores_of_text
 from tasks.ner.features import COLUMNS, UNKNOWN
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 

@@ -16,7 +16,7 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
-from tasks.common.training.memory import LabeledData
+from tasks.common.training.data import LabeledData
 from tasks.common.training.run import MODEL_FOLDER, Run
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
@@ -30,9 +30,8 @@ from tasks.ner.lengths import TrainingLengths, describe_lengths, training_length
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import score_predictions
 from tasks.ner.model import NerModel
+from tasks.ner.prediction.calibration import temperatures_for, threshold_for_f1, thresholds_for
 from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.prediction.temperatures import temperatures_for
-from tasks.ner.prediction.thresholds import threshold_for_f1, thresholds_for
 from tasks.ner.reports.monitoring import NerMonitor
 from tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
 from tasks.ner.reports.reliability import reliability

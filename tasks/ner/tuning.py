@@ -7,13 +7,18 @@ from pathlib import Path
 
 from tasks.common.errors import InputError, visible
 from tasks.common.files import check_output_file, write_json
+from tasks.ner.arguments import of_types
 from tasks.ner.batching import check_types
-from tasks.ner.config import of_types
 from tasks.ner.data.reading import check_labeled, read_examples
 from tasks.ner.metrics import score_predictions
+from tasks.ner.prediction.calibration import (
+    LOWEST_THRESHOLD,
+    above_thresholds,
+    find_candidates,
+    temperatures_for,
+    thresholds_for,
+)
 from tasks.ner.prediction.predictor import NerPredictor, refuse_exported
-from tasks.ner.prediction.temperatures import temperatures_for
-from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, above_thresholds, find_candidates, thresholds_for
 from tasks.ner.reports.printed import print_scores
 from tasks.ner.reports.reliability import error_line, reliability
 

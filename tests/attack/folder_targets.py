@@ -97,7 +97,7 @@ def _bundle():
     """An original checkpoint of a small encoder, as ZhuiyiTechnology's: settings, index and data."""
     from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
     from paddle_rope.roformer.checkpoints.names import TENSORFLOW, weights_of
-    from tasks.commands.weights import tensorflow_reader
+    from tasks.commands.model import tensorflow_reader
 
     tensorflow_reader()  # sets what tensorflow says on import
     import tensorflow
@@ -121,7 +121,7 @@ def _bundle():
 def read_bundle(folder: Path) -> None:
     """An original checkpoint of TensorFlow, into a model."""
     from paddle_rope.roformer.checkpoints.reading import read_tensorflow
-    from tasks.commands.weights import build, tensorflow_reader
+    from tasks.commands.model import build, tensorflow_reader
 
     checkpoint = read_tensorflow(folder, tensorflow_reader())
     for name, array in checkpoint.tensors.items():

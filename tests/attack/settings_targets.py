@@ -77,7 +77,7 @@ def read_run(folder: Path) -> None:
     from tasks.common.process import quiet_paddlenlp
     from tasks.common.run_config import read_run_config
     from tasks.common.training.checkpoints import last_checkpoint, mark_complete
-    from tasks.common.training.memory import MemoryData
+    from tasks.common.training.data import MemoryData
     from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, Run
     from tasks.common.training.series import members_of
     from tasks.recipes import get_recipe
@@ -161,7 +161,7 @@ TARGETS = [
     _target("configuration", read_configuration, "ner/cluener.yaml", *(f"{name}/demo.yaml" for name in RECIPES)),
     _target(
         *("plan", read_plan),
-        *(f"experiments/{name}.yaml" for name in ("demo", "scm", "few_texts_cluener", "positions", "order")),
+        *(f"experiments/{name}.yaml" for name in ("demo", "scm", "few_texts", "positions")),
     ),
     Target("run", lambda: [_run()], _change_run, read_run, (InputError,), lambda case: {**_run(), **case}),
     Target("request", lambda: REQUESTS, mutator(*OF_BYTES, *OF_LINES, *OF_JSON * 3), read_request, ()),

@@ -16,7 +16,7 @@ import yaml
 
 from paddle_rope.roformer import RoFormerConfig, SequenceClassificationConfig
 from tasks.classification.arguments import ClassificationArguments
-from tasks.common.key_listing import REQUIRED, Row, as_yaml
+from tasks.commands.train import REQUIRED, Row, as_yaml
 from tasks.common.training.arguments import EncoderArguments
 from tasks.common.training.settings import DOCUMENTED, usable_keys
 from tasks.matching.arguments import MatchingArguments

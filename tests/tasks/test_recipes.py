@@ -138,10 +138,7 @@ REFUSED = {  # keys in place of those of the smallest run -> words that the line
     "missing data": ({"train_file": "nope", "text_files": "nope"}, ("nope", "no such file")),
     "seeds": ({"seeds": "1,1"}, ("--seeds 1,1", "twice")),
 }
-WITHOUT = {
-    "crf": ("size 0", "sizes that contradict", "removed option", "device"),  # no encoder
-    "relative_position": ("missing data",),
-}
+WITHOUT = {"crf": ("size 0", "sizes that contradict", "removed option", "device")}  # no encoder
 
 
 @pytest.mark.parametrize("mistake", REFUSED)

@@ -25,9 +25,8 @@ KEYS = {
         "per_device_train_batch_size": 4, "warmup_steps": 2,
     },
     "crf": {"max_iterations": 5},
-    "relative_position": {**EPOCHS, "length": 64, "train_size": 40, "test_size": 8},
 }  # fmt: skip
-ENDS = {"ner": 6, "matching": 6, "classification": 6, "pretraining": 9, "language_model": 9, "relative_position": 10}
+ENDS = {"ner": 6, "matching": 6, "classification": 6, "pretraining": 9, "language_model": 9}
 
 SETTINGS, VOCABULARY = {"config.yaml", "inputs.json", "metrics.json"}, {"vocab.txt", "tokenizer_config.json"}
 LOGS = {"vdl", "checkpoints"}
@@ -40,7 +39,6 @@ LEFT = {  # recipe -> files of the run and of its folder ``model``
     "pretraining": ({*LOGS, "stages.csv", "stages.md", "stages.png"}, {*MODEL, *VOCABULARY}),
     "language_model": (LOGS, {*MODEL, *VOCABULARY}),
     "crf": (set(), {"model.crfsuite"}),
-    "relative_position": (BY_EPOCHS, MODEL),
 }
 WITH_LABELS = [name for name, recipe in RECIPES.items() if recipe.predictor]
 IS_MISSING = {"crf": importlib.util.find_spec("pycrfsuite") is None}
@@ -65,7 +63,7 @@ def write_data(folder):
         name: {f"{split}_file": str(folder / f"{name}_{split}") for split in ("train", "dev")}
         for name in ("matching", "classification")
     }
-    of_recipes = {"ner": ner, "crf": ner, "pretraining": plain, "language_model": plain, "relative_position": {}}
+    of_recipes = {"ner": ner, "crf": ner, "pretraining": plain, "language_model": plain}
     return {**of_recipes, **labeled}
 
 

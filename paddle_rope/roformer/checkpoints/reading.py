@@ -24,6 +24,7 @@ from paddle_rope.roformer.checkpoints.names import (
 )
 from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES, find_weights, read_tensors
 from paddle_rope.roformer.config import NAMED, RoFormerConfig
+from paddle_rope.roformer.shipped import folder_of
 
 CONFIG_FILES = ("config.json", "model_config.json")  # the second: PaddleNLP before 2.5
 TENSORFLOW_CONFIG = "bert_config.json"
@@ -56,12 +57,14 @@ class Checkpoint(NamedTuple):
 
 
 def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
-    """The checkpoint in a folder of this library, Hugging Face or PaddleNLP.
+    """The checkpoint in a folder of this library, Hugging Face or PaddleNLP, or of an encoder that comes with the
+    package, by its name.
 
     Raises:
         ValueError: the folder or a file cannot be read; an option is not supported; the decoder is not tied to the
             embedding; or tensors are missing, ill-shaped, or left over in the encoder.
     """
+    folder = folder_of(folder)
     settings = read_settings(folder)
     named = settings.get("model_type") or settings.get("init_class", "")
     kind = str(named).lower()
@@ -107,12 +110,12 @@ def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], 
 
 
 def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
-    """The dictionary in the configuration file of a folder.
+    """The dictionary in the configuration file of a folder, or of an encoder that comes with the package, by its name.
 
     Raises:
         ValueError: there is no such folder or file, or it is not JSON.
     """
-    folder = Path(folder)
+    folder = Path(folder_of(folder))
     if not folder.is_dir():
         raise ValueError(
             f"{folder}: no such folder. Models are read from folders on this machine, nothing is downloaded: get the "

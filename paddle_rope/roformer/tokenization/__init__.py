@@ -2,13 +2,15 @@
 
 import os
 
+from paddle_rope.roformer.shipped import folder_of
 from paddle_rope.roformer.tokenization.char_tokenizer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Encoding, read_settings
 from paddle_rope.roformer.tokenization.word_tokenizer import WordTokenizer
 
 
 def load_tokenizer(folder: str | os.PathLike) -> CharTokenizer | WordTokenizer:
-    """Read the tokenizer of ``folder``; ``tokenizer_class`` in its ``tokenizer_config.json`` says which.
+    """Read the tokenizer of ``folder``, or of an encoder that comes with the package (``"small"``); ``tokenizer_class``
+    in its ``tokenizer_config.json`` says which.
 
     ``CharTokenizer`` and ``WordTokenizer`` are read as they were saved. Folders of PaddleNLP and Hugging Face that hold
     a ``vocab.txt``: ``RoFormerTokenizer`` becomes a :class:`WordTokenizer`, or with ``"use_jieba": false`` a
@@ -24,5 +26,6 @@ def load_tokenizer(folder: str | os.PathLike) -> CharTokenizer | WordTokenizer:
         ...     load_tokenizer(folder).vocab[-2:]
         ['京', '北']
     """
+    folder = folder_of(folder)
     kind, _ = read_settings(folder)
     return (WordTokenizer if kind == "WordTokenizer" else CharTokenizer).from_pretrained(folder)

@@ -84,7 +84,9 @@ class EncoderArguments:
 
     recipe: Optional[str] = option(None, "what is trained")
     dev_fraction: float = option(0.1, "share of the training data held out for dev", FRACTION)
-    pretrained: Optional[str] = option(None, "folder of weights and tokenizer to start from")
+    pretrained: Optional[str] = option(
+        None, "weights and tokenizer to start from: a folder, or `small`, the encoder that comes with the package"
+    )
     attention: Union[str, list[str]] = of_encoder("attention", note=", separated by commas")
     attention_window: int = of_encoder("attention_window")
     feature_map: str = of_encoder("feature_map")

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from paddle.io import BatchSampler
 from paddlenlp.trainer import TrainerCallback
 
 from tasks.common.training.checkpoints import read_trainer_state
-from tasks.common.training.samplers import InOrder
 from tasks.common.training.trainer import RecipeTrainer
 
 
@@ -68,3 +68,17 @@ class _StepWatch(TrainerCallback):
         self._steps += 1
         if state.global_step in self.ends:
             control.should_log = control.should_evaluate = control.should_save = True
+
+
+class InOrder(BatchSampler):
+    """The numbers of the batches of one process, one at a time, in their order: of ``total`` batches of all
+    ``num_replicas`` processes from the batch ``first`` on, those of the process ``rank``."""
+
+    def __init__(self, total, first=0, num_replicas=1, rank=0):
+        self.total, self.first, self.num_replicas, self.rank = total, first, num_replicas, rank
+
+    def __iter__(self):
+        return ([index] for index in range(self.first + self.rank, self.total, self.num_replicas))
+
+    def __len__(self):
+        return self.total // self.num_replicas  # with the ones before the first: PaddleNLP counts steps by it

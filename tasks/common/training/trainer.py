@@ -5,8 +5,10 @@ import math
 import shutil
 from pathlib import Path
 
+import numpy as np
 import paddle
 import paddle.distributed as dist
+from paddle.io import DistributedBatchSampler
 from paddle.nn import ClipGradByGlobalNorm
 from paddlenlp.trainer import ProgressCallback, Trainer
 
@@ -17,7 +19,6 @@ from tasks.common.files import write_json
 from tasks.common.training import callbacks, checkpoints
 from tasks.common.training.checkpoints import COMPLETE_FILE, checkpoint_path, read_trainer_state
 from tasks.common.training.interruption import end, is_requested, until_saved
-from tasks.common.training.samplers import LengthGroupedBatchSampler
 
 SAVED_BEFORE = 1  # complete checkpoints that stay beside the newest and the best, should the newest be damaged
 
@@ -248,3 +249,31 @@ def new_optimizer(training, learning_rate, parameters, decays):
         grad_clip=ClipGradByGlobalNorm(training.max_grad_norm) if training.max_grad_norm > 0 else None,
         multi_precision=training.fp16_opt_level == "O2",
     )
+
+
+class LengthGroupedBatchSampler(DistributedBatchSampler):
+    """Shuffles, then sorts by length within windows of ``window`` batches, then shuffles the batches.
+
+    The order depends on the seed and the epoch alone; of ``num_replicas`` processes each takes its share of the
+    batches. ``lengths`` has the length of each example, in the order of the data set.
+    """
+
+    def __init__(self, lengths, batch_size, seed=0, num_replicas=1, rank=0, window=50):
+        self.lengths = np.asarray(lengths)
+        self.seed = seed
+        self.window = window
+        super().__init__(self.lengths, batch_size, num_replicas=num_replicas, rank=rank, shuffle=True)
+
+    def __iter__(self):
+        random = np.random.RandomState((self.seed * 1000003 + self.epoch) % 2**32)
+        order = random.permutation(len(self.lengths))
+        step = self.batch_size * self.nranks  # the processes' batches of one step are cut from one stretch
+        if self.nranks > 1:
+            order = np.concatenate([order, np.resize(order, -len(order) % step)])
+        stretches = []
+        for begin in range(0, len(order), step * self.window):
+            part = order[begin : begin + step * self.window]
+            part = part[np.argsort(self.lengths[part], kind="stable")]
+            stretches += [part[i : i + step] for i in range(0, len(part), step)]
+        for index in random.permutation(len(stretches)):
+            yield stretches[index][self.local_rank :: self.nranks].tolist()

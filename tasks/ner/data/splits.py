@@ -10,7 +10,7 @@ import numpy as np
 from tasks.common.errors import InputError
 from tasks.common.process import is_first_process
 from tasks.common.texts.documents import cut_at_sentences, read_plain_texts
-from tasks.common.training.splits import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
+from tasks.common.training.data import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
 from tasks.ner.data.reading import check_labeled, entity_types, note_unlabeled, read_examples
 from tasks.ner.examples import Entity, Example, first_overlap
 

@@ -21,7 +21,7 @@ import yaml
 from markupsafe import Markup, escape
 
 from tasks.common.errors import visible
-from tasks.ner.config import probability
+from tasks.ner.arguments import probability
 from tasks.ner.examples import Entity, entities_of
 from tasks.ner.page.boxes import Piece, drawn_paragraphs, look_of
 from tasks.ner.page.contents import mentions_of, places_of, section_anchor, sections_of

@@ -7,8 +7,8 @@ from math import inf
 from typing import Any
 
 from tasks.common.inference import batched_outputs
+from tasks.ner.arguments import of_types, probability
 from tasks.ner.batching import SpanCollator
-from tasks.ner.config import of_types, probability
 from tasks.ner.examples import Entity, TokenizedText
 from tasks.ner.lengths import reading_of
 from tasks.ner.prediction.windows import Window, merge_windows, windows_of

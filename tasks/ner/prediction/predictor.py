@@ -18,7 +18,7 @@ from tasks.common.export.model import ExportedModel
 from tasks.common.inference import Batch
 from tasks.common.model_folder import check_least, damage_reported, refuse_incomplete
 from tasks.common.predictor import Folder, Predictor
-from tasks.ner.config import NerConfig, of_types, scores_of_text
+from tasks.ner.arguments import NerConfig, of_types, scores_of_text
 from tasks.ner.examples import Entity, TokenizedText, as_record
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import TokenFeatures, WordFeatures

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks.common.errors import InputError
-from tasks.ner.config import of_types
+from tasks.ner.arguments import of_types
 from tasks.ner.examples import Entity, without_overlaps
 from tasks.ner.prediction.listed import Listed
 

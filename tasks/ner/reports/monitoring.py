@@ -24,7 +24,7 @@ from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
 from tasks.ner.batching import SpanCollator
 from tasks.ner.lengths import reading_of
 from tasks.ner.metrics import precision_recall_curves
-from tasks.ner.prediction.temperatures import temperatures_for
+from tasks.ner.prediction.calibration import temperatures_for
 from tasks.ner.prediction.windows import windows_of
 from tasks.ner.reports.error_analysis import match_entities
 from tasks.ner.reports.reliability import draw_reliability, reliability

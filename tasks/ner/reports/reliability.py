@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tasks.common.reports.tables import print_table
-from tasks.ner.config import of_types
+from tasks.ner.arguments import of_types
 from tasks.ner.examples import Entity, spans_of
-from tasks.ner.prediction.temperatures import negative_log_likelihood, probabilities_of
+from tasks.ner.prediction.calibration import negative_log_likelihood, probabilities_of
 
 BINS = 10
 

@@ -1,23 +1,17 @@
 """Runs of a plan: finished ones are not run again, interrupted ones continue, and the tables hold what is finished."""
 
 import json
-import os
-import signal
-import threading
-import time
 
 import pytest
 import yaml
 
 from tasks.commands.experiment import experiment
-from tasks.common.errors import EXIT_BAD_INPUT, InputError, Interrupted, exit_on_input_error
-from tasks.common.training.checkpoints import has_checkpoint, last_checkpoint
-from tasks.common.training.series import claimed, train_unless_finished
+from tasks.common.errors import InputError, Interrupted, exit_on_input_error
+from tasks.common.training.series import claimed
 from tasks.experiments import engine
-from tasks.experiments.engine import train_apart, train_cell
+from tasks.experiments.engine import train_cell
 from tasks.experiments.plan import Cell
 from tests.helpers.runs import pretended_recipe
-from tests.tasks.tiny_recipes import KEYS, write_data
 
 SCORES = {"softmax": 0.80, "linear": 0.79, "poor": 0.70}
 run = exit_on_input_error(experiment)
@@ -41,7 +35,6 @@ def plan_file(tmp_path):
         "reference": "softmax",
         "margin": 2,
         "seeds": [0, 2],
-        "apart": False,
         "variants": {name: {"layers": name} for name in SCORES},
     }
     path = tmp_path / "plan.yaml"
@@ -62,22 +55,13 @@ def cell(folder, **more):
     return Cell("ner", {"output_dir": str(folder)}, {"case": "", "variant": "linear", "seed": 0}, **more)
 
 
-@pytest.mark.parametrize("status, said", [(0, ""), (-9, "status -9"), (engine.BUSY, engine.TAKEN)])
-def test_process_that_fails_is_told_apart_from_a_plan_that_is_wrong(recipe, tmp_path, monkeypatch, status, said):
-    monkeypatch.setattr(engine, "train_apart", lambda *_: status)
-    assert said in train_cell(cell(tmp_path / "x"), apart=True)
-    monkeypatch.setattr(engine, "train_apart", lambda *_: EXIT_BAD_INPUT)
-    with pytest.raises(InputError, match="linear / seed 0"):
-        train_cell(cell(tmp_path / "x"), apart=True)
-
-
 def test_run_that_another_process_has_or_that_has_no_start_yet_is_left(recipe, tmp_path):
     waits = cell(tmp_path / "runs/warm", starts_from=tmp_path / "softmax")
-    assert "softmax, which is not finished" in train_cell(waits, apart=False)
+    assert "softmax, which is not finished" in train_cell(waits)
     wanted = cell(tmp_path / "runs/seed_0")
     with claimed(wanted.folder):
-        assert train_cell(wanted, apart=False) == engine.TAKEN and recipe.calls == []
-    assert train_cell(wanted, apart=False) == "" and len(recipe.calls) == 1
+        assert train_cell(wanted) == engine.TAKEN and recipe.calls == []
+    assert train_cell(wanted) == "" and len(recipe.calls) == 1
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["seed_0"]
 
 
@@ -114,17 +98,22 @@ def test_seeds_and_keys_of_the_command_line_replace_those_of_the_plan(recipe, pl
     assert all((config["learning_rate"], config["recompute"]) == ("1e-4", "true") for _, config in recipe.calls)
 
 
-def test_run_that_fails_does_not_stop_the_others_and_is_told_at_the_end(recipe, plan_file, monkeypatch, capsys):
-    change(plan_file, apart=True)
+def test_run_that_fails_does_not_stop_the_others_and_one_that_is_interrupted_does(recipe, plan_file, capsys):
+    scores_of, errors = recipe.scores_of, {"linear": InputError("training has diverged")}
 
-    def train_apart(name, config):
-        return -9 if config["layers"] == "linear" else train_unless_finished(recipe, config) is None
+    def fail(config):
+        if config["layers"] in errors:
+            raise errors[config["layers"]]
+        return scores_of(config)
 
-    monkeypatch.setattr(engine, "train_apart", train_apart)
+    recipe.scores_of = fail
     assert run([str(plan_file)]) == 1
     captured = capsys.readouterr()
-    assert captured.err.count("linear / seed") == 2
+    assert captured.err.count("linear / seed") == captured.err.count("training has diverged") == 2
     assert "| poor | 2 |" in captured.out and "| linear |" not in captured.out
+    errors["linear"] = Interrupted(15)
+    assert run([str(plan_file)]) == 128 + 15
+    assert "linear/seed_0: ended by a signal; the same command continues it" in capsys.readouterr().err
 
 
 def test_results_of_other_keys_are_not_taken_for_those_of_a_changed_plan(recipe, plan_file, tmp_path, capsys):
@@ -171,29 +160,3 @@ def test_what_cannot_be_is_refused_before_anything_is_trained(plan_file, words, 
     )
     assert run([str(plan_file), *words.split()]) == 2
     assert said in capsys.readouterr().err and not (tmp_path / "out").exists()
-
-
-# ---- signals to a run in another process
-SECONDS = 120  # for the process to begin
-
-
-@pytest.mark.slow
-def test_a_training_process_saves_before_the_one_that_started_it_ends(tmp_path, capfd):
-    folder, files = tmp_path / "run", write_data(tmp_path)["classification"]
-    keys = {**KEYS["classification"], **files, "num_train_epochs": 1000, "max_steps": 4000, "output_dir": str(folder)}
-
-    def end_once_it_trains():
-        end = time.monotonic() + SECONDS
-        while time.monotonic() < end and not has_checkpoint(folder / "checkpoints"):
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    thread = threading.Thread(target=end_once_it_trains)
-    thread.start()
-    with pytest.raises(Interrupted) as raised:
-        train_apart("classification", keys)
-    thread.join()
-    assert raised.value.number == signal.SIGTERM
-    assert 0 < int(last_checkpoint(folder / "checkpoints").name.rpartition("-")[2]) < keys["max_steps"]
-    assert f"train --resume {folder}" in capfd.readouterr().err
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

@@ -93,7 +93,6 @@ def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_s
         ({"variants": 7}, "variants is 7"),
         ({"cases": {"a b": {}}}, "'a b' names a folder"),
         ({"reference": "other"}, "reference 'other'"),
-        ({"apart": 1}, "apart is 1"),
         ({"scores": ["dev.f1"]}, "scores is ['dev.f1']"),
         ({"scores": {"dev.f1": ["F1"]}}, "scores: 'dev.f1'"),
         ({"config": "missing.yaml"}, "missing.yaml: no such"),

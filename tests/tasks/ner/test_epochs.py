@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import load, load_file
 
 from tasks.commands.main import main
-from tasks.common.training.samplers import LengthGroupedBatchSampler
+from tasks.common.training.trainer import LengthGroupedBatchSampler
 from tasks.ner.recipe import NerRecipe
 from tasks.ner.reports.monitoring import NerMonitor
 from tests.conftest import REPOSITORY

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.common.errors import InputError
-from tasks.common.training.memory import MemoryData
-from tasks.common.training.samplers import LengthGroupedBatchSampler
-from tasks.common.training.splits import hold_out
+from tasks.common.training.data import MemoryData, hold_out
+from tasks.common.training.trainer import LengthGroupedBatchSampler
 from tasks.recipes import get_recipe
 
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.common.errors import InputError
-from tasks.common.training.memory import IN_MEMORY
-from tasks.common.training.splits import hold_out
+from tasks.common.training.data import IN_MEMORY, hold_out
 from tasks.ner.arguments import NerArguments
 from tasks.ner.data.reading import read_examples, read_texts
 from tasks.ner.data.splits import draw, has_overlap, mark_types, read_splits

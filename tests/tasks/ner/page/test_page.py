@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.ner.config import probability
+from tasks.ner.arguments import probability
 from tasks.ner.examples import Entity, as_record
 from tasks.ner.page import LANGUAGES
 from tasks.ner.page.boxes import nested_pieces

@@ -12,7 +12,7 @@ import pytest
 from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.common.texts.streams import FileStream
-from tasks.ner.config import probability
+from tasks.ner.arguments import probability
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, as_record
 from tasks.ner.prediction.output_formats import FORMATS, PredictionWriter

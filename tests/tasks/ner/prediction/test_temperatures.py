@@ -9,17 +9,18 @@ from scipy.optimize import minimize_scalar
 
 from tasks.commands.main import main
 from tasks.ner.examples import Entity
-from tasks.ner.prediction.temperatures import (
+from tasks.ner.prediction.calibration import (
     HIGHEST_TEMPERATURE,
     LOWEST_TEMPERATURE,
+    LOWEST_THRESHOLD,
     PRIOR_CANDIDATES,
     fit_temperature,
     fit_temperatures,
     negative_log_likelihood,
     probabilities_of,
     temperatures_for,
+    threshold_for_f1,
 )
-from tasks.ner.prediction.thresholds import LOWEST_THRESHOLD, threshold_for_f1
 
 NOTHING = np.array([]), np.array([])
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tasks.common.errors import InputError
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.metrics import entity_scores
-from tasks.ner.prediction.thresholds import (
+from tasks.ner.prediction.calibration import (
     FIRST_TEXTS,
     LEAST_FOR_F1,
     LOWEST_THRESHOLD,

@@ -13,7 +13,7 @@ from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import Entity, Example, read_examples
 from tasks.ner.evaluation import evaluate_model
 from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction import thresholds
+from tasks.ner.prediction import calibration
 from tasks.ner.prediction.finding import predict_entities
 from tasks.ner.reports.monitoring import (
     CURVE_STEPS,
@@ -144,8 +144,8 @@ def test_candidates_are_collected_unless_there_are_too_many(monkeypatch):
     dataset = NerDataset([Example("甲乙丙", (Entity(0, 1, "a"),), "f:1")] * 2, tokenizer, ["a"], 9)
     few = evaluate_model(model, dataset, 1, with_candidates=True)
     assert [len(of_text) for of_text in few.candidates] == [6, 6]
-    monkeypatch.setattr(thresholds, "MOST_CANDIDATES", 1)  # a character
-    monkeypatch.setattr(thresholds, "LEAST_BOUND", 11)
+    monkeypatch.setattr(calibration, "MOST_CANDIDATES", 1)  # a character
+    monkeypatch.setattr(calibration, "LEAST_BOUND", 11)
     many = evaluate_model(model, dataset, 1, with_candidates=True)
     assert evaluate_model(model, dataset, 1).candidates is None is many.candidates and many.found == few.found
 

@@ -1,1 +1,0 @@
-"""A controlled task: only the relative position of two far tokens tells the label."""
