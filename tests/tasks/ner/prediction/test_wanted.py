@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tasks.common.errors import InputError
 from tasks.ner import NerPredictor
 from tasks.ner.examples import Entity, as_record, entities_of
-from tasks.ner.prediction.listed import Listed, read_patterns, read_terms
-from tasks.ner.prediction.wanted import HINT_LOGIT, Wanted
+from tasks.ner.prediction.wanted import HINT_LOGIT, Listed, Wanted, read_patterns, read_terms
 
 CONFIG = SimpleNamespace(types=["person", "place"], thresholds=[0.0, 1.0], temperatures=2.0, allow_overlap=True)
 FLAT = SimpleNamespace(**{**vars(CONFIG), "allow_overlap": False})
