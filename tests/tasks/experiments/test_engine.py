@@ -7,8 +7,7 @@ import yaml
 
 from tasks.commands.experiment import experiment
 from tasks.common.errors import InputError, Interrupted, exit_on_input_error
-from tasks.common.training.series import claimed
-from tasks.experiments import engine
+from tasks.common.files import locked
 from tasks.experiments.engine import train_cell
 from tasks.experiments.plan import Cell
 from tests.helpers.runs import pretended_recipe
@@ -59,8 +58,9 @@ def test_run_that_another_process_has_or_that_has_no_start_yet_is_left(recipe, t
     waits = cell(tmp_path / "runs/warm", starts_from=tmp_path / "softmax")
     assert "softmax, which is not finished" in train_cell(waits)
     wanted = cell(tmp_path / "runs/seed_0")
-    with claimed(wanted.folder):
-        assert train_cell(wanted) == engine.TAKEN and recipe.calls == []
+    wanted.folder.mkdir(parents=True)
+    with locked(wanted.folder):
+        assert "another process works on this run" in train_cell(wanted) and recipe.calls == []
     assert train_cell(wanted) == "" and len(recipe.calls) == 1
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["seed_0"]
 

@@ -15,9 +15,8 @@ from tasks.ner import NerPredictor
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, as_record, entities_of
 from tasks.ner.prediction.calibration import LOWEST_THRESHOLD
-from tasks.ner.prediction.listed import Listed, read_patterns, read_terms
 from tasks.ner.prediction.selection import rank, uncertainty
-from tasks.ner.prediction.wanted import HINT_LOGIT, Wanted
+from tasks.ner.prediction.wanted import HINT_LOGIT, Listed, Wanted, read_patterns, read_terms
 from tests.helpers.models import FORMATS, export
 from tests.helpers.runs import read_json_lines
 
