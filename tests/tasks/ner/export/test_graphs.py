@@ -11,7 +11,7 @@ from tasks.common.export import graphs
 from tasks.common.export.graphs import write_onnx_graph, write_paddle_graph
 from tasks.common.inference import evaluated
 from tasks.ner import NerPredictor
-from tasks.ner.export import NerExporter
+from tasks.ner.export import NerExporter, add_spans
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.predictor import ExportedNerModel
 from tests.helpers.models import FORMATS, export
@@ -139,3 +139,31 @@ def test_the_graph_runs_without_the_project(trained, tmp_path, format):
         entities = [(start - 1, end - 1, types[kind]) for _, kind, start, end in spans]
     expected = NerPredictor(trained.model, "cpu")([text])[0]["entities"]
     assert sorted(entities) == [(entity["start"], entity["end"], entity["type"]) for entity in expected] != []
+
+
+@pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
+@pytest.mark.parametrize("longest, band", [(1, None), (3, None), (2, 6)])
+def test_the_graph_alone_finds_no_span_beyond_the_bound(longest, band):
+    import onnx
+    import onnxruntime
+
+    shape = [None, 2, None, None]
+    logits = onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, shape)
+    given = onnx.helper.make_tensor_value_info("given", onnx.TensorProto.FLOAT, shape)
+    same = onnx.helper.make_node("Identity", ["given"], ["logits"])
+    graph = onnx.helper.make_graph([same], "graph", [given], [logits])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+    add_spans(model, 2, [0.0, 1.0], 1.0, banded=band is not None, max_entity_tokens=longest)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    values = np.random.default_rng(3).normal(size=[3, 2, 9, band or 9]).astype(np.float32)
+    values[:, :, ~(np.arange(9)[:, None] <= np.arange(9)) if band is None else slice(4, 9)] = -1e4
+
+    def spans(**more):
+        found, scores = session.run(["spans", "scores"], {"given": values, **more})
+        columns = found[:, 3] - 1 - (found[:, 2] if band else 0)
+        assert np.array_equal(scores, values[found[:, 0], found[:, 1], found[:, 2], columns])
+        return {tuple(span) for span in found.tolist()}
+
+    every = spans(max_entity_tokens=np.array([9]))
+    assert any(end - first > longest for *_, first, end in every)
+    assert spans() == {span for span in every if span[3] - span[2] <= longest} != set()
