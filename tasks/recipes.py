@@ -129,7 +129,7 @@ def check_run(config: dict[str, Any]) -> None:
         parse_seeds(seeds)
     checked = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in RECIPES})
     if name == "ner":
-        from tasks.ner.data.download import check_there
+        from tasks.ner.data.reading import check_there
 
         for path in data_files(checked.config):
             check_there(path)

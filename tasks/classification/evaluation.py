@@ -7,8 +7,7 @@ from collections import Counter
 from tasks.classification.data import Example, read_labeled
 from tasks.classification.prediction import ClassificationDataset, Classifier, predict_probabilities
 from tasks.common.errors import visible
-from tasks.common.reports.tables import print_score_rows
-from tasks.common.scores import f1_row
+from tasks.common.reports.tables import f1_row, print_score_rows
 
 __all__ = ["evaluate_predictor", "read_labeled"]
 MOST_CLASSES = 40  # rows of a table
@@ -33,8 +32,9 @@ def score_probabilities(examples, probabilities, classes):
 
 def classification_scores(gold, predicted, classes):
     """Scores of one label per text: ``accuracy``; ``macro_f1``, the mean F1 of the classes that occur as gold or
-    predicted label; ``texts``, their number; ``per_class``, from a class to its :func:`~tasks.common.scores.f1_row`;
-    ``confusions``, dicts with ``gold``, ``predicted`` and ``count``, the most frequent first."""
+    predicted label; ``texts``, their number; ``per_class``, from a class to its
+    :func:`~tasks.common.reports.tables.f1_row`; ``confusions``, dicts with ``gold``, ``predicted`` and ``count``, the
+    most frequent first."""
     pairs = Counter(zip(gold, predicted))
     supports, predictions = Counter(gold), Counter(predicted)
     per_class = {name: f1_row(supports[name], predictions[name], pairs[name, name]) for name in classes}

@@ -11,7 +11,6 @@ import numpy as np
 
 from tasks.classification.arguments import ClassificationConfig
 from tasks.common.errors import InputError
-from tasks.common.export.model import ExportedModel
 from tasks.common.inference import encoder_outputs, pad_tokens
 from tasks.common.model_folder import check_least
 from tasks.common.predictor import Predictor
@@ -62,12 +61,6 @@ def predict_probabilities(model, texts, batch_size, show_progress=False):
     return encoder_outputs(model, texts, collate, batch_size, show_progress)
 
 
-class ExportedClassificationModel(ExportedModel):
-    """The graph of an exported folder as a :class:`~tasks.classification.model.ClassificationModel`."""
-
-    config_class = ClassificationConfig
-
-
 class Classifier(Predictor):
     """Finds the class of texts. Threads may share it.
 
@@ -78,7 +71,7 @@ class Classifier(Predictor):
 
     recipe = "classification"
     model_class = "tasks.classification.model:ClassificationModel"
-    exported_class = ExportedClassificationModel
+    config_class = ClassificationConfig
 
     def __init__(
         self,

@@ -76,11 +76,3 @@ class ClassificationExporter(Exporter):
 
     def scores(self, predictor: Any) -> np.ndarray:
         return predictor.probabilities(CHECKED_TEXTS)
-
-    def describe(self, config: Any) -> dict[str, str]:
-        return {
-            "finds": "the class of a text",
-            "classes": ", ".join(config.classes),
-            "language": "Chinese",
-            "characters read": f"the first {config.max_characters}",
-        }

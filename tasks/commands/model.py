@@ -77,7 +77,6 @@ def export(argv):
     parser.add_argument("--format", default=ONNX, choices=FORMATS, help=of_engine)
     parser.add_argument("--quantize", choices=["int8"], help="int8 weights: smaller and faster, nearly as good")
     parser.add_argument("--check", metavar="FILE", help="labeled file on which to score the trained and exported model")
-    parser.add_argument("--license", metavar="NAME", help="license of the model, for its card")
     options = vars(parser.parse_args(argv))
     models, output = options.pop("model_dirs"), options.pop("output")
     recipe = recipe_of(models)

@@ -168,6 +168,11 @@ def locked(path):
         os.close(handle)
 
 
+def taken(folder):
+    """The InputError for a folder of a run that another process has locked."""
+    return InputError(f"{folder}: another process works on this run; wait for its end")
+
+
 def file_sha256(path):
     """Hexadecimal SHA-256 of a file."""
     return _sha256([path], with_names=False)

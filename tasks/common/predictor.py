@@ -36,7 +36,8 @@ class Predictor:
 
     recipe: ClassVar[str]  # its name
     model_class: ClassVar[str]  # of the trained model, as "module:name", which is imported when a folder needs it
-    exported_class: ClassVar[type[ExportedModel]]
+    config_class: ClassVar[Any]  # of both kinds of models
+    exported_class: ClassVar[type[ExportedModel]] = ExportedModel
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Predictor:
         """The tokenizer and the model of one folder, after it is checked."""
         refuse_other_recipe(folder, self.recipe)
         if is_exported(folder):
-            return open_exported(folder, device, self.exported_class)
+            return open_exported(folder, device, self.exported_class, self.config_class)
         refuse_incomplete(folder)
         import_paddle()
         choose_device(device)

@@ -25,7 +25,7 @@ from tasks.common.model_folder import check_pretrained
 from tasks.common.predictor import bfloat16_pays
 from tasks.common.process import is_first_process, quiet_paddlenlp
 from tasks.common.reports.epochs import write_epochs
-from tasks.common.scores import scores_line
+from tasks.common.reports.tables import scores_line
 from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
 from tasks.common.training.callbacks import dev_scores_so_far
 from tasks.common.training.checkpoints import has_checkpoint, last_checkpoint

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import check_makeable
 from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, read_config
-from tasks.common.training.series import TAKEN, is_finished, train_unless_finished
+from tasks.common.training.series import is_finished, train_unless_finished
 from tasks.experiments.plan import Cell, check_unchanged, read_plan
 from tasks.experiments.table import write_tables
 from tasks.recipes import get_recipe
@@ -68,16 +68,16 @@ def run_plan(
 
 def train_cell(cell: Cell) -> str:
     """Train or resume a run in this process, and remove its checkpoints, which are larger than all else. Returns why it
-    is not finished, such as training that diverges, in words; "" if it is."""
+    is not finished, in words, such as training that diverges or another process that has it; "" if it is."""
     if cell.starts_from is not None and not is_finished(cell.starts_from):
         return f"starts from {cell.starts_from}, which is not finished"
     try:
-        is_mine = train_unless_finished(get_recipe(cell.recipe), cell.config)
+        train_unless_finished(get_recipe(cell.recipe), cell.config)
     except InputError as error:
-        return str(error)
-    if is_mine:
-        shutil.rmtree(cell.folder / CHECKPOINTS_FOLDER, ignore_errors=True)
-    return "" if is_mine else TAKEN
+        if not is_finished(cell.folder):
+            return str(error)
+    shutil.rmtree(cell.folder / CHECKPOINTS_FOLDER, ignore_errors=True)
+    return ""
 
 
 def check_kept_keys(cells: Iterable[Cell]) -> None:

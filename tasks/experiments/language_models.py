@@ -26,8 +26,8 @@ Runs = dict[str, list[dict[str, Any]]]  # variant -> what its runs left, one for
 
 
 def report(results: list[dict[str, Any]]) -> dict[str, str | bytes]:
-    """``results.md`` and its figures, from what each finished run left: ``variant``, ``seed``, ``config`` and
-    ``metrics.json`` in one dict."""
+    """``results.md`` and its figures, from what each finished run left: ``variant``, ``seed`` and ``metrics.json``
+    in one dict."""
     variants: Runs = {}
     for result in results:
         variants.setdefault(result["variant"], []).append(result)
@@ -38,32 +38,14 @@ def report(results: list[dict[str, Any]]) -> dict[str, str | bytes]:
         for name, of_name in lengths.items()
     )
     sections = {
-        "Held-out loss": f"{losses(variants)}\n\n{rank_correlation(variants)}{overtaking(variants)}",
+        "Held-out loss": f"{losses(variants)}\n\n{rank_correlation(variants)}",
         "Texts longer than in training": longer and f"{LONGER_NOTE}\n\n{longer}",
         "Learned frequencies": learned_theta(variants),
         "Figures": "\n\n".join(f"![{name.removesuffix('.png')}]({name})" for name in figures),
     }
-    text = f"# Character language models\n\n{setting(results)}"
+    text = "# Character language models\n"
     text += "".join(f"\n## {title}\n\n{content.rstrip()}\n" for title, content in sections.items() if content)
     return {"results.md": text, **{name: png(figure) for name, figure in figures.items()}}
-
-
-def setting(results: list[dict[str, Any]]) -> str:
-    """Lines of Markdown: what the numbers depend on, and what they cost. All other keys are in the runs' folders."""
-    config, text = results[0]["config"], results[0]["text"]
-    steps, batch_size, length = (config[key] for key in ("max_steps", "per_device_train_batch_size", "length"))
-    seeds, machines = (sorted({result[key] for result in results}) for key in ("seed", "machine"))
-    minutes = sum(result["train_seconds"] for result in results) / 60
-    parameters = max(result["parameters"] for result in results)
-    return (
-        f"- Text: {', '.join(config['text_files'])}; {text['training_tokens']:,} characters to train on, "
-        f"{text['held_out_tokens']:,} held out; vocabulary {text['vocabulary']:,}.\n"
-        f"- Model: {config['num_hidden_layers']} causal layers of {config['hidden_size']}, "
-        f"{config['num_attention_heads']} heads, up to {parameters:,} parameters.\n"
-        f"- Training: {steps:,} steps of {batch_size} texts of {length} characters; all variants see the same texts; "
-        f"learning rate {config['learning_rate']:g}; seeds {', '.join(map(str, seeds))}.\n"
-        f"- {'; '.join(machines)}. {len(results)} runs, {minutes:.0f} minutes. Losses in nats a character.\n"
-    )
 
 
 def losses(variants: Runs) -> str:
@@ -91,18 +73,6 @@ def rank_correlation(variants: Runs) -> str:
         return ""
     rho, p_value = spearmanr([PUBLISHED[name] for name in ours], list(ours.values()))
     return f"Rank correlation with the published losses: {rho:.3f} (p = {p_value:.3g}, {len(ours)} placements)\n"
-
-
-def overtaking(variants: Runs) -> str:
-    """Lines: how many steps RoPE needs for the last held-out loss of the others, on the means over seeds."""
-    lines = []
-    for name in variants.keys() - {"rope"} if "rope" in variants else ():
-        steps, of_rope = _curve(variants["rope"], "held_out")
-        bound = statistics.fmean(map(_final_loss, variants[name]))
-        reached = np.flatnonzero(of_rope.mean(axis=0) <= bound)
-        way = f"reaches it by step {steps[reached[0]]:.0f} of {steps[-1]:.0f}" if reached.size else "does not reach it"
-        lines.append(f"- Last held-out loss of {name}: {bound:.4f}; with RoPE the mean {way}.\n")
-    return "".join(sorted(lines))
 
 
 def at_lengths(variants: Runs) -> dict[str, dict[int, list[dict]]]:

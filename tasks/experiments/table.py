@@ -14,7 +14,7 @@ from tasks.common.files import read_json_object, write_files
 from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
 from tasks.common.reports.tables import as_markdown, mean_and_deviation
 from tasks.common.run_config import read_run_config
-from tasks.common.training.run import CONFIG_FILE, METRICS_FILE, read_config
+from tasks.common.training.run import CONFIG_FILE, METRICS_FILE
 from tasks.common.training.series import SUMMARY_MD, FinishedRun, is_finished, summarize, summary_files
 from tasks.experiments import language_models
 from tasks.experiments.plan import Plan
@@ -40,7 +40,7 @@ def write_tables(plan: Plan) -> str:
     files: dict[str, Any] = summary_files(runs, plan.scores, summary, variants_table(plan, summary))
     files["scores.png"] = png(draw(plan, summary))
     if plan.cells[0].recipe == "language_model":
-        results = [{**run.metrics, **run.labels, "config": read_config(run.folder)} for run in runs]
+        results = [{**run.metrics, **run.labels} for run in runs]
         for result in results:
             result["variant"] = " ".join(filter(None, (result[plan.case_name], result["variant"])))
         files.update(language_models.report(results))

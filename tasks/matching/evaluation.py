@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tasks.common.errors import visible
-from tasks.common.scores import f1_row, scores_line
+from tasks.common.reports.tables import f1_row, scores_line
 from tasks.matching.arguments import GRADES, PAIRS, TRIPLES
 from tasks.matching.data import Example, read_labeled, task_of
 from tasks.matching.prediction import MatchingDataset, MatchingPredictor, score_dataset

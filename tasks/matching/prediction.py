@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.export.model import ExportedModel
 from tasks.common.inference import encoder_outputs, pad, pad_tokens
 from tasks.common.model_folder import check_least
 from tasks.common.predictor import Predictor
@@ -105,12 +104,6 @@ def score_dataset(model, dataset, batch_size, show_progress=False):
     return outputs[dataset.rows]
 
 
-class ExportedMatchingModel(ExportedModel):
-    """The graph of an exported folder as a :class:`~tasks.matching.model.MatchingModel`."""
-
-    config_class = MatchingConfig
-
-
 class MatchingPredictor(Predictor):
     """Scores pairs and triples of texts, and embeds texts. Threads may share it.
 
@@ -124,7 +117,7 @@ class MatchingPredictor(Predictor):
 
     recipe = "matching"
     model_class = "tasks.matching.model:MatchingModel"
-    exported_class = ExportedMatchingModel
+    config_class = MatchingConfig
 
     def __init__(
         self,

@@ -111,13 +111,3 @@ class MatchingExporter(Exporter):
 
     def scores(self, predictor: Any) -> np.ndarray:
         return predictor.score(CHECKED_PAIRS)
-
-    def describe(self, config: Any) -> dict[str, str]:
-        found = "how well two texts match" if config.is_cross_encoder else "vectors of texts; their products are scores"
-        return {
-            "finds": found,
-            "architecture": config.architecture,
-            "trained on": config.task,
-            "language": "Chinese",
-            "longest sequence": f"{config.max_tokens} tokens",
-        }

@@ -15,7 +15,7 @@ from tasks.common.inference import evaluated
 from tasks.ner.arguments import of_types
 from tasks.ner.batching import SpanCollator
 from tasks.ner.features import COLUMNS
-from tasks.ner.lengths import entity_bound, reading_of
+from tasks.ner.lengths import entity_bound
 from tasks.ner.prediction.predictor import ExportedNerModel
 from tasks.ner.recipe import NerRecipe
 
@@ -70,26 +70,6 @@ class NerExporter(Exporter):
             f"word features: only this package's Python makes the inputs {names} of the graph; for other languages "
             "train with --features '', or ask paddle-rope serve"
         ]
-
-    def describe(self, config: Any) -> dict[str, str]:
-        thresholds = [f"{one:.4g}" for one in of_types(config.thresholds, len(config.types))]
-        features = config.features or {"tables": {}, "flags": 0}
-        reading = reading_of(config)
-        facts = {
-            "finds": f"named entities, spans of characters that {'may' if config.allow_overlap else 'do not'} overlap",
-            "types": ", ".join(config.types),
-            "thresholds of their logits": ", ".join(thresholds if len(set(thresholds)) > 1 else thresholds[:1]),
-            "language": "Chinese",
-            "word features": ", ".join([*features["tables"], *["flags"] * bool(features["flags"])]) or "none",
-            "longest text read at once": f"{reading.max_tokens} tokens; longer ones in windows that share "
-            f"{reading.overlap + 1}",
-        }
-        if config.longest_text is not None:
-            facts["longest training text"] = f"{config.longest_text} tokens"
-        if config.longest_entity is not None:
-            bound = f"longer spans than {reading.max_entity_tokens} are not found"
-            facts["longest training entity"] = f"{config.longest_entity} tokens; {bound}"
-        return facts
 
 
 def add_spans(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tasks.common.scores import f1_row
+from tasks.common.reports.tables import f1_row
 from tasks.ner.examples import Entity, Example, spans_of
 
 

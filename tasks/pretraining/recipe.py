@@ -6,20 +6,24 @@ import sys
 from typing import Any
 
 import numpy as np
+import paddle
+from tqdm import tqdm
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
+from paddle_rope.roformer.heads import IGNORED_LABEL
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
 from tasks.common.files import write_files
+from tasks.common.inference import evaluation_mode
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.reports.tables import as_csv, as_markdown
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.training.run import Run
+from tasks.common.training.step_trainer import StepTrainer
 from tasks.pretraining.arguments import PretrainingArguments, parse_stages
 from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking
 from tasks.pretraining.packing import tokenize
-from tasks.pretraining.trainer import PretrainingMonitor, PretrainingTrainer
 
 COLUMNS = (
     "stage", "max_tokens", "batch_size", "steps", "million_tokens", "seconds_per_step", "dev_loss", "dev_accuracy"
@@ -32,7 +36,6 @@ class PretrainingRecipe(Recipe):
 
     arguments = PretrainingArguments
     model_class = RoFormerForMaskedLM
-    monitor_class = PretrainingMonitor
     scores = ("loss", "accuracy")
     next_step = "use it:   {command} train CONFIG.yaml --pretrained {model}"
 
@@ -84,15 +87,30 @@ class PretrainingRecipe(Recipe):
             print(f"{split}: {len(documents):,} documents, {run.facts['tokens'][split]:,} tokens")
         print(f"{len(run.tokenizer):,} tokens known")
 
-    def make_trainer(self, run: Run) -> PretrainingTrainer:
-        monitor, datasets = self.monitor(run, self.scores), run.datasets
-        return PretrainingTrainer(
-            monitor,
-            datasets["dev"],
+    def make_trainer(self, run: Run) -> StepTrainer:
+        batches, dev = run.datasets["train"], run.datasets["dev"]
+
+        def score_stage():
+            """The scores of dev in rows of the length of the stage that ends."""
+            number = batches.ends.index(run.trainer.state.global_step)
+            stage, scores = batches.stages[number], evaluate_model(run.model, dev[number])
+            scores["seconds_per_step"] = run.trainer.watch.seconds_per_step()
+            if is_first_process():
+                tqdm.write(
+                    f"stage {number + 1} of {len(dev)}: length {stage.max_tokens}, batch {stage.batch_size}, "
+                    f"{stage.steps} steps  dev loss {scores['loss']:.4f}  accuracy {scores['accuracy']:.4f}  "
+                    f"{scores['seconds_per_step']:.3f} s a step"
+                )
+            return scores
+
+        return StepTrainer(
+            self.monitor(run, self.scores),
+            score_stage,
+            batches.ends,
             checkpoint_minutes=run.keys.checkpoint_minutes,
             model=run.model,
             args=run.training,
-            train_dataset=datasets["train"],
+            train_dataset=batches,
         )
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
@@ -101,6 +119,23 @@ class PretrainingRecipe(Recipe):
         run.save_model()
         print(write_report(run.output_dir, rows, history), end="")
         return {"stages": rows, "dev": {name: rows[-1][f"dev_{name}"] for name in self.scores}}
+
+
+def evaluate_model(model, batches):
+    """dict with mean ``loss`` and ``accuracy`` of a :class:`RoFormerForMaskedLM` over all hidden tokens of
+    :class:`~tasks.pretraining.batches.DevBatches`."""
+    total_loss = right = total = 0
+    with evaluation_mode(model):
+        for batch in batches:
+            wanted = batch["labels"][batch["labels"] != IGNORED_LABEL]
+            if not wanted.size:
+                continue
+            inputs = {name: paddle.to_tensor(array) for name, array in batch.items() if name != "token_mask"}
+            loss, logits = model(**inputs)
+            total_loss += float(loss) * wanted.size
+            right += int((logits.argmax(axis=-1).numpy() == wanted).sum())
+            total += wanted.size
+    return {"loss": total_loss / total, "accuracy": right / total}
 
 
 # ---- what a run leaves of its stages
@@ -134,7 +169,8 @@ def draw(rows, history):
     ends = np.cumsum([row["steps"] for row in rows])
     train = [entry for entry in history if "loss" in entry]
     for axes, name in zip(panels, ("loss", "accuracy")):
-        axes.plot([e["step"] for e in train], [e[name] for e in train], lw=1, label="training")
+        if name == "loss":
+            axes.plot([e["step"] for e in train], [e["loss"] for e in train], lw=1, label="training")
         dev = [row[f"dev_{name}"] for row in rows]
         axes.plot(ends, dev, "o", clip_on=False, zorder=3, label="held-out documents, end of the stage")
         for number, (row, end) in enumerate(zip(rows, ends)):

@@ -6,12 +6,12 @@ import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Optional, Union
 
 import fastapi
 from fastapi.exceptions import RequestValidationError
 from fastapi_offline import FastAPIOffline
-from pydantic import Field, StringConstraints, create_model
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
@@ -19,9 +19,9 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 import paddle_rope
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
+from tasks.ner.prediction.wanted import Listed, Wanted
 from tasks.serving import metrics
 from tasks.serving.batching import Batcher
-from tasks.serving.bodies import Body, Wishes
 from tasks.serving.limits import CLIENT_LEFT, BoundedRoute, Counted, LastProblem, Problem, Unread
 from tasks.serving.models import Work, characters_of, examples, open_works
 from tasks.serving.protocols import add_protocols
@@ -53,6 +53,44 @@ PROBLEMS = {
     422: "the JSON is not what the model takes",
     503: "too many requests, or the service stops: try again after Retry-After seconds",
 }
+
+
+MOST_TERMS = 10_000
+Name = Annotated[str, Field(min_length=1, max_length=1000, strict=True)]
+
+
+class Body(BaseModel):
+    """The JSON of a request, whose keys are all known."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Term(Body):
+    """A term of a request's dictionary."""
+
+    term: Name
+    type: Name
+    mode: Literal["force", "hint"] = "force"
+
+
+class Wishes(Body):
+    """What to find, see :class:`~tasks.ner.prediction.wanted.Wanted`; all keys may be left out."""
+
+    types: Optional[list[Name]] = Field(None, description="find these types only")
+    min_probability: Union[float, dict[Name, float], None] = Field(
+        None, description="find what is at least so probable: a number, or one for each type"
+    )
+    top_k: Optional[int] = Field(None, ge=1, description="find the most probable entities of each text, so many")
+    consistent: bool = Field(False, description="a string is an entity at all of its places in a text, or at none")
+    dictionary: list[Term] = Field([], max_length=MOST_TERMS, description="terms that are entities, or may be")
+
+    def wanted(self) -> Optional[Wanted]:
+        """The wishes of the request; None if it has none."""
+        if not self.model_fields_set & Wishes.model_fields.keys():
+            return None
+        terms = [(one.term, one.type, one.mode) for one in self.dictionary]
+        types = None if self.types is None else tuple(self.types)
+        return Wanted(types, self.min_probability, self.top_k, self.consistent, Listed(terms) if terms else None)
 
 
 class Service:

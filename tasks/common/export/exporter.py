@@ -1,13 +1,11 @@
-"""Export of trained models into one folder that holds all that prediction needs, and a model card, its README."""
+"""Export of trained models into one folder that holds all that prediction needs."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import io
-import json
 import os
-import time
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,40 +13,12 @@ import numpy as np
 from paddle.static import InputSpec
 
 from tasks.common.errors import InputError
-from tasks.common.export.folder import ONNX, ONNX_FILE, is_exported, write_checksums
+from tasks.common.export.folder import ONNX, is_exported, write_checksums
 from tasks.common.export.graphs import check_onnx_packages, write_onnx_graph, write_paddle_graph
-from tasks.common.files import atomic_folder, check_new_folder, write_files
-from tasks.common.run_config import read_run_config
-from tasks.common.training.run import CONFIG_FILE, METRICS_FILE
+from tasks.common.files import atomic_folder, check_new_folder
 
 TOLERANCE = 1e-3  # of a score; rounding in another order makes some 1e-5
 Folder = str | os.PathLike
-CARD = """\
-# {name}
-
-{facts}
-
-## Use
-
-```bash
-paddle-rope predict FOLDER --input texts.txt
-paddle-rope serve FOLDER
-```
-
-```python
-from tasks.recipes import open_predictor
-
-predictor = open_predictor("FOLDER")
-{call}
-```
-
-{graph}`sha256sum -c SHA256SUMS` finds damaged files.
-"""
-_CALLS = {
-    "ner": 'predictor(["..."])  # [{"text": ..., "entities": [{"start": 0, "end": 2, "type": ..., ...}]}]',
-    "classification": 'predictor(["..."])  # [{"text": ..., "label": ..., "probability": ...}]',
-    "matching": 'predictor.score([("...", "...")])  # an array of scores',
-}
 
 
 class Exported(NamedTuple):
@@ -89,10 +59,6 @@ class Exporter:
         """Lines that say what the exported folder cannot do."""
         return []
 
-    def describe(self, config: Any) -> dict[str, str]:
-        """Lines of the model card about what the model finds: dict from title to content."""
-        raise NotImplementedError
-
     def write_graph(self, model: Any, folder: Path, format: str, quantize: bool = False) -> None:
         """Write the graph of a model, which can be neither trained nor called afterwards."""
         graph = model, self.inputs(model.config), folder
@@ -110,7 +76,6 @@ def export(
     format: str = ONNX,
     quantize: str | None = None,
     check: str | None = None,
-    license: str | None = None,
 ) -> Exported:
     """Write a trained model, or an ensemble of several, as a folder that predictors open.
 
@@ -120,7 +85,6 @@ def export(
         format: ``"onnx"``, or ``"paddle"`` for Paddle Inference.
         quantize: ``"int8"`` for weights of 8 bits, only in ONNX; None for 32 bits.
         check: labeled file on which the trained and the exported model are scored.
-        license: of the model, for its card.
 
     Raises:
         InputError: a folder does not hold a trained model, several do not fit together, ``output_dir`` cannot be made,
@@ -156,20 +120,9 @@ def export(
                 f"{output_dir}: not written, as the exported model's scores differ from the trained one's by "
                 f"{difference:.2g}; please report this, with config.json of the model"
             )
-        facts, limits = exporter.describe(config), exporter.limits(config)
-        if limits:
-            facts["limits"] = "; ".join(limits)
-        facts["format"] = f"{'ONNX' if format == ONNX else 'Paddle Inference'}, weights of {quantize or 'float32'}"
-        facts["license"] = license or "not stated"
-        facts["training"] = "; ".join(_training_facts(Path(model_dir), recipe.scores) for model_dir in model_dirs)
         if examples:
             scores["exported"] = _scores(recipe, exported, examples)
-            for name, score in scores["trained"].items():
-                changed = f"{score:.4f} trained, {scores['exported'][name]:.4f} exported"
-                facts[f"{name} on `{Path(str(check)).name}`"] = changed
-        _write_card(folder, Path(output_dir).name, recipe.name, facts)
-        write_checksums(folder)
-    return Exported(difference, scores, limits)
+    return Exported(difference, scores, exporter.limits(config))
 
 
 def _scores(recipe, predictor, examples):
@@ -177,44 +130,3 @@ def _scores(recipe, predictor, examples):
     with contextlib.redirect_stdout(io.StringIO()):
         scores = recipe.evaluate_predictor(predictor, examples, "")
     return {name: scores[name] for name in recipe.scores if name in scores}
-
-
-# ---- the model card
-
-
-def _write_card(folder, name, recipe, facts):
-    """Write the card of a model into its folder, in which the graph is; ``facts`` are lines by their titles."""
-    lines = [f"- {title}: {content}" for title, content in facts.items()]
-    graph = _graph(folder) if (folder / ONNX_FILE).is_file() else ""
-    content = CARD.format(name=name, facts="\n".join(lines), call=_CALLS[recipe], graph=graph)
-    write_files(folder, {"README.md": content})
-
-
-def _training_facts(model_dir, scores):
-    """Date, data and ``scores`` of a training run, from the files of its folder as far as they are there."""
-    parts = [time.strftime("%Y-%m-%d", time.gmtime((model_dir / "model.safetensors").stat().st_mtime))]
-    with contextlib.suppress(InputError, OSError):
-        config = read_run_config(model_dir.parent / CONFIG_FILE)
-        files = {key: config.get(key) for key in ("train_file", "dev_file", "test_file")}
-        parts += [f"{key} `{Path(str(file)).name}`" for key, file in files.items() if file]
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        metrics = json.loads((model_dir.parent / METRICS_FILE).read_text(encoding="utf-8"))
-        for split in ("dev", "test"):
-            of_split = metrics.get(split, {})
-            parts += [f"{split} {name} {of_split[name]:.4f}" for name in scores if name in of_split]
-    return ", ".join(parts)
-
-
-def _graph(folder):
-    """What an ONNX graph needs, and its inputs and outputs."""
-    import onnx
-
-    graph = onnx.load(folder / ONNX_FILE).graph
-    lines = ["`pip install 'paddle_rope[onnx]'` is enough; Paddle is not needed.", "", "## The graph", ""]
-    for title, values in (("input", graph.input), ("output", graph.output)):
-        for value in values:
-            tensor = value.type.tensor_type
-            sizes = [str(size.dim_value) if size.HasField("dim_value") else "?" for size in tensor.shape.dim]
-            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
-            lines.append(f"- {title} `{value.name}`: {dtype} [{', '.join(sizes)}]")
-    return "\n".join([*lines, "", ""])

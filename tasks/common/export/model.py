@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +28,8 @@ GPU_MEGABYTES = 256  # at the beginning; Paddle takes more as it needs more
 
 
 class ExportedModel:
-    """The graph, :class:`OnnxGraph` or :class:`PaddleGraph`, of an exported folder that is checked. A subclass computes
-    with it what the trained model of its recipe computes. Raises InputError if the graph cannot be read, or the device
-    cannot be used."""
-
-    config_class: ClassVar[Any]  # which checks what the folder's config.json holds
+    """The graph, :class:`OnnxGraph` or :class:`PaddleGraph`, of an exported folder that is checked, in place of the
+    trained model. Raises InputError if the graph cannot be read, or the device cannot be used."""
 
     def __init__(self, folder: str | os.PathLike, config: Any, device: str | None = None):
         self.config = config
@@ -57,11 +54,13 @@ class ExportedModel:
         return found
 
 
-def open_exported(folder: str | os.PathLike, device: str | None, model_class: type[ExportedModel]) -> tuple[Any, Any]:
-    """The tokenizer and the model of an exported folder; raises InputError if it is damaged or the device cannot be
-    used."""
+def open_exported(
+    folder: str | os.PathLike, device: str | None, model_class: type[ExportedModel], config_class: Any
+) -> tuple[Any, Any]:
+    """The tokenizer and the model of an exported folder; ``config_class`` checks its config.json. Raises InputError if
+    it is damaged or the device cannot be used."""
     check_folder(folder)
-    tokenizer, config = load_settings(folder, model_class.config_class, whole=EXPORTED_FOLDER)
+    tokenizer, config = load_settings(folder, config_class, whole=EXPORTED_FOLDER)
     return tokenizer, model_class(folder, config, device)
 
 

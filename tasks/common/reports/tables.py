@@ -1,4 +1,4 @@
-"""Tables as CSV, as Markdown, and in a terminal."""
+"""Tables as CSV, as Markdown, and in a terminal; rows and lines of scores."""
 
 from __future__ import annotations
 
@@ -72,8 +72,30 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     terminal(width=1000).print(table)
 
 
+# ---- scores
+
+_TITLES = {"f1": "F1", "macro_f1": "macro F1", "spearman": "Spearman"}  # where they differ from the names
+
+
+def f1_row(support: int, predicted: int, correct: int) -> dict:
+    """Precision, recall and F1 with the counts they come from; a quotient 0/0 counts as 0."""
+    return {
+        "precision": correct / predicted if predicted else 0.0,
+        "recall": correct / support if support else 0.0,
+        "f1": 2 * correct / (predicted + support) if predicted + support else 0.0,
+        "support": support,
+        "predicted": predicted,
+        "correct": correct,
+    }
+
+
+def scores_line(scores, names):
+    """The scores of these ``names``, as far as they are there, in one line."""
+    return "  ".join(f"{_TITLES.get(name, name)} {scores[name]:.4f}" for name in names if name in scores)
+
+
 def print_score_rows(title, first_column, rows):
-    """Print a table of pairs of a name and its :func:`~tasks.common.scores.f1_row`; None is a line between."""
+    """Print a table of pairs of a name and its :func:`f1_row`; None is a line between."""
 
     def cells(name, scores):
         shares = (f"{scores[key]:.4f}" for key in ("precision", "recall", "f1"))

@@ -19,6 +19,7 @@ from tasks.common.files import (
     digest_of,
     locked,
     read_json_object,
+    taken,
     write_json,
 )
 from tasks.common.process import own_command, quoted, visualdl_command
@@ -89,10 +90,11 @@ class Run:
         """
         folder = self.output_dir
         if not self.is_begun:
-            check_output_dir(folder)
             folder.mkdir(parents=True, exist_ok=True)
         if not self.claimed.enter_context(locked(folder)):
-            raise InputError(f"{folder}: another process works on this run; wait for its end")
+            raise taken(folder)
+        if not self.is_begun:
+            check_output_dir(folder)
         now = {**fingerprints(self.config), **self.memory.fingerprints}
         if not self.is_begun:
             with atomic_writer(folder / CONFIG_FILE) as file:

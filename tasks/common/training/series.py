@@ -11,7 +11,7 @@ import contextlib
 import json
 import shutil
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,17 +19,15 @@ import yaml
 
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError, Interrupted
-from tasks.common.files import atomic_writer, check_output_dir, locked, read_json_object, write_files
+from tasks.common.files import atomic_writer, check_output_dir, locked, read_json_object, taken, write_files
 from tasks.common.process import is_first_process, own_command
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
 from tasks.common.run_config import read_run_config
 from tasks.common.training.arguments import parse_seeds
-from tasks.common.training.checkpoints import has_checkpoint
-from tasks.common.training.run import CHECKPOINTS_FOLDER, METRICS_FILE, refuse_links
+from tasks.common.training.run import CONFIG_FILE, METRICS_FILE, refuse_links
 
 SERIES_FILE = "series.yaml"  # recipe, seeds and configuration
 RUNS_CSV, SUMMARY_JSON, SUMMARY_MD = "runs.csv", "summary.json", "summary.md"
-TAKEN = "is being trained by another process"
 
 
 class Member(NamedTuple):
@@ -114,42 +112,27 @@ def is_finished(folder: Path) -> bool:
     return (folder / METRICS_FILE).is_file()
 
 
-def train_unless_finished(recipe: Any, config: dict[str, Any], way: str | None = None) -> bool:
-    """Train or resume a run in this process, if that is left to do; False if another process has the run. ``way`` is
-    what :func:`_way_of` returned before processes that train together began; None calls it now."""
+def train_unless_finished(recipe: Any, config: dict[str, Any], way: str | None = None) -> None:
+    """Train or resume a run in this process, if that is left to do. ``way`` is what :func:`_way_of` returned before
+    processes that train together began; None calls it now. Raises InputError if another process has the run."""
     folder = Path(config["output_dir"])
-    with claimed(folder) as is_mine:
-        way = way or _way_of(folder)
-        if is_mine and way == "resume":
-            recipe.resume(str(folder))
-        elif is_mine and way == "train":
-            if is_first_process() and folder.is_dir():  # ended before its first checkpoint
+    way = way or _way_of(folder)
+    if way != "none" and is_first_process() and folder.is_dir():
+        with locked(folder) as is_free:
+            if not is_free:
+                raise taken(folder)
+            if way == "train":  # ended while it was begun
                 shutil.rmtree(folder)
-            recipe.train(config)
-    return is_mine
+    if way == "resume":
+        recipe.resume(str(folder))
+    elif way == "train":
+        recipe.train(config)
 
 
 def _way_of(folder):
     if is_finished(folder):
         return "none"
-    return "resume" if has_checkpoint(folder / CHECKPOINTS_FOLDER) else "train"
-
-
-@contextlib.contextmanager
-def claimed(folder: Path) -> Iterator[bool]:
-    """Whether this process, or the processes that train together with it, have a run until the end of the block."""
-    if not is_first_process():
-        yield True
-        return
-    file = folder.with_name(f".{folder.name}.lock")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch()
-    with locked(file) as is_mine:
-        try:
-            yield is_mine
-        finally:
-            if is_mine and (is_finished(folder) or not folder.exists()):
-                file.unlink(missing_ok=True)
+    return "resume" if (folder / CONFIG_FILE).is_file() else "train"
 
 
 def _train_members(recipe, folder, runs):
@@ -159,12 +142,10 @@ def _train_members(recipe, folder, runs):
         name = " / ".join(f"{key} {value}" for key, value in run.labels.items())
         print(f"---- {name} ({number} of {len(runs)})", flush=True)
         try:
-            is_mine = train_unless_finished(recipe, run.config, way)
+            train_unless_finished(recipe, run.config, way)
         except Interrupted as error:
             how = f"go on with: {own_command()} train --resume {folder}"
             raise Interrupted(error.number, f"{folder}: ended by a signal; {how}") from None
-        if not is_mine:
-            raise InputError(f"{run.folder}: {TAKEN}; wait for its end")
     return _write_summary(recipe, folder, runs) if is_first_process() else None
 
 

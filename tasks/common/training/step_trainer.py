@@ -36,11 +36,7 @@ class StepTrainer(RecipeTrainer):
         """The loss of a batch, whose ``token_mask`` only counts tokens."""
         inputs = {name: value for name, value in inputs.items() if name != "token_mask"}
         loss, logits = model(**inputs)
-        self.on_batch(logits, inputs["labels"])
         return (loss, (loss, logits)) if return_outputs else loss
-
-    def on_batch(self, logits, labels):
-        """Called with each batch that is trained on: logits ``[labeled, vocab]``, labels ``[batch, seq]``."""
 
     def _get_train_sampler(self):
         first = self.first_step * self.train_dataset.batches_per_step

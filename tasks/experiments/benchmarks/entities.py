@@ -10,8 +10,7 @@ from typing import Any
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError, is_out_of_memory
 from tasks.common.files import check_makeable, write_files, write_json
-from tasks.common.reports.tables import as_markdown
-from tasks.common.scores import f1_row
+from tasks.common.reports.tables import as_markdown, f1_row
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Example, make_example, spans_of

@@ -73,7 +73,7 @@ class CrfRecipe(Recipe):
         run.claim()
         started = time.perf_counter()
         folder = run.output_dir / MODEL_FOLDER
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)  # of a run that begins anew
         if run.features is not None:
             run.features.save_pretrained(folder)
         trainer = _pycrfsuite().Trainer(algorithm="lbfgs", verbose=False)

@@ -9,13 +9,10 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from shlex import quote
-
-import yaml
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, file_sha256
-from tasks.ner.data.reading import read_examples, read_texts
+from tasks.ner.data.reading import published, read_examples, read_texts
 
 PART = ".part"
 _RETRIES = 2
@@ -135,26 +132,7 @@ def _files(url, files):
     return [PublishedFile(url=url + file["name"] if url.endswith("/") else url, **file) for file in files]
 
 
-DATASETS = {
-    name: _files(**listed)
-    for name, listed in yaml.safe_load(Path(__file__).with_name("published.yaml").read_text(encoding="utf-8")).items()
-}
-
-
-def check_there(path: str) -> None:
-    """Raise InputError, with the command that downloads it, if ``path`` is missing and has the name of a published
-    data set, or the path to which :func:`fetch_dataset` puts a file of one."""
-    if os.path.exists(path):
-        return
-    folder, file = Path(path).parent, Path(path).name
-    if file in DATASETS:
-        command = f"paddle-rope download {file}"
-    elif folder.parent.name == "ner" and file in [one.name for one in DATASETS.get(folder.name, ())]:
-        output = str(folder.parent.parent)
-        command = f"paddle-rope download {folder.name}" + ("" if output == "data" else f" --output {quote(output)}")
-    else:
-        return
-    raise InputError(f"{path}: no such file; {command} downloads it")
+DATASETS = {name: _files(**listed) for name, listed in published().items()}
 
 
 def fetch_dataset(files: Iterable[PublishedFile], folder: str | os.PathLike, show_progress: bool = False) -> None:

@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TextIO
 
 from tasks.common.errors import InputError, visible
@@ -62,8 +63,6 @@ def read_labeled(
     path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
 ) -> tuple[list[Example], str]:
     """``read_examples``, and the name of the format."""
-    from tasks.ner.data.download import check_there  # which imports this module
-
     if format is not None:
         check_format(format)
     check_there(os.fspath(path))
@@ -79,6 +78,33 @@ def read_labeled(
     if not examples:
         raise InputError(f"{name}:1: there is no text in it; give labeled data")
     return examples, recognized
+
+
+def published() -> dict[str, dict]:
+    """The public data sets by name: the ``url`` and the ``files`` of each."""
+    import yaml
+
+    return yaml.safe_load(Path(__file__).with_name("published.yaml").read_text(encoding="utf-8"))
+
+
+def check_there(path: str) -> None:
+    """Raise InputError, with the command that downloads it, if ``path`` is missing and has the name of a published
+    data set, or the path to which :func:`tasks.ner.data.download.fetch_dataset` puts a file of one."""
+    if os.path.exists(path):
+        return
+    folder, file, datasets = Path(path).parent, Path(path).name, published()
+    if file in datasets:
+        command = f"paddle-rope download {file}"
+    elif folder.parent.name == "ner" and file in _names(datasets.get(folder.name)):
+        output = str(folder.parent.parent)
+        command = f"paddle-rope download {folder.name}" + ("" if output == "data" else f" --output {quote(output)}")
+    else:
+        return
+    raise InputError(f"{path}: no such file; {command} downloads it")
+
+
+def _names(dataset):
+    return [file["name"] for file in dataset["files"]] if dataset else []
 
 
 def _read_folder(folder, format):

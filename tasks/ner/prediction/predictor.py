@@ -33,8 +33,6 @@ ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors hav
 class ExportedNerModel(ExportedModel):
     """The graph of an exported folder as a :class:`~tasks.ner.model.NerModel` for prediction."""
 
-    config_class = NerConfig
-
     def scores_of_text(self, length: int) -> int:
         """How many scores a text of ``length`` tokens has."""
         return scores_of_text(self.config, length)
@@ -77,6 +75,7 @@ class NerPredictor(Predictor):
 
     recipe = "ner"
     model_class = "tasks.ner.model:NerModel"
+    config_class = NerConfig
     exported_class = ExportedNerModel
 
     def __init__(

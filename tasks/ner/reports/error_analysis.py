@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple, Optional
 
-from tasks.common.scores import f1_row
+from tasks.common.reports.tables import f1_row
 from tasks.ner.examples import Entity, Example
 
 PAIRED = ("correct", "type", "boundary", "both")

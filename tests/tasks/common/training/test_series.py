@@ -7,11 +7,12 @@ import pytest
 
 from tasks import recipes
 from tasks.common.errors import InputError
+from tasks.common.files import locked
 from tasks.common.training import series
 from tasks.common.training.arguments import parse_seeds
-from tasks.common.training.series import claimed, resume_series, train_series
+from tasks.common.training.series import resume_series, train_series
 from tasks.recipes import get_recipe
-from tests.helpers.pretended import pretended_recipe
+from tests.helpers.runs import pretended_recipe
 
 F1 = {7: 0.5, 1: 0.8, 3: 0.6}
 
@@ -107,13 +108,14 @@ def test_interrupted_series_is_resumed_and_what_is_done_stays(recipe, folder, tm
     recipe.fails = lambda config: config["seed"] == 1
     with pytest.raises(InputError, match="wrong data"):
         train_series(recipe, {"a": 1, "output_dir": str(folder)}, [7, 1, 3])
-    (folder / "seed_1/checkpoints/checkpoint-2").mkdir(parents=True)
-    (folder / "seed_1/checkpoints/checkpoint-2/complete").touch()
-    (folder / "seed_3/checkpoints").mkdir(parents=True)  # ended before its first checkpoint: trained anew
+    (folder / "seed_1").mkdir()
+    (folder / "seed_1/config.yaml").touch()
+    (folder / "seed_3").mkdir()
+    (folder / "seed_3/.config.yaml.9.tmp").touch()  # ended while it was begun: trained anew
     recipe.calls.clear()
     recipe.fails = lambda config: False
     moved = folder.rename(tmp_path / "moved runs")
-    with claimed(moved / "seed_1"), pytest.raises(InputError, match="seed_1: is being trained by another process"):
+    with locked(moved / "seed_1"), pytest.raises(InputError, match="seed_1: another process works on this run"):
         resume_series(recipe, moved)
     assert recipe.calls == []
     assert resume_series(recipe, moved)["scores"]["dev.f1"]["values"] == [0.5, 0.6, 0.6]

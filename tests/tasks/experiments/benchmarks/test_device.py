@@ -6,7 +6,7 @@ import check_gpu
 import pytest
 
 from paddle_rope import reference
-from tasks.experiments.benchmarks import device, device_layers
+from tasks.experiments.benchmarks import device
 
 
 def test_every_layer_is_right_and_the_file_holds_all_figures(tmp_path, capsys):
@@ -16,7 +16,7 @@ def test_every_layer_is_right_and_the_file_holds_all_figures(tmp_path, capsys):
     found = json.loads(file.read_text(encoding="utf-8"))
     assert found["device"] == "cpu"
     layers = {row["layer"]: row for row in found["layers"]}
-    assert {*device_layers.attention_cases(), "loss of spans"} < set(layers)
+    assert {*device.attention_cases(), "loss of spans"} < set(layers)
     assert all(row["passes"] and row["output"] < 1e-5 and row.get("gradient", 0) < 1e-5 for row in layers.values())
     assert [row["job"] for row in found["encoders"]] == ["train", "predict"]
     assert all(row["seconds"] > 0 and row["tokens_a_second"] > 0 for row in found["encoders"])
@@ -26,7 +26,7 @@ def test_every_layer_is_right_and_the_file_holds_all_figures(tmp_path, capsys):
 @pytest.mark.parametrize("factor", [1.01, float("nan")])
 def test_a_wrong_layer_is_named(factor, monkeypatch):
     monkeypatch.setattr(reference, "rotate", lambda x, *_: x * factor)
-    passes = {row["layer"]: row["passes"] for row in device_layers.check_layers(["float32"])}
+    passes = {row["layer"]: row["passes"] for row in device.check_layers(["float32"])}
     assert not passes["RoPE"] and passes["RMS norm"]
 
 

@@ -1,0 +1,86 @@
+"""Reports: language models, and the table of several runs."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from tasks.commands.experiment import experiment
+from tasks.commands.main import main
+from tasks.common.errors import exit_on_input_error
+from tasks.experiments.language_models import PUBLISHED, rank_correlation
+from tests.tasks.language_model.conftest import TINY
+
+FOLDER = Path(__file__).resolve().parents[3] / "configs" / "experiments"
+
+
+def rows_of(text, title):
+    """The cells of the table of a section, by its first column."""
+    lines = text.split(f"## {title}\n")[1].split("\n## ")[0].splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
+    return {row[0]: dict(zip(rows[0], row)) for row in rows[2:]}
+
+
+def test_rank_correlation_looks_at_order_alone():
+    def correlation(losses):
+        return rank_correlation({name: [{"dev": {"loss": loss}}] for name, loss in losses.items()})
+
+    assert ": 1.000 (p = " in correlation({name: 10 * loss**3 for name, loss in PUBLISHED.items()})
+    assert ": -1.000 " in correlation({name: -loss for name, loss in PUBLISHED.items()})
+    swapped = {**PUBLISHED, "qk": PUBLISHED["qkvo"], "qkvo": PUBLISHED["qk"], "alibi": 1.0}
+    assert f": {1 - 6 * 2 / (9 * 80):.3f} " in correlation(swapped)
+    assert correlation({"qk": 1.0, "none": 2.0, "alibi": 3.0}) == ""
+    assert set(PUBLISHED) < set(yaml.safe_load((FOLDER / "positions_variants.yaml").read_text(encoding="utf-8")))
+
+
+@pytest.mark.slow
+def test_a_plan_of_language_models_leaves_the_report(tmp_path):
+    plan = yaml.safe_load((FOLDER / "positions_demo.yaml").read_text(encoding="utf-8"))
+    plan["settings"] = {**plan["settings"], **TINY, "max_steps": 2}
+    variants = str(FOLDER / "positions_variants.yaml")
+    plan.update(seeds=[1], output_dir=str(tmp_path / "out"), variants_file=variants)
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
+    words = [str(tmp_path / "plan.yaml"), "--only", "qk", "learned", "theta"]
+    assert exit_on_input_error(experiment)(words) == 0
+    longer = rows_of((tmp_path / "out/results.md").read_text(encoding="utf-8"), "Texts longer than in training")
+    assert {"qk", "learned", "qk, NTK x2", "qk, YaRN x4"} < set(longer) and longer["qk"]["32"]
+    assert longer["learned"]["8"] and longer["learned"]["16"] == ""
+    for name in ("curves.png", "lengths.png"):
+        assert np.asarray(Image.open(tmp_path / "out" / name).convert("L")).std() > 1
+
+
+# ---- several runs
+RUNS = {
+    "one": {"output_dir": "runs/one", "seed": 42, "attention": "softmax", "features": ["words", "bigrams"]},
+    "two": {"output_dir": "runs/two", "seed": 42, "attention": "linear"},
+}
+
+
+@pytest.fixture
+def folders(tmp_path):
+    metrics = {"train_seconds": 90, "parameters": 1234, "dev": {"f1": 0.5, "support": 7, "per_type": {}}}
+    for name, config in RUNS.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        (tmp_path / name / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
+        metrics = {"test": {"accuracy": 0.75}}
+    return [tmp_path / name for name in RUNS]
+
+
+def test_keys_that_differ_stand_beside_the_scores_of_all_recipes(folders, capsys):
+    assert main(["compare", *map(str, folders)]) == 0
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
+    assert cells[0] == ["run", "attention", "features", "parameters", "minutes", "dev f1", "test accuracy"]
+    assert cells[2:] == [
+        [folders[0].as_posix(), "softmax", "words, bigrams", "1,234", "1.5", "0.5000", ""],
+        [folders[1].as_posix(), "linear", "", "", "", "", "0.7500"],
+    ]
+
+
+@pytest.mark.parametrize("file, content", [("metrics.json", "{"), ("config.yaml", "- 1"), ("config.yaml", "a: [")])
+def test_folder_that_is_no_finished_run_is_one_line(folders, refused, file, content):
+    (folders[1] / file).write_text(content, encoding="utf-8")
+    assert refused("compare", *folders).startswith(f"{folders[1] / file}:")
