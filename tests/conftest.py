@@ -10,8 +10,6 @@ from paddle_rope.machine import import_paddle, prepare_process
 # Paddle Inference sets the threads of the whole process to one, and another number adds up in another order: with one
 # from the beginning, equal runs are equal to the bit. Models of tests are no faster with more.
 os.environ["OMP_NUM_THREADS"] = "1"
-# Equal numbers whether or not the operators are built; tests/paddle_rope/native has them.
-os.environ["PADDLE_ROPE_NATIVE"] = "0"
 # What is built and kept for later belongs to the tests: with native operators in the user's own folder, all trainings
 # of that user would compute with them. One folder for all runs and processes; what is in it appears there whole.
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "home")
@@ -21,6 +19,12 @@ import_paddle()
 import numpy as np  # noqa: E402
 import paddle  # noqa: E402
 import pytest  # noqa: E402
+
+from paddle_rope.native.build import build  # noqa: E402
+
+# Models compute as those of users do: with native operators where there is a compiler. PADDLE_ROPE_NATIVE=0 leaves them
+# to tests/paddle_rope/native.
+build()
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 # As the real one: special tokens, punctuation, digits, letters, pieces, Chinese characters; uncased.
@@ -45,7 +49,6 @@ LONG = (
     "attack/test_attack.py",
     "tasks/ner/export/test_graphs.py",
     "paddle_rope/roformer/test_static_graphs.py",
-    "repository/test_tutorial.py",
     "tasks/common/export/test_operators.py",
     "tasks/scaling/test_run.py",
     "tasks/ner/test_resume.py",
@@ -53,7 +56,7 @@ LONG = (
     "tasks/ner/export/test_exported.py",
     "kill/test_kill.py",
     "tasks/experiments/benchmarks/test_peers.py",
-    "tasks/experiments/benchmarks/test_prediction.py",
+    "tasks/experiments/benchmarks/test_processes.py",
     "tasks/serving/test_models.py",
     "repository/test_install.py",
     "repository/test_readme.py",

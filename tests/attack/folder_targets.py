@@ -56,7 +56,7 @@ def _model():
 
 @functools.cache
 def _exported(format):
-    from tests.helpers.exports import export
+    from tests.helpers.models import export
 
     with tempfile.TemporaryDirectory() as place:
         trained = Path(place) / "model"

@@ -3,13 +3,9 @@
 The YAML has target -> name -> file -> its content, or a list of pieces [text, times].
 """
 
-import bz2
-import io
 import json
 import pickle
 import struct
-import zipfile
-import zlib
 from pathlib import Path
 
 import yaml
@@ -35,35 +31,6 @@ def _long_surface():
 
 def _many_records():
     return _text("[" + '{"text": "a", "entities": []},\n' * 30_000 + '{"text": "a", "entities": []}]')
-
-
-def _bomb():
-    """An archive of torch.save whose data.pkl is 1.5 GB of zeros."""
-    compress, zeros, size, checksum = bz2.BZ2Compressor(), bytes(1 << 20), 1500, 0
-    for _ in range(size):
-        checksum = zlib.crc32(zeros, checksum)
-    data = b"".join([*(compress.compress(zeros) for _ in range(size)), compress.flush()])
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w") as archive:
-        info = zipfile.ZipInfo("archive/data.pkl")
-        archive.writestr(info, data)
-        info.compress_type, info.file_size, info.CRC = zipfile.ZIP_BZIP2, size << 20, checksum
-    content = bytearray(written.getvalue())
-    struct.pack_into("<HxxxxIII", content, 8, zipfile.ZIP_BZIP2, checksum, len(data), size << 20)
-    return {"m.bin": bytes(content)}
-
-
-def _of_one_element():
-    """A tensor of stride 0: 4 GB from one number."""
-    operations = (
-        b"\x80\x02}X\x01\x00\x00\x00actorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n"
-        b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQK\x00J\x00\x00\x00\x40\x85K\x00\x85\x89ccollections\nOrderedDict\n)RtRs."
-    )
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w") as archive:
-        archive.writestr("archive/data.pkl", operations)
-        archive.writestr("archive/data/0", struct.pack("<f", 1.0))
-    return {"m.bin": written.getvalue()}
 
 
 def _graph_that_cannot_be_computed():
@@ -99,11 +66,9 @@ MADE = {
     "jsonl": {"repeated keys": _repeated_keys},
     "stream": {"repeated keys": _repeated_keys},
     "cmeee": {"many records": _many_records},
-    "torch_zip": {"a compressed bomb": _bomb, "a tensor of stride 0": _of_one_element},
     "exported_onnx": {"a graph that cannot be computed": _graph_that_cannot_be_computed},
     "paddle_pickle": {
         "a far place of the memo": _pickled(b"}r", struct.pack("<I", 200_000_000)),
-        "an announced size": _pickled(b"\x96", struct.pack("<Q", 4 << 30)),
         "nested tuples": _pickled(pickle.dumps({"a": 1}, 2)[2:-1], b"\x85" * 100_000),
     },
     "model": {

@@ -7,7 +7,6 @@ import pytest
 
 from tests.attack import regressions, watchdog
 from tests.attack.__main__ import OF_FILES, TARGETS, attack, cause, missing
-from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES
 from tests.attack.targets import SilentLossError, Target, write_case
 from tests.attack.watchdog import READ, REFUSED, Watchdog, read_once
 
@@ -56,12 +55,6 @@ def test_findings_of_before_stay_mended(name):
 
 
 # ---- the attack itself
-
-
-def test_a_seed_gives_the_same_mutants():
-    for mutator in (*OF_BYTES, *OF_LINES, *OF_JSON):
-        one, other = (mutator('{"甲": "B-X"}\n乙 O\n\n'.encode(), random.Random(5)) for _ in range(2))
-        assert one == other
 
 
 def _caused(error, cause):

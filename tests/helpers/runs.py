@@ -1,12 +1,21 @@
-"""Training runs in tests, and what one leaves."""
+"""Training runs in tests: what one leaves, how one is cut, two processes, and a recipe that only pretends to train."""
 
+import contextlib
 import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 import yaml
 from visualdl import LogReader
 
 from tasks.commands.main import main
+from tasks.common.errors import InputError
+from tasks.common.training.monitor import TRAINING, VisualDLMonitor
 
 
 def train(config, folder, **keys):
@@ -38,3 +47,101 @@ def curve(folder, tag):
     """A curve of the VisualDL log: [(step, value)]."""
     (path,) = (folder / "vdl").glob("*vdlrecords*.log")
     return [(record.id, record.value) for record in LogReader(file_path=str(path)).get_data("scalar", tag)]
+
+
+# ---- the power is cut
+class PowerCut(Exception):
+    """Ends a run at once."""
+
+
+@contextlib.contextmanager
+def at_event(event, action, step=None, group=TRAINING):
+    """In the block, ``action()`` is called after an event of training, such as "on_step_end", at the given step."""
+    original = getattr(VisualDLMonitor, event)
+
+    def then_act(self, args, state, control, **kwargs):
+        original(self, args, state, control, **kwargs)
+        if self.group == group and step in (None, state.global_step):
+            action()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(VisualDLMonitor, event, then_act)
+        yield
+
+
+@contextlib.contextmanager
+def power_cut(event, step=None, group=TRAINING):
+    """The run in the block ends at an event of training."""
+
+    def cut():
+        raise PowerCut
+
+    with pytest.raises(PowerCut), at_event(event, cut, step, group):
+        yield
+
+
+# ---- two processes
+# The launcher finds a free port, and the processes bind it seconds later. Outside of the range from which the system
+# gives ports to connections nothing else takes it meanwhile.
+PORTS = "20000:30000"
+
+
+def launch(folder, script, *words):
+    """Run ``script`` twice, with ``folder`` as working folder and for logs; no process is left behind."""
+    command = [
+        sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node", "2", "--log_dir", folder / "log",
+        script, *words,
+    ]  # fmt: skip
+    # Paddle's store of addresses by libuv aborts where its port is taken; the other one raises an error that says so
+    environment = {**os.environ, "PORT_RANGE": PORTS, "FLAGS_tcp_store_using_libuv": "0"}
+    with subprocess.Popen(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        try:
+            printed, _ = process.communicate(timeout=400)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, printed.decode("utf-8", "replace")[-3000:]
+
+
+# ---- a recipe that trains nothing
+def pretended_recipe():
+    """A recipe that trains nothing: ``calls`` lists its calls; ``scores_of`` gives what a run leaves."""
+
+    def leave(config):
+        folder = Path(config["output_dir"])
+        (folder / "checkpoints").mkdir(parents=True, exist_ok=True)
+        metrics = {"train_seconds": 60.0, "parameters": 10, **recipe.scores_of(config)}
+        (folder / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
+        return metrics
+
+    def train(config):
+        recipe.calls.append(("train", config))
+        if recipe.fails(config):
+            raise InputError("wrong data")
+        metrics = leave(config)
+        (Path(config["output_dir"]) / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        return metrics
+
+    def resume(folder):
+        recipe.calls.append(("resume", folder))
+        return leave({"output_dir": folder})
+
+    def resolve(config):
+        for key in config:
+            if "atention" in key:
+                raise InputError(f"unknown key {key!r}")
+        return SimpleNamespace(config=config)
+
+    recipe = SimpleNamespace(
+        name="ner", train=train, resume=resume, resolve=resolve, calls=[], fails=lambda config: False,
+        scores=("f1", "recall"), scores_of=lambda config: {"dev": {"f1": 0.9}},
+        score_ensemble=lambda config, run_dirs: None,
+    )  # fmt: skip
+    return recipe

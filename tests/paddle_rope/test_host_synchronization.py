@@ -9,6 +9,7 @@ import pytest
 from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, layers, positions
 from paddle_rope.attention import arguments, linear
 from paddle_rope.global_pointer import losses
+from paddle_rope.native.dispatch import plain_forms
 from tasks.ner.model import NerConfig, NerModel
 from tests.paddle_rope.roformer.small_models import SIZES
 
@@ -56,6 +57,7 @@ def counted_fetches():
 
 @pytest.mark.parametrize("attention", ATTENTION)
 @pytest.mark.parametrize("name", MODELS)
+@plain_forms()  # those of a GPU
 def test_a_training_step_fetches_no_value(name, attention, monkeypatch):
     for module in (layers, losses, arguments, linear, positions):  # as on another device
         monkeypatch.setattr(module, "computes_on_cpu", lambda: False)

@@ -7,7 +7,6 @@ from paddle.static import InputSpec
 
 from paddle_rope import (
     LearnedPositionEmbedding,
-    RotaryPositionEmbedding,
     alibi_bias,
     alibi_slopes,
     sinusoidal_embedding,
@@ -27,16 +26,6 @@ def test_sinusoidal_positions_are_those_of_the_equation_up_to_a_million_also_in_
     for found in (embedded(paddle.to_tensor(positions)), static(paddle.to_tensor(positions))):
         assert found.dtype == paddle.float32
         assert_close(found, np.stack([np.sin(phases), np.cos(phases)], axis=-1).reshape(6, 64), 1e-6)
-
-
-@pytest.mark.equation("4.10")
-def test_sinusoidal_positions_see_a_shift_as_a_rotation():
-    # (sin, cos) at m + s is (sin, cos) at m turned by s theta: the same angles as RoPE's
-    positions = paddle.arange(9).unsqueeze(0)
-    here, there = sinusoidal_embedding(positions, 8), sinusoidal_embedding(positions + 5, 8)
-    swapped = here.reshape([1, 9, 4, 2]).flip(-1).reshape([1, 9, 8])  # (cos, sin), which RoPE turns forward
-    turned = RotaryPositionEmbedding(8)(swapped, positions=paddle.full([9], 5))
-    assert_close(turned.reshape([1, 9, 4, 2]).flip(-1).reshape([1, 9, 8]), there, 1e-6)
 
 
 @pytest.mark.equation("4.11")

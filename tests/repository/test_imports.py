@@ -3,13 +3,12 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.conftest import REPOSITORY
 from tests.tasks.commands.conftest import MODELS, write_models
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PREDICT = {
     "ner": "predictor(['医院'])",
     "matching": "predictor.score([('医', '院')])",
@@ -27,7 +26,7 @@ def run(program, **environment):
 
 
 def loaded_by(program):
-    return run(f"import sys; {program}; print(*({{'paddle', 'paddlenlp'}} & sys.modules.keys()))")[-1].split()
+    return run(f"import sys; {program}; print(*({{'paddle', 'paddlenlp', 'jieba'}} & sys.modules.keys()))")[-1].split()
 
 
 @pytest.mark.slow
@@ -38,8 +37,9 @@ def loaded_by(program):
     ("from paddle_rope import LinearScaling; import paddle_rope.long_range_decay", []),
     ("from paddle_rope import RotaryPositionEmbedding, linear_attention, EfficientGlobalPointer", ["paddle"]),
     ("from paddle_rope import RoFormerConfig as C, RoFormerModel; RoFormerModel(C(9, 8, 1, 2, 8))", ["paddle"]),
-    ("from tasks.ner import NerPredictor", []),
-    ("import tasks.ner.recipe", ["paddle", "paddlenlp"]),
+    ("from tasks.ner import NerPredictor; import tasks.ner.data.reading", []),
+    ("from tasks.ner.features import WordFeatures; WordFeatures(['dictionary'], {})('他在', [(0, 1)])", []),
+    ("import tasks.ner.recipe", ["jieba", "paddle", "paddlenlp"]),
 ])  # fmt: skip
 def test_an_import_loads_no_more_than_it_needs(program, loaded):
     assert sorted(loaded_by(program)) == loaded

@@ -7,7 +7,6 @@ import itertools
 import re
 import shlex
 from functools import lru_cache
-from pathlib import Path
 
 import pytest
 import yaml
@@ -16,11 +15,11 @@ from tasks.common.run_config import read_run_config
 from tasks.experiments.engine import resolved
 from tasks.experiments.plan import read_plan
 from tasks.recipes import get_recipe
+from tests.conftest import REPOSITORY
 from tests.repository import command_line_page
 from tests.repository.command_line_page import help_of
 from tests.repository.document_keys import CONFIGURATIONS, RECIPES, keys_of, with_tables
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 READMES = ["README.md", "README.zh.md"]
 DOCS = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "docs").rglob("*.md"))
 PAGES = [*READMES, *DOCS]

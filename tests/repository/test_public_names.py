@@ -7,14 +7,13 @@ import pkgutil
 import pydoc
 import re
 import warnings
-from pathlib import Path
 
 import pytest
 
 import paddle_rope
+from tests.conftest import REPOSITORY
 from tests.repository.test_mathematics_doc import ROWS
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGES = ("paddle_rope", "paddle_rope.roformer", "tasks.ner")
 MODULES = [
     module.name

@@ -1,6 +1,8 @@
-"""What the README and the documents show runs as they show it."""
+"""What the README, the documents and the tutorial show runs as they show it."""
 
 import json
+import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,7 +15,7 @@ import yaml
 from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.__main__ import main
 from tasks.ner.demo import UNSEEN_SENTENCES
-from tests.helpers.exports import FORMATS
+from tests.helpers.models import FORMATS
 from tests.repository.test_pages import ONCE, READMES, REPOSITORY, blocks, commands
 from tests.tasks.ner.conftest import blank_pictures
 from tests.tasks.serving.conftest import running
@@ -141,3 +143,35 @@ def test_both_set_up_commands_run(clone):
     done = subprocess.run([*shlex.split(second), "tests/paddle_rope/test_positions.py", "--maxprocesses=1"], **run)
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
+
+
+# ---- the tutorial
+NOTEBOOK = REPOSITORY / "docs" / "guides" / "tutorial.ipynb"
+FASTER_CELLS = {"num_train_epochs: 25": "num_train_epochs: 10"}
+PROGRAM = f'#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {sys.executable} -m paddle_rope "$@"\n'
+
+
+def run_line(command):
+    """What a line of a notebook does that begins with ``!``."""
+    command = command.replace("--output exported", f"--output exported --format {FORMATS[0]}")
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stderr[-2000:]}"
+
+
+@pytest.mark.slow
+def test_every_cell_runs(tmp_path, monkeypatch):
+    (tmp_path / "paddle-rope").write_text(PROGRAM)
+    (tmp_path / "paddle-rope").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")  # as Jupyter does
+    names = {"run_line": run_line}
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) > 10
+    for cell in cells:
+        source = "".join(cell["source"])
+        for shown, done in FASTER_CELLS.items():
+            source = source.replace(shown, done)
+        exec(re.sub(r"^!(.*)", lambda match: f"run_line({match[1]!r})", source, flags=re.MULTILINE), names)
+    assert ("person", "韩美妍") in names["found"]
+    assert names["after"]["f1"] > names["before"]["f1"] > 0.5

@@ -7,7 +7,6 @@ line with status 2, and nothing is written. A recipe's own tests need none of th
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
@@ -17,10 +16,10 @@ from tasks.commands.main import main
 from tasks.common.files import locked
 from tasks.common.run_config import read_run_config
 from tasks.recipes import RECIPES, get_arguments, get_recipe
-from tests.helpers.power_cut import power_cut
+from tests.conftest import REPOSITORY
+from tests.helpers.runs import power_cut
 from tests.tasks.tiny_recipes import ENDS, IS_MISSING, KEYS, LEFT, SETTINGS, WITH_LABELS, left_by, weights, write_data
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = [path.relative_to(REPOSITORY) for path in sorted((REPOSITORY / "configs").glob("*/*.yaml"))]
 BY_STEPS = [name for name in RECIPES if name in ENDS]  # those with a Trainer
 

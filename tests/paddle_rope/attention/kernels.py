@@ -101,6 +101,7 @@ KERNELS = {
     "causal linear, decay, output norm": linear(normalizer="none", **DECAY, **CAUSAL),
     "recurrent linear": recurrent(),
     "recurrent linear, decay": recurrent(**DECAY),
+    "recurrent linear, decay, output norm": recurrent(normalizer="none", **DECAY),
 }
 
 

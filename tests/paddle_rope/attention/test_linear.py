@@ -144,13 +144,13 @@ def test_tiny_features_are_averaged_as_well_as_others(feature_map, scale, shift,
 @pytest.mark.equation("3.7")
 @pairwise({"name": LINEAR, "form": list(FORMS)})
 def test_features_that_hardly_overlap_are_bounded_as_in_the_double_sum(name, form):
-    q, k, v = random_qkv(2, 7)
+    q, k, v = random_qkv(2, 150)
     apart = paddle.to_tensor([30.0, -30.0, 30.0, -30.0], dtype="float64")  # most pairs have one small factor each
     exact = cast([20 * q + apart, 20 * k - apart, v], "float64")
     inputs = cast(exact, FORMS[form].dtype)
     with FORMS[form].context():
         attended = KERNELS[name](*inputs, rope_of(inputs[0]))
-    assert_same(attended, KERNELS[name].reference(*exact, range(7)), inputs, exact, 10 * FORMS[form].tolerance)
+    assert_same(attended, KERNELS[name].reference(*exact, range(150)), inputs, exact, 10 * FORMS[form].tolerance)
     assert float(attended.abs().max()) > 10  # some are bounded: otherwise they are averages
 
 
@@ -171,14 +171,6 @@ def test_a_query_or_all_keys_without_positive_feature_give_zero():
         attended = linear_attention(*given, feature_map=relu)
         assert (attended.numpy() == 0).all()
         assert all(np.isfinite(x.numpy()).all() for x in paddle.grad(attended.sum(), [q, k, v]))
-
-
-@pytest.mark.equation("3.8")
-@pytest.mark.parametrize("seq", [1, 3000])
-def test_without_normalizer_outputs_have_root_mean_square_one_whatever_the_length(seq):
-    q, k, v = random_qkv(2, seq, value_dim=5)
-    attended = linear_attention(q, k, v, rope_of(q), normalizer="none")
-    np.testing.assert_allclose((attended**2).mean(axis=-1).numpy(), 1, rtol=1e-4)
 
 
 # precision

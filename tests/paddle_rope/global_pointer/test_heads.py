@@ -111,18 +111,6 @@ def test_a_batch_padded_on_the_left_gives_the_scores_and_gradients_of_each_text_
         assert_same(logits[row, :, seq - length :, seq - length :], layer(text)[0], [text, *layer.parameters()])
 
 
-@pytest.mark.equation("6.4")
-@both_heads
-def test_tokens_taken_out_of_a_text_score_as_in_it_when_they_keep_their_distances(head):
-    layer, text, kept = random_head(head, 2, 6), random_tensor(1, 9, 5), [1, 2, 5, 8]
-    taken = paddle.concat([text[:, i : i + 1] for i in kept], axis=1)
-    full = REFERENCES[head](layer, text)
-    expected = paddle.stack([paddle.stack([full[:, :, i, j] for j in kept], -1) for i in kept], -2)
-    logits = layer(taken, positions=paddle.to_tensor([kept]).astype("float64") - 7.5)
-    assert_same(logits, expected, [text, *layer.parameters()], atol=1e-9)
-    assert float((layer(taken) - expected).abs().max()) > 1e-6
-
-
 @pytest.mark.equation("6.21")
 def test_a_hundred_thousand_tokens_are_scored_learned_and_decoded():
     # all spans would be 40 GB of scores

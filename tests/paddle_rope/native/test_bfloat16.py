@@ -13,12 +13,12 @@ from paddle_rope.native import products
 from paddle_rope.native.products import DECISION, bfloat16_is_faster, bfloat16_products, rounded
 from paddle_rope.roformer import RoFormerForMaskedLM
 from tasks.classification.recipe import ClassificationRecipe
+from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.recipes import open_predictor
 from tests.helpers.comparison import random_tensor
-from tests.helpers.exports import FORMATS, export
-from tests.helpers.verbs import verb
+from tests.helpers.models import FORMATS, export
 from tests.paddle_rope.roformer.small_models import make
 from tests.tasks.commands.conftest import MODELS, write_models
 
@@ -159,12 +159,12 @@ def test_a_run_over_many_documents_multiplies_as_it_began(has_bfloat16, folders,
     words = [str(folders["classification"]), "--input", str(texts), "--output", str(output), "--bf16"]
     words += ["--processes", "1", "--part_records", "2"]
     monkeypatch.setenv(DECISION, then)
-    assert verb("predict").main(words) == 0
+    assert main(["predict", *words]) == 0
     parts = sorted(output.glob("part-*.jsonl"))
     before = [part.read_bytes() for part in parts]
     parts[1].unlink()
     monkeypatch.setenv(DECISION, now)
-    assert verb("predict").main(words) == 0
+    assert main(["predict", *words]) == 0
     assert [part.read_bytes() for part in parts] == before
     assert json.loads((output / "manifest.json").read_text(encoding="utf-8"))["options"]["bf16"] is (then == "1")
 
@@ -175,6 +175,9 @@ def test_what_cannot_multiply_in_bfloat16_refuses_it(monkeypatch, folders, tmp_p
         open_predictor(exported, device="cpu", bf16=True)
     with monkeypatch.context() as patch, pytest.raises(InputError, match="--bf16 is for models on a CPU"):
         patch.setattr(paddle, "get_device", lambda: "gpu:0")
+        open_predictor(folders["classification"], device="cpu", bf16=True)
+    with monkeypatch.context() as patch, pytest.raises(InputError, match="native operators: "):
+        patch.setattr(products, "library", lambda: None)
         open_predictor(folders["classification"], device="cpu", bf16=True)
     monkeypatch.setattr(products, "processors", lambda: [{"flags": "sse2 avx2"}])
     with pytest.raises(RuntimeError, match="none of avx512_bf16"), bfloat16_products():

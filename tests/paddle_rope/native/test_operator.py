@@ -10,7 +10,6 @@ import pytest
 from scipy.special import erf
 
 from paddle_rope import EfficientGlobalPointer
-from paddle_rope.convolution import depthwise_convolution
 from paddle_rope.layers import linear
 from paddle_rope.native.dispatch import plain_forms
 from tests.conftest import REPOSITORY
@@ -184,12 +183,6 @@ def test_gelu_is_exact_over_its_whole_range():
     np.testing.assert_allclose(y.numpy()[:, 0], wide * distribution, rtol=2e-6, atol=4e-7)
     density = np.exp(-(wide**2) / 2) / np.sqrt(2 * np.pi)
     np.testing.assert_allclose(rows.grad.numpy()[:, 0], distribution + wide * density, rtol=2e-6, atol=4e-7)
-
-
-def test_a_convolution_does_not_see_neighbors_in_memory_of_other_texts():
-    x, weight = random_tensor(4, 3, 5, dtype="float32"), random_tensor(5, 5, dtype="float32")
-    alone = paddle.concat([depthwise_convolution(x[text : text + 1], weight) for text in range(4)])
-    np.testing.assert_array_equal(depthwise_convolution(x, weight).numpy(), alone.numpy())
 
 
 def test_masked_tokens_anywhere_bound_no_span_however_large_their_scores():

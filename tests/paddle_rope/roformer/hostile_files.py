@@ -65,6 +65,7 @@ HOSTILE = {
     "edge.bin": (archive(tensor(b"K\x02\x85", b"K\x02\x85", TWO), bytes(8)), "beyond its storage"),
     "view.bin": (archive(tensor(b"K\x02\x85", b"K\x01\x85")), "beyond its storage"),
     "inflated.bin": (archive(b"\x80\x02}." + bytes(2**26), compression=zipfile.ZIP_DEFLATED), "compressed"),
+    "bomb.bin": (archive(b"\x80\x02}." + bytes(2**26), compression=zipfile.ZIP_BZIP2), "compressed"),
     "storage.bin": (archive(tensor(MILLION + b"\x85", b"K\x01\x85"), bytes(2**26), zipfile.ZIP_DEFLATED), "compressed"),
     "encrypted.bin": (encrypted(archive(tensor(b"K\x01\x85", b"K\x01\x85"))), "encrypted"),
     # where the state {'build': 1} is put on the constructor of OrderedDict itself

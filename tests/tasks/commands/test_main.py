@@ -1,4 +1,4 @@
-"""The command line: verbs and their help, which come without Paddle, and texts as they come."""
+"""The command line: verbs and their help, which come without Paddle, and what works without Paddle."""
 
 import io
 import json
@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
-import paddle_rope
 from tasks.commands.main import VERBS, main
 from tasks.recipes import RECIPES, get_arguments
 from tests.conftest import REPOSITORY
+from tests.helpers.models import FORMATS, export
+from tests.tasks.commands.conftest import LABELED
 
 BENCHMARKS = ("length", "peers", "prediction", "entities", "service", "documents")
 CHOICES = {"demo": ("ner", "matching"), "benchmark": BENCHMARKS}
@@ -49,18 +50,6 @@ def test_help_of_every_verb_and_tool_comes_without_paddle_from_any_folder(tmp_pa
     assert (done.returncode, done.stderr) == (0, "")
     assert [words for words in calls if f"paddle-rope {' '.join(words)}" not in done.stdout] == [] and len(tools) > 5
     assert all(len(tool.read_text("utf-8").splitlines()) <= 10 for tool in TOOLS)
-
-
-@pytest.mark.parametrize("words", [[], ["-h"], ["--help"]])
-def test_verbs_are_listed_with_a_line_each(words, capsys):
-    with pytest.raises(SystemExit) as ended:  # as argparse ends after its help
-        main(words)
-    assert ended.value.code == 0
-    lines = capsys.readouterr().out.splitlines()
-    listed = [line.split()[0] for line in lines if line.startswith("  ")]
-    assert listed == list(VERBS) and max(map(len, lines)) <= 120
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"paddle-rope {paddle_rope.__version__}\n"
 
 
 @pytest.mark.parametrize("words, said", [
@@ -148,3 +137,70 @@ def test_each_line_of_a_pipe_is_answered_before_the_next(folders, monkeypatch, c
     first, *answers = [list(map(json.loads, printed.splitlines())) for printed in pipe.answers]
     assert first == [] and [len(answer) for answer in answers] == [1, 1, 1]
     assert all({*answer[0]} == keys and "今天天气" in answer[0].values() for answer in answers)
+
+
+# ---- where Paddle is not installed
+# Without what only Paddle's recipes need: the base installation has none of it.
+WITHOUT_PADDLE = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("paddle", "paddlenlp", "scipy", "matplotlib", "visualdl"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from tasks.commands.main import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+def call(folder, *words):
+    """The command line without paddle, in a process of its own."""
+    (folder / "without_paddle.py").write_text(WITHOUT_PADDLE, encoding="utf-8")
+    command = [sys.executable, str(folder / "without_paddle.py"), *map(str, words)]
+    environment = {"PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("words", [
+    "train train.yaml", "train --resume run", "predict MODEL --input DATA --output found", "tune MODEL DATA",
+    "predict MODEL --input DATA --output found --processes 1", "export MODEL --output exported",
+])  # fmt: skip
+def test_what_needs_paddle_says_what_to_install(folders, labeled, write, tmp_path, words):
+    for file in ("train.yaml", "run/config.yaml"):
+        write(f"recipe: ner\ntrain_file: {labeled['ner']}\noutput_dir: new", file)
+    names = {"MODEL": folders["ner"], "DATA": labeled["ner"]}
+    done = call(tmp_path, *(names.get(word, word) for word in words.split()))
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: paddle is not installed") and done.stderr.count("\n") == 1
+    assert "pip install" in done.stderr
+
+
+def test_data_are_inspected(labeled, tmp_path):
+    done = call(tmp_path, "inspect", labeled["ner"], "--output", "found.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["splits"]["train"]["texts"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
+@pytest.mark.parametrize("recipe", LABELED)
+def test_an_onnx_model_is_evaluated_as_with_paddle(folders, labeled, tmp_path, recipe, capsys):
+    folder = export(tmp_path / "exported", "onnx", folders[recipe])
+    capsys.readouterr()
+    words = ["evaluate", folder, labeled[recipe], "--output"]
+    done = call(tmp_path, *words, tmp_path / "without.json")
+    assert done.returncode == 0, done.stderr
+    assert main([*map(str, words), str(tmp_path / "with.json")]) == 0
+    found, expected = ((tmp_path / name).read_text(encoding="utf-8") for name in ("without.json", "with.json"))
+    assert found == expected
+    assert done.stdout == capsys.readouterr().out
+
+
+def test_the_graph_of_paddle_needs_paddle(folders, labeled, tmp_path):
+    folder = export(tmp_path / "exported", "paddle", folders["classification"])
+    done = call(tmp_path, "evaluate", folder, labeled["classification"])
+    assert done.returncode == 2 and "pip install" in done.stderr and len(done.stderr.splitlines()) == 1

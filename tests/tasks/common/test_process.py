@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -12,17 +11,6 @@ import pytest
 from tasks.common.errors import InputError
 from tasks.common.process import choose_device, ensure_home, own_command, visualdl_command
 from tests.conftest import REPOSITORY
-
-# All that the verbs import, and the one call of paddle that makes a folder in it later, in an export.
-PROGRAM = """
-from tasks.recipes import RECIPES, get_recipe
-for name in RECIPES: get_recipe(name)
-import os, paddle, visualdl
-@paddle.jit.to_static(input_spec=[paddle.static.InputSpec([2])], full_graph=True)
-def graph(x):
-    return x + 1 if x.sum() > 0 else x
-print(graph(paddle.ones([2])).tolist(), os.environ["HOME"])
-"""
 
 
 @pytest.mark.parametrize("home", ["file", "file/home/user", "home", "link", "relative"])
@@ -55,17 +43,6 @@ def test_a_home_that_can_be_used_stays_and_nothing_is_made_in_it(exists, monkeyp
     assert os.environ["HOME"] == str(tmp_path / "home") and sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.slow
-def test_recipes_dashboard_and_static_graphs_work_without_a_home(tmp_path):
-    (tmp_path / "file").write_text("")
-    more = {"PYTHONPATH": str(REPOSITORY), "HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path)}
-    (tmp_path / "program.py").write_text(PROGRAM)
-    words = [sys.executable, str(tmp_path / "program.py")]
-    done = subprocess.run(words, env={**os.environ, **more}, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1].startswith(f"[2.0, 2.0] {tmp_path}/paddle_rope_home_"), done.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "program.py"]
-
-
 def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
     chosen = []
     monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: False)
@@ -83,19 +60,6 @@ def test_unusable_device_is_an_error_with_the_remedy(monkeypatch, name):
     with pytest.raises(InputError, match=f"^--device {name}: .*use --device cpu"):
         choose_device(name)
     assert paddle.get_device() == "cpu"
-
-
-def test_a_command_is_named_where_the_search_path_finds_that_of_this_environment(monkeypatch, tmp_path):
-    for environment in ("my one", "other"):
-        (tmp_path / environment).mkdir()
-        (tmp_path / environment / "paddle-rope").touch(0o755)
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "my one/python"))
-    said = {}
-    for path in ("nowhere", "other", "my one"):
-        monkeypatch.setenv("PATH", str(tmp_path / path))
-        said[path] = own_command()
-    python = f"'{tmp_path}/my one/python' -m paddle_rope"
-    assert said == {"nowhere": python, "other": python, "my one": "paddle-rope"}
 
 
 @pytest.mark.parametrize("command, said", [(own_command, "paddle-rope "), (visualdl_command, "VisualDL")])

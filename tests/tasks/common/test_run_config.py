@@ -1,13 +1,12 @@
 """One YAML file and the command line after it."""
 
-import os
 from dataclasses import dataclass, field
 from typing import Optional
 
 import pytest
 
 from tasks.common.errors import InputError
-from tasks.common.run_config import parse_arguments, read_run_config, shipped
+from tasks.common.run_config import parse_arguments, read_run_config
 
 
 @dataclass
@@ -40,35 +39,6 @@ def test_file_gives_typed_values_and_lists(write):
 @pytest.mark.parametrize("value", ["9" * 5000, "0x" + "f" * 5000, "[" * 1500], ids=lambda value: value[:9])
 def test_a_file_that_would_take_long_is_an_error(write, value):  # more: tests/tasks/refused_files.yaml
     assert ": broken YAML" in error_of(read_run_config, write(f"a: {value}\n"))
-
-
-@pytest.mark.parametrize(
-    "name, listed, left_out",
-    [
-        ("configs/matching/own.yaml", ["configs/matching/demo.yaml", "configs/matching/own_data.yaml"], "configs/ner/"),
-        ("own.yaml", ["configs/ner/own_data.yaml", "configs/matching/own_data.yaml"], "configs/experiments/"),
-        ("configs/experiments/deme.yaml", ["configs/experiments/demo.yaml"], "configs/ner/"),
-    ],
-)
-def test_configurations_are_listed_where_one_is_missing(name, listed, left_out, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # as after an installation: there is no folder configs here
-    message = error_of(read_run_config, name)
-    assert message.startswith(f"{name}: no such configuration file; ")
-    names = message.replace(",", "").split()
-    assert {*listed} <= {*names} and not [one for one in names[1:] if one.startswith(left_out)]
-    assert all(read_run_config(one) for one in listed)
-    assert error_of(read_run_config, tmp_path).startswith(f"{tmp_path}: cannot be read (")
-
-
-def test_a_configuration_in_a_closed_folder_keeps_its_name(monkeypatch):
-    def denied(path, **words):
-        if os.path.isabs(path):
-            return stat(path, **words)
-        raise PermissionError(13, "Permission denied", "somewhere")
-
-    stat = os.stat
-    monkeypatch.setattr(os, "stat", denied)
-    assert shipped("configs/nowhere.yaml") == "configs/nowhere.yaml"
 
 
 @pytest.mark.parametrize(

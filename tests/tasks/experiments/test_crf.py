@@ -1,12 +1,9 @@
 """The CRF: features and tags of characters, and runs of its recipe beside those of the NER recipe."""
 
-import sys
-
 import pytest
 
 from tasks.common.errors import InputError
 from tasks.experiments.crf.recipe import (
-    OUTSIDE,
     WEIGHTS_FILE,
     CrfRecipe,
     attributes,
@@ -32,16 +29,6 @@ def test_tags_hold_the_longest_of_the_entities_that_share_characters():
     assert entities_of(["M-x", "M-x", "O", "B-y"]) == [Entity(0, 2, "x"), Entity(3, 4, "y")]  # not well-formed
     # of one length the first
     assert longest_entities([Entity(1, 3, "b"), Entity(0, 2, "a"), Entity(0, 2, "z")]) == [Entity(0, 2, "a")]
-
-
-def test_a_character_has_its_neighbors_and_their_pairs():
-    first, second, third = attributes("甲乙丙")
-    assert first == [
-        f"-2={OUTSIDE}", f"-1={OUTSIDE}", "0=甲", "1=乙", "2=丙",
-        f"-2,-1={OUTSIDE}{OUTSIDE}", f"-1,0={OUTSIDE}甲", "0,1=甲乙", "1,2=乙丙", f"-1,1={OUTSIDE}乙",
-    ]  # fmt: skip
-    assert {"-1=甲", "0=乙", "1=丙", f"2={OUTSIDE}", "-1,1=甲丙"} < set(second)
-    assert {"-2=甲", "-1,0=乙丙", f"1,2={OUTSIDE}{OUTSIDE}"} < set(third) and attributes("") == []
 
 
 def test_word_features_are_those_of_the_neural_models_without_a_text_s_own_labels():
@@ -95,9 +82,3 @@ def test_what_it_cannot_take_is_refused_before_anything_is_written(config, tmp_p
     with pytest.raises(InputError, match=message):
         CrfRecipe().train({**config, key: value})
     assert not (tmp_path / "run").exists()
-
-
-def test_a_missing_package_is_named(config, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pycrfsuite", None)
-    with pytest.raises(InputError, match="python-crfsuite|pycrfsuite"):
-        CrfRecipe().resolve(config)

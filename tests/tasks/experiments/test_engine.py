@@ -10,7 +10,7 @@ from tasks.common.errors import InputError, Interrupted, exit_on_input_error
 from tasks.common.files import locked
 from tasks.experiments.engine import train_cell
 from tasks.experiments.plan import Cell
-from tests.helpers.pretended import pretended_recipe
+from tests.helpers.runs import pretended_recipe
 
 SCORES = {"softmax": 0.80, "linear": 0.79, "poor": 0.70}
 run = exit_on_input_error(experiment)
@@ -72,12 +72,12 @@ def test_tables_hold_every_finished_run_and_no_run_is_done_twice(recipe, plan_fi
     assert run([str(plan_file)]) == 0
     assert trained(recipe)[4:] == ["poor/seed_0", "poor/seed_2"]
     summary = (out / "summary.md").read_text(encoding="utf-8")
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in summary.splitlines() if line.startswith("| ")]
-    assert rows[2:] == [
-        ["softmax", "2", "0.8010 ± 0.0014", "+0.0", "yes", "1.0"],
-        ["linear", "2", "0.7910 ± 0.0014", "-1.0", "yes", "1.0"],
-        ["poor", "2", "0.7010 ± 0.0014", "-10.0", "no", "1.0"],
-    ]
+    for row in (
+        "| 0.8010 ± 0.0014 | +0.0 | yes |",
+        "| 0.7910 ± 0.0014 | -1.0 | yes |",
+        "| 0.7010 ± 0.0014 | -10.0 | no |",
+    ):
+        assert row in summary
     assert summary in capsys.readouterr().out
     entries = json.loads((out / "summary.json").read_text(encoding="utf-8"))["variants"]
     assert [entry["scores"]["dev.f1"]["values"] for entry in entries] == [[0.8, 0.802], [0.79, 0.792], [0.7, 0.702]]
@@ -143,14 +143,6 @@ def test_keys_that_the_data_chose_are_not_compared_with_the_plan(recipe, plan_fi
     change(plan_file, settings={"fit_to_data": True, "num_train_epochs": 8})
     assert run([str(plan_file), "--table"]) == 2
     assert "num_train_epochs 9, and the plan now has 8" in capsys.readouterr().err
-
-
-def test_cases_that_are_numbers_have_rows_and_a_figure(recipe, plan_file, tmp_path):
-    change(plan_file, cases={64: {}, 128: {}}, case_name="tokens", seeds=[0])
-    assert run([str(plan_file), "--cases", "128"]) == run([str(plan_file)]) == 0
-    table = (tmp_path / "out/runs.csv").read_text(encoding="utf-8").splitlines()
-    assert table[0].startswith("tokens,variant") and table[1].startswith("64,softmax") and len(table) == 7
-    assert (tmp_path / "out/scores.png").read_bytes().startswith(b"\x89PNG") and len(recipe.calls) == 6
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Plans: which runs they name, and what is refused."""
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
@@ -11,8 +10,8 @@ from tasks.common.errors import InputError
 from tasks.experiments.benchmarks.length import read_length_plan
 from tasks.experiments.plan import read_plan
 from tasks.recipes import get_recipe
+from tests.conftest import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 FOLDER = REPOSITORY / "configs" / "experiments"
 PLANS = [path for path in sorted(FOLDER.glob("*.yaml")) if "\nrecipe:" in path.read_text(encoding="utf-8")]
 
@@ -67,23 +66,6 @@ def test_a_cell_has_the_keys_of_the_configuration_then_settings_then_case_then_v
     assert plan.variants == ["softmax", "linear"]
     assert plan.cells[0].config.keys() == {"num_train_epochs", "test_file", "attention", "seed", "output_dir"}
     assert all(cell.config["num_train_epochs"] == "9" for cell in plan.cells)
-
-
-def test_a_variant_may_have_a_recipe_and_a_configuration_of_its_own(write, tmp_path):
-    (tmp_path / "other.yaml").write_text("hidden_size: 8\nnum_train_epochs: 5\nseed: 9\n", encoding="utf-8")
-    other = {"recipe": "other", "config": str(tmp_path / "other.yaml"), "attention": "linear"}
-    variants = {"plain": None, "other": other, "same": other, "none": {"config": ""}}
-    known = tmp_path / "known.yaml"
-    known.write_text("plain: {attention: softmax}\n", encoding="utf-8")
-    plan = read_plan(write(variants=variants, cases={"a": {"max_characters": 7}}))
-    assert {cell.group[1]: cell.recipe for cell in plan.cells} == {
-        "plain": "some", "other": "other", "same": "other", "none": "some",
-    }  # fmt: skip
-    configs = {cell.group[1]: {**cell.config, "output_dir": None} for cell in plan.cells}
-    shared = {"num_train_epochs": 3, "test_file": None, "max_characters": 7, "seed": 42, "output_dir": None}
-    assert configs["other"] == configs["same"] == {"hidden_size": 8, "attention": "linear", **shared}
-    assert configs["plain"] == {"hidden_size": 64, "num_hidden_layers": 2, "attention": "softmax", **shared}
-    assert configs["none"] == shared
 
 
 def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_sizes(write, tmp_path):

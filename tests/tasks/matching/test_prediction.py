@@ -13,9 +13,8 @@ from tasks.common.errors import InputError
 from tasks.matching.data import ExampleStream, read_labeled
 from tasks.matching.prediction import MatchingPredictor
 from tasks.recipes import open_predictor
-from tests.helpers.exports import FORMATS, export
+from tests.helpers.models import FORMATS, assert_threads_get_what_one_caller_gets, export
 from tests.helpers.runs import read_json_lines
-from tests.helpers.threads import assert_threads_get_what_one_caller_gets
 
 
 def call(*words):

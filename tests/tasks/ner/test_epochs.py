@@ -11,8 +11,7 @@ from tasks.common.training.trainer import LengthGroupedBatchSampler
 from tasks.ner.recipe import NerRecipe
 from tasks.ner.reports.monitoring import NerMonitor
 from tests.conftest import REPOSITORY
-from tests.helpers.power_cut import power_cut
-from tests.helpers.two_processes import launch
+from tests.helpers.runs import launch, power_cut
 from tests.tasks.ner.conftest import log_of
 
 TWO_STEPS = {"per_device_train_batch_size": 23}  # an epoch

@@ -1,7 +1,6 @@
 """A run that chooses its keys by the size of its data."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +10,8 @@ from tasks.common.run_config import read_run_config
 from tasks.ner.examples import Entity, Example
 from tasks.ner.fitting import CHARACTERS, FEWEST_ENTITIES, FEWEST_STEPS, MOST_EPOCHS, NEAR, TABLE, fit_keys
 from tasks.ner.recipe import NerRecipe
+from tests.conftest import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 CHOSEN = {
     "learning_rate", "hidden_dropout_prob", "embedding_dropout_prob", "character_dropout", "feature_dropout",
     "num_hidden_layers", "intermediate_size", "hidden_act", "per_device_train_batch_size", "num_train_epochs",

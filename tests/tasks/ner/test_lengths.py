@@ -80,18 +80,6 @@ def long_text(corpus):
     return make_example(text, entities, "long:1")
 
 
-def test_a_text_read_whole_that_is_longer_than_any_of_training_is_noted_once(trained, long_text, capsys):
-    predictor = NerPredictor(trained.model, "cpu", max_tokens=5000)
-    predictor.find(["王明在。" * (trained.model_config["longest_text"] // 4)])
-    assert capsys.readouterr().err == ""
-    predictor.find(["好", long_text.text])
-    note = capsys.readouterr().err
-    assert note.startswith("note: text 2: ") and note.count("\n") == 1
-    predictor.find([long_text.text])
-    NerPredictor(trained.model, "cpu").find([long_text.text])
-    assert capsys.readouterr().err == ""
-
-
 def test_training_reads_long_dev_texts_in_windows_and_cuts_long_training_texts_on_demand(
     train_few, long_text, tmp_path
 ):

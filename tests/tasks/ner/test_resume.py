@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 from tasks.commands.main import main
 from tasks.common.training.checkpoints import COMPLETE_FILE, last_checkpoint
-from tests.helpers.power_cut import at_event, power_cut
+from tests.helpers.runs import at_event, power_cut
 from tests.tasks.ner.conftest import log_of
 
 EPOCHS, STEPS = 4, 5  # 32 texts, 11 batches an epoch: 5 steps of two, and one batch that is left over

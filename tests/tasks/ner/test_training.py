@@ -13,7 +13,7 @@ import yaml
 from tasks.ner import evaluation
 from tasks.ner.arguments import NerArguments
 from tasks.ner.model import NerModel
-from tests.tasks.ner.conftest import log_of, spans_of
+from tests.tasks.ner.conftest import log_of
 
 TYPES = ["organization", "person", "place", "position", "product", "time"]
 FIGURES = ("precision", "recall", "f1")
@@ -98,21 +98,6 @@ def test_training_that_finds_nothing_tells_it_early_once_and_at_the_end(train_fe
 
 # ---- options of the model
 
-OPTIONS = [
-    {"span_head": "dense"},
-    *({"attention": "linear", "position_embedding": kind} for kind in ("qk", "none", "vo")),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_options_of_the_model_are_chosen_by_their_key_and_kept(train, predict, tmp_path, options):
-    run = train(tmp_path / "run", **options, num_train_epochs=6)
-    assert {key: run.model_config[key] for key in options} == options
-    assert run.metrics["dev"]["f1"] > 0.1
-    found = predict("\n".join(record["text"] for record in run.predictions), run.model)
-    assert spans_of(found) == spans_of(run.predictions)
-
 
 @pytest.mark.parametrize("span_rope", [True, False])
 def test_the_span_head_rotates_unless_span_rope_is_false(train_few, tmp_path, span_rope):
@@ -126,7 +111,6 @@ def test_the_span_head_rotates_unless_span_rope_is_false(train_few, tmp_path, sp
 
 REFUSED = {  # beside those of all recipes, in tests/tasks/test_recipes.py
     "--fp16": "fp16 needs a GPU",
-    "--bf16": "PADDLE_ROPE_NATIVE=0",  # tests compute without native operators
     "--masked_lm_files more.txt": "'masked_lm_files' is called 'texts' now",
     "--texts more.txt": "texts without masked_lm_epochs",
     "--texts more.txt --masked_lm_epochs 1": "more.txt: no such file",

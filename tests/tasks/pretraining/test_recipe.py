@@ -20,7 +20,7 @@ from tasks.pretraining.batches import DevBatches, WholeWordMasking
 from tasks.pretraining.packing import tokenize
 from tasks.pretraining.recipe import evaluate_model
 from tests.helpers import runs
-from tests.helpers.power_cut import power_cut
+from tests.helpers.runs import power_cut
 
 STAGES = "48x4x7,16x8x6,64x2x5"
 ENDS = (7, 13, 18)

@@ -10,8 +10,7 @@ import pytest
 
 from tasks.ner.data.reading import read_examples
 from tasks.ner.demo import write_demo_corpus
-from tests.helpers.exports import FORMATS, export
-from tests.helpers.small_ner import write_small_ner
+from tests.helpers.models import FORMATS, export, write_small_ner
 
 THRESHOLD = 20.0  # few random scores exceed it
 

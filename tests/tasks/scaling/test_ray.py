@@ -7,9 +7,9 @@ import signal
 import psutil
 import pytest
 
+from tasks.commands.main import main
 from tasks.scaling.run import run_documents
 from tasks.scaling.worker import Job
-from tests.helpers.verbs import verb
 from tests.tasks.scaling.conftest import files, write_jsonl
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'paddle_rope[ray]'")
@@ -25,7 +25,7 @@ def words(tmp_path, model, texts):
 
 def test_ray_writes_what_processes_write(words, tmp_path):
     for output, more in (("one", ["--processes", "1"]), ("two", ["--ray", "--processes", "2"])):
-        assert verb("predict").main([*words, "--output", str(tmp_path / output), *more]) == 0
+        assert main(["predict", *words, "--output", str(tmp_path / output), *more]) == 0
     assert len(files(tmp_path / "one")) == 8 and files(tmp_path / "two") == files(tmp_path / "one")
 
 

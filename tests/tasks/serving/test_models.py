@@ -12,7 +12,7 @@ import pytest
 from tasks.matching.data import prediction_records
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.recipes import open_predictor
-from tests.helpers.exports import FORMATS, export
+from tests.helpers.models import FORMATS, export
 from tests.tasks.serving.conftest import REAL, running
 
 pytestmark = pytest.mark.slow
@@ -82,16 +82,12 @@ def test_answers_to_several_threads_are_those_of_the_predictors(client, folders)
     assert sum(len(record["entities"]) for record in expected["/predict"][2]) > 5
 
 
-def test_only_bi_encoders_embed_what_is_no_pair_is_refused_and_the_examples_of_the_page_work(client):
+def test_only_bi_encoders_embed_and_what_is_no_pair_is_refused(client):
     assert client.predict("a", path="/embed/cross")[0] == 404
     assert [model["embeds"] for model in client.get("/models")[1]["models"]] == [False, False, True, False]
     for pairs in ('[["a"]]', '[["a", "b", "c"]]', '["ab"]', '[["a", null]]', '[{"a": "b"}]'):
         status, _, answer = client.ask("POST", "/predict/pairs", f'{{"pairs": {pairs}}}')
         assert status == 422 and answer["error"].startswith("pairs[0]")
-    for path, methods in client.get("/openapi.json")[1]["paths"].items():
-        if "models" in methods.get("post", {}).get("tags", ()):
-            shown = methods["post"]["requestBody"]["content"]["application/json"]["examples"]["example"]["value"]
-            assert client.ask("POST", path, json.dumps(shown))[0] == 200
 
 
 def test_all_models_but_those_in_onnx_load_paddle(client, folders):

@@ -13,7 +13,7 @@ from tasks.ner import NerPredictor
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.ner.examples import Entity, Example
 from tests.conftest import REPOSITORY
-from tests.helpers.small_ner import write_small_ner
+from tests.helpers.models import write_small_ner
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'paddle_rope[ray]'")
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-pytestmark = pytest.mark.slow
+from tests.tasks.serving.conftest import skip_without_extra
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +27,7 @@ def texts(*given):
     return json.dumps({"texts": given})
 
 
+@pytest.mark.slow
 def test_results_come_in_the_order_of_the_texts(client):
     texts = ["一", "", "c\u0000\u0007d", "😀", "一"]
     assert texts_of(client.predict(*texts)) == texts
@@ -68,6 +69,7 @@ WRONG_PATHS = {  # method, path, body, status
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*WRONG, *WRONG_PATHS])
 def test_wrong_requests_are_answered_by_a_line_of_json(client, kind):
     method, path, body, status, words, *headers = WRONG_PATHS.get(kind) or ("POST", "/predict", *WRONG[kind])
@@ -89,6 +91,7 @@ def talk(client, *parts):
 HEAD = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parts, status",
     [
@@ -107,6 +110,7 @@ def test_broken_http_is_answered_by_json(client, parts, status):
     assert list(json.loads(body)) == ["error"]
 
 
+@pytest.mark.slow
 def test_connections_are_computed_together_and_refused_while_the_queue_is_full(client, gate):
     held = gate(client)
     before = client.metric("paddle_rope_batch_texts_count")
@@ -122,6 +126,7 @@ def test_connections_are_computed_together_and_refused_while_the_queue_is_full(c
     assert texts_of(client.predict("after")) == ["after"]
 
 
+@pytest.mark.slow
 def test_texts_whose_client_has_left_are_not_computed(client, gate):
     held = gate(client)
     computed = client.metric("paddle_rope_texts_total")
@@ -136,6 +141,7 @@ def test_texts_whose_client_has_left_are_not_computed(client, gate):
     assert client.metric("paddle_rope_texts_total") == computed + 1  # that of the gate
 
 
+@pytest.mark.slow
 def test_slow_clients_do_not_hold_up_others(client):
     connections = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(50)]
     for place, connection in enumerate(connections):
@@ -146,6 +152,7 @@ def test_slow_clients_do_not_hold_up_others(client):
     assert texts_of(client.predict("after")) == ["after"]
 
 
+@pytest.mark.slow
 def test_the_page_needs_no_internet_and_its_examples_work(client):
     sources = re.findall(r'(?:src|href)="([^"]+)"', client.get("/docs")[1])
     assert len(sources) >= 3 and not [source for source in sources if "//" in source]
@@ -155,3 +162,28 @@ def test_the_page_needs_no_internet_and_its_examples_work(client):
     assert ours == {"/predict", "/predict/echo", "/models", "/health", "/ready", "/metrics"}
     example = paths["/predict"]["post"]["requestBody"]["content"]["application/json"]["examples"]["example"]["value"]
     assert texts_of(client.predict(*example["texts"])) == example["texts"]
+
+
+# ---- a wrong start
+OUT_OF_RANGE = [("port", 70000), ("port", -1), ("workers", 0), ("max_seconds", "nan"), ("max_texts", 0)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["STUB", "STUB"], "'ner' is taken"),
+        (["a b=STUB"], "'a b'"),
+        *((["STUB", f"--{option}", value], f"--{option} must be ") for option, value in OUT_OF_RANGE),
+        (["STUB", "--port", "http"], "--port"),
+        (["STUB", "--host", "203.0.113.7", "--port", 0], "203.0.113.7:0: "),
+        (["STUB", "--port", "TAKEN"], "already in use"),
+    ],
+)
+def test_a_wrong_start_is_told_in_a_line(refused, monkeypatch, stub_folder, words, message):
+    skip_without_extra()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words = [str(word).replace("STUB", str(stub_folder)).replace("TAKEN", port) for word in words]
+        assert message in refused("serve", *words)

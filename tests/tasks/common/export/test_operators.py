@@ -1,7 +1,9 @@
-"""The operators of graphs: those of all exported models are admitted, others never reach an engine."""
+"""The operators of graphs: those of all exported models are admitted, others never reach an engine; failing graphs."""
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import paddle
 import pytest
 
@@ -11,6 +13,7 @@ from tasks.classification.model import ClassificationConfig, ClassificationModel
 from tasks.classification.recipe import ClassificationExporter
 from tasks.common.errors import InputError
 from tasks.common.export import graphs
+from tasks.common.export.model import ExportedModel
 from tasks.common.export.operators import OPERATORS, check_operators, message_class, operators_of
 from tasks.matching.model import MatchingConfig, MatchingModel
 from tasks.matching.recipe import MatchingExporter
@@ -214,3 +217,42 @@ def test_graphs_of_known_operators_are_admitted(tmp_path):
     for name, content in graphs.items():
         check_operators(write(tmp_path / name, content))
     assert operators_of(tmp_path / "a.onnx") == {"Relu", "MatMul"}
+
+
+# ---- a graph that cannot be computed
+def run_graph(shape, error=None):
+    """What is made of a graph whose output is of the shape 2, 3, or which fails with an error."""
+
+    def run(batch):
+        if error is not None:
+            raise error
+        return [np.zeros([2, 3])]
+
+    model = ExportedModel.__new__(ExportedModel)
+    model._folder, model.graph = "x", SimpleNamespace(run=run)
+    return model.run({}, shape)[0]
+
+
+def test_an_output_has_the_shape_of_the_configuration():
+    assert run_graph((2, 3)).shape == run_graph((None, 3)).shape == (2, 3)
+    for shape in ((2, 4), (2,), (1, 3)):
+        with pytest.raises(InputError, match=r"^x: the graph .* its output is \[2, 3\] in place of .*; copy"):
+            run_graph(shape)
+
+
+@pytest.mark.parametrize("types", ["company", ["company", 1], ["company", "\ud800"]])
+def test_types_are_a_list_of_names(types):
+    with pytest.raises(ValueError, match="types must be a list of .* a text, got"):
+        NerConfig(types=types)
+
+
+@pytest.mark.parametrize(
+    "error, kind",
+    [
+        (RuntimeError("wrong"), InputError),
+        *((error, type(error)) for error in (MemoryError(), RuntimeError("Status Message: std::bad_alloc"))),
+    ],
+)
+def test_too_little_memory_is_no_damage(error, kind):
+    with pytest.raises(kind):
+        run_graph((1,), error)

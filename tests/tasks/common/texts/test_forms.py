@@ -1,9 +1,16 @@
-"""The form of a file by its content, and records in each form."""
+"""Texts in files: the form by the content, tables, documents, and texts cut to a length."""
+
+import csv
+import io
+import json
 
 import pytest
 
 from tasks.common.errors import InputError
+from tasks.common.texts import tables
+from tasks.common.texts.documents import cut_at_sentences, hold_out, read_documents, read_plain_texts
 from tasks.common.texts.forms import Form, form_of, records
+from tasks.common.texts.tables import table_records
 
 FORMS = {
     Form.PLAIN: [
@@ -53,3 +60,91 @@ def test_a_text_and_an_object_in_a_list_are_one_record():
     for content, said in (('[["甲", {"text": "乙"}]]', "JSON .* is not an object"), ("content,\n甲,", "broken JSON")):
         with pytest.raises(InputError, match=f"x:1: {said}"):  # of the second the last column has no name
             of(content)
+
+
+# ---- tables
+def read(content):
+    return list(table_records(content.split("\n"), "x"))
+
+
+def test_what_the_csv_module_writes_reads_back_the_same():
+    texts = ["甲,乙", '他说"好"', "第一行\n第二行", " 空 格 ", "", "[a]", '"', "\t", "'"]
+    one_a_line = [text for text in texts if "\n" not in text and "\t" not in text and text != '"']  # as in TSV
+    for delimiter, given in ((",", texts), ("\t", one_a_line)):
+        stream = io.StringIO()
+        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+        writer.writerows([["text", "label"], *([text, "1"] for text in given)])
+        assert [row["text"] for _, row in read(stream.getvalue())] == given
+
+
+@pytest.mark.parametrize(
+    "content, records",
+    [
+        ('text,label\n"a\nb",1\n\nc,2\n', [(2, {"text": "a\nb", "label": "1"}), (5, {"text": "c", "label": "2"})]),
+        (
+            'text\tlabel\n"你好"\t"\n他说"好\t1',  # a quote in TSV is a character
+            [(2, {"text": '"你好"', "label": '"'}), (3, {"text": '他说"好', "label": "1"})],
+        ),
+        ("id,文本,标签\n7,甲,a", [(2, {"id": "7", "text": "甲", "label": "a"})]),  # usual names of columns
+        ("q1,q2,score\na,b,1", [(2, {"sentence1": "a", "sentence2": "b", "score": "1"})]),
+        ('"a, b",text\n"c, d", e', [(2, {"a, b": "c, d", "text": " e"})]),  # a header is quoted as its rows are
+        ("text, label\na, 1", [(2, {"text": "a", "label": "1"})]),  # space is left out if the header has it
+        ("text,label\na, 1", [(2, {"text": "a", "label": " 1"})]),
+    ],
+)
+def test_rows_are_records_with_the_line_with_which_they_begin(content, records):
+    assert read(content) == [(f"x:{line}", record) for line, record in records]
+
+
+def test_a_quote_that_never_ends_is_found_before_it_fills_the_memory(monkeypatch):
+    monkeypatch.setattr(tables, "MAX_FIELD_CHARACTERS", 1000)
+    with pytest.raises(InputError, match="x:2: broken CSV .field larger"):  # more: tests/tasks/refused_files.yaml
+        read('text\n"' + "a\n" * 2000)
+
+
+# ---- documents
+@pytest.mark.parametrize(
+    "content, documents",
+    [
+        ("一\n二\n三", ["一", "二", "三"]),
+        ("\n\n一\n二\n\n", ["一", "二"]),  # blank lines at the edges part nothing
+        ("一\n二\n\n三", ["一\n二", "三"]),
+        ("一\r\n二\r\n\r\n三\r\n", ["一\n二", "三"]),
+        ("一\n \t\n\n二\n三", ["一", "二\n三"]),
+        ("一\u3000\n\u3000二", ["一", "二"]),
+        ("一\u2028二", ["一\u2028二"]),
+        ('{"text": "一\\n\\n二", "sentence": "x"}\n\n{"sentence": "三"}\n{"text": " "}\n', ["一\n\n二", "三"]),
+    ],
+)
+def test_blank_lines_part_documents_where_there_are_some_else_lines_do(write, content, documents):
+    assert read_documents([write(content)]) == documents
+    twice = [write("二\n一\n二", "a.txt"), write("三\n一", "b.txt")]
+    assert read_documents(twice) == ["二", "一", "三"]  # once each, in the order of the files
+
+
+@pytest.mark.parametrize("number, fraction, held", [(100, 0.1, 10), (100, 0.001, 1), (3, 0.9, 2), (2, 0.5, 1)])
+def test_share_of_documents_is_held_out_the_same_each_time(number, fraction, held):
+    documents = [f"text {n}" for n in range(number)]
+    train, dev = parts = hold_out(documents, fraction)
+    assert len(dev) == held and sorted(train + dev, key=documents.index) == documents
+    assert parts == tuple(sorted(part, key=documents.index) for part in parts) == hold_out(documents, fraction)
+    with pytest.raises(InputError, match="two or more"):
+        hold_out(documents[:1], 0.5)
+
+
+def test_lines_and_json_records_give_the_same_texts(write):
+    plain = write("\ufeff第一行\r\n\n  第二行 \u2028还是第二行\n", "texts.txt")
+    found = ["第一行", "第二行 \u2028还是第二行"]
+    records = write("  \n".join(json.dumps({"id": 1, "text": text}) + "\n" for text in found), "texts.jsonl")
+    assert read_plain_texts(plain) == read_plain_texts(records) == found
+
+
+def test_pieces_are_the_whole_text_and_end_at_the_last_sentence_that_fits():
+    text = "没有句号的一段很长的文字。短。" * 3 + "！？。" + "尾"
+    for most in range(1, 12):
+        pieces = cut_at_sentences(text, most)
+        assert "".join(pieces) == text and min(map(len, pieces)) > 0 and max(map(len, pieces)) <= most
+    text = "一二。三四五！”六七？八九十"
+    assert cut_at_sentences(text, 100) == [text]
+    assert cut_at_sentences(text, 8) == ["一二。三四五！”", "六七？八九十"]
+    assert cut_at_sentences(text, 4) == ["一二。", "三四五！", "”六七？", "八九十"]

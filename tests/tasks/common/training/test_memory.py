@@ -9,7 +9,7 @@ from tasks.classification.data import Example as ClassificationExample
 from tasks.common.errors import InputError
 from tasks.ner.examples import Entity, Example
 from tasks.recipes import get_recipe
-from tests.helpers.power_cut import power_cut
+from tests.helpers.runs import power_cut
 from tests.tasks.tiny_recipes import ENCODER
 
 TINY = {**ENCODER, "num_train_epochs": 2, "vocab_min_count": 1}

@@ -12,7 +12,7 @@ from tasks.common.training import series
 from tasks.common.training.arguments import parse_seeds
 from tasks.common.training.series import resume_series, train_series
 from tasks.recipes import get_recipe
-from tests.helpers.pretended import pretended_recipe
+from tests.helpers.runs import pretended_recipe
 
 F1 = {7: 0.5, 1: 0.8, 3: 0.6}
 

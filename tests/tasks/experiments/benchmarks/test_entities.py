@@ -1,17 +1,15 @@
 """F1 against length and position: documents, and the scores of models on them."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from paddle_rope.__main__ import main
-from tasks.experiments.benchmarks import entities
 from tasks.experiments.benchmarks.entities import by_tenth, first_texts, group_neighbors, join, join_groups
 from tasks.ner.data.reading import read_examples
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, Example
-from tests.helpers.small_ner import write_small_ner
+from tests.helpers.models import write_small_ner
 
 
 @pytest.fixture(scope="module")
@@ -85,27 +83,3 @@ def test_report_and_numbers_of_a_model(measure, capsys):
     for row in (row for row in numbers["rows"] if "tenths" in row):
         assert sum(tenth["correct"] for tenth in row["tenths"]) == row["correct"]
         assert sum(tenth["alone"]["correct"] for tenth in row["tenths"]) == alone["correct"]
-
-
-def test_losses_with_length_are_found_and_lengths_without_memory_left_out(demo, measure, monkeypatch):
-    texts = [example for example in read_examples(demo[1]) if example.text]
-    documents = texts + [one for length in (80, 400) for one in join_groups(texts, group_neighbors(texts, length))]
-    known = {one.text: one.entities for one in documents}
-
-    def find(of_length):
-        """The labels that end within 100 characters; memory suffices for 500."""
-        if max(map(len, of_length)) > 500:
-            raise MemoryError
-        return [[entity for entity in known[text] if entity.end <= 100] for text in of_length]
-
-    types = sorted({entity.type for one in texts for entity in one.entities})
-    monkeypatch.setattr(entities, "NerPredictor", lambda *_, **__: SimpleNamespace(find=find, types=types))
-    monkeypatch.setattr(entities, "FEWEST", 1)
-    measured, report = measure("--lengths", 80, 400, 900, "--characters", 10_000)
-    alone, short, long = measured["rows"]
-    assert alone["f1"] == short["f1"] == 1 and long["f1"] < 0.7
-    tenths = long["tenths"]
-    assert tenths[0]["f1"] == 1 and tenths[-1]["correct"] < tenths[-1]["support"]
-    assert all(tenth["alone"]["f1"] == 1 for tenth in tenths)
-    assert len(measured["notes"]) == 1 and "900" in measured["notes"][0]
-    assert f"{long['f1']:.4f} ({100 * (long['f1'] - 1):+.1f})" in report

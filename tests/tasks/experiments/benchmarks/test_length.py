@@ -81,13 +81,6 @@ def test_finished_cells_are_not_measured_again_and_lengths_left_out_are_judged_a
     assert len(again) + len(first) - 1 == 2 * 2 * len(LENGTHS)
 
 
-def test_a_process_that_fails_leaves_its_length_and_longer_ones_out(run, cells, tmp_path):
-    cells.failures[4] = InputError("killed")
-    assert run() == 0
-    assert [bool(row["left_out"]) for row in rows_of(tmp_path)[:6]] == [False] * 3 + [True] * 2 + [False]
-    assert rows_of(tmp_path)[3]["left_out"] == "killed"
-
-
 @pytest.mark.slow
 def test_measurement_gives_seconds_and_memory_or_says_why_it_fails():
     for job in ("train", "predict"):
@@ -122,12 +115,3 @@ def test_a_wrong_plan_is_refused_before_anything_is_measured(run, cells, tmp_pat
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
     assert not (tmp_path / "out").exists() and not cells.measured
-
-
-def test_rows_of_other_variants_stay_and_other_options_are_refused(run, tmp_path, capsys):
-    assert run() == 0
-    assert run(variants={"softmax": {"attention": "softmax"}, "mixed": {"attention": "linear"}}) == 0
-    rows = rows_of(tmp_path)
-    assert {row["variant"] for row in rows} == {"softmax", "mixed", "linear"}
-    assert run(model={**MODEL, "hidden_size": 32}) == 2
-    assert "softmax" in capsys.readouterr().err and rows_of(tmp_path) == rows

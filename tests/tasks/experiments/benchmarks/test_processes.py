@@ -1,5 +1,4 @@
-"""Benchmarks of commands and their processes: workers that answer requests, many documents, a service under load, and
-what every benchmark refuses."""
+"""Benchmarks of commands and their processes: workers, engines, many documents, a service, and what all refuse."""
 
 import json
 import sys
@@ -10,7 +9,12 @@ from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.experiments.benchmarks import documents, service
 from tasks.experiments.benchmarks import worker as worker_module
+from tasks.experiments.benchmarks.prediction import compare
 from tasks.experiments.benchmarks.worker import Worker
+from tasks.ner.data.reading import read_examples
+from tasks.ner.demo import write_demo_corpus
+from tasks.ner.examples import Entity
+from tests.helpers.models import FORMATS, write_small_ner
 from tests.tasks.serving.conftest import REPOSITORY, STUB, skip_without_extra
 
 WORKER = """
@@ -124,3 +128,40 @@ def test_every_request_to_a_service_is_answered_or_refused(served, tmp_path, mon
 )
 def test_wrong_words_are_refused_in_one_line(refused, served, words, said):
     assert said in refused("benchmark", *words.split())
+
+
+# ---- engines
+GRAPH = FORMATS[0]
+
+
+@pytest.fixture
+def measure(tmp_path):
+    """``measure(*words)``: what is written of an untrained model with word features."""
+    train, dev = write_demo_corpus(tmp_path / "corpus", train_size=30, dev_size=6)
+    options = {"with_features": True, "thresholds": 1.0, "max_tokens": 64}
+    model, output = write_small_ner(tmp_path / "model", read_examples(train), **options), tmp_path / "out.json"
+
+    def measure(*words):
+        words = [model, "--input", dev, "--output", output, "--engines", *words]
+        assert main(["benchmark", "prediction", *map(str, words)]) == 0
+        return json.loads(output.read_text(encoding="utf-8"))
+
+    return measure
+
+
+@pytest.mark.slow
+def test_each_engine_has_a_row_with_a_time_of_each_round(measure):
+    measured = measure(GRAPH, "--texts", 5, "--rounds", 2)
+    assert measured["texts"] == 5 and measured["notes"] == []
+    assert [row["engine"] for row in measured["rows"]] == ["eager", GRAPH]
+    for row in measured["rows"]:
+        assert len(row["turns"]) == 2 and all(min(turn.values()) > 0 for turn in row["turns"])
+        assert row["first_answer_seconds"] > 0 and row["megabytes"] > 0
+        assert row["changed"] == 0 and row["f1"] == measured["rows"][0]["f1"]
+
+
+def test_predictions_are_compared_span_by_span():
+    first = [[Entity(0, 2, "person", 1.0), Entity(3, 4, "place", 2.0)], [Entity(0, 1, "place", 1.0)]]
+    second = [[Entity(0, 2, "person", 1.5), Entity(3, 4, "person", 2.0)], []]
+    assert compare(first, first) == compare([[]], [[]]) == (0, 0)
+    assert compare(first, second) == (1.0, 0.5)  # three spans are of one alone

@@ -15,7 +15,7 @@ from tasks.common.export.folder import GRAPH_FILES, ONNX_FILE, write_checksums
 from tasks.common.export.operators import message_class
 from tasks.ner import NerPredictor
 from tasks.ner.export import NerExporter
-from tests.helpers.exports import FORMATS, export
+from tests.helpers.models import FORMATS, export
 
 
 @pytest.fixture(scope="session", params=FORMATS)

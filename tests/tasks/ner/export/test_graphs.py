@@ -14,7 +14,7 @@ from tasks.ner import NerPredictor
 from tasks.ner.export import NerExporter, add_spans
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.predictor import ExportedNerModel
-from tests.helpers.exports import FORMATS, export
+from tests.helpers.models import FORMATS, export
 from tests.paddle_rope.roformer.small_models import randomise
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "head_size": 8}

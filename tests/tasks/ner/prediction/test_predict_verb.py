@@ -5,7 +5,6 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 
 import pytest
@@ -17,7 +16,6 @@ from tasks.ner.arguments import probability
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, as_record
 from tasks.ner.prediction.output_formats import FORMATS, PredictionWriter
-from tests.conftest import REPOSITORY
 from tests.tasks.ner.conftest import spans_of
 
 
@@ -43,21 +41,6 @@ def json_lines(content):
     return [json.loads(line) for line in content.splitlines()]
 
 
-@pytest.mark.slow
-def test_a_line_is_answered_before_the_next_is_written(trained, predict):
-    command = [sys.executable, str(REPOSITORY / "tools" / "predict_ner.py"), str(trained.model), "--device", "cpu"]
-    lines = ["王明在青川市。\n", "\n", "他去年10月到了碧洲县。\n"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        answers = []
-        for line in lines:
-            process.stdin.write(line.encode("utf-8"))
-            process.stdin.flush()
-            answers.append(json.loads(process.stdout.readline()))  # waits for ever if it is not written as it goes
-        process.stdin.close()
-        assert process.stdout.read() == b"" and process.wait(60) == 0
-    assert answers == predict("".join(lines))
-
-
 def test_standard_streams_are_utf_8_in_any_locale(trained, predict, dev_texts, monkeypatch):
     texts = "".join(f"{text}\n" for text in dev_texts[:4]) + "\n"
     expected = predict(texts)
@@ -79,12 +62,6 @@ def test_a_text_has_a_record_in_its_place_whatever_holds_it(run, records, dev_te
     found = json_lines(run(given, "--batch_size", 1))  # 32 texts are read together
     assert [record["text"] for record in found] == ["", *(line for text in dev_texts for line in (text, ""))]
     assert spans_of(found[1::2]) == spans_of(records) and not any(record["entities"] for record in found[::2])
-
-
-def test_bio_counts_what_it_leaves_out(run, corpus, records, tmp_path, capsys):
-    run(corpus.dev, "--format", "bio")
-    found = sum(len(example.entities) for example in read_examples(tmp_path / "found"))
-    assert f"{sum(map(len, spans_of(records))) - found} nested" in capsys.readouterr().err
 
 
 def test_the_page_holds_all_texts_and_entities(run, corpus, records, tmp_path):

@@ -15,7 +15,7 @@ from tasks.ner import NerPredictor
 from tasks.ner.batching import SpanCollator
 from tasks.ner.data.reading import read_examples, write_examples
 from tasks.ner.examples import Entity, make_example
-from tests.helpers.exports import FORMATS, export
+from tests.helpers.models import FORMATS, export
 from tests.tasks.ner.conftest import spans_of
 
 KEYS = ["start", "end", "type", "text", "score", "probability"]

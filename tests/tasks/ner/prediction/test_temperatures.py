@@ -37,12 +37,6 @@ def total(scored, temperatures):
 
 
 @pytest.mark.equation("6.27")
-@pytest.mark.parametrize("temperature", [0.4, 1.0, 6.0])
-def test_a_known_temperature_is_found_again(temperature):
-    assert fit_temperature(*drawn(40_000, temperature)) == pytest.approx(temperature, rel=0.05)
-
-
-@pytest.mark.equation("6.27")
 def test_it_is_the_minimum_of_the_likelihood_of_the_probabilities_with_the_labels_of_platt():
     scores, labels = drawn(300, 1.5)
     p = probabilities_of(scores, 1.3)

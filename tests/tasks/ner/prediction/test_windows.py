@@ -71,30 +71,6 @@ def test_a_short_entity_is_decided_by_the_window_with_the_most_text_around_and_i
     assert all(entity[:2] == (start, end) for entity in merged(cut, found))
 
 
-SPAN, WHOLE = (6, 9, "a", 0.5), [[(0, 3, "a", 1.0)], [], [], [(15, 20, "b", 2.0)]]
-
-
-@pytest.mark.equation("6.23")
-@pytest.mark.parametrize(
-    "found, expected",
-    [
-        # one character on the right in the first window, two on the left in the second, which decides alone
-        ([[SPAN], [(*SPAN[:3], 0.25)], [], []], [(*SPAN[:3], 0.25)]),
-        ([[SPAN], [], [], []], []),
-        ([[], [SPAN], [], []], [SPAN]),
-        # what touches a cut is dropped, what touches an end of the text is not
-        ([[(7, 10, "a")], [(4, 8, "a"), (8, 14, "a")], [(8, 18, "a"), (8, 16, "a")], [(10, 13, "a")]], []),
-        (WHOLE, [WHOLE[0][0], WHOLE[3][0]]),
-        # in order
-        ([[(1, 3, "b"), (1, 2, "a")], [(7, 9, "a")], [], []], [(1, 2, "a"), (1, 3, "b"), (7, 9, "a")]),
-    ],
-)
-def test_one_window_decides(found, expected):
-    cut = windows(20, 10, 5)
-    assert [window.bounds for window in cut] == [(-inf, 10), (4, 14), (8, 18), (10, inf)]
-    assert merged(cut, found) == [Entity(*entity) for entity in expected]
-
-
 def pairs(characters):
     """(start, end) of all pairs of brackets, in the order of their ends."""
     opened, found = [], []

@@ -3,23 +3,20 @@
 import io
 import warnings
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
-import paddle
 import pytest
 from PIL import Image
 
 from paddle_rope import CharTokenizer
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import Entity, Example, read_examples
-from tasks.ner.evaluation import Evaluation, evaluate_model
+from tasks.ner.evaluation import evaluate_model
 from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction import thresholds
+from tasks.ner.prediction import calibration
 from tasks.ner.prediction.finding import predict_entities
 from tasks.ner.reports.monitoring import (
     CURVE_STEPS,
-    MOST_TYPES,
     NerMonitor,
     draw_scores,
     span_scores,
@@ -142,99 +139,26 @@ def test_scores_of_a_text_are_those_of_prediction(max_span_length):
     assert model.training
 
 
-def shown_of(folder, model, dataset, evaluation, metrics=None, is_first=True):
-    """What a monitor writes for one evaluation; None if it writes nothing."""
-    monitor, arguments = NerMonitor(folder, {}, ["f1"]), SimpleNamespace(logging_steps=2)
-    state = SimpleNamespace(is_world_process_zero=is_first, global_step=5)
-    monitor.on_train_begin(arguments, state, None)
-    assert monitor.is_open == is_first
-    monitor.show(model, dataset, evaluation, 5)
-    monitor.on_evaluate(arguments, state, None, metrics=metrics or {})
-    monitor.on_train_end(arguments, state, None)
-    return log_of(folder) if folder.exists() else None
-
-
-def test_of_a_thousand_types_the_most_frequent_are_shown(tmp_path):
-    types = [f"type {number:03}" for number in range(1000)]
-    model, tokenizer = small_model(types)
-    model.head.type_scores.bias.set_value(paddle.full([2000], -20.0))  # nearly no span is one
-    examples = [
-        Example("甲乙丙", tuple(Entity(0, 1 + n % 3, types[n]) for n in range(900, 970)), "f:1"),
-        Example("丁", (Entity(0, 1, types[969]), Entity(0, 1, types[3])), "f:2"),
-        Example("丁戊", (Entity(0, 1, types[3]),), "f:3"),
-    ]
-    found = [[Entity(0, 1, types[969], 2.0)], [], []]
-    metrics = {"eval_f1": 0.5, **{f"eval_f1_by_type/{kind}": 0.25 for kind in types}}
-    dataset = NerDataset(examples, tokenizer, types, 9)
-    log = shown_of(tmp_path / "log", model, dataset, Evaluation({}, found, found), metrics)
-    shown = {tag.removeprefix("dev/") for tag in log.get_tags()["pr_curve"]}
-    assert len(shown) == MOST_TYPES and {types[969], types[3]} <= shown
-    assert {tag.removeprefix("dev_f1_by_type/") for tag in log.get_tags()["scalar"]} == shown | {"dev/f1"}
-    assert of_steps(log, "pr_curve", f"dev/{types[969]}")[5].TP[49] == 1
-
-
-def test_without_candidates_there_are_no_curves_and_one_process_writes(tmp_path):
-    model, tokenizer = small_model(["a"])
-    dataset = NerDataset([Example("甲乙丙", (Entity(0, 1, "a"),), "f:1")], tokenizer, ["a"], 9)
-    tags = set(shown_of(tmp_path / "log", model, dataset, Evaluation({}, [[]], None)).get_tags())
-    assert {"text", "image"} <= tags and "pr_curve" not in tags
-    assert shown_of(tmp_path / "other", None, None, None, is_first=False) is None
-
-
 def test_candidates_are_collected_unless_there_are_too_many(monkeypatch):
     model, tokenizer = small_model(["a"])  # which finds all 6 spans of a text of 3 characters
     dataset = NerDataset([Example("甲乙丙", (Entity(0, 1, "a"),), "f:1")] * 2, tokenizer, ["a"], 9)
     few = evaluate_model(model, dataset, 1, with_candidates=True)
     assert [len(of_text) for of_text in few.candidates] == [6, 6]
-    monkeypatch.setattr(thresholds, "MOST_CANDIDATES", 1)  # a character
-    monkeypatch.setattr(thresholds, "LEAST_BOUND", 11)
+    monkeypatch.setattr(calibration, "MOST_CANDIDATES", 1)  # a character
+    monkeypatch.setattr(calibration, "LEAST_BOUND", 11)
     many = evaluate_model(model, dataset, 1, with_candidates=True)
     assert evaluate_model(model, dataset, 1).candidates is None is many.candidates and many.found == few.found
 
 
-# ---- the picture of scores
+@pytest.mark.parametrize("text", ["$%^$", "$\\frac{$", "{}_^\\", "a\nb\x00", "👨\u200d👩\u202e", "甲乙"])
+def test_scores_gold_and_text_are_drawn_whatever_the_text(text):
+    def draw(score=-20.0, gold=(), shown=text):
+        return draw_scores(shown, np.full([1, len(text), len(text)], score), set(gold), [text], text).astype(int)
 
-TEXT = "北京大学生"
-
-
-def scores(types=2, n=5, **others):
-    """All spans score -20 but for ``type_first_last=score``."""
-    values = np.full([types, n, n], np.nan)
-    rows, columns = np.triu_indices(n)
-    values[:, rows, columns] = -20.0
-    for place, score in others.items():
-        values[tuple(map(int, place.strip("_").split("_")))] = score
-    return values
-
-
-def draw(values, gold=(), types=None, text=TEXT, title="title"):
-    return draw_scores(text, values, set(gold), types or [f"t{n}" for n in range(len(values))], title).astype(int)
-
-
-def changed(image):
-    """The pixels that differ from the picture without high scores: (top, bottom, left, right)."""
-    rows, columns = np.nonzero((image != draw(scores())).any(axis=2))
-    return rows.min(), rows.max(), columns.min(), columns.max()
-
-
-def test_each_cell_has_its_place_scores_above_zero_are_red_and_gold_has_a_frame():
-    first, right, last, other = (
-        changed(draw(scores(**{place: 5.0}))) for place in ("_0_0_0", "_0_0_3", "_0_4_4", "_1_1_2")
-    )
-    assert right[:2] == first[:2] and right[2] > first[3] and last[0] > first[1] and last[2] > right[3]
-    frame = changed(draw(scores(), [(1, 3, "t1")]))
-    assert frame[0] <= other[0] <= other[1] <= frame[1] and last[3] < frame[2] <= other[2] <= other[3] <= frame[3]
-    assert (draw(scores(), [(1, 99, "t1")]) == draw(scores())).all()  # past the part that is drawn
-    place = first[0] + 3, first[2] + 3
-    red, blue, gray = (draw(scores(_0_0_0=value))[place] for value in (6.0, -25.0, np.nan))
-    assert red[0] > red[2] + 50 and blue[2] > blue[0] + 50 and len(set(gray)) == 1
-
-
-@pytest.mark.parametrize("text", ["$%^$", "$\\frac{$", "{}_^\\", "a\nb\x00", "👨\u200d👩\u202e", "甲"])
-def test_text_types_and_title_may_hold_anything(text):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        image = draw(scores(1, len(text)), [(0, 1, text)], [text], text, text)
-    assert image.min() < image.max()
-    if text == "甲":  # each character is drawn in its own way
-        assert (image != draw(scores(1, 1), [(0, 1, text)], [text], "乙", text)).any()
+        plain, high, framed = draw(), draw(5.0), draw(gold=[(0, 1, text)])
+    assert (plain != high).any() and (plain != framed).any()
+    assert high[..., 0].sum() > plain[..., 0].sum()  # scores above zero are red
+    if text == "甲乙":  # each character is drawn in its own way
+        assert (plain != draw(shown="甲丙")).any()

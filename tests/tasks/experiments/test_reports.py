@@ -1,5 +1,6 @@
-"""The report of language models, on results that were made up and on tiny runs."""
+"""Reports: language models, and the table of several runs."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,24 +9,12 @@ import yaml
 from PIL import Image
 
 from tasks.commands.experiment import experiment
+from tasks.commands.main import main
 from tasks.common.errors import exit_on_input_error
-from tasks.common.reports.tables import mean_and_deviation
-from tasks.experiments.language_models import PUBLISHED, rank_correlation, report
+from tasks.experiments.language_models import PUBLISHED, rank_correlation
 from tests.tasks.language_model.conftest import TINY
 
 FOLDER = Path(__file__).resolve().parents[3] / "configs" / "experiments"
-LOSSES = {"qk": 2.0, "v": 2.5, "none": 3.0, "rope": 1.5}
-
-
-def result(variant, seed):
-    loss = LOSSES[variant] + seed / 100
-    lengths = [{"scaling": scaling, "length": length, "loss": loss + length, "by_position": [loss] * length}
-               for scaling in ("none", "NTK x2") for length in (4, 8)]  # fmt: skip
-    return {
-        "variant": variant, "seed": seed, "dev": {"loss": loss}, "lengths": lengths,
-        "training": [[n, loss + 1 / n] for n in range(1, 5)], "held_out": [[2, loss + 1], [4, loss]],
-        "seconds_per_step": 0.5, "theta_start": [1.0, 0.1], "theta_end": [1.5, 0.1],
-    }  # fmt: skip
 
 
 def rows_of(text, title):
@@ -33,19 +22,6 @@ def rows_of(text, title):
     lines = text.split(f"## {title}\n")[1].split("\n## ")[0].splitlines()
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
     return {row[0]: dict(zip(rows[0], row)) for row in rows[2:]}
-
-
-def test_losses_lengths_and_frequencies_are_those_of_the_runs():
-    files = report([result(variant, seed) for variant in LOSSES for seed in (1, 2)])
-    text = files["results.md"]
-    losses = rows_of(text, "Held-out loss")
-    assert losses["v"]["held-out loss"] == mean_and_deviation([2.51, 2.52]) and losses["v"]["published"] == "2.856"
-    assert losses["none"]["over QK"] == "+1.0000 ± 0.0000" and losses["rope"]["published"] == ""
-    longer = rows_of(text, "Texts longer than in training")
-    assert len(longer) == 8 and longer["qk, NTK x2"]["8"] == mean_and_deviation([10.01, 10.02])
-    assert rows_of(text, "Learned frequencies")["qk"]["largest relative change"] == "0.500 ± 0.000"
-    for name in ("curves.png", "lengths.png"):
-        assert files[name].startswith(b"\x89PNG")
 
 
 def test_rank_correlation_looks_at_order_alone():
@@ -74,3 +50,37 @@ def test_a_plan_of_language_models_leaves_the_report(tmp_path):
     assert longer["learned"]["8"] and longer["learned"]["16"] == ""
     for name in ("curves.png", "lengths.png"):
         assert np.asarray(Image.open(tmp_path / "out" / name).convert("L")).std() > 1
+
+
+# ---- several runs
+RUNS = {
+    "one": {"output_dir": "runs/one", "seed": 42, "attention": "softmax", "features": ["words", "bigrams"]},
+    "two": {"output_dir": "runs/two", "seed": 42, "attention": "linear"},
+}
+
+
+@pytest.fixture
+def folders(tmp_path):
+    metrics = {"train_seconds": 90, "parameters": 1234, "dev": {"f1": 0.5, "support": 7, "per_type": {}}}
+    for name, config in RUNS.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        (tmp_path / name / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
+        metrics = {"test": {"accuracy": 0.75}}
+    return [tmp_path / name for name in RUNS]
+
+
+def test_keys_that_differ_stand_beside_the_scores_of_all_recipes(folders, capsys):
+    assert main(["compare", *map(str, folders)]) == 0
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
+    assert cells[0] == ["run", "attention", "features", "parameters", "minutes", "dev f1", "test accuracy"]
+    assert cells[2:] == [
+        [folders[0].as_posix(), "softmax", "words, bigrams", "1,234", "1.5", "0.5000", ""],
+        [folders[1].as_posix(), "linear", "", "", "", "", "0.7500"],
+    ]
+
+
+@pytest.mark.parametrize("file, content", [("metrics.json", "{"), ("config.yaml", "- 1"), ("config.yaml", "a: [")])
+def test_folder_that_is_no_finished_run_is_one_line(folders, refused, file, content):
+    (folders[1] / file).write_text(content, encoding="utf-8")
+    assert refused("compare", *folders).startswith(f"{folders[1] / file}:")
