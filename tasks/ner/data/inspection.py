@@ -91,17 +91,12 @@ def _summary(examples, types):
 
 
 def length_distribution(lengths):
-    """min, median, p95, p99, max and a histogram [[shortest, longest, count], ...] by doubling; None if empty."""
+    """min, median, p95, p99 and max; None if empty."""
     if not lengths:
         return None
     ordered = sorted(lengths)
-    histogram, low, high = [], 0, 4
-    while low <= ordered[-1]:
-        count = sum(low <= length <= high for length in ordered)
-        histogram += [[low, high, count]] if histogram or count else []
-        low, high = high + 1, 2 * high
     quantiles = {name: quantile(ordered, share) for name, share in (("median", 0.5), ("p95", 0.95), ("p99", 0.99))}
-    return {"min": ordered[0], **quantiles, "max": ordered[-1], "histogram": histogram}
+    return {"min": ordered[0], **quantiles, "max": ordered[-1]}
 
 
 def quantile(ordered, share):

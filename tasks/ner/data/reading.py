@@ -26,11 +26,11 @@ from tasks.ner.formats import (
     brat,
     check_format,
     label_studio,
+    labeled_form,
     recognize,
     spacy,
     token_tags,
 )
-from tasks.ner.formats.recognition import labeled_form
 from tasks.ner.formats.records import labeled_records
 
 __all__ = [

@@ -1,21 +1,35 @@
-"""The formats of labeled text. The content of a file decides which one it has, see ``recognition``."""
+"""The formats of labeled text, and which one a file has: its content decides."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 from tasks.common.errors import InputError
-from tasks.common.texts.text_files import shown
+from tasks.common.texts.forms import JOINT, Form, form_of
+from tasks.common.texts.tables import TAG, TOKEN, header_of
+from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
 from tasks.ner.examples import Example
 from tasks.ner.formats import brat, cluener, label_studio, spacy, tags, token_tags
 from tasks.ner.formats import span_records as spans
-from tasks.ner.formats.recognition import recognize
+from tasks.ner.formats.columns import read_rows, split_tag
 from tasks.ner.formats.records import Records, labeled_records
-from tasks.ner.formats.tagging import SCHEMES
+from tasks.ner.formats.span_records import CMEEE, DOCCANO, PREDICTED
+from tasks.ner.formats.tagging import SCHEMES, parse_tag
+from tasks.ner.formats.tags import column_sentences, find_scheme, has_joined_sentences, joined_sentences
 
-__all__ = ["FORMATS", "FORMATS_OF_RELATIONS", "TEXT_FORMATS", "TextFormat", "brat", "check_format", "recognize"]
+__all__ = [
+    "FORMATS",
+    "FORMATS_OF_RELATIONS",
+    "TEXT_FORMATS",
+    "TextFormat",
+    "brat",
+    "check_format",
+    "labeled_form",
+    "recognize",
+]
 
 
 @dataclass(frozen=True)
@@ -81,3 +95,80 @@ def check_format(name: str) -> None:
     """Raise InputError unless there is a format of this name."""
     if name not in FORMATS:
         raise InputError(f"unknown format {shown(name)}; the formats are {', '.join(FORMATS)}")
+
+
+# ---- which format a file has
+
+EXAMPLES = (
+    'JSON lines such as {"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}} '
+    "or one character and its BIO or BMES tag a line such as '中 B-LOC'"
+)
+_OF_OBJECTS = {DOCCANO.start: "doccano_entities", CMEEE.start: "cmeee", PREDICTED.start: "jsonl"}
+
+
+def recognize(lines: list[str], name: str) -> str:
+    """The name of the format of a text file.
+
+    Its form distinguishes records from tags (:mod:`tasks.common.texts.forms`). The first record with entities decides
+    about records; the prefixes of all tags decide about tags.
+    """
+    first = first_non_blank(lines)
+    if first is None:
+        raise InputError(f"{name}:1: the file is empty or has only blank lines; give labeled data, {EXAMPLES}")
+    is_table = labeled_form(lines) is Form.TABLE
+    if _looks_like_json(first) or is_table:
+        is_list = first.strip(BLANKS).startswith("[")
+        return _format_of_records(_readable(lines, name), "doccano" if is_table else "cmeee" if is_list else "cluener")
+    if header_of(first) is None and has_joined_sentences(lines):
+        return f"{find_scheme(joined_sentences(lines, name), name).name}_sentences"
+    return find_scheme(column_sentences(read_rows(lines, name), name), name).name
+
+
+def labeled_form(lines: list[str]) -> Form:
+    """The form of lines of a labeled file; a table with a token and its tag in each row is tagged text."""
+    form = form_of(lines)
+    if form is Form.TABLE and header_of(first_non_blank(lines)).has(TOKEN, TAG):
+        return Form.TAGGED
+    return form
+
+
+def _looks_like_json(line: str) -> bool:
+    """Whether a line is meant as the beginning of JSON, and not as a bracket and its tag."""
+    line = line.strip(BLANKS)
+    closing = {"{": "}", "[": "]"}.get(line[:1])
+    return closing is not None and (line.endswith(closing) or parse_tag(split_tag(line)[1].split(JOINT)[0]) is None)
+
+
+def _readable(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
+    """The records before the first broken one, about which the reader of any format complains."""
+    with contextlib.suppress(InputError):
+        yield from labeled_records(lines, name)
+
+
+def _format_of_records(records: Iterable[tuple[str, dict]], unlabeled: str) -> str:
+    """The format of records; ``unlabeled`` is the format of records without labels, whose reader complains."""
+    found = None
+    for _, record in records:
+        if label_studio.ANNOTATION_ID in record:
+            return "labelstudio_min"
+        if "data" in record:
+            return "labelstudio"
+        if spacy.PARAGRAPHS in record:
+            return "spacy"
+        if token_tags.has_tags(record):
+            return "tokens"
+        label = record.get("label", record.get("labels"))
+        if label is not None:
+            is_doccano = isinstance(label, list) or (unlabeled == "doccano" and not isinstance(label, dict))
+            return "doccano" if is_doccano else "cluener"
+        if "entities" not in record:
+            break
+        found = "cmeee" if unlabeled == "cmeee" else "jsonl"  # equal in all formats as long as there are no entities
+        entities = record["entities"]
+        if entities:
+            first = entities[0] if isinstance(entities, list) else None
+            if isinstance(first, list):
+                return "spacy"
+            keys = first if isinstance(first, dict) else ()
+            return next((format for key, format in _OF_OBJECTS.items() if key in keys), found)
+    return found or unlabeled

@@ -120,6 +120,7 @@ def test_interrupted_series_is_resumed_and_what_is_done_stays(recipe, folder, tm
     assert recipe.calls == []
     assert resume_series(recipe, moved)["scores"]["dev.f1"]["values"] == [0.5, 0.6, 0.6]
     seed_3 = {"a": 1, "seed": 3, "output_dir": str(moved / "seed_3")}
+    assert not [*(moved / "seed_3").glob(".config*")]
     assert recipe.calls == [("resume", str(moved / "seed_1")), ("train", seed_3)]
     with pytest.raises(InputError, match="all runs are complete"):
         resume_series(recipe, moved)
