@@ -195,7 +195,7 @@ def draw_scores(text, scores, gold, types, title):
         for start, end, of_kind in gold:
             if of_kind == kind and end <= len(text):
                 axes.add_patch(Rectangle((end - 1.5, start - 0.5), 1, 1, fill=False, linewidth=1.4))
-    figure.colorbar(image, ax=panels[:, -1], label="logit; above 0 is an entity")
+    figure.colorbar(image, ax=figure.axes, label="logit; above 0 is an entity")
     axes_named = "down: first character, to the right: last character; framed: gold"
     figure.suptitle(f"{_printable(title)}\n{axes_named}", fontsize=11, **style)
     with warnings.catch_warnings():

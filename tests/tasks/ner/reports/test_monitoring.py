@@ -19,6 +19,7 @@ from tasks.ner.prediction import calibration
 from tasks.ner.prediction.finding import predict_entities
 from tasks.ner.reports.monitoring import (
     CURVE_STEPS,
+    MAX_PANELS,
     MOST_TYPES,
     NerMonitor,
     draw_scores,
@@ -174,6 +175,17 @@ def test_candidates_are_collected_unless_there_are_too_many(monkeypatch):
     monkeypatch.setattr(calibration, "LEAST_BOUND", 11)
     many = evaluate_model(model, dataset, 1, with_candidates=True)
     assert evaluate_model(model, dataset, 1).candidates is None is many.candidates and many.found == few.found
+
+
+@pytest.mark.parametrize("types", range(1, MAX_PANELS + 2))
+def test_each_type_has_a_panel_up_to_a_number(types):
+    def draw(shown):  # one type with a high score, in turn
+        scores = np.full([types, 8, 8], -20.0)
+        scores[shown] = 5.0
+        return draw_scores("甲乙丙丁戊己庚辛", scores, set(), [f"type {number}" for number in range(types)], "title")
+
+    pictures = [draw(number) for number in range(min(types, MAX_PANELS))]
+    assert len({picture.tobytes() for picture in pictures}) == len(pictures)
 
 
 @pytest.mark.parametrize("text", ["$%^$", "$\\frac{$", "{}_^\\", "a\nb\x00", "👨\u200d👩\u202e", "甲乙"])
