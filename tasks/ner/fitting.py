@@ -101,7 +101,7 @@ def fit_keys(
         return math.ceil(math.ceil(count / processes) / batch_size)
 
     per_epoch = max(1, batches(texts) // accumulated)
-    enough = row.steps if given.get("pretrained") is None else row.steps_from_folder
+    enough = row.steps_from_folder if given.get("pretrained") else row.steps
     wanted["num_train_epochs"] = min(MOST_EPOCHS, max(FEWEST_EPOCHS, math.ceil(enough / per_epoch)))
     epochs = float(_value("num_train_epochs", given, wanted))
     most = int(given.get("max_steps") or -1)
@@ -120,8 +120,8 @@ def fit_keys(
 
 def _of_the_model(row, given):
     """What does not depend on batches."""
-    folder = given.get("pretrained")
-    if folder is None:
+    folder = given.get("pretrained")  # empty: from scratch
+    if not folder:
         keys = [key for key in Row._fields if key.endswith(("_prob", "_dropout", "_layers", "_lm_epochs"))]
         near = {} if _OF_ATTENTION & set(given) else NEAR
         return {**FROM_SCRATCH, **near, **{key: getattr(row, key) for key in keys}}

@@ -118,6 +118,7 @@ def test_a_pretrained_folder_has_its_sizes_and_its_width_decides_the_learning_ra
     assert (narrow["learning_rate"], wide["learning_rate"]) == (5e-4, 3e-5)
     assert (narrow["hidden_dropout_prob"], narrow["masked_lm_epochs"]) == (0.1, 0)
     assert narrow["num_train_epochs"] == math.ceil(TABLE[1].steps_from_folder / math.ceil(300 / 16))
+    assert fit({"pretrained": ""}).keys == fit().keys
     with pytest.raises(InputError, match="no such folder"):
         fit({"pretrained": "nowhere"})
 
