@@ -21,6 +21,7 @@ MADE = {  # page -> the file of the repository that it is made of
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
     "guides/tutorial.md": "docs/guides/tutorial.ipynb",
+    "results/small.md": "paddle_rope/roformer/encoders/small/README.md",
 }
 ELSEWHERE = {"README.md": "index.md", "README.zh.md": "index.zh.md"} | {name: page for page, name in MADE.items()}
 CODE = re.compile(r"^( *)(`{3,})(?!math).*?^\1\2$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
