@@ -22,7 +22,7 @@ import pytest  # noqa: E402
 
 from paddle_rope.native.build import build  # noqa: E402
 
-# Models compute as those of users do: with native operators where there is a compiler. PADDLE_ROPE_NATIVE=0 leaves them
+# Models compute as they do for users: with native operators where there is a compiler. PADDLE_ROPE_NATIVE=0 leaves them
 # to tests/paddle_rope/native.
 build()
 

@@ -1,4 +1,4 @@
-"""The operators of graphs: those of all exported models are admitted, others never reach an engine; failing graphs."""
+"""The operators of graphs: all exported models pass, other operators never reach an engine; failing graphs."""
 
 import json
 from types import SimpleNamespace
