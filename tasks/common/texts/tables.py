@@ -23,14 +23,17 @@ TOKENS = "tokens"
 FIRST, SECOND = "sentence1", "sentence2"
 # what a column may be called, in lower case; the first that a header has is taken
 NAMES = {
-    TEXT: ("text", "sentence", "content", "body", "review", "comment", "query", "文本", "句子", "内容", "正文", "评论"),
+    TEXT: (
+        "text", "sentence", "text_a", "content", "body", "review", "comment", "query",
+        "文本", "句子", "内容", "正文", "评论",
+    ),
     LABEL: ("label", "labels", "category", "class", "标签", "类别"),
     TOKEN: ("token", "word", "char", "character", "字", "字符", "词"),
     TOKENS: (TOKENS, "words", "chars"),  # all of a text in one cell
     TAG: ("tag", "ner_tag", "ner", "label", "bio", "标签", "标注"),
     FIRST: (FIRST, "text1", "text_a", "query1", "question1", "q1"),
     SECOND: (SECOND, "text2", "text_b", "query2", "question2", "q2"),
-}
+}  # fmt: skip
 _TRIPLE = {"A", "B", "C"}
 _ALONE = ("text", "sentence", "文本")  # a header of one column
 _LONGEST_NAME = 40

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tasks.common.errors import InputError
+from tasks.matching.data import prediction_records
 from tasks.scaling.formats import as_json, find_files, open_source, parts_of
 from tasks.scaling.worker import Job, answers, texts_of
 from tests.tasks.scaling.conftest import WRITERS
@@ -137,16 +138,11 @@ def test_files_that_cannot_be_read_are_told(write, keys, name, content, message)
 class Predictor:
     """Finds the length of a text; equal texts match."""
 
-    threshold = 0.5
-
-    def __call__(self, texts):
-        return [{"text": text, "entities": [len(text)]} for text in texts]
-
-    def score(self, pairs):
-        return np.array([float(a == b) for a, b in pairs], dtype=np.float32)
-
-    def score_triples(self, triples):
-        return np.array([[float(a == b), float(a == c)] for a, b, c in triples], dtype=np.float32)
+    def __call__(self, items):
+        if isinstance(items[0], str):
+            return [{"text": text, "entities": [len(text)]} for text in items]
+        scores = np.array([[float(first == other) for other in others] for first, *others in items])
+        return list(prediction_records(items, scores, 0.5))
 
 
 PAIR, TRIPLE = {"sentence1": "a", "sentence2": "a"}, {"A": "x", "B": "y", "C": "x"}
