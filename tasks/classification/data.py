@@ -23,6 +23,8 @@ from tasks.common.texts.json_records import TEXT_KEYS, check_encodable, json_tex
 from tasks.common.texts.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
 from tasks.common.training.data import hold_out_dev, note_repeated, note_unseen, read_files
 
+HEADER_WORDS = ("text", "sentence", "text_a", "label")
+
 
 @dataclass(frozen=True)
 class Example:
@@ -112,6 +114,8 @@ def _read_tab_separated(lines: list[str], name: str) -> Iterator[Example]:
                 "tab inside the text, or give JSON lines"
             )
         text, label = fields
+        if text in HEADER_WORDS and label in HEADER_WORDS:
+            raise InputError(f"{where}: {shown(line)} is a header; remove it: each line has to be text<TAB>label")
         yield Example(_not_blank(text, where), _label(label, "the label", where), where)
 
 

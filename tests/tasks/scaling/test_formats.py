@@ -59,7 +59,7 @@ IN_JSON = [  # (line, text), or (line, reason why there is no record, what is th
 ]
 CSV = [b"\xef\xbb\xbfid,text", b'1,"a\nb"', b"2", b"", b'3,"x"y', b"4,\xff", b"5,ok", b'6,"open\nend']
 IN_CSV = [
-    *((2, "a\nb"), (4, "1 columns", "2"), (5, "", ""), (6, "broken CSV", '3,"x"y')),
+    *((2, "a\nb"), (4, "1 values", "2"), (5, "", ""), (6, "broken CSV", '3,"x"y')),
     *((7, "not UTF-8", "4,\\xff"), (8, "ok"), (9, "broken CSV", '6,"open\nend')),
 ]
 
@@ -124,6 +124,7 @@ NER, MATCHING = Job("ner", (), "").keys, Job("matching", (), "").keys
             for name in ("a.csv", "a.txt")
         ),
         *((MATCHING, "a.csv", header + b"\na,b,c\n", None) for header in (b"sentence1,sentence2,x", b"A,B,C")),
+        *((NER, name, b"id\ttext\n1\tx\n", None) for name in ("a.tsv", "a.txt")),
     ],
 )
 def test_files_that_cannot_be_read_are_told(write, keys, name, content, message):
