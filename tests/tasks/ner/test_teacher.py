@@ -55,7 +55,8 @@ def test_a_student_learns_the_texts_of_its_teacher(train_few, trained, corpus, p
     taught = tmp_path / "taught.jsonl"
     taught.write_text("".join(map("{}\n".format, map(json.dumps, found))))
     options = {"train_texts": 8, "dev_file": "", "dev_fraction": 0, "test_file": corpus.dev, "num_train_epochs": 16}
-    alone, student = train_few(tmp_path / "alone", **options), train_few(tmp_path / "s", **options, teacher_files=taught)
+    alone = train_few(tmp_path / "alone", **options)
+    student = train_few(tmp_path / "student", **options, teacher_files=taught)
     assert student.metrics["test"]["f1"] > alone.metrics["test"]["f1"] + 0.2
     words = ("train", config_file, "--output_dir", "run", "--teacher_files", taught)
     assert "characters than max_characters 3" in refused(*words, "--max_characters", "3")
