@@ -147,6 +147,11 @@ class NerArguments(RecipeArguments):
     texts: Optional[list[str]] = option(
         None, "files of unlabeled texts for it, separated by commas: one text per line, or JSON Lines"
     )
+    teacher_files: Optional[list[str]] = option(
+        None,
+        "files that a trained model has predicted, separated by commas: their texts are learned too, and each entity "
+        "counts as its `probability` says",
+    )
     keep_types: bool = option(
         False, "keep the types of the NER model `pretrained`: of those not labeled here, it marks what it finds"
     )

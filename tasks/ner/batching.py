@@ -51,7 +51,8 @@ class NerDataset:
                 if max_span_length is not None and last - first >= max_span_length:
                     self.too_long.append((example, entity))
                 else:
-                    spans.append((number[entity.type], first, last))
+                    is_labeled = entity.probability is None
+                    spans.append((number[entity.type], first, last, 1.0 if is_labeled else entity.probability))
             of_tokens = features and features(example.text, offsets, example if made_features else None)
             text = TokenizedText(ids, offsets, spans, of_tokens)
             if max_characters is None or len(example.text) <= max_characters:
@@ -60,7 +61,7 @@ class NerDataset:
             pieces, lost = cut_labeled(text, max_characters, example.text)
             self.texts += pieces
             self.cut = (self.cut[0] + len(pieces), self.cut[1] + 1)
-            for kind, first, last in lost:
+            for kind, first, last, _ in lost:
                 self.lost.append((example, Entity(offsets[first][0], offsets[last][1], types[kind])))
 
     @property
@@ -94,8 +95,9 @@ class SpanCollator:
 
     def __call__(self, texts):
         """dict of arrays: ``input_ids`` int64, ``attention_mask``, ``token_mask`` bool ``[batch, seq]``, ``labels``
-        int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1; where the model has such
-        features, ``columns`` int64 ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``."""
+        int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1; where one of them is not sure,
+        ``probabilities`` float32 ``[batch, entities]``; where the model has such features, ``columns`` int64 ``[batch,
+        seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``."""
         batch = pad_tokens([text.ids for text in texts], self.pad_token_id)
         batch["token_mask"] = pad([[end > start for start, end in text.offsets] for text in texts], bool)
         if texts[0].features is not None:
@@ -105,13 +107,16 @@ class SpanCollator:
                     batch[name] = pad(of_texts, dtype)
         if self.with_labels:
             # at least one row: empty tensors are no good in a loader
-            batch["labels"] = pad([np.reshape(text.spans, (-1, 3)) for text in texts], np.int64, -1, least=1)
+            spans = [np.reshape(text.spans, (-1, 4)) for text in texts]
+            batch["labels"] = pad([of_text[:, :3] for of_text in spans], np.int64, -1, least=1)
+            if any((of_text[:, 3] < 1).any() for of_text in spans):
+                batch["probabilities"] = pad([of_text[:, 3] for of_text in spans], np.float32, least=1)
         return batch
 
 
 # ---- texts that are too long to train on as a whole
 
-Span = tuple[int, int, int]
+Span = tuple[int, int, int, float]
 
 
 def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list[TokenizedText], list[Span]]:
@@ -126,7 +131,7 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list
     tokens = text.size
     if tokens <= length:
         return [text], []
-    spans = [(first - 1, last) for _, first, last in text.spans]  # half-open, without the special token
+    spans = [(first - 1, last) for _, first, last, _ in text.spans]  # half-open, without the special token
     depth = np.zeros(tokens + 1, dtype=np.int64)  # [place], entities that a cut before that token breaks
     for begin, end in spans:
         depth[begin + 1] += 1
@@ -139,7 +144,8 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list
         end = tokens if tokens - begin <= length else _last_place(is_free, is_end, begin, length)
         inside = [number for number, (first, behind) in enumerate(spans) if begin <= first and behind <= end]
         kept.update(inside)
-        moved = [(kind, first - begin, last - begin) for kind, first, last in (text.spans[number] for number in inside)]
+        within = (text.spans[number] for number in inside)
+        moved = [(kind, first - begin, last - begin, probability) for kind, first, last, probability in within]
         pieces.append(text.part(begin, end)._replace(spans=moved))
         if end == tokens:
             return pieces, [span for number, span in enumerate(text.spans) if number not in kept]

@@ -92,8 +92,8 @@ def without_overlaps(entities: Iterable[Entity]) -> list[Entity]:
 
 
 class TokenizedText(NamedTuple):
-    """A text as tokens, between two special ones; ``spans`` are its entities as (type number, first token, last token),
-    where the first special token has the number 0."""
+    """A text as tokens, between two special ones; ``spans`` are its entities as (type number, first token, last token,
+    probability), where the first special token has the number 0."""
 
     ids: list
     offsets: list  # half-open characters of each token; (0, 0) for special tokens

@@ -26,7 +26,7 @@ class TrainingLengths(NamedTuple):
 def training_lengths(texts: Sequence[Any]) -> TrainingLengths:
     """The lengths of training texts: at least one :class:`tasks.ner.examples.TokenizedText`, as training sees them."""
     lengths = [text.size for text in texts]
-    entities = [last - first + 1 for text in texts for _, first, last in text.spans]
+    entities = [last - first + 1 for text in texts for _, first, last, _ in text.spans]
     return TrainingLengths(window_length(lengths), max([1, *lengths]), max([1, *entities]))
 
 

@@ -100,7 +100,7 @@ class NerModel(RoFormerPretrainedModel):
                 checkpoint.tensors[name] = _of_other_types(checkpoint.tensors[name], axis, known, types)
         return build_model(cls, checkpoint, folder, **changes)
 
-    def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None, labels=None):
+    def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None, labels=None, probabilities=None):
         """Logits of a batch, for :meth:`decode`; with ``labels`` the loss, the mean over texts and types.
 
         Args:
@@ -108,6 +108,7 @@ class NerModel(RoFormerPretrainedModel):
             token_mask: bool ``[batch, seq]``, True where the token has characters of the text.
             columns, flags: as of :meth:`FeatureEmbedding.forward`, for a model with features.
             labels: int64 ``[batch, entities, 3]``, (type, first token, last token) of the entities; type -1 is padding.
+            probabilities: float ``[batch, entities]``, of which each label is drawn, if they are those of a teacher.
         """
         config = self.config
         if self.training and config.character_dropout:
@@ -120,6 +121,9 @@ class NerModel(RoFormerPretrainedModel):
         hidden = self.roformer(input_ids, attention_mask, added_embeddings=added)
         if labels is None:
             return self.head(hidden, token_mask)
+        if probabilities is not None:
+            is_drawn = _drawn(probabilities, probabilities.numpy()).unsqueeze(-1)
+            labels = paddle.where(is_drawn, labels, paddle.full_like(labels, -1))
         return self.head.loss(hidden, labels, token_mask).mean()
 
     def find_spans(self, batch, thresholds=None):

@@ -18,7 +18,7 @@ from tasks.common.training.run import MODEL_FOLDER, Run
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
 from tasks.ner.data.reading import entity_types, read_examples, read_lines
-from tasks.ner.data.splits import has_overlap, mark_types, read_more_texts, read_splits
+from tasks.ner.data.splits import has_overlap, mark_types, read_more_texts, read_splits, read_teacher
 from tasks.ner.evaluation import candidates_of, evaluate_model, evaluate_predictor
 from tasks.ner.examples import Example, as_record
 from tasks.ner.features import WordFeatures
@@ -42,6 +42,7 @@ class NerRun(Run):
     """A run of the NER recipe."""
 
     more_texts: list[Example] = field(default_factory=list)
+    taught: list[Example] = field(default_factory=list)
     features: WordFeatures | None = None
 
 
@@ -68,18 +69,20 @@ class NerRecipe(Recipe):
         run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
         if not run.keys.cut_long_texts:
             refuse_longer(run.examples["train"], run.keys.max_characters)
-        run.more_texts = read_more_texts(run.keys)
+        run.more_texts, run.taught = read_more_texts(run.keys), read_teacher(run.keys)
+        if not run.keys.cut_long_texts:
+            refuse_longer(run.taught, run.keys.max_characters)
         if run.keys.keep_types:
             self._keep_types(run)
         elif run.keys.features:
-            train = run.examples["train"]
-            run.features = WordFeatures.from_examples(train, run.keys.features, more=run.more_texts)
+            train, more = run.examples["train"], run.more_texts + run.taught
+            run.features = WordFeatures.from_examples(train, run.keys.features, more=more)
         if run.features is not None:
             run.saved.append(run.features)
         if run.keys.fit_to_data:
             training = run.training
             fit = fit_keys(
-                *(run.given, run.examples["train"], run.more_texts),
+                *(run.given, run.examples["train"] + run.taught, run.more_texts),
                 *(training.dataset_world_size, training.gradient_accumulation_steps),
                 *(run.examples.get("dev", ()), run.keys.max_characters),
             )
@@ -101,7 +104,7 @@ class NerRecipe(Recipe):
             print(f"keep_types: marked by {folder}: {counts or 'nothing, as all of its types are labeled'}")
 
     def new_tokenizer(self, run: NerRun) -> Tokenizer:
-        texts = (example.text for example in (*run.examples["train"], *run.more_texts))
+        texts = (example.text for example in (*run.examples["train"], *run.taught, *run.more_texts))
         return CharTokenizer.from_corpus(texts, run.keys.vocab_min_count)
 
     def model_options(self, run: NerRun) -> dict[str, Any]:
@@ -122,6 +125,7 @@ class NerRecipe(Recipe):
             return self._dataset(run, run.examples[split])
         made = not run.keys.keep_types
         train = self._dataset(run, run.examples[split], made_features=made, max_characters=run.keys.max_characters)
+        train.texts += self._dataset(run, run.taught, max_characters=run.keys.max_characters).texts
         for name, value in training_lengths(train.texts)._asdict().items():
             setattr(run.model.config, name, value)
         return train

@@ -10,9 +10,12 @@ import numpy as np
 from tasks.common.errors import InputError
 from tasks.common.process import is_first_process
 from tasks.common.texts.documents import cut_at_sentences, read_plain_texts
+from tasks.common.texts.text_files import read_text, split_lines
 from tasks.common.training.data import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
 from tasks.ner.data.reading import check_labeled, entity_types, note_unlabeled, read_examples
 from tasks.ner.examples import Entity, Example, first_overlap
+from tasks.ner.formats.records import labeled_records
+from tasks.ner.formats.span_records import read_probable
 
 # Neighboring texts share entities, as texts cut from one document do, if the share of dev entities that also occur in
 # train is HIGHER times as high for a drawn dev part as for a contiguous one, and by more than so many STANDARD_ERRORS.
@@ -134,3 +137,19 @@ def read_more_texts(run):
         for text in read_plain_texts(path)
         for piece in cut_at_sentences(text, run.max_characters)
     ]
+
+
+def read_teacher(run):
+    """The texts of ``teacher_files`` with what it has predicted there, and says how much that is."""
+    examples = []
+    for path in run.teacher_files or ():
+        content, name = read_text(path)
+        of_file = read_probable(labeled_records(split_lines(content), name))
+        if not of_file:
+            raise InputError(f"{name}:1: there is no text in it; give predictions")
+        examples += of_file
+    if examples and is_first_process():
+        probabilities = [entity.probability for example in examples for entity in example.entities]
+        expected = sum(1 if probability is None else probability for probability in probabilities)
+        print(f"teacher: {len(examples):,} texts, in which it expects {expected:,.0f} entities")
+    return examples

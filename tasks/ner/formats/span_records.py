@@ -11,8 +11,8 @@
   decides for each span: its length fits only one of the two. Written with the end included
   (https://github.com/CBLUEbenchmark/CBLUE);
 * the JSON lines of ``paddle-rope predict``: ``{"text": "...", "entities": [{"start": 0, "end": 3, "type": "name",
-  "text": "叶老桂", "score": 7.3}]}``. The surface ``text`` is checked if it is there; scores are neither read nor
-  written. A text may be empty, because one line of input gives one record;
+  "text": "叶老桂", "score": 7.3}]}``. The surface ``text`` is checked if it is there; scores are not read, and
+  probabilities only of a teacher. A text may be empty, because one line of input gives one record;
 * spaCy's training tuples: ``[["...", {"entities": [[9, 12, "name"]]}], ...]`` (https://v2.spacy.io/api/annotation).
 
 Offsets count characters and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
@@ -115,10 +115,12 @@ class SpanKeys(NamedTuple):
     type: str
     surface: str | None = None
     surface_decides: bool = False
+    probability: str | None = None
 
 
 DOCCANO = SpanKeys("start_offset", "end_offset", "label")
 PREDICTED = SpanKeys("start", "end", "type", "text")
+PROBABLE = PREDICTED._replace(probability="probability")
 CMEEE = SpanKeys("start_idx", "end_idx", "type", "entity", surface_decides=True)
 
 
@@ -131,7 +133,10 @@ def _object_entities(entities, text, where, keys):
         surface = field(entity, keys.surface, shape, where) if keys.surface_decides else entity.get(keys.surface)
         if keys.surface_decides and {type(start), type(end)} == {int} and isinstance(surface, str):
             end += start + len(surface) == end + 1 and text.startswith(surface, start)
-        yield Entity(*check_span(start, end, text, shape, where, surface), type_)
+        probability = entity.get(keys.probability)
+        if probability is not None and not (type(probability) in (int, float) and 0 <= probability <= 1):
+            raise InputError(f"{where}: the probability {shown(probability)} is not a number from 0 to 1")
+        yield Entity(*check_span(start, end, text, shape, where, surface), type_, None, probability)
 
 
 def _as_objects(example, keys):
@@ -180,6 +185,11 @@ def write_doccano_entities(examples: Iterable[Example]) -> Iterator[str]:
 
 def read_predictions(records: Records, name: str) -> list[Example]:
     return read_records(records, ("entities",), partial(_object_entities, keys=PREDICTED), json_text)
+
+
+def read_probable(records: Records) -> list[Example]:
+    """Predictions with their probabilities; an entity that has none is sure."""
+    return read_records(records, ("entities",), partial(_object_entities, keys=PROBABLE), json_text)
 
 
 def write_predictions(examples: Iterable[Example]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from tests.tasks.ner.conftest import example
 
 
 def tokenized(length, spans=()):
-    return TokenizedText([2, *range(length), 3], [], list(spans))
+    return TokenizedText([2, *range(length), 3], [], [(*span, 1.0) for span in spans])
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def token_each(characters, *spans):
     """A text of a token a character; spans are half-open characters."""
     ids = [2, *range(10, 10 + len(characters)), 3]
     offsets = [(0, 0), *((place, place + 1) for place in range(len(characters))), (0, 0)]
-    return TokenizedText(ids, offsets, [(kind, start + 1, end) for kind, start, end in spans])
+    return TokenizedText(ids, offsets, [(kind, start + 1, end, 1.0) for kind, start, end in spans])
 
 
 @pytest.mark.parametrize("length, longest", [(20, 8), (9, 9), (7, 15), (30, 3), (1, 2)])
@@ -114,8 +114,8 @@ def test_every_entity_that_fits_lies_whole_in_a_piece_and_no_character_is_left_o
             assert piece.size <= length and (piece.ids[0], piece.ids[-1]) == (2, 3)
             begin = piece.offsets[1][0]
             assert piece.ids[1:-1] == text.ids[1 + begin : 1 + begin + piece.size]
-            assert all(1 <= first <= last < len(piece.ids) - 1 for _, first, last in piece.spans)
-            whole |= {(kind, first + begin, last + begin) for kind, first, last in piece.spans}
+            assert all(1 <= first <= last < len(piece.ids) - 1 for _, first, last, _ in piece.spans)
+            whole |= {(kind, first + begin, last + begin, 1.0) for kind, first, last, _ in piece.spans}
         assert {token for piece in pieces for token in piece.ids} == set(text.ids)
         assert whole | set(lost) == set(text.spans) and whole.isdisjoint(lost)
         assert set(lost) == {span for span in text.spans if span[2] - span[1] + 1 > length} - whole
@@ -128,7 +128,7 @@ def test_pieces_end_at_sentences_or_where_they_break_no_entity():
     assert [piece.size for piece in cut_labeled(token_each(characters), 8, characters)[0]] == [5, 8, 5]
     text = token_each("甲" * 20, (0, 6, 14))
     pieces, lost = cut_labeled(text, 10, "甲" * 20)
-    assert [(piece.size, piece.spans) for piece in pieces] == [(6, []), (10, [(0, 1, 8)]), (4, [])] and lost == []
+    assert [(piece.size, piece.spans) for piece in pieces] == [(6, []), (10, [(0, 1, 8, 1.0)]), (4, [])] and lost == []
     assert cut_labeled(text, 20, "甲" * 20) == ([text], [])
 
 
