@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from tasks.common.errors import InputError
-from tasks.common.export.folder import ONNX_FILE
+from tasks.common.model_folder import ONNX_FILE
 from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.measuring import report, timed
 from tasks.experiments.benchmarks.worker import Worker
