@@ -13,7 +13,7 @@ from paddle_rope.options import read_json_object
 from paddle_rope.roformer import load_tokenizer
 from paddle_rope.roformer.removed import RemovedOption
 from tasks.common.errors import InputError, reason_of
-from tasks.common.files import file_sha256, write_files
+from tasks.common.files import checksums, write_files
 from tasks.common.process import own_command, quoted
 
 SETTINGS_FILES = ("config.json", "vocab.txt", "tokenizer_config.json")
@@ -149,26 +149,21 @@ def check_exported(folder: str | os.PathLike) -> None:
     folder = Path(folder)
     refuse_incomplete(folder, (*SETTINGS_FILES, CHECKSUMS_FILE))
     with damage_reported(folder, CHECKSUMS_FILE, EXPORTED_FOLDER):
-        lines = (folder / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
-        written = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-        has_graph = ONNX_FILE in written or (GRAPH_WEIGHTS in written and not written.keys().isdisjoint(GRAPH_FILES))
-        if not written.keys() >= set(SETTINGS_FILES) or not has_graph:
+        written = (folder / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
+        names = {line.partition("  ")[2] for line in written}
+        has_graph = ONNX_FILE in names or (GRAPH_WEIGHTS in names and not names.isdisjoint(GRAPH_FILES))
+        if not names >= set(SETTINGS_FILES) or not has_graph:
             raise ValueError("it does not name all files")
-        if len(written) < len(lines):
-            raise ValueError("it names a file twice")
-    present = {path.name for path in folder.iterdir()}
-    unknown = sorted(present - written.keys() - {CHECKSUMS_FILE})
-    if unknown:
-        raise InputError(f"{folder / unknown[0]}: was not exported with the others; take it out of the folder")
-    for name, digest in written.items():
-        if name not in present or not (folder / name).is_file() or file_sha256(folder / name) != digest:
-            raise InputError(f"{folder / name}: is not the file that was exported; copy the whole folder again")
+    present = checksums(folder, but=CHECKSUMS_FILE).splitlines()
+    for name in sorted(line.partition("  ")[2] for line in {*written} ^ {*present}):
+        if name not in names:
+            raise InputError(f"{folder / name}: was not exported with the others; take it out of the folder")
+        raise InputError(f"{folder / name}: is not the file that was exported; copy the whole folder again")
 
 
 def write_checksums(folder: Path) -> None:
-    """Write :data:`CHECKSUMS_FILE` for the files of a folder."""
-    lines = [f"{file_sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir()) if path.name != CHECKSUMS_FILE]
-    write_files(folder, {CHECKSUMS_FILE: "".join(lines)})
+    """Write :data:`CHECKSUMS_FILE` for the other files of a folder."""
+    write_files(folder, {CHECKSUMS_FILE: checksums(folder, but=CHECKSUMS_FILE)})
 
 
 def check_least(option: str, value: int | None, least: int = 1) -> None:
