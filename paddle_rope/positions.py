@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor, nn
 
-from paddle_rope.layers import computes_on_cpu
-from paddle_rope.precision import float64_tensor
+from paddle_rope.layers import computes_on_cpu, float64_tensor
 from paddle_rope.rotary_frequencies import rotary_frequencies
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import paddle
 from paddle import Tensor, nn
 
-from paddle_rope.layers import computes_on_cpu
+from paddle_rope.layers import Float32Layer, computes_on_cpu, float64_tensor, without_amp
 from paddle_rope.options import ROTARY_LAYOUTS, choice
-from paddle_rope.precision import Float32Layer, float64_tensor, without_amp
 from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, rotary_frequencies
 
 # paddle 3.x keeps a view whose last axis is strided, and as_complex refuses it. 2.6 copies by itself, and its

@@ -12,9 +12,8 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_rope.layers import scaled
+from paddle_rope.layers import Float32Layer, scaled
 from paddle_rope.options import FEATURE_MAPS, choice
-from paddle_rope.precision import Float32Layer
 
 # At its bound the slope of clip is 1 in paddle 3.x and 0 in 2.6.2: keep the bound off 0.
 _JUST_ABOVE_ZERO = 1e-30

@@ -9,16 +9,18 @@ import math
 import paddle
 from paddle import Tensor, nn
 
-from paddle_rope.global_pointer.band import band_ends, band_products
 from paddle_rope.global_pointer.losses import sorted_spans, span_crossentropy
-from paddle_rope.layers import Linear, first_two
+from paddle_rope.layers import Linear, first_two, padded
+from paddle_rope.native.attention import native_span_loss
 from paddle_rope.native.dispatch import is_enabled
-from paddle_rope.native.span_loss import native_span_loss
 from paddle_rope.options import WIDEST_BAND, integer, optional
 from paddle_rope.rotary import RotaryPositionEmbedding
 
 # Score of pairs that are no span: end before start, or padding. float16 holds it, and exp of it is 0.
 MASKED_LOGIT = -1e4
+# Smallest block of queries of a band. Blocks as wide as the band do twice the products that are needed; narrower ones
+# than this are slower on CPU.
+_BLOCK = 32
 
 
 def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_length: int | None = None) -> Tensor:
@@ -38,7 +40,7 @@ def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_le
         is_end = (position >= position.unsqueeze(1)).unsqueeze(0)  # [1, seq, seq], end >= start
         is_end = paddle.logical_and(is_end, token_mask.unsqueeze(1))
     else:
-        is_end = band_ends(token_mask.astype("float32"), max_span_length) > 0
+        is_end = band_products(None, token_mask.astype("float32").unsqueeze(-1), max_span_length) > 0
     is_span = paddle.logical_and(is_end, token_mask.unsqueeze(2)).unsqueeze(1)
     return paddle.where(is_span.expand(logits.shape), logits, paddle.full_like(logits, MASKED_LOGIT))
 
@@ -153,7 +155,11 @@ class EfficientGlobalPointer(GlobalPointer):
         type_scores = type_scores.transpose([0, 2, 1]) / 2  # [batch, 2 * types, seq]
         starts = type_scores[:, : self.num_types].unsqueeze(3)  # [batch, types, seq, 1]
         ends = type_scores[:, self.num_types :]  # [batch, types, seq]
-        ends = ends.unsqueeze(2) if self.max_span_length is None else band_ends(ends, self.max_span_length)
+        ends = (
+            ends.unsqueeze(2)
+            if self.max_span_length is None
+            else band_products(None, ends.unsqueeze(-1), self.max_span_length)
+        )
         if self.rotary is not None:
             q, k = self.rotary(q, positions=positions), self.rotary(k, positions=positions)
         spans = _products(q * (1.0 / math.sqrt(self.head_size)), k, self.max_span_length)  # [batch, seq, seq or band]
@@ -165,3 +171,39 @@ def _products(q, k, max_span_length):
     if max_span_length is None:
         return paddle.matmul(q, k, transpose_y=True)
     return band_products(q, k, max_span_length)
+
+
+@paddle.jit.not_to_static  # whose rewriting takes unknown sizes for tensors
+def band_products(q: Tensor | None, k: Tensor, width: int) -> Tensor:
+    r"""b(i, d) = q_i . k_{i+d}: the entries (i, i + d) of q k^T, d = 0 .. width - 1, without the others, in time and
+    memory linear in seq.
+
+    A block of queries is multiplied with the keys of the block and the width - 1 keys behind it. In that product,
+    ``[size, size + width - 1]``, the entry (r, r + d) is number r (size + width) + d: read with rows of size + width,
+    the band is its first ``width`` columns. ``[..., seq, size]`` -> ``[..., seq, width]``, 0 where i + d is past the
+    end. Without ``q`` it is b(i, d) = k_{i+d} of one number each, ``[..., seq, 1]``.
+
+    >>> q = paddle.to_tensor([[1.0], [2.0], [3.0]])
+    >>> band_products(q, q, width=2).tolist(), band_products(None, q, width=2).tolist()
+    ([[1.0, 2.0], [4.0, 6.0], [9.0, 0.0]], [[1.0, 2.0], [2.0, 3.0], [3.0, 0.0]])
+    """
+    is_known = k.shape[-2] >= 0  # not in some static graphs
+    leading, seq = (k.shape[:-1], k.shape[-2]) if is_known else (paddle.shape(k)[:-1], paddle.shape(k)[-2])
+    columns = min(width, seq) if is_known else width  # that can hold a span
+    size = max(1, columns, min(_BLOCK, seq)) if is_known else max(width, _BLOCK)
+    blocks = (seq + size - 1) // size
+
+    def in_blocks(x, blocks):
+        """``[..., seq, features]`` -> ``[rows, blocks, size, features]``, filled up with zeros."""
+        x = padded(x.reshape([-1, seq, x.shape[-1]]), 1, after=blocks * size - seq)
+        return x.reshape([-1, blocks, size, x.shape[-1]])
+
+    k = in_blocks(k, blocks + 1)
+    k = paddle.concat([k[:, :-1], k[:, 1:]], axis=2)[:, :, : size + columns - 1]
+    if q is None:  # not a product of ones: that of oneDNN in paddle 3.3.1 is wrong for vectors of one number
+        band = k.transpose([0, 1, 3, 2]).expand([-1, -1, size, -1])
+    else:
+        band = paddle.matmul(in_blocks(q, blocks), k, transpose_y=True)
+    band = padded(band.reshape([-1, blocks, size * (size + columns - 1)]), 2, after=size)
+    band = band.reshape([-1, blocks * size, size + columns])[:, :seq, :columns]
+    return padded(band, 2, after=width - columns).reshape([*leading, width])

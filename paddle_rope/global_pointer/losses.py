@@ -10,8 +10,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_rope.layers import computes_on_cpu
-from paddle_rope.precision import at_least_float32, without_amp
+from paddle_rope.layers import at_least_float32, computes_on_cpu, without_amp
 
 EXCLUDED = -1e9  # a float32 score that counts for nothing beside any other
 _SMALLEST_EXPONENT = -40.0  # exp of it is lost in a float32 sum; smaller ones underflow, which is slow on CPU

@@ -1,13 +1,15 @@
-"""Softmax attention that stores no weights ``[seq, seq]``, and linear attention that stores its inputs and output."""
+"""Softmax attention that stores no weights ``[seq, seq]``, linear attention that stores its inputs and output, and the
+loss of the efficient GlobalPointer, which stores no scores.
+"""
 
 from collections.abc import Sequence
 
+import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_rope.native.dispatch import sizes_of
+from paddle_rope.native.dispatch import sizes_of, with_gradients
 from paddle_rope.native.library import call, dense, dropout_arguments
-from paddle_rope.native.operator import with_gradients
 
 _QKV = "batch seq heads dim"
 
@@ -33,10 +35,10 @@ def native_softmax_attention(
         (key_mask, "batch seq", paddle.bool),
         (segment_ids, "batch seq", paddle.int32, paddle.int64),
     )
-    if sizes is None or not 0 <= dropout < 1 or not fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
+    if sizes is None or not 0 <= dropout < 1 or not _fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
         return None
     masks = dense(key_mask), None if segment_ids is None else dense(segment_ids.astype("int64"))
-    arguments = (*q.shape, *rope_arguments(rope), *masks, int(causal), *dropout_arguments(dropout))
+    arguments = (*q.shape, *_rope_arguments(rope), *masks, int(causal), *dropout_arguments(dropout))
     batch, seq, heads, _ = q.shape
     return _attend("softmax_attention", arguments, masks, q, k, v, [batch, heads, seq])
 
@@ -53,12 +55,12 @@ def native_linear_attention(
 ) -> Tensor | None:
     """:func:`~paddle_rope.linear_attention` of elu + 1, without a rotated denominator; None for other arguments."""
     sizes = sizes_of((q, _QKV), (k, _QKV), (v, _QKV), (key_mask, "batch seq", paddle.bool))
-    if sizes is None or not fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
+    if sizes is None or not _fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
         return None
     if normalizer not in ("unrotated", "none") or not _fits_decay(decay, sizes["heads"]):
         return None
     mask, gammas = dense(key_mask), None if decay is None else paddle.to_tensor(list(decay), dtype="float32")
-    arguments = (*q.shape, *rope_arguments(rope), mask, int(causal), gammas, int(normalizer == "unrotated"))
+    arguments = (*q.shape, *_rope_arguments(rope), mask, int(causal), gammas, int(normalizer == "unrotated"))
     batch, seq, heads, dim = q.shape
     return _attend("linear_attention", arguments, [mask], q, k, v, [batch, heads, seq], [batch, heads, dim + 1, dim])
 
@@ -81,7 +83,55 @@ def _attend(name, arguments, masks, q, k, v, *kept_shapes):
     return with_gradients(compute, q, k, v)
 
 
-def fits_rope(rope: tuple | None, batch: int, seq: int, head_dim: int) -> bool:
+def native_span_loss(
+    qk: Tensor,
+    type_scores: Tensor,
+    rows: np.ndarray,
+    spans: np.ndarray,
+    rope: tuple | None = None,
+    token_mask: Tensor | None = None,
+    max_span_length: int | None = None,
+) -> Tensor | None:
+    """The loss of :class:`~paddle_rope.EfficientGlobalPointer` from its projections.
+
+    Args:
+        qk: ``[batch, seq, 2 * head_size]``, q and k side by side.
+        type_scores: ``[batch, seq, 2 * types]``, of starts and of ends, not yet halved.
+        rows, spans: as from :func:`~paddle_rope.global_pointer.losses.sorted_spans`.
+        rope, token_mask, max_span_length: of the head.
+
+    Returns:
+        float32 ``[batch, types]``; None where the shapes do not fit or a positive starts or ends at a masked token.
+    """
+    sizes = sizes_of((qk, "batch seq qk"), (type_scores, "batch seq types"), (token_mask, "batch seq"))
+    if sizes is None or sizes["qk"] % 2 or sizes["types"] % 2:
+        return None
+    batch, seq, types, head_size = sizes["batch"], sizes["seq"], sizes["types"] // 2, sizes["qk"] // 2
+    if not _fits_rope(rope, batch, seq, head_size) or (len(rows) and rows[-1] >= batch * types):
+        return None
+    mask = None if token_mask is None else dense(token_mask.astype("bool"))
+    if mask is not None and not mask.numpy()[(rows // types)[:, None], spans].all():
+        return None
+    bounds = np.searchsorted(rows, np.arange(batch * types + 1)).astype(np.int64)
+    given = *_rope_arguments(rope), mask, bounds, np.ascontiguousarray(spans)
+    arguments = batch, seq, types, head_size, max_span_length or seq, *given
+
+    def compute(needs, qk, type_scores):
+        negative, positive = (paddle.empty([batch, types], qk.dtype) for _ in range(2))
+        saved = (qk, type_scores, negative, positive)
+        call("span_loss", *arguments, *saved, None, None, None)
+
+        def differentiate(grad_losses):
+            gradients = [paddle.empty_like(tensor) for tensor in (qk, type_scores)]
+            call("span_loss", *arguments, *saved, grad_losses, *gradients)
+            return gradients
+
+        return negative + positive, differentiate, (*saved, mask)
+
+    return with_gradients(compute, qk, type_scores)
+
+
+def _fits_rope(rope: tuple | None, batch: int, seq: int, head_dim: int) -> bool:
     """Whether all features of ``[batch, seq, .., head_dim]`` turn by these float32 tables; also for None."""
     if rope is None:
         return True
@@ -91,7 +141,7 @@ def fits_rope(rope: tuple | None, batch: int, seq: int, head_dim: int) -> bool:
     return head_dim % 2 == 0 and cos.stop_gradient and sin.stop_gradient and cos.shape[:-2] in ([], [1], [batch])
 
 
-def rope_arguments(rope: tuple | None) -> tuple:
+def _rope_arguments(rope: tuple | None) -> tuple:
     """cos, sin, numbers from one text to the next, whether pairs are interleaved: as in kernels.h."""
     if rope is None:
         return None, None, 0, 0

@@ -3,9 +3,8 @@
 import paddle
 from paddle import Tensor
 
-from paddle_rope.native.dispatch import sizes_of
+from paddle_rope.native.dispatch import sizes_of, with_gradients
 from paddle_rope.native.library import call, dense, dropout_arguments
-from paddle_rope.native.operator import with_gradients
 from paddle_rope.native.products import are_rounded, product, rounded, rows_and_width
 
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "tanh": 4}  # as in activation.cc

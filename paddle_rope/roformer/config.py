@@ -3,7 +3,7 @@
 import dataclasses
 import difflib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -35,13 +35,28 @@ from paddle_rope.options import (
     shown,
     write_json,
 )
-from paddle_rope.roformer.removed import without_removed
 from paddle_rope.rotary_frequencies import check_rotary
 
 CONFIG_FILE = "config.json"
+ENCODERS = Path(__file__).with_name("encoders")  # those that come with the package: a folder each, with a model card
 # Far above any model: larger values in a file are refused before memory is allocated.
 WIDEST, MOST_ROWS = 2**16, 2**24
 LEARNED_POSITIONS = 512  # as BERT has them
+
+# Options that our experiments found not to help, with the values of older files that do not use them; then such values
+# of options that are still there. Commit e394b37 is the last with them.
+REMOVED = {
+    "score_scaling_length": (None,),
+    "convolution_size": (None, 3),
+    "position_gaps": (None,),
+    "num_random_features": (None,),
+}
+_REMOVED_VALUES = {
+    "feature_map": ("hedgehog", "identity", "squared_relu"),
+    "normalizer": ("subtracted_mean",),
+    "decay": ("token",),
+}
+_CONVOLUTIONS = {"input", "value", "output"}  # `convolutions` was a list of some of them
 
 # PaddleNLP, transformers and version 0.2 also write these; they have no effect here.
 _OF_LIBRARIES = {
@@ -59,6 +74,37 @@ NAMED = Kind(
     ),
 )
 _ALMOST = 0.85  # similarity, by difflib, of a misspelled name
+
+
+def folder_of(name: str | os.PathLike) -> str | os.PathLike:
+    """The folder of a model: ``name`` if there is such a folder here, or else the encoder of this name that comes with
+    the package. A name that is neither is returned unchanged, so that its reader reports the error.
+    """
+    is_shipped = not os.path.isdir(name) and os.fspath(name) in os.listdir(ENCODERS)
+    return ENCODERS / name if is_shipped else name
+
+
+class RemovedOption(ValueError):
+    """An option that was removed is in use."""
+
+
+def without_removed(given: Mapping[str, Any], removed: Mapping[str, tuple] = REMOVED) -> dict[str, Any]:
+    """The options of an older file in today's terms: removed options without effect are left out, and ``convolutions``
+    is true or false. Raises RemovedOption where an option or a value that is gone is in use.
+    """
+    options = {}
+    for name, value in given.items():
+        is_gone = value not in removed[name] if name in removed else value in _REMOVED_VALUES.get(name, ())
+        if name == "convolutions" and isinstance(value, (str, list, tuple)):
+            places = {str(place).strip() for place in (value.split(",") if isinstance(value, str) else value)} - {""}
+            is_gone = bool(places) and places < _CONVOLUTIONS
+            value = bool(places) if places <= _CONVOLUTIONS else value
+        if is_gone:
+            what = f"{name} {shown(given[name])}"
+            raise RemovedOption(f"{what} was removed, because it did not help; commit e394b37 is the last with it")
+        if name not in removed:
+            options[name] = value
+    return options
 
 
 @dataclass
@@ -157,7 +203,7 @@ class RoFormerConfig(Options):
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any], **changes: Any) -> "RoFormerConfig":
-        """A configuration from the settings of a ``config.json``, with ``changes`` to them.
+        """A configuration from the settings of a ``config.json`` of any version, with ``changes`` to them.
 
         Options of another model of this library (``model_type``) are ignored, so that a masked language model can start
         from the folder of an entity model; there, only a name that is almost an option of the encoder is an error.
@@ -167,16 +213,19 @@ class RoFormerConfig(Options):
         """
         changes = without_removed(changes)
         cls.check_names(changes)
-        renamed = {new: settings[old] for old, new in cls.RENAMED.items() if old in settings}
-        settings = {**renamed, **{name: value for name, value in settings.items() if name not in cls.RENAMED}}
         kind = str(settings.get("model_type", cls.model_type))
-        settings = {**_in_todays_terms(settings), **changes}
-        of_others = kind != cls.model_type and kind.startswith("paddle_rope")
-        known, encoder = cls.names(), {*RoFormerConfig.names(), *_ROTARY}
-        for name in settings.keys() - known:
-            is_like_ours = difflib.get_close_matches(name, encoder, n=1, cutoff=_ALMOST)
-            if name in HEAD_OPTIONS or (of_others and not is_like_ours):
-                settings.pop(name)
+        is_of_others = kind != cls.model_type and kind.startswith("paddle_rope")
+        named = {cls.RENAMED.get(name, name): value for name, value in settings.items() if name not in _OF_LIBRARIES}
+        settings = without_removed(named)
+        rotary = {new: settings.pop(old) for old, new in _ROTARY.items() if old in settings}
+        rotary = {name: value for name, value in rotary.items() if value != ROTARY_DEFAULTS[name]}
+        if rotary and settings.get("rotary") is None:
+            settings["rotary"] = rotary
+        settings |= changes
+        for name in settings.keys() - cls.names():
+            is_like_ours = difflib.get_close_matches(name, RoFormerConfig.names() | {*_ROTARY}, n=1, cutoff=_ALMOST)
+            if name in HEAD_OPTIONS or (is_of_others and not is_like_ours):
+                del settings[name]
         cls.check_names(settings)
         return cls(**settings)
 
@@ -299,13 +348,3 @@ class SequenceClassificationConfig(RoFormerConfig):
 
 # Options of classifiers, which the config.json of every model of version 0.2 also has.
 HEAD_OPTIONS = {*SequenceClassificationConfig.names() - RoFormerConfig.names(), "label2id", "num_classes"}
-
-
-def _in_todays_terms(settings):
-    """Settings of any version, without options that have no effect, and ``rotary_base`` and the like in ``rotary``."""
-    settings = without_removed({name: value for name, value in settings.items() if name not in _OF_LIBRARIES})
-    rotary = {new: settings.pop(old) for old, new in _ROTARY.items() if old in settings}
-    rotary = {name: value for name, value in rotary.items() if value != ROTARY_DEFAULTS[name]}
-    if rotary and settings.get("rotary") is None:
-        settings["rotary"] = rotary
-    return settings

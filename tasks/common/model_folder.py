@@ -11,7 +11,7 @@ from typing import Any
 
 from paddle_rope.options import read_json_object
 from paddle_rope.roformer import load_tokenizer
-from paddle_rope.roformer.removed import RemovedOption
+from paddle_rope.roformer.config import RemovedOption
 from tasks.common.errors import InputError, reason_of
 from tasks.common.files import checksums, write_files
 from tasks.common.process import own_command, quoted

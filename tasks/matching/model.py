@@ -3,7 +3,7 @@
 import paddle
 import paddle.nn.functional as F
 
-from paddle_rope.precision import without_amp
+from paddle_rope.layers import without_amp
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.heads import ClassificationHead, pool
 from tasks.common.inference import evaluated

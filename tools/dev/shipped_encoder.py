@@ -20,7 +20,7 @@ from pathlib import Path
 from safetensors.numpy import load_file, save_file
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, load_tokenizer
-from paddle_rope.roformer.shipped import ENCODERS
+from paddle_rope.roformer.config import ENCODERS
 from tasks.common.reports.tables import as_markdown
 from tasks.common.texts.documents import read_documents
 

@@ -23,8 +23,7 @@ from paddle_rope.roformer.checkpoints.names import (
     weights_of,
 )
 from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES, find_weights, read_tensors
-from paddle_rope.roformer.config import NAMED, RoFormerConfig
-from paddle_rope.roformer.shipped import folder_of
+from paddle_rope.roformer.config import NAMED, RoFormerConfig, folder_of
 
 CONFIG_FILES = ("config.json", "model_config.json")  # the second: PaddleNLP before 2.5
 TENSORFLOW_CONFIG = "bert_config.json"

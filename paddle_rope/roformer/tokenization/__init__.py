@@ -2,7 +2,7 @@
 
 import os
 
-from paddle_rope.roformer.shipped import folder_of
+from paddle_rope.roformer.config import folder_of
 from paddle_rope.roformer.tokenization.char_tokenizer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Encoding, read_settings
 from paddle_rope.roformer.tokenization.word_tokenizer import WordTokenizer

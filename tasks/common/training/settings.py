@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, get_type_hints
 
 from paddle_rope.options import POSITIVE, Kind, choice
-from paddle_rope.roformer import removed
+from paddle_rope.roformer.config import REMOVED, RemovedOption, without_removed
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.run_config import parse_arguments, typed
 from tasks.common.training.arguments import SEED, EncoderArguments, check_kinds, option
@@ -95,7 +95,7 @@ def paddlenlp_names() -> set[str]:
 
 
 # Key -> the values with which it does nothing: the configurations of unfinished runs have all keys.
-REMOVED_KEYS = {**removed.OPTIONS, "join_share": (None, 0), "join_characters": (None,)}
+REMOVED_KEYS = {**REMOVED, "join_share": (None, 0), "join_characters": (None,)}
 
 
 class Settings(NamedTuple):
@@ -110,8 +110,8 @@ class Settings(NamedTuple):
 def without_removed_keys(config: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration in today's keys and values; raises InputError where one that was removed is in use."""
     try:
-        return removed.without_removed(config, REMOVED_KEYS)
-    except removed.RemovedOption as error:
+        return without_removed(config, REMOVED_KEYS)
+    except RemovedOption as error:
         raise InputError(f"configuration: {error}") from None
 
 

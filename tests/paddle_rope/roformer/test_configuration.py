@@ -8,7 +8,7 @@ import pytest
 
 from paddle_rope import RoFormerConfig, RoFormerModel
 from paddle_rope.roformer import SequenceClassificationConfig
-from paddle_rope.roformer.removed import RemovedOption
+from paddle_rope.roformer.config import RemovedOption
 from tasks.classification.model import ClassificationConfig
 from tasks.matching.model import MatchingConfig
 from tasks.ner.model import NerConfig

@@ -8,8 +8,7 @@ import paddle.nn.functional as F
 import pytest
 
 from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, RoFormerModel
-from paddle_rope.roformer.generation import generate
-from paddle_rope.roformer.heads import pool
+from paddle_rope.roformer.heads import generate, pool
 from tests.helpers.comparison import assert_close
 from tests.paddle_rope.roformer.small_models import FORMS, make, random_ids
 

@@ -4,7 +4,7 @@ import paddle
 import pytest
 
 from paddle_rope.roformer import RoFormerForMaskedLM, RoFormerModel, load_tokenizer
-from paddle_rope.roformer.shipped import ENCODERS, folder_of
+from paddle_rope.roformer.config import ENCODERS, folder_of
 from tests.paddle_rope.roformer.small_models import make
 
 
