@@ -9,11 +9,10 @@ import re
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form
-from tasks.common.texts.json_records import TEXT_KEYS, parse_line
+from tasks.common.texts.forms import Form, form_of_file, records
+from tasks.common.texts.json_records import TEXT_KEYS
 from tasks.common.texts.streams import TextStream
 
-JSON_ENDINGS = (".json", ".jsonl")
 SENTENCE_END = re.compile(r"[。！？；!?;…]+[”’」』）)\"]*")
 SPLIT_SEED = 0  # the same documents are held out whatever the seed of the run
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
@@ -37,17 +36,24 @@ def read_documents(paths: list[str | os.PathLike]) -> list[str]:
 
 def _texts(path, split):
     """The texts of a file that are not blank; ``split`` turns lines of plain text into texts."""
-    stream = TextStream(path, keys=TEXT_KEYS)
-    found = [one for chunk in stream for one in chunk]
-    texts = [text for text, _ in found]
+    stream = _Documents(path, keys=TEXT_KEYS)
+    texts = [text for chunk in stream for text, _ in chunk]
     if stream.form is Form.PLAIN:
-        if stream.name.endswith(JSON_ENDINGS):
-            parse_line(*next(one for one in found if one[0].strip()))  # raises an error
         texts = split(texts)
     texts = [text for text in (text.strip() for text in texts) if text]
     if not texts:
         raise InputError(f"{stream.name}: no text in it; give one text a line, or records with a text")
     return texts
+
+
+class _Documents(TextStream):
+    """Texts of a file whose name may promise records."""
+
+    def form_of(self, lines):
+        return form_of_file(lines, self.name)
+
+    def records_of(self, lines, name):
+        return records(lines, name, self.form)
 
 
 def _split_documents(lines):
