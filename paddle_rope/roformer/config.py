@@ -305,12 +305,7 @@ class RoFormerConfig(Options):
 
 @dataclass
 class SequenceClassificationConfig(RoFormerConfig):
-    """A :class:`RoFormerConfig` with a classifier of texts on top.
-
-    Example:
-        >>> SequenceClassificationConfig(num_labels=2).id2label
-        {0: 'LABEL_0', 1: 'LABEL_1'}
-    """
+    """A :class:`RoFormerConfig` with a classifier of texts on top."""
 
     num_labels: int | None = option(
         None, "number of classes; empty: as many as `id2label` names, or 2", integer(1, MOST_CLASSES)

@@ -98,10 +98,6 @@ def source_names(config: RoFormerConfig, layout: Layout) -> dict[str, str]:
     """``{name here: name there}`` of the weights of an encoder of this configuration, and of a head for language
     modeling (all but the tied embedding) or classification. Names here begin with ``roformer.``, ``lm_head.`` or
     ``classifier.``, those of the encoder there with the layout's prefix.
-
-    Example:
-        >>> source_names(RoFormerConfig(), HUGGINGFACE)["roformer.blocks.0.attention.query.weight"]
-        'roformer.encoder.layer.0.attention.self.query.weight'
     """
     modules = {f"roformer.{here}": f"roformer.{there}" for here, there in _EMBEDDING.items()}
     for block in range(config.num_hidden_layers):

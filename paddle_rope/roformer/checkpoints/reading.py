@@ -147,10 +147,6 @@ def options_of(settings: dict[str, Any], layout: Layout) -> dict[str, Any]:
 
     Raises:
         ValueError: an option is not supported.
-
-    Example:
-        >>> options_of({"hidden_act": "gelu_new", "rotary_value": True}, HUGGINGFACE)["position_embedding"]
-        'qkv'
     """
     settings = {**layout.defaults, **settings}
     options = {key: settings[key] for key in SAME_KEYS if key in DEFAULT_SIZES or settings.get(key) is not None}
