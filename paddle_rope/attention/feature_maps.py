@@ -63,7 +63,6 @@ class FeatureMap:
 
     over_sequence = False
     rotates_denominator = False
-
     function: Callable[[Tensor], Tensor]
 
     def query(self, x: Tensor) -> Tensor:
@@ -196,5 +195,5 @@ def make_feature_map(name: str, head_dim: int, seed: int = 0) -> FeatureMapLike:
     choice(*FEATURE_MAPS).check("feature_map", name)
     if name == "favor":
         return OrthogonalRandomFeatures(head_dim, seed=seed)
-    others = {"softmax_exp": SoftmaxExp(), "one_plus_cosine": OnePlusCosine()}
-    return {"elu_plus_one": elu_plus_one, "relu": relu, "exp": exp, **others}[name]
+    maps: dict[str, FeatureMapLike] = {"softmax_exp": SoftmaxExp(), "one_plus_cosine": OnePlusCosine()}
+    return {**maps, "elu_plus_one": elu_plus_one, "relu": relu, "exp": exp}[name]

@@ -210,8 +210,8 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
         options["num_labels"] = tensors[bias].size
         if len(options.get("id2label", ())) != options["num_labels"]:
             options.pop("id2label", None)
-    prefixes = ("roformer.", {"lm": "lm_head.", "classifier": "classifier."}.get(head, "roformer."))
-    sources = {name: source for name, source in names.items() if name.startswith(prefixes)}
+    prefix_of_head = {"lm": "lm_head.", "classifier": "classifier.", None: "roformer."}[head]
+    sources = {name: source for name, source in names.items() if name.startswith(("roformer.", prefix_of_head))}
     unused = sorted(set(tensors) - set(sources.values()))
     missing = [source for source in sources.values() if source not in tensors]
     # an encoder with a tensor that ours has no place for would compute something else; other heads do not matter
