@@ -14,8 +14,7 @@ from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.training.run import Run
 from tasks.common.training.settings import Settings
-from tasks.common.training.step_trainer import StepTrainer
-from tasks.common.training.trainer import new_optimizer
+from tasks.common.training.trainer import StepTrainer, new_optimizer
 from tasks.language_model.arguments import LanguageModelArguments
 from tasks.language_model.corpus import TrainingBatches, load_corpus
 from tasks.language_model.evaluation import held_out_losses, measure

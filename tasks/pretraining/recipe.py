@@ -20,7 +20,7 @@ from tasks.common.recipe import Recipe
 from tasks.common.reports.tables import as_csv, as_markdown
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.training.run import Run
-from tasks.common.training.step_trainer import StepTrainer
+from tasks.common.training.trainer import StepTrainer
 from tasks.pretraining.arguments import PretrainingArguments, parse_stages
 from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking
 from tasks.pretraining.packing import tokenize

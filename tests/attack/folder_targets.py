@@ -67,7 +67,7 @@ def _exported(format):
 
 def read_model(folder: Path) -> None:
     """Predict with a model folder."""
-    from tasks.common.export.folder import write_checksums
+    from tasks.common.model_folder import write_checksums
     from tasks.recipes import open_predictor
 
     if (folder / CHECKSUMS).is_file() and (folder / CHECKSUMS).read_bytes() == b"":

@@ -12,16 +12,17 @@ import numpy as np
 
 from paddle_rope.machine import physical_cores
 from tasks.common.errors import InputError, is_out_of_memory
-from tasks.common.export.folder import (
-    EXPORTED_FOLDER,
-    GRAPH_FILES,
-    ONNX_FILE,
-    WEIGHTS_FILE,
-    check_folder,
-)
 from tasks.common.export.operators import check_operators
 from tasks.common.inference import Batch
-from tasks.common.model_folder import damage_reported, load_settings
+from tasks.common.model_folder import (
+    EXPORTED_FOLDER,
+    GRAPH_FILES,
+    GRAPH_WEIGHTS,
+    ONNX_FILE,
+    check_exported,
+    damage_reported,
+    load_settings,
+)
 
 _ONLY_FATAL = 4  # of the severities of onnxruntime's log
 GPU_MEGABYTES = 256  # at the beginning; Paddle takes more as it needs more
@@ -59,7 +60,7 @@ def open_exported(
 ) -> tuple[Any, Any]:
     """The tokenizer and the model of an exported folder; ``config_class`` checks its config.json. Raises InputError if
     it is damaged or the device cannot be used."""
-    check_folder(folder)
+    check_exported(folder)
     tokenizer, config = load_settings(folder, config_class, whole=EXPORTED_FOLDER)
     return tokenizer, model_class(folder, config, device)
 
@@ -140,8 +141,8 @@ class PaddleGraph:
                 "model with this one (Paddle 3 reads that, too), or to ONNX"
             )
         check_operators(graph)
-        with damage_reported(folder, WEIGHTS_FILE, EXPORTED_FOLDER):
-            settings = paddle.inference.Config(str(graph), str(Path(folder) / WEIGHTS_FILE))
+        with damage_reported(folder, GRAPH_WEIGHTS, EXPORTED_FOLDER):
+            settings = paddle.inference.Config(str(graph), str(Path(folder) / GRAPH_WEIGHTS))
             settings.disable_glog_info()
             if paddle.get_device().startswith("gpu"):
                 settings.enable_use_gpu(GPU_MEGABYTES, int(paddle.get_device().partition(":")[2]))

@@ -13,10 +13,9 @@ from tqdm import tqdm
 
 from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
 from tasks.common.errors import InputError
-from tasks.common.export.folder import is_exported
 from tasks.common.export.model import ExportedModel
 from tasks.common.inference import Batch
-from tasks.common.model_folder import check_least, damage_reported, refuse_incomplete
+from tasks.common.model_folder import check_least, damage_reported, is_exported, refuse_incomplete
 from tasks.common.predictor import Folder, Predictor
 from tasks.ner.arguments import NerConfig, of_types, scores_of_text
 from tasks.ner.examples import Entity, TokenizedText, as_record

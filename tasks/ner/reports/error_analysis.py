@@ -82,8 +82,8 @@ def match_entities(gold: Iterable[Entity], predicted: Iterable[Entity]) -> list[
     return sorted(matches, key=lambda match: ((match.gold or match.predicted)[:3], match.kind))
 
 
-def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]]) -> dict:
-    """Errors of a corpus, counted, from the entities of each text.
+def error_analysis(examples: list[Example], predicted: list[list[Entity]]) -> dict:
+    """Errors of a corpus, counted, from labeled examples and what is found in each.
 
     Returns:
         dict with
@@ -99,9 +99,9 @@ def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity
     matches = []
     nesting = {"nested": Counter(), "flat": Counter()}
     lengths = {bounds: Counter() for bounds in LENGTHS}
-    for wanted, found in zip(gold, predicted):
-        overlapping = _Overlaps(wanted)
-        of_text = match_entities(wanted, found)
+    for example, found in zip(examples, predicted):
+        overlapping = _Overlaps(example.entities)
+        of_text = match_entities(example.entities, found)
         matches += of_text
         for match in of_text:
             correct = match.gold if match.kind == "correct" else None

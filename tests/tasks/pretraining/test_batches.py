@@ -7,7 +7,7 @@ from paddle_rope.roformer import CharTokenizer, WordTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from paddle_rope.roformer.tokenization.word_tokenizer import jieba_cutter
 from tasks.common.errors import InputError
-from tasks.common.training.step_trainer import InOrder
+from tasks.common.training.trainer import InOrder
 from tasks.pretraining.arguments import Stage, parse_stages
 from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking
 from tasks.pretraining.packing import (

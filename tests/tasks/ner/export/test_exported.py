@@ -11,8 +11,8 @@ import pytest
 from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.common.export import exporter as exporting
-from tasks.common.export.folder import GRAPH_FILES, ONNX_FILE, write_checksums
 from tasks.common.export.operators import message_class
+from tasks.common.model_folder import GRAPH_FILES, ONNX_FILE, write_checksums
 from tasks.ner import NerPredictor
 from tasks.ner.export import NerExporter
 from tests.helpers.models import FORMATS, export
