@@ -9,11 +9,10 @@ import re
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form, form_of, records, refused_tags
-from tasks.common.texts.json_records import TEXT_KEYS, json_text, line_records
-from tasks.common.texts.text_files import first_non_blank, read_text, split_lines
+from tasks.common.texts.forms import Form, form_of_file, records, refused_tags
+from tasks.common.texts.json_records import TEXT_KEYS, json_text
+from tasks.common.texts.text_files import read_text, split_lines
 
-JSON_ENDINGS = (".json", ".jsonl")
 SENTENCE_END = re.compile(r"[。！？；!?;…]+[”’」』）)\"]*")
 SPLIT_SEED = 0  # the same documents are held out whatever the seed of the run
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
@@ -40,15 +39,13 @@ def _texts(path, split, remedy):
     """The texts of a file that are not blank; ``split`` turns lines of plain text into texts."""
     content, name = read_text(path)
     lines = split_lines(content)
-    is_json = name.endswith(JSON_ENDINGS)
-    form = Form.PLAIN if first_non_blank(lines) is None else form_of(lines)
-    if form is Form.TAGGED and not is_json:
+    form = form_of_file(lines, name)
+    if form is Form.TAGGED:
         raise refused_tags(name)
-    if form is Form.PLAIN and not is_json:
+    if form is Form.PLAIN:
         texts = split(lines)
     else:
-        found = line_records(lines, name) if form is Form.PLAIN else records(lines, name)
-        texts = [json_text(record, where, TEXT_KEYS) for where, record in found]
+        texts = [json_text(record, where, TEXT_KEYS) for where, record in records(lines, name, form)]
     texts = [text for text in (text.strip() for text in texts) if text]
     if not texts:
         raise InputError(f"{name}: no text in it; {remedy}")

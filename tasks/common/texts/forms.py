@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Iterator
 from enum import Enum
@@ -28,6 +29,7 @@ class Form(Enum):
     TAGGED = "tagged text, a token and its tag a line"
 
 
+PROMISED = {".json": Form.JSON_LINES, ".jsonl": Form.JSON_LINES, ".csv": Form.TABLE, ".tsv": Form.TABLE}
 _OBJECT = re.compile(r'\{\s*["}]')
 _LIST = re.compile(r'\[\s*(?:(?:\[\s*)*\{\s*["}]|(?:\[\s*)+"|"(?:[^"\\\n]|\\.)*"\s*[,\]]|\]\s*\Z)')
 JOINT = "\x02"  # between the tokens, and the tags, of a sentence in one line
@@ -51,6 +53,15 @@ def form_of(lines: list[str]) -> Form:
     return Form.TAGGED if len(lines) >= _FEWEST_TAGGED and all(map(_is_tagged, lines)) else Form.PLAIN
 
 
+def form_of_file(lines: list[str], name: str) -> Form:
+    """As :func:`form_of`, of the first lines of a file, also of blank ones. Where they are not records, the end of its
+    ``name`` may still promise them, so that a broken file of records is not taken for plain text."""
+    if first_non_blank(lines) is None:
+        return Form.PLAIN
+    form, ending = form_of(lines), os.path.splitext(name.removesuffix(".gz"))[1]
+    return PROMISED.get(ending, form) if form in (Form.PLAIN, Form.TAGGED) else form
+
+
 def _is_sentence(line):
     """Whether a line is a sentence: tokens, a tab and their tags."""
     left, _, right = line.rpartition("\t")
@@ -69,11 +80,12 @@ def refused_tags(name: str) -> InputError:
     return InputError(f"{name}:1: {Form.TAGGED.value}; {remedy}")
 
 
-def records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
-    """Pairs ("path:line", record) of JSON lines, of a JSON list, or of a table, where the values are strings."""
-    first = first_non_blank(lines)
-    if first is not None and first.strip(BLANKS).startswith("["):
+def records(lines: list[str], name: str, form: Form | None = None) -> Iterator[tuple[str, dict]]:
+    """Pairs ("path:line", record) of a :class:`Form` of records, of a table with strings as values; without a form,
+    that of the first line, by default JSON lines."""
+    first = first_non_blank(lines) or ""
+    if form is Form.JSON_LIST or (form is None and first.strip(BLANKS).startswith("[")):
         return list_records("\n".join(lines), name)
-    if first is not None and header_of(first) is not None:
+    if form is Form.TABLE or (form is None and header_of(first) is not None):
         return table_records(lines, name)
     return line_records(lines, name)

@@ -14,14 +14,12 @@ from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, write_files, write_json
 from tasks.common.process import choose_device
-from tasks.common.reports.figures import GRAY, new_figure, png
 from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.models import MODELS, SHORT, check_options
 from tasks.experiments.benchmarks.worker import Worker
 from tasks.experiments.plan import check_unchanged, read_keys
-from tasks.experiments.table import COLORS
 
-JOBS = {"train": "one training step on one text", "predict": "prediction of one text"}
+JOBS = ("train", "predict")  # a training step on one text; prediction of one text
 COLUMNS = ["job", "variant", "length", "seconds", "peak_mb", "idle_mb", "left_out"]
 SLOPE_COLUMNS = ["job", "variant", "longest", "time slope", "memory slope", "time share", "memory share"]
 KEYS = {  # of a plan -> types of their values
@@ -35,7 +33,7 @@ FITTED = 4  # lengths, the last ones of a variant: there attention outweighs the
 
 def run(options: Any) -> None:
     """Measure the cells (job, variant, length) of a plan that have no measurement yet; write ``speed.json`` after each,
-    and at the end ``speed.md`` and ``speed.png``; print the slopes. Raises InputError if the plan is wrong, or its
+    and at the end ``speed.md``; print the slopes. Raises InputError if the plan is wrong, or its
     options differ from earlier measurements."""
     plan = read_length_plan(options.plan, options.output_dir)
     folder, variants = Path(plan["output_dir"]), plan["variants"]
@@ -60,7 +58,7 @@ def run(options: Any) -> None:
     measured = [rows[key] for key in planned]
     table = as_markdown(slope_rows(plan["reference"], measured), SLOPE_COLUMNS)
     slopes = f"{machine_in_words()}\n\nAgainst {plan['reference']}:\n\n{table}"
-    write_files(folder, {"speed.md": f"{slopes}\n{as_markdown(measured, COLUMNS)}", "speed.png": draw(plan, measured)})
+    write_files(folder, {"speed.md": f"{slopes}\n{as_markdown(measured, COLUMNS)}"})
     print(slopes)
 
 
@@ -144,23 +142,3 @@ def slope_rows(reference: str, rows: list[dict]) -> list[dict]:
                 row[f"{name} share"] = f"{mine[both][place] / theirs[both][place]:.2f} at {both}"
         result.append(row)
     return result
-
-
-def draw(plan: dict[str, Any], rows: list[dict]) -> bytes:
-    """PNG: time above, memory below; training on the left, prediction on the right."""
-    figure, panels = new_figure(10, 7, 2, 2, sharex=True, sharey="row")
-    for (job, title), column in zip(JOBS.items(), panels.T):
-        column[0].set_title(title)
-        column[1].set_xlabel("length in tokens")
-        for variant, color in zip(plan["variants"], [*COLORS, GRAY, "#000000"]):
-            shown = [row for row in rows if (row["job"], row["variant"]) == (job, variant) and not row["left_out"]]
-            for axes, values in zip(column, zip(*((row["seconds"], row["peak_mb"] / 1024) for row in shown))):
-                axes.plot([row["length"] for row in shown], values, color=color, marker="o", ms=4, label=variant)
-    for axes in panels.flat:
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(plan["lengths"], map(str, plan["lengths"]), rotation=45)
-        axes.set_yscale("log")
-    for axes, label in zip(panels[:, 0], ("seconds", "peak memory of the process, GB")):
-        axes.set_ylabel(label)
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    return png(figure)

@@ -61,8 +61,7 @@ def _random_ner_text(length, vocab_size):
     count = length // CHARACTERS_AN_ENTITY
     first = np.random.randint(1, length - LONGEST_ENTITY, count)
     last = first + np.random.randint(0, LONGEST_ENTITY, count)
-    kinds, sure = np.random.randint(0, len(TYPES), count), np.ones(count)
-    spans = np.stack([kinds, first, last, sure], 1).tolist()
+    spans = np.stack([np.random.randint(0, len(TYPES), count), first, last, np.ones(count)], 1).tolist()
     return TokenizedText(ids, offsets, spans)
 
 
