@@ -11,7 +11,6 @@ from tasks.language_model.corpus import Corpus, additions
 from tasks.language_model.evaluation import held_out_losses, measure, with_scaling
 from tasks.language_model.recipe import LanguageModelRecipe, learning_rate_share, make_optimizer
 from tests.helpers import runs
-from tests.helpers.runs import power_cut
 from tests.tasks.language_model.conftest import TINY
 
 TIMES = ("train_seconds", "seconds_per_step")
@@ -75,19 +74,6 @@ def train(tmp_path):
         return LanguageModelRecipe().train({**TINY, "seed": 1, "output_dir": str(tmp_path / name), **options})
 
     return train
-
-
-def test_interrupted_training_is_resumed_to_the_same_weights_and_losses(train, tmp_path):
-    options = {"rotary_learned": True, "evaluation_times": "1,4", "gradient_accumulation_steps": 2, "logging_steps": 2}
-    whole = train("whole", **options)
-    with power_cut("on_step_end", 4):
-        train("cut", **options)
-    resumed = LanguageModelRecipe().resume(tmp_path / "cut")
-    assert {**resumed, **dict.fromkeys(TIMES)} == {**whole, **dict.fromkeys(TIMES)}
-    models = [(tmp_path / name / "model/model.safetensors").read_bytes() for name in ("whole", "cut")]
-    assert models[0] == models[1]
-    losses = [(step, pytest.approx(loss)) for step, loss in whole["held_out"]]
-    assert [runs.curve(tmp_path / name, "dev/loss") for name in ("cut", "whole")] == [losses, losses]
 
 
 BEST_LINEAR = {"attention": "linear", "normalizer": "none", "decay": "0.5,1", "convolutions": True, "output_gate": True}
