@@ -46,9 +46,7 @@ class FrequencyScaling:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.factor) and self.factor >= 1):
-            raise ValueError(
-                f"factor must be a finite number of at least 1 (length wanted / length of training), got {self.factor}"
-            )
+            raise ValueError(f"factor must be finite and at least 1 (length wanted / of training), got {self.factor}")
 
     def frequencies(self, rotary_dim: int, base: float) -> np.ndarray:
         """The scaled theta: float64 array ``[rotary_dim / 2]``."""
@@ -79,10 +77,7 @@ class NTKScaling(FrequencyScaling):
 
     def frequencies(self, rotary_dim: int, base: float) -> np.ndarray:
         if rotary_dim < 4:
-            raise ValueError(
-                f"NTKScaling needs a rotary_dim of at least 4 (its exponent is d / (d - 2)), got {rotary_dim}; "
-                "use LinearScaling"
-            )
+            raise ValueError(f"NTKScaling needs a rotary_dim of at least 4, got {rotary_dim}; use LinearScaling")
         return rotary_frequencies(rotary_dim, base * self.factor ** (rotary_dim / (rotary_dim - 2)))
 
 
@@ -121,9 +116,7 @@ class YaRNScaling(FrequencyScaling):
         if not (math.isfinite(self.original_length) and self.original_length > 0):
             raise ValueError(f"original_length must be positive, the length of training, got {self.original_length}")
         if not 0 <= self.beta_slow < self.beta_fast < math.inf:
-            raise ValueError(
-                f"beta_slow must be at least 0 and less than beta_fast, got {self.beta_slow} and {self.beta_fast}"
-            )
+            raise ValueError(f"beta_slow must be in [0, beta_fast), got {self.beta_slow} and {self.beta_fast}")
 
     @property
     def amplitude(self) -> float:

@@ -94,11 +94,7 @@ class RoFormerBlock(nn.Layer):
 
 
 class RoFormerCache(NamedTuple):
-    """What a causal RoFormer remembers of the tokens before.
-
-    >>> RoFormerCache._fields
-    ('layers', 'key_mask', 'positions')
-    """
+    """What a causal RoFormer remembers of the tokens before."""
 
     layers: tuple  # one for each block, see RoFormerBlock.forward_with_cache
     key_mask: Tensor  # bool [batch, seq], False at padding
