@@ -193,7 +193,9 @@ def checksums(folder, but=""):
 
 
 def changed_files(folder, sums):
-    """The names of files of a folder that are not as its file ``sums``, of :func:`checksums`, says, sorted."""
+    """The names of files that are not in a folder as its file ``sums``, of :func:`checksums`, says, sorted. Raises
+    ValueError if it says nothing."""
     written = (folder / sums).read_text(encoding="utf-8").splitlines()
-    differing = {*written} ^ {*checksums(folder, but=sums).splitlines()}
-    return sorted({line.partition("  ")[2] for line in differing})
+    if not written:
+        raise ValueError(f"{sums} is empty")
+    return sorted(line.partition("  ")[2] for line in {*written} - {*checksums(folder).splitlines()})

@@ -134,10 +134,10 @@ def check_exported(folder: str | os.PathLike) -> None:
         has_graph = ONNX_FILE in names or (GRAPH_WEIGHTS in names and not names.isdisjoint(GRAPH_FILES))
         if not names >= set(SETTINGS_FILES) or not has_graph:
             raise ValueError("it does not name all files")
+    if unknown := {path.name for path in folder.iterdir()} - names - {CHECKSUMS_FILE}:
+        raise InputError(f"{folder / min(unknown)}: was not exported with the others; take it out of the folder")
     if changed := changed_files(folder, CHECKSUMS_FILE):
-        is_known = changed[0] in names
-        found = f"is not the file that was exported; {COPY_EXPORTED}" if is_known else "was not exported; take it out"
-        raise InputError(f"{folder / changed[0]}: {found}")
+        raise InputError(f"{folder / changed[0]}: is not the file that was exported; {COPY_EXPORTED}")
 
 
 def write_checksums(folder: Path) -> None:

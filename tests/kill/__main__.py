@@ -8,7 +8,6 @@ Python's profiler within a step, a save, an evaluation and so on. The exit statu
 
 import argparse
 import functools
-import hashlib
 import json
 import multiprocessing
 import os
@@ -133,11 +132,10 @@ def call(words, url):
         from tasks.commands.main import main
 
         return main(words)
-    from tasks.ner.data import download
+    from tasks.ner.data.download import download
 
     Path("run").mkdir(exist_ok=True)
-    sha256 = hashlib.sha256(FILE).hexdigest()
-    download.download(f"{url}/file", Path("run/file"), lambda *found: download.check_file(*found, len(FILE), sha256))
+    download(f"{url}/file", Path("run/file"), lambda *fetched: None)
     return 0
 
 
