@@ -11,7 +11,7 @@ from paddle_rope.attention.feature_maps import OrthogonalRandomFeatures
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.helpers.pairwise import pairwise
 from tests.paddle_rope.native.operators import views
-from tests.paddle_rope.test_rotary_variants import HEAD_DIM, VARIANTS, every_variant, expected_of
+from tests.paddle_rope.test_positions import HEAD_DIM, VARIANTS, every_variant, expected_of
 
 MILLION = 1_000_000
 PLACES = {

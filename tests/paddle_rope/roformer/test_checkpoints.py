@@ -17,8 +17,10 @@ from paddle_rope.roformer import (
     RoFormerForMaskedLM,
     RoFormerForSequenceClassification,
     RoFormerModel,
+    load_tokenizer,
 )
 from paddle_rope.roformer.checkpoints.huggingface import EXPRESSED, UNUSED, write_huggingface
+from paddle_rope.roformer.config import ENCODERS, folder_of
 from tests.paddle_rope.roformer.small_models import evaluated, make, random_ids, states_equal
 
 DATA = Path(__file__).parent / "data"
@@ -251,3 +253,30 @@ def test_a_folder_without_a_model_is_refused_and_says_what_to_do(file, message, 
         (tmp_path / "folder" / file).write_text('{"model_type": "roformer"}', encoding="utf-8")
     with pytest.raises(ValueError, match=f"{tmp_path / 'folder'}: .*{message}"):
         RoFormerModel.from_pretrained(tmp_path / "folder")
+
+
+# ---- the encoder that comes with the package
+
+
+@pytest.mark.parametrize("text, hidden", [("他在北京大学学习历史。", 3), ("公司与员工签订劳动合同。", 9)])
+def test_the_small_encoder_fills_in_a_hidden_character(text, hidden):
+    tokenizer, model = load_tokenizer("small"), RoFormerForMaskedLM.from_pretrained("small")
+    model.eval()
+    ids = tokenizer.encode(text).ids
+    at = ids.index(tokenizer.vocab.index(text[hidden]))
+    ids[at] = tokenizer.mask_token_id
+    assert tokenizer.vocab[int(model(paddle.to_tensor([ids]))[0, at].argmax())] == text[hidden]
+
+
+def test_the_small_encoder_is_small():
+    weights = ENCODERS / "small" / "model.safetensors"
+    assert weights.stat().st_size <= 10e6
+    assert {str(p.dtype) for p in RoFormerModel.from_pretrained("small").parameters()} == {"paddle.float32"}
+
+
+def test_a_folder_of_this_name_goes_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert folder_of("small") == ENCODERS / "small" and folder_of("runs/mine") == "runs/mine"
+    make(RoFormerModel).save_pretrained("small")
+    assert folder_of("small") == "small"
+    assert RoFormerModel.from_pretrained("small").config.hidden_size < 256
