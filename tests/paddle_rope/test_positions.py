@@ -1,4 +1,4 @@
-"""Variants of the rotation: frequencies that are scaled or learned, and static graphs."""
+"""Frequencies that are scaled or learned, static graphs, and the other embeddings of positions."""
 
 import math
 
@@ -50,57 +50,35 @@ def plain_theta(rotary_dim, base=10000.0):
     return [base ** (-2 * i / rotary_dim) for i in range(rotary_dim // 2)]
 
 
-@pytest.mark.equation("1.17")
-def test_linear_scaling_divides_positions():
-    x = random_tensor(1, 4, 8)
-    scaled = RotaryPositionEmbedding(8, scaling=LinearScaling(4.0))(x, offset=20)
-    positions = paddle.arange(20, 24).astype("float64") / 4
-    assert_close(scaled, RotaryPositionEmbedding(8)(x, positions=positions), 1e-13)
+SCALINGS = [  # and the base, and rotary_dim
+    (LinearScaling(4.0), 10000.0, 8),
+    *((NTKScaling(8.0), 500.0, rotary_dim) for rotary_dim in (4, 10)),
+    (YaRNScaling(5.0, 200 * math.pi), 10000.0, 8),
+    (YaRNScaling(7.0, 4096, beta_fast=20.0, beta_slow=2.5), 500_000.0, 66),
+    *((scaling, 10000.0, 8) for scaling in (LinearScaling(1), NTKScaling(1), YaRNScaling(1, 512))),
+]
 
 
-@pytest.mark.equation("1.18")
-@pytest.mark.parametrize("rotary_dim", [4, 10])
-def test_ntk_scaling_changes_the_base_so_that_the_slowest_frequency_is_interpolated(rotary_dim):
-    scaled = RotaryPositionEmbedding(12, 500.0, rotary_dim=rotary_dim, scaling=NTKScaling(8.0)).theta
-    expected = plain_theta(rotary_dim, 500.0 * 8.0 ** (rotary_dim / (rotary_dim - 2)))
-    np.testing.assert_allclose(scaled, expected, rtol=1e-14)
-    assert scaled[0] == 1
-    np.testing.assert_allclose(scaled[-1], plain_theta(rotary_dim, 500.0)[-1] / 8, rtol=1e-14)
-
-
-@pytest.mark.equation("1.19")
-@pytest.mark.parametrize(
-    "factor, length, fast, slow, base, rotary_dim",
-    [(5.0, 200 * math.pi, 32.0, 1.0, 10000.0, 8), (7.0, 4096, 20.0, 2.5, 500_000.0, 66)],
-)
-def test_yarn_keeps_fast_frequencies_interpolates_slow_ones_and_mixes_between(
-    factor, length, fast, slow, base, rotary_dim
-):
-    expected, gammas = [], []
-    for theta in plain_theta(rotary_dim, base):
-        turns = length * theta / (2 * math.pi)
-        gammas.append(0.0 if turns < slow else 1.0 if turns > fast else (turns - slow) / (fast - slow))
-        expected.append((1 - gammas[-1]) * theta / factor + gammas[-1] * theta)
-    assert gammas[0] == 1 and gammas[-1] == 0 and any(0 < gamma < 1 for gamma in gammas)
-    scaling = YaRNScaling(factor, length, beta_fast=fast, beta_slow=slow)
-    np.testing.assert_allclose(RotaryPositionEmbedding(rotary_dim, base, scaling=scaling).theta, expected, rtol=1e-13)
-
-
-@pytest.mark.equation("1.20")
-def test_yarn_multiplies_scores_by_the_square_of_its_amplitude():
-    slow = YaRNScaling(4.0, original_length=1e-9, beta_slow=0.5)  # in every frequency, as LinearScaling(4)
-    q, k = random_tensor(1, 3, 6), random_tensor(1, 3, 6)
-    rotaries = [RotaryPositionEmbedding(6, scaling=scaling) for scaling in (LinearScaling(4.0), slow)]
-    linear, yarn = (paddle.matmul(rotary(q), rotary(k), transpose_y=True) for rotary in rotaries)
-    assert_close(yarn, linear * (0.1 * math.log(4.0) + 1) ** 2, 1e-12)
-
-
-@pytest.mark.equation("1.21")
-@pytest.mark.parametrize("scaling", [LinearScaling(1), NTKScaling(1), YaRNScaling(1, 512)], ids=str)
-def test_a_factor_of_one_changes_nothing(scaling):
-    rotary = RotaryPositionEmbedding(8, scaling=scaling)
-    np.testing.assert_allclose(rotary.theta, plain_theta(8), rtol=1e-15)
-    assert rotary.amplitude == 1
+@pytest.mark.equation("1.17", "1.18", "1.19", "1.20", "1.21")
+@pytest.mark.parametrize("scaling, base, rotary_dim", SCALINGS, ids=str)
+def test_scaled_frequencies_equal_their_formula_and_yarn_sharpens(scaling, base, rotary_dim):
+    rotary = RotaryPositionEmbedding(2 * rotary_dim, base, rotary_dim=rotary_dim, scaling=scaling)
+    plain, factor = plain_theta(rotary_dim, base), scaling.factor
+    gammas = [0.0] * len(plain)
+    if isinstance(scaling, YaRNScaling):
+        turns = [scaling.original_length * theta / (2 * math.pi) for theta in plain]
+        least, most = scaling.beta_slow, scaling.beta_fast
+        gammas = [min(max((number - least) / (most - least), 0.0), 1.0) for number in turns]
+        assert gammas[0] == 1 and gammas[-1] == 0 and any(0 < gamma < 1 for gamma in gammas)
+    expected = [(1 - gamma) * theta / factor + gamma * theta for gamma, theta in zip(gammas, plain)]
+    if isinstance(scaling, NTKScaling):  # the fastest stays, the slowest is interpolated
+        assert_close(rotary.theta[[0, -1]], [1, expected[-1]], 1e-14)
+        expected = plain_theta(rotary_dim, base * factor ** (rotary_dim / (rotary_dim - 2)))
+    np.testing.assert_allclose(rotary.theta, expected, rtol=1e-13)
+    x = random_tensor(1, 3, rotary_dim)
+    rotated = rotary(paddle.concat([x, paddle.zeros_like(x)], axis=-1))
+    amplitude = 0.1 * math.log(factor) + 1 if isinstance(scaling, YaRNScaling) else 1
+    assert_close(rotated.norm(), amplitude * float(x.norm()), 1e-12)
 
 
 @pytest.mark.equation("1.18")

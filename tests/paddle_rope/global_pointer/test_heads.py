@@ -156,11 +156,9 @@ CASES = {  # shape, scores, options, (start, end, type) of each row
         *((1, 2, 6, 6), FIVE, {}, [[(0, 5, 0), (1, 3, 1), (2, 3, 1), (3, 6, 0), (3, 6, 1)]]),
     ),
     "each row has its own": ((3, 2, 4, 4), [(2, 1, 0, 0, 1.0), (0, 0, 1, 3, 2.0)], {}, [[(1, 4, 0)], [], [(0, 1, 1)]]),
-    "a score of zero is none": ((1, 1, 2, 2), [(0, 0, 0, 0, 0.0)], {}, [[]]),
     "a threshold is no span either": (
         *((1, 1, 2, 2), [(0, 0, 0, 0, 1.5), (0, 0, 0, 1, 1.75)], {"threshold": 1.5}, [[(0, 2, 0)]]),
     ),
-    "a threshold below zero": ((1, 1, 2, 2), [(0, 0, 1, 1, -1.0)], {"threshold": -1.5}, [[(1, 2, 0)]]),
     "thresholds of each type": (
         (1, 3, 3, 3),
         [(0, kind, start, start, score) for kind in range(3) for start, score in enumerate([-1.0, 0.5, 3.0])],

@@ -64,6 +64,7 @@ HOSTILE = {
     "key.pdparams": (b"\x80\x02}" + NESTED + b"K\x01s.", "unhashable"),
     "keys.pdparams": (b"\x80\x02}(" + NESTED + b"K\x01u.", "unhashable"),
     "dictionary.pdparams": (b"\x80\x02(" + NESTED + b"K\x01d.", "unhashable"),
+    "deep.pdparams": (b"\x80\x02N" + b"\x85" * 100_000 + b".", "holds a list"),
     "set.pdparams": (b"\x80\x04\x8f(" + NESTED + b"\x90.", "unhashable"),
     "frozenset.pdparams": (b"\x80\x04(" + NESTED + b"\x91.", "unhashable"),
     "ordered.pdparams": (b"\x80\x02ccollections\nOrderedDict\n(]](" + NESTED + b"K\x01eatR.", "cut short"),
