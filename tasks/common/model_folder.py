@@ -3,17 +3,15 @@ together."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from paddle_rope.options import read_json_object
 from paddle_rope.roformer import load_tokenizer
 from paddle_rope.roformer.config import RemovedOption
-from tasks.common.errors import InputError, reason_of
-from tasks.common.files import file_sha256, write_files
+from tasks.common.errors import InputError, damage_reported
+from tasks.common.files import checksums, write_files
 from tasks.common.process import own_command, quoted
 
 SETTINGS_FILES = ("config.json", "vocab.txt", "tokenizer_config.json")
@@ -22,6 +20,7 @@ MODEL_FILES = (*SETTINGS_FILES, WEIGHTS_FILE)
 MODEL_TYPE = "paddle_rope_"  # in config.json, followed by the name of the recipe
 ENCODER = "roformer"  # or by this, for the recipes pretraining and language_model
 _WHERE = "give the folder OUTPUT_DIR/model of a training run"
+COPY = "copy the whole folder OUTPUT_DIR/model of the training run again"
 
 ONNX, PADDLE = "onnx", "paddle"
 FORMATS = (ONNX, PADDLE)
@@ -30,7 +29,7 @@ ONNX_FILE = "model.onnx"
 GRAPH_FILES = ("inference.json", "inference.pdmodel")
 GRAPH_WEIGHTS = "inference.pdiparams"
 CHECKSUMS_FILE = "SHA256SUMS"  # of all other files, as the program sha256sum writes and checks them
-EXPORTED_FOLDER = "the exported folder"  # what a message says to copy again
+COPY_EXPORTED = "copy the whole exported folder again"
 
 
 def refuse_incomplete(folder: str | os.PathLike, needed: tuple[str, ...] = MODEL_FILES) -> None:
@@ -81,35 +80,16 @@ def check_pretrained(folder: str | os.PathLike) -> None:
         raise InputError(f"configuration: pretrained: {error}") from None
 
 
-@contextlib.contextmanager
-def damage_reported(
-    folder: str | os.PathLike,
-    what: str,
-    whole: str = "the whole folder OUTPUT_DIR/model of the training run",
-    is_other: Callable[[Exception], bool] = lambda error: False,
-) -> Iterator[None]:
-    """Turn every error within, while ``what`` of a model's folder is read, into an InputError; ``whole`` is what should
-    be copied again. Errors for which ``is_other`` is true stay as they are."""
-    try:
-        yield
-    except (InputError, ModuleNotFoundError):  # the second: paddle is not installed
-        raise
-    except RemovedOption as error:
-        raise InputError(f"{folder}: {what}: {error}") from None
-    except Exception as error:  # a damaged file can raise anything in the libraries that read it
-        if is_other(error):
-            raise
-        found = f"is damaged or does not fit the other files ({reason_of(error)})"
-        raise InputError(f"{folder}: {what} {found}; copy {whole} again") from error
-
-
-def load_settings(folder: str | os.PathLike, config_class: Any, **reported: Any) -> tuple[Any, Any]:
+def load_settings(folder: str | os.PathLike, config_class: Any, copy: str = COPY) -> tuple[Any, Any]:
     """The tokenizer and the configuration, of ``config_class``, of a trained or exported folder; raises InputError if
-    a file is damaged, or they do not have the same number of tokens. ``reported`` goes to :func:`damage_reported`."""
-    with damage_reported(folder, "vocab.txt or tokenizer_config.json", **reported):
+    a file is damaged, or they do not have the same number of tokens, with the remedy ``copy``."""
+    with damage_reported(f"{folder}: vocab.txt or tokenizer_config.json", copy):
         tokenizer = load_tokenizer(folder)
-    with damage_reported(folder, "config.json", **reported):
-        config = config_class.from_pretrained(str(folder))
+    with damage_reported(f"{folder}: config.json", copy):
+        try:
+            config = config_class.from_pretrained(str(folder))
+        except RemovedOption as error:
+            raise InputError(f"{folder}: config.json: {error}") from None
         if config.vocab_size != len(tokenizer):
             raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
     return tokenizer, config
@@ -121,7 +101,7 @@ def load_model(folder: Path, model_class: Any) -> tuple[Any, Any]:
     from safetensors import safe_open
 
     tokenizer, _ = load_settings(folder, model_class.config_class)
-    with damage_reported(folder, WEIGHTS_FILE):
+    with damage_reported(f"{folder}: {WEIGHTS_FILE}", COPY):
         with safe_open(str(folder / WEIGHTS_FILE), framework="np") as file:
             stored = set(file.keys())
         model = model_class.from_pretrained(folder)
@@ -148,27 +128,22 @@ def check_exported(folder: str | os.PathLike) -> None:
     damage, not forgery: ``check_operators`` protects the engine from foreign graphs."""
     folder = Path(folder)
     refuse_incomplete(folder, (*SETTINGS_FILES, CHECKSUMS_FILE))
-    with damage_reported(folder, CHECKSUMS_FILE, EXPORTED_FOLDER):
-        lines = (folder / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
-        written = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-        has_graph = ONNX_FILE in written or (GRAPH_WEIGHTS in written and not written.keys().isdisjoint(GRAPH_FILES))
-        if not written.keys() >= set(SETTINGS_FILES) or not has_graph:
+    with damage_reported(f"{folder}: {CHECKSUMS_FILE}", COPY_EXPORTED):
+        written = (folder / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
+        names = {line.partition("  ")[2] for line in written}
+        has_graph = ONNX_FILE in names or (GRAPH_WEIGHTS in names and not names.isdisjoint(GRAPH_FILES))
+        if not names >= set(SETTINGS_FILES) or not has_graph:
             raise ValueError("it does not name all files")
-        if len(written) < len(lines):
-            raise ValueError("it names a file twice")
-    present = {path.name for path in folder.iterdir()}
-    unknown = sorted(present - written.keys() - {CHECKSUMS_FILE})
-    if unknown:
-        raise InputError(f"{folder / unknown[0]}: was not exported with the others; take it out of the folder")
-    for name, digest in written.items():
-        if name not in present or not (folder / name).is_file() or file_sha256(folder / name) != digest:
-            raise InputError(f"{folder / name}: is not the file that was exported; copy the whole folder again")
+    present = checksums(folder, but=CHECKSUMS_FILE).splitlines()
+    for name in sorted(line.partition("  ")[2] for line in {*written} ^ {*present}):
+        if name not in names:
+            raise InputError(f"{folder / name}: was not exported with the others; take it out of the folder")
+        raise InputError(f"{folder / name}: is not the file that was exported; {COPY_EXPORTED}")
 
 
 def write_checksums(folder: Path) -> None:
-    """Write :data:`CHECKSUMS_FILE` for the files of a folder."""
-    lines = [f"{file_sha256(path)}  {path.name}\n" for path in sorted(folder.iterdir()) if path.name != CHECKSUMS_FILE]
-    write_files(folder, {CHECKSUMS_FILE: "".join(lines)})
+    """Write :data:`CHECKSUMS_FILE` for the other files of a folder."""
+    write_files(folder, {CHECKSUMS_FILE: checksums(folder, but=CHECKSUMS_FILE)})
 
 
 def check_least(option: str, value: int | None, least: int = 1) -> None:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Optional
 
 from tasks.common.errors import InputError, visible
 from tasks.ner.batching import NerDataset
-from tasks.ner.data.reading import check_labeled, entity_types, read_examples
-from tasks.ner.examples import Entity, Example, without_overlaps
+from tasks.ner.data.reading import check_labeled, read_examples
+from tasks.ner.examples import Entity, Example, entity_types, without_overlaps
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.calibration import LOWEST_THRESHOLD, above_thresholds, find_candidates
 from tasks.ner.prediction.finding import find_in_windows

@@ -17,10 +17,10 @@ from tasks.common.training.data import LabeledData
 from tasks.common.training.run import MODEL_FOLDER, Run
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
-from tasks.ner.data.reading import entity_types, read_examples, read_lines
+from tasks.ner.data.reading import read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, mark_types, read_more_texts, read_splits, read_teacher
 from tasks.ner.evaluation import candidates_of, evaluate_model, evaluate_predictor
-from tasks.ner.examples import Example, as_record
+from tasks.ner.examples import Example, as_record, entity_types
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
 from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths

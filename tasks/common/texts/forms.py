@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 
-from tasks.common.errors import InputError
 from tasks.common.texts.json_records import line_records, list_records
 from tasks.common.texts.tables import IS_TAG, header_of, table_records
 from tasks.common.texts.text_files import BLANKS, first_non_blank
@@ -72,12 +71,6 @@ def _is_tagged(line):
     line = line.rstrip(BLANKS)
     cut = max(line.rfind(" "), line.rfind("\t"))
     return cut > 0 and IS_TAG.match(line, cut + 1) is not None
-
-
-def refused_tags(name: str) -> InputError:
-    """The error for tagged text where plain text is expected."""
-    remedy = f"write its texts with paddle-rope convert {name} texts.jsonl --to jsonl"
-    return InputError(f"{name}:1: {Form.TAGGED.value}; {remedy}")
 
 
 def records(lines: list[str], name: str, form: Form | None = None) -> Iterator[tuple[str, dict]]:

@@ -229,15 +229,11 @@ class RecipeTrainer(Trainer):
     def _load_counts(self, checkpoint):
         """Random numbers, and what this process has counted since the last log."""
         self._load_rng_state(checkpoint)  # PaddleNLP calls it only for checkpoints in the middle of an epoch
-
-        def go_on(progress):
-            counts = {name: progress[name] for name in ("loss", "logged_step", "total_loss")}
-            if not all(isinstance(value, (int, float)) for value in counts.values()):
-                raise TypeError(f"not numbers: {counts}")
-            self._before = counts
+        file = checkpoints.PROGRESS_FILE.format(rank=self.args.process_index)
+        with checkpoints.json_of(Path(checkpoint) / file) as progress:
+            # + 0: of what is no number an error
+            self._before = {name: progress[name] + 0 for name in ("loss", "logged_step", "total_loss")}
             self.monitor.go_on_from(progress["monitor"])
-
-        checkpoints.use_json(Path(checkpoint) / checkpoints.PROGRESS_FILE.format(rank=self.args.process_index), go_on)
 
 
 def new_optimizer(training, learning_rate, parameters, decays):

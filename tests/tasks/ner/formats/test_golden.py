@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from tasks.ner.data.inspection import overlapping_pairs
-from tasks.ner.data.reading import FORMATS, read_examples, read_labeled, read_texts, write_examples
+from tasks.ner.data.reading import read_examples, read_labeled, read_texts, write_examples
 from tasks.ner.examples import Entity, Relation
-from tasks.ner.formats import FORMATS_OF_RELATIONS
+from tasks.ner.formats import FORMATS, FORMATS_OF_RELATIONS
 from tasks.ner.prediction.windows import PART_CHARACTERS, part_bounds
 from tests.tasks.ner.conftest import error_of, example
 

@@ -107,7 +107,7 @@ PAIRS = {  # what is found in place of (2, 5, "a")
 def test_two_entities_that_share_a_character_are_one_pair(predicted):
     (match,) = match_entities([Entity(2, 5, "a")], [Entity(*predicted, 1.5)])
     assert match[1:] == (Entity(2, 5, "a"), Entity(*predicted, 1.5))
-    assert (match.boundary if match.kind == "boundary" else match.kind) == PAIRS[predicted]
+    assert match.kind == PAIRS[predicted]
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_two_entities_that_share_a_character_are_one_pair(predicted):
         ([(2, 5, "a")], [(0, 2, "a"), (5, 7, "a")], {(0, 2): "spurious", (2, 5): "missed", (5, 7): "spurious"}),
         # nested ones each find their own
         ([(0, 8, "a"), (0, 4, "a"), (0, 2, "b")], [(0, 8, "a"), (0, 4, "b"), (0, 3, "b")],
-         {(0, 2): "boundary", (0, 4): "type", (0, 8): "correct"}),
+         {(0, 2): "too_long", (0, 4): "type", (0, 8): "correct"}),
         # the same boundaries go before the same type, and that before a larger overlap
         ([(0, 4, "a")], [(0, 4, "b"), (0, 5, "a")], {(0, 4): "type", (0, 5): "spurious"}),
-        ([(0, 4, "a")], [(0, 3, "b"), (3, 9, "a")], {(0, 3): "spurious", (0, 4): "boundary"}),
+        ([(0, 4, "a")], [(0, 3, "b"), (3, 9, "a")], {(0, 3): "spurious", (0, 4): "crossing"}),
         # of two with the same type the one with the larger overlap
-        ([(0, 4, "a")], [(0, 3, "a"), (0, 1, "a")], {(0, 1): "spurious", (0, 4): "boundary"}),
+        ([(0, 4, "a")], [(0, 3, "a"), (0, 1, "a")], {(0, 1): "spurious", (0, 4): "too_short"}),
         # what is correct is in no other pair
         ([(0, 4, "a"), (1, 3, "a")], [(0, 4, "a")], {(0, 4): "correct", (1, 3): "missed"}),
     ],
