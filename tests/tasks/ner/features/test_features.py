@@ -73,6 +73,11 @@ def test_rare_values_are_unknown_unless_they_are_frequent_in_more_texts(min_coun
 # ---- gazetteer
 
 
+@pytest.mark.parametrize("labeled, total, bin", [(29, 100, 0), (3, 10, 1), (74, 100, 1), (3, 4, 2)])
+def test_a_share_at_a_bound_belongs_to_the_bin_above(labeled, total, bin):
+    assert Gazetteer({"place": {"青川": labeled}}, {"青川": total})("在青川") == [(1, 3, [bin])]
+
+
 def test_entities_that_are_very_long_or_no_utf_8_are_left_out_of_the_gazetteer():
     long = "长" * 21
     gazetteer = Gazetteer.from_examples([example(f"在{long}和\ud83d处", (long, "place"), ("\ud83d", "place"))])

@@ -165,6 +165,12 @@ def test_scores_of_a_text_are_those_of_prediction(max_span_length):
     assert model.training
 
 
+def test_each_type_has_a_panel():
+    scores = np.full([4, 4, 2, 2], -20.0)  # of each of four pictures one type with a high score
+    scores[range(4), range(4)] = 5.0
+    assert len({draw_scores("甲乙", one, set(), list("abcd"), "title").tobytes() for one in scores}) == 4
+
+
 @pytest.mark.parametrize("text", ["$%^$", "$\\frac{$", "{}_^\\", "a\nb\x00", "👨\u200d👩\u202e", "甲乙"])
 def test_scores_gold_and_text_are_drawn_whatever_the_text(text):
     def draw(score=-20.0, gold=(), shown=text):
