@@ -1,5 +1,4 @@
-"""The report of language models: losses against the published ones, loss curves, longer texts, and how far trained
-frequencies move."""
+"""The report of language models: losses against the published ones, loss curves, longer texts."""
 
 from __future__ import annotations
 
@@ -20,7 +19,6 @@ PUBLISHED = {
 }  # fmt: skip
 SMOOTHED = 9  # entries of the training loss in a running mean
 LONGER_NOTE = "The same characters at every length. Empty: there is no vector for these positions."
-THETA_NOTE = "The change is |after - before| / before."
 
 Runs = dict[str, list[dict[str, Any]]]  # variant -> what its runs left, one for each seed
 
@@ -38,7 +36,6 @@ def report(results: list[dict[str, Any]]) -> dict[str, str | bytes]:
     sections = {
         "Held-out loss": f"{losses(variants)}\n\n{rank_correlation(variants)}",
         "Texts longer than in training": longer and f"{LONGER_NOTE}\n\n{longer}",
-        "Learned frequencies": learned_theta(variants),
         "Loss curves": "![curves](curves.png)",
     }
     text = "# Character language models\n"
@@ -82,20 +79,6 @@ def at_lengths(variants: Runs) -> dict[str, dict[int, list[dict]]]:
             scaled = "" if entry["scaling"] == UNSCALED else f", {entry['scaling']}"
             found.setdefault(name + scaled, {}).setdefault(entry["length"], []).append(entry)
     return found
-
-
-def learned_theta(variants: Runs) -> str:
-    """How far the trained frequencies move."""
-    rows = []
-    for name, runs in variants.items():
-        if "theta_end" in runs[0]:
-            start, end = (np.array([run[key] for run in runs]) for key in ("theta_start", "theta_end"))
-            changes = np.abs(end - start) / np.abs(start)  # [seeds, pairs]
-            columns = {"largest relative change": changes.max(axis=1), "mean": changes.mean(axis=1)}
-            columns |= {"of the fastest": changes[:, 0], "of the slowest": changes[:, -1]}
-            shown = {title: mean_and_deviation(values.tolist(), 3) for title, values in columns.items()}
-            rows.append({"": name, **shown})
-    return f"{THETA_NOTE}\n\n{_table(rows)}" if rows else ""
 
 
 def draw_curves(variants: Runs) -> Any:

@@ -115,12 +115,10 @@ class PartWorker:
 
 
 def texts_of(record: dict, where: str, keys: Keys) -> tuple[str, ...]:
-    """The texts of a record; raises InputError if one is missing, or no model can read it."""
+    """The texts of a record; raises InputError if one is missing, or one of several is empty."""
     names = next((names for names in keys if set(names) <= record.keys()), keys[0])
     texts = tuple(json_text(record, where, (name,)) for name in names)
     for name, text in zip(names, texts):
-        if "\0" in text:
-            raise InputError(f'{where}: "{name}" holds a NUL at character {text.index(chr(0))}; remove it')
         if len(names) > 1 and not text.strip():
             raise InputError(f'{where}: "{name}" is empty; give it a text')
     return texts

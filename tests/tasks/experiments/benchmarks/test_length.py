@@ -10,8 +10,7 @@ import yaml
 from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.experiments.benchmarks import length as length_benchmark
-from tasks.experiments.benchmarks.length import measure_apart, reason_to_leave_out, slope_rows
-from tasks.experiments.benchmarks.models import measure
+from tasks.experiments.benchmarks.length import measure, measure_apart, reason_to_leave_out, slope_rows
 
 MODEL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 NER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "head_size": 8}
