@@ -52,20 +52,12 @@ class Kind:
 
 
 def optional(kind: Kind) -> Kind:
-    """A value of a kind, or None.
-
-    >>> optional(TRUTH).fits(None)
-    True
-    """
+    """A value of a kind, or None."""
     return Kind(f"{kind.description} or None", lambda value: value is None or kind.fits(value))
 
 
 def integer(least: int, most: int) -> Kind:
-    """An integer within bounds, no boolean.
-
-    >>> [integer(1, 9).fits(value) for value in (9, 10, True, "1")]
-    [True, False, False, False]
-    """
+    """An integer within bounds, no boolean."""
 
     def fits(value):
         return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most
@@ -79,20 +71,12 @@ def _is_number(value: Any) -> bool:
 
 
 def number(least: float, most: float) -> Kind:
-    """A finite number within bounds, no boolean.
-
-    >>> number(0, 1).fits(float("nan"))
-    False
-    """
+    """A finite number within bounds, no boolean."""
     return Kind(f"a number of {least:g} to {most:g}", lambda value: _is_number(value) and least <= value <= most)
 
 
 def list_of(kind: Kind, most: int) -> Kind:
-    """A list of at most ``most`` values of a kind.
-
-    >>> list_of(TRUTH, most=2).fits([True, False, True])
-    False
-    """
+    """A list of at most ``most`` values of a kind."""
 
     def fits(value):
         return isinstance(value, (list, tuple)) and len(value) <= most and all(map(kind.fits, value))
@@ -101,11 +85,7 @@ def list_of(kind: Kind, most: int) -> Kind:
 
 
 def choice(*known: Any) -> Kind:
-    """One of some names or numbers.
-
-    >>> choice("softmax", "linear").description
-    'one of softmax, linear'
-    """
+    """One of some names or numbers."""
 
     def fits(value):
         return isinstance(value, str | int) and not isinstance(value, bool) and value in known
@@ -114,11 +94,7 @@ def choice(*known: Any) -> Kind:
 
 
 def either(first: Kind, second: Kind) -> Kind:
-    """A value of one of two kinds.
-
-    >>> either(TRUTH, integer(1, 9)).description
-    'true or false, or an integer of 1 to 9'
-    """
+    """A value of one of two kinds."""
     return Kind(f"{first.description}, or {second.description}", lambda value: first.fits(value) or second.fits(value))
 
 

@@ -44,10 +44,8 @@ class LearnedPositionEmbedding(nn.Embedding):
         if computes_on_cpu() and positions.size:
             first, last = int(positions.min()), int(positions.max())
             if first < 0 or last >= self.max_positions:
-                raise ValueError(
-                    f"learned positions go from 0 to {self.max_positions - 1}, got {first} to {last}; cut the text, "
-                    "or take RoPE, which has no longest position"
-                )
+                most = self.max_positions - 1
+                raise ValueError(f"learned positions go from 0 to {most}, got {first} to {last}; cut the text")
         return nn.Embedding.forward(self, positions)  # super() has no meaning in the static graphs of paddle 2.6.2
 
 

@@ -46,9 +46,7 @@ class FrequencyScaling:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.factor) and self.factor >= 1):
-            raise ValueError(
-                f"factor must be a finite number of at least 1 (length wanted / length of training), got {self.factor}"
-            )
+            raise ValueError(f"factor must be finite and at least 1 (length wanted / of training), got {self.factor}")
 
     def frequencies(self, rotary_dim: int, base: float) -> np.ndarray:
         """The scaled theta: float64 array ``[rotary_dim / 2]``."""
@@ -79,10 +77,7 @@ class NTKScaling(FrequencyScaling):
 
     def frequencies(self, rotary_dim: int, base: float) -> np.ndarray:
         if rotary_dim < 4:
-            raise ValueError(
-                f"NTKScaling needs a rotary_dim of at least 4 (its exponent is d / (d - 2)), got {rotary_dim}; "
-                "use LinearScaling"
-            )
+            raise ValueError(f"NTKScaling needs a rotary_dim of at least 4, got {rotary_dim}; use LinearScaling")
         return rotary_frequencies(rotary_dim, base * self.factor ** (rotary_dim / (rotary_dim - 2)))
 
 
@@ -121,9 +116,7 @@ class YaRNScaling(FrequencyScaling):
         if not (math.isfinite(self.original_length) and self.original_length > 0):
             raise ValueError(f"original_length must be positive, the length of training, got {self.original_length}")
         if not 0 <= self.beta_slow < self.beta_fast < math.inf:
-            raise ValueError(
-                f"beta_slow must be at least 0 and less than beta_fast, got {self.beta_slow} and {self.beta_fast}"
-            )
+            raise ValueError(f"beta_slow must be in [0, beta_fast), got {self.beta_slow} and {self.beta_fast}")
 
     @property
     def amplitude(self) -> float:
@@ -155,19 +148,17 @@ def frequency_scaling(settings: dict[str, Any] | None) -> FrequencyScaling | Non
         raise ValueError(f"rotary scaling {kind!r} takes {names}; got {', '.join(arguments) or 'none'}") from None
 
 
-_ROTARY_ARGUMENTS = ("base", "window_base", "layout", "rotary_dim", "scaling", "learned")
+_ROTARY_ARGUMENTS = ("base", "layout", "rotary_dim", "scaling", "learned")
 
 
 def check_rotary(arguments: dict[str, Any]) -> FrequencyScaling | None:
-    """The scaling in ``arguments`` of a :class:`~paddle_rope.RotaryPositionEmbedding` as a configuration has them, with
-    ``window_base``, the base in layers that see a window; raises ValueError where one is unknown or out of its range,
-    as far as that is known without ``head_dim``.
+    """The scaling in ``arguments`` of a :class:`~paddle_rope.RotaryPositionEmbedding` as a configuration has them;
+    raises ValueError where one is unknown or out of its range, as far as that is known without ``head_dim``.
     """
     for name in arguments:
         choice(*_ROTARY_ARGUMENTS).check("a key of rotary", name)
     base, rotary_dim = arguments.get("base", 10000), arguments.get("rotary_dim")
     NOT_NEGATIVE.check("rotary base", base)
-    optional(NOT_NEGATIVE).check("rotary window_base", arguments.get("window_base"))
     optional(integer(2, 2**16)).check("rotary rotary_dim", rotary_dim)
     choice(*ROTARY_LAYOUTS).check("rotary layout", arguments.get("layout", "interleaved"))
     TRUTH.check("rotary learned", arguments.get("learned", False))

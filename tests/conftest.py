@@ -92,7 +92,7 @@ def seeds():
 def without_drawings():
     """The curves of a run's epochs are an empty file: to draw them takes as long as a dozen steps of a small model."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tasks.common.reports.epochs._draw", lambda *_: b"")
+        patch.setattr("tasks.common.reports.figures.draw_epochs", lambda *_: b"")
         yield
 
 

@@ -1,4 +1,4 @@
-"""Check and time this library on a GPU: paddle-rope benchmark device."""
+"""Check this library on a GPU: paddle-rope benchmark device."""
 
 from bootstrap import door
 

@@ -54,7 +54,7 @@ def exp(x: Tensor) -> Tensor:
 
 
 class FeatureMap:
-    """Base of the maps that treat queries and keys differently, or add features; subclasses give at least ``query``.
+    """A function as a map, and the base of maps that treat queries and keys differently, or add features.
 
     Attributes:
         over_sequence: each key sees the whole sequence: the map is neither causal nor for packed texts.
@@ -63,10 +63,11 @@ class FeatureMap:
 
     over_sequence = False
     rotates_denominator = False
+    function: Callable[[Tensor], Tensor]
 
     def query(self, x: Tensor) -> Tensor:
         """``[batch, seq, heads, head_dim]`` -> ``[batch, seq, heads, features]``."""
-        raise NotImplementedError
+        return self.function(x)
 
     def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
         """As :meth:`query` for keys; ``key_mask`` bool ``[batch, seq]``, False at padding."""
@@ -77,22 +78,16 @@ class FeatureMap:
         return features
 
 
-class Elementwise(FeatureMap):
-    """A function as a map."""
-
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
-        self.function = function
-
-    def query(self, x: Tensor) -> Tensor:
-        return self.function(x)
-
-
 FeatureMapLike = Union[FeatureMap, Callable[[Tensor], Tensor]]
 
 
 def as_feature_map(feature_map: FeatureMapLike) -> FeatureMap:
-    """A :class:`FeatureMap` as it is, a function as an :class:`Elementwise` one."""
-    return feature_map if isinstance(feature_map, FeatureMap) else Elementwise(feature_map)
+    """A :class:`FeatureMap` as it is, a function as one."""
+    if isinstance(feature_map, FeatureMap):
+        return feature_map
+    made = FeatureMap()
+    made.function = feature_map
+    return made
 
 
 class SoftmaxExp(FeatureMap):
@@ -200,7 +195,5 @@ def make_feature_map(name: str, head_dim: int, seed: int = 0) -> FeatureMapLike:
     choice(*FEATURE_MAPS).check("feature_map", name)
     if name == "favor":
         return OrthogonalRandomFeatures(head_dim, seed=seed)
-    classes = {"softmax_exp": SoftmaxExp, "one_plus_cosine": OnePlusCosine}
-    if name in classes:
-        return classes[name]()
-    return {"elu_plus_one": elu_plus_one, "relu": relu, "exp": exp}[name]
+    maps: dict[str, FeatureMapLike] = {"softmax_exp": SoftmaxExp(), "one_plus_cosine": OnePlusCosine()}
+    return {**maps, "elu_plus_one": elu_plus_one, "relu": relu, "exp": exp}[name]

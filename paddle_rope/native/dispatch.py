@@ -173,8 +173,7 @@ class _Operator(PyLayer):
     def backward(ctx: Any, gradient: Tensor) -> Any:
         if [tensor.inplace_version for tensor in ctx.saved] != ctx.versions:
             raise RuntimeError(
-                "a tensor needed for the gradient of a native operator was changed in place after the forward pass; "
-                "change a copy of it instead"
+                "a tensor that a gradient needs was changed in place after the forward pass; change a copy"
             )
         of_inputs = zip(ctx.differentiate(dense(gradient)), ctx.needs, ctx.is_tensor)
         return tuple(found if need else None for found, need, is_tensor in of_inputs if is_tensor)

@@ -7,7 +7,7 @@ from paddle_rope.native.dispatch import sizes_of, with_gradients
 from paddle_rope.native.library import call, dense, dropout_arguments
 from paddle_rope.native.products import are_rounded, product, rounded, rows_and_width
 
-ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "tanh": 4}  # as in activation.cc
+ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "tanh": 4}  # as in linear.cc
 _BY_OUTPUT = ("relu", "tanh")  # whose derivative is computed from the output
 
 

@@ -28,9 +28,6 @@ def bfloat16_products() -> Iterator[None]:
 
     Raises:
         RuntimeError: this machine cannot (:func:`why_no_bfloat16`).
-
-    >>> with bfloat16_products():  # doctest: +SKIP
-    ...     logits = model(input_ids)
     """
     why = why_no_bfloat16()
     if why is not None:

@@ -156,7 +156,7 @@ class RoFormerConfig(Options):
     rotary: dict[str, Any] | None = option(
         None,
         "arguments of RotaryPositionEmbedding: `base`, `layout`, `rotary_dim`, `learned`, and `scaling` as in "
-        '`{"type": "ntk", "factor": 4}`; `window_base` is another base, for layers of `window`; empty: its defaults',
+        '`{"type": "ntk", "factor": 4}`; empty: its defaults',
         optional(OBJECT),
     )
     share_kv: bool = option(False, "one projection for keys and values", TRUTH)
@@ -266,51 +266,37 @@ class RoFormerConfig(Options):
         return self.position_embedding in PLACEMENTS
 
     def _check_sizes(self):
+        heads, listed = self.num_attention_heads, len(self.layer_attention)
         if self.pad_token_id >= self.vocab_size:
             raise ValueError(f"pad_token_id {self.pad_token_id} has no row in a vocab_size of {self.vocab_size}")
-        if self.hidden_size % (2 * self.num_attention_heads):
+        if self.hidden_size % (2 * heads):
             raise ValueError(
-                f"hidden_size {self.hidden_size} does not split into {self.num_attention_heads} heads of even size; "
-                f"take a multiple of {2 * self.num_attention_heads}"
+                f"hidden_size {self.hidden_size} must be a multiple of {2 * heads}: {heads} heads of even size"
             )
-        if self.num_attention_heads % (self.num_key_value_heads or 1):
+        if heads % (self.num_key_value_heads or 1):
             raise ValueError(
-                f"num_key_value_heads {self.num_key_value_heads} does not divide num_attention_heads "
-                f"{self.num_attention_heads}"
+                f"num_key_value_heads {self.num_key_value_heads} does not divide num_attention_heads {heads}"
             )
-        if len(self.layer_attention) != self.num_hidden_layers:
-            raise ValueError(
-                f"attention lists {len(self.layer_attention)} layers, num_hidden_layers is {self.num_hidden_layers}"
-            )
-        if self.decay is not None and len(self.decay) != self.num_attention_heads:
-            raise ValueError(
-                f"decay must be {self.num_attention_heads} numbers in (0, 1], one for each head, got {self.decay!r}"
-            )
+        if listed != self.num_hidden_layers:
+            raise ValueError(f"attention lists {listed} layers, num_hidden_layers is {self.num_hidden_layers}")
+        if self.decay is not None and len(self.decay) != heads:
+            raise ValueError(f"decay must be {heads} numbers, one for each head, got {self.decay!r}")
 
     def _check_positions(self):
         if self.position_embedding == "alibi" and {*self.layer_attention} != {"softmax"}:
-            raise ValueError(
-                "position_embedding 'alibi' is added to the scores of softmax attention over all tokens, not of a "
-                "window; in linear attention decay does the same: exp(-slope) for each head"
-            )
+            raise ValueError("'alibi' is for softmax attention to all tokens; linear attention has decay: exp(-slope)")
         if self.position_embedding == "sinusoidal" and self.embedding_size % 2:
             raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
         scaling = check_rotary(self.rotary or {})
         if scaling and scaling.amplitude != 1 and self.has_rotary and "linear" in self.layer_attention:
             raise ValueError(
-                "rotary scaling 'yarn' multiplies the scores of softmax attention, which linear attention does not "
-                "have; take 'ntk' or 'linear'"
+                "rotary scaling 'yarn' is for softmax attention; with linear attention take 'ntk' or 'linear'"
             )
 
 
 @dataclass
 class SequenceClassificationConfig(RoFormerConfig):
-    """A :class:`RoFormerConfig` with a classifier of texts on top.
-
-    Example:
-        >>> SequenceClassificationConfig(num_labels=2).id2label
-        {0: 'LABEL_0', 1: 'LABEL_1'}
-    """
+    """A :class:`RoFormerConfig` with a classifier of texts on top."""
 
     num_labels: int | None = option(
         None, "number of classes; empty: as many as `id2label` names, or 2", integer(1, MOST_CLASSES)

@@ -3,7 +3,7 @@
 import importlib
 from pathlib import Path
 
-from tasks.commands.options import LABELED, MODEL_DIR, add_model_dirs, choose, new_parser, whole
+from tasks.commands.options import LABELED, MODEL_DIR, choose, new_parser, whole
 from tasks.common.files import check_output_file
 from tasks.common.process import prepare
 
@@ -13,7 +13,7 @@ Measure time and peak memory against the length of the text, in training and pre
     OMP_NUM_THREADS=1 paddle-rope benchmark length configs/experiments/speed.yaml
 
 Each cell (job, variant, length) runs in its own process; the fastest of two or three runs counts. Lengths that would
-exceed a limit of the plan are left out. Writes speed.json, speed.md and speed.png. The same command again resumes."""
+exceed a limit of the plan are left out. Writes speed.json and speed.md. The same command again resumes."""
 PEERS = """\
 Time our RoFormer, with native operators and without, against PaddleNLP's and Hugging Face's, on CPU in float32: a
 training step and an inference on random tokens; and our linear attention against the same formula in PyTorch. Where the
@@ -25,8 +25,8 @@ Each side has its own process, computes the same numbers (checked first), and ta
 shows the median of their processor time / ours, in brackets of the wall-clock time, and the peak memory.
 PyTorch needs an environment without Paddle: python -m venv PEERS; PEERS/bin/pip install --group peers."""
 DEVICE = """\
-Check and time this library on a GPU or CPU: every layer against its plain form in float64, in float32, bfloat16 and
-float16; a training step and an inference of three sizes; linear attention up to a million tokens.
+Check this library on a GPU or CPU: every layer in float32, and on a GPU in bfloat16 and float16, against its plain form
+in float64.
 
     paddle-rope benchmark device --output check.json
 
@@ -50,11 +50,6 @@ Start paddle-rope serve on a model, and load it from several connections of this
 with half and with ten times as many requests at random times. Arguments after -- go to paddle-rope serve:
 
     paddle-rope benchmark service MODEL_DIR --input FILE -- --workers 2"""
-DOCUMENTS = """\
-Predict many documents with several processes, and on Ray, side by side: documents per second, memory, and how many
-processes a million documents a day need. The same command again goes on where it stopped.
-
-    paddle-rope benchmark documents MODEL_DIR --input FILE_OR_FOLDER ... --output FOLDER --processes 1 2 --ray 2"""
 
 
 def benchmark(argv):
@@ -65,8 +60,7 @@ def benchmark(argv):
         "prediction": (_prediction, PREDICTION, "a trained NER model and its exports"),
         "entities": (_entities, ENTITIES, "F1 of NER models against length and position"),
         "service": (_service, SERVICE, "a model served over HTTP, under load"),
-        "documents": (_documents, DOCUMENTS, "many documents in several processes and on Ray"),
-        "device": (_device, DEVICE, "every layer on a GPU or CPU: is it right, is it fast"),
+        "device": (_device, DEVICE, "every layer on a GPU or CPU: is it right"),
     }
     kind, argv = choose("paddle-rope benchmark", "kind", argv, {name: line for name, (*_, line) in kinds.items()})
     add_options, description, _ = kinds[kind]
@@ -78,8 +72,7 @@ def benchmark(argv):
         options.served = argv[end + 1 :]
     if kind in ("peers", "device", "prediction", "service") and options.output is not None:
         check_output_file(options.output, [options.data] if "data" in options else [])
-    if kind != "documents":
-        prepare()
+    prepare()
     return importlib.import_module(f"tasks.experiments.benchmarks.{kind}").run(options) or 0
 
 
@@ -125,7 +118,6 @@ def _peers(parser):
 
 def _device(parser):
     _add_device(parser)
-    parser.add_argument("--quick", action="store_true", help="small sizes, seconds instead of minutes")
     _add_json(parser)
 
 
@@ -162,11 +154,3 @@ def _service(parser):
     _add_counts(parser, **counts)
     parser.add_argument("--seed", type=int, default=0, help="of the times of the requests (default: 0)")
     _add_json(parser)
-
-
-def _documents(parser):
-    add_model_dirs(parser)
-    parser.add_argument("--input", nargs="+", required=True, metavar="FILE", help="files or folders of documents")
-    parser.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="for the results")
-    _add_counts(parser, processes=([1], "numbers of processes"), ray=([], "numbers of actors of Ray"))
-    _add_counts(parser, part_records=(10_000, "records of a finished file"), batch_size=(32, "texts computed together"))

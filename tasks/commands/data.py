@@ -10,6 +10,7 @@ from tasks.commands.options import LABELED, choose, new_parser, whole
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, check_output_file, write_json
 from tasks.common.output import check_standard_output, standard_output
+from tasks.common.texts.text_files import STDIN
 
 INSPECT = """\
 Look at labeled NER data before training: counts, lengths, balance of types, duplicates, suspicious spans.
@@ -71,8 +72,8 @@ def inspect(argv):
 
 
 def convert(argv):
-    from tasks.ner.data.reading import FORMATS, STDIN, note_unlabeled, read_labeled, write_examples
-    from tasks.ner.formats import TEXT_FORMATS
+    from tasks.ner.data.reading import note_unlabeled, read_labeled, write_examples
+    from tasks.ner.formats import FORMATS, TEXT_FORMATS
 
     samples = {name: text_format.sample for name, text_format in TEXT_FORMATS.items()}
     samples["brat"] = "a folder with a text x.txt and its annotation x.ann for each document"

@@ -6,8 +6,8 @@ from pathlib import Path
 from paddle_rope.machine import prepare_process
 from tasks.commands.options import LABELED, add_computing, add_model_dirs, computing, new_parser, recipe_of, whole
 from tasks.common.errors import InputError
-from tasks.common.export.folder import FORMATS, ONNX
 from tasks.common.files import atomic_folder, check_output_file, write_json
+from tasks.common.model_folder import FORMATS, ONNX
 from tasks.common.process import own_command, prepare, quoted
 from tasks.recipes import get_evaluation, get_exporter, get_predictor
 

@@ -53,13 +53,15 @@ def predict(argv):
         return predict_many.predict_many(recipe, options, chunk_size(options))
     else:
         (options.input,) = options.input or [STDIN]
-    work = {"ner": find_entities, "matching": score, "classification": classify}[recipe]
-    if options.embed:
-        work = embed
-        if options.output == STDIN:
-            raise InputError("--embed writes an array: give --output FILE.npy")
+    if options.embed and options.output == STDIN:
+        raise InputError("--embed writes an array: give --output FILE.npy")
     check_files(options)
-    work(options)
+    if recipe == "ner":
+        find_entities(options)
+    elif options.embed:
+        embed(options)
+    else:
+        write_predictions(recipe, options)
     return 0
 
 
@@ -161,35 +163,20 @@ def find_entities(options):
             write_html(file, drawn, predictor.types, stream.name, predictor.is_calibrated, options.html_language)
 
 
-def classify(options):
-    """Classes of texts as JSON lines."""
-    stream = TextStream(options.input, chunk_size(options), TEXT_KEYS)
-    classifier = open_model("classification", options.model_dirs[0], options)
-    longest = classifier.max_characters
-    of_chunks = chunks(stream, longest, f"cut to --max_characters {longest}")
-    write_lines(options.output, (classifier([text for text, _ in chunk]) for chunk in of_chunks))
+def write_predictions(recipe, options):
+    """Classes of texts, or scores of pairs or triples, as JSON lines, each part as it comes."""
+    from tasks.matching.data import ExampleStream
 
-
-def score(options):
-    """Scores of pairs or triples as JSON lines."""
-    from tasks.matching.data import ExampleStream, prediction_records
-
-    stream = ExampleStream(options.input, chunk_size(options))
-    predictor = open_model("matching", options.model_dirs[0], options)
-
-    def records(chunk):
-        tuples = [example.texts for example in chunk]
-        scores = predictor.score_triples(tuples) if len(tuples[0]) == 3 else predictor.score(tuples)[:, None]
-        return prediction_records(tuples, scores, predictor.threshold)
-
-    write_lines(options.output, map(records, chunks(stream)))
-
-
-def write_lines(output, parts):
-    """Write the records of each part as it comes."""
-    with open_output(output) as file:
-        for records in parts:
-            file.writelines(map(json_line, records))
+    size, longest, longer = chunk_size(options), None, ""
+    is_matching = recipe == "matching"
+    stream = ExampleStream(options.input, size) if is_matching else TextStream(options.input, size, TEXT_KEYS)
+    predictor = open_model(recipe, options.model_dirs[0], options)
+    if not is_matching:
+        longest = predictor.max_characters
+        longer = f"cut to --max_characters {longest}"
+    with open_output(options.output) as file:
+        for chunk in chunks(stream, longest, longer):
+            file.writelines(map(json_line, predictor([item for item, _ in chunk])))
             file.flush()
 
 

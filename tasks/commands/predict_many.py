@@ -11,8 +11,8 @@ from tasks.common.texts.text_files import STDIN
 DESCRIPTION = """
 
 Many documents: with a folder or several files as --input, or with one of the options for them, --output is a folder.
-Read are .txt, .jsonl, .json and .csv (each also with .gz) and .parquet. Results are JSON lines that keep the other keys
-of the input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped."""
+Read are .txt, .jsonl, .json, .csv and .tsv (each also with .gz) and .parquet. Results are JSON lines with the other
+keys of the input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped."""
 PART_RECORDS = 10_000
 NAMES = ("processes", "threads", "ray", "part_records", "text_column")  # of the options
 

@@ -64,6 +64,21 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 @contextlib.contextmanager
+def damage_reported(place, remedy):
+    """Within this block, which reads the file ``place``, every error becomes an InputError with the remedy, unless the
+    memory did not suffice or paddle is not installed."""
+    try:
+        yield
+    except (InputError, ModuleNotFoundError):
+        raise
+    except Exception as error:  # a damaged file can raise anything in the libraries that read it
+        if is_out_of_memory(error):
+            raise
+        found = f"is damaged or does not fit the other files ({reason_of(error)})"
+        raise InputError(f"{place} {found}; {remedy}") from error
+
+
+@contextlib.contextmanager
 def missing_paddle_named():
     """Within this block an import of paddle or PaddleNLP that fails since it is not installed is an InputError."""
     try:

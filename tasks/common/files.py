@@ -154,42 +154,39 @@ def read_json_object(path, remedy):
 
 
 @contextlib.contextmanager
-def locked(path):
-    """Whether this process has a folder or file for itself until the end of the block; if it dies, it lets go."""
-    handle = os.open(path if fcntl else os.devnull, os.O_RDONLY)
+def locked(folder):
+    """Within this block the process has the folder of a run for itself; if it dies, it lets go. Raises InputError where
+    another process has it."""
+    handle = os.open(folder if fcntl else os.devnull, os.O_RDONLY)
     try:
-        if fcntl:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        yield False
-    else:
-        yield True
+        try:
+            if fcntl:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{folder}: another process works on this run; wait for its end") from None
+        yield
     finally:
         os.close(handle)
 
 
-def taken(folder):
-    """The InputError for a folder of a run that another process has locked."""
-    return InputError(f"{folder}: another process works on this run; wait for its end")
-
-
 def file_sha256(path):
     """Hexadecimal SHA-256 of a file."""
-    return _sha256([path], with_names=False)
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:  # hashlib.file_digest is new in Python 3.11
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def digest_of(path):
-    """Hexadecimal SHA-256 of a file, or of a folder's files, with their names. Folders within it do not count: no
-    reader looks into them."""
-    return _sha256(sorted(one for one in path.iterdir() if one.is_file()) if path.is_dir() else [path], with_names=True)
+    """Hexadecimal SHA-256 of a file, or of the checksums of a folder's files. Folders within it do not count: no reader
+    looks into them."""
+    if not path.is_dir():
+        return file_sha256(path)
+    return hashlib.sha256(checksums(path).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _sha256(paths, with_names):
-    digest = hashlib.sha256()
-    for path in paths:
-        if with_names:
-            digest.update(path.name.encode("utf-8", "surrogateescape"))
-        with open(path, "rb") as file:  # hashlib.file_digest is new in Python 3.11
-            while block := file.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
+def checksums(folder, but=""):
+    """The SHA-256 of the files of a folder ``but`` one, as the program sha256sum writes and checks them."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != but)
+    return "".join(f"{file_sha256(path)}  {path.name}\n" for path in files)

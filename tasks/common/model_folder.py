@@ -1,17 +1,17 @@
-"""The folder OUTPUT_DIR/model of a training run: whether it is complete, and whether its files fit together."""
+"""Folders of models, trained (OUTPUT_DIR/model of a run) or exported: whether they are complete, and their files fit
+together."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from paddle_rope.options import read_json_object
 from paddle_rope.roformer import load_tokenizer
 from paddle_rope.roformer.config import RemovedOption
-from tasks.common.errors import InputError, reason_of
+from tasks.common.errors import InputError, damage_reported
+from tasks.common.files import checksums, write_files
 from tasks.common.process import own_command, quoted
 
 SETTINGS_FILES = ("config.json", "vocab.txt", "tokenizer_config.json")
@@ -20,6 +20,16 @@ MODEL_FILES = (*SETTINGS_FILES, WEIGHTS_FILE)
 MODEL_TYPE = "paddle_rope_"  # in config.json, followed by the name of the recipe
 ENCODER = "roformer"  # or by this, for the recipes pretraining and language_model
 _WHERE = "give the folder OUTPUT_DIR/model of a training run"
+COPY = "copy the whole folder OUTPUT_DIR/model of the training run again"
+
+ONNX, PADDLE = "onnx", "paddle"
+FORMATS = (ONNX, PADDLE)
+ONNX_FILE = "model.onnx"
+# Of Paddle Inference. Paddle 3 writes the first graph and reads both, Paddle 2 knows the second only.
+GRAPH_FILES = ("inference.json", "inference.pdmodel")
+GRAPH_WEIGHTS = "inference.pdiparams"
+CHECKSUMS_FILE = "SHA256SUMS"  # of all other files, as the program sha256sum writes and checks them
+COPY_EXPORTED = "copy the whole exported folder again"
 
 
 def refuse_incomplete(folder: str | os.PathLike, needed: tuple[str, ...] = MODEL_FILES) -> None:
@@ -70,35 +80,16 @@ def check_pretrained(folder: str | os.PathLike) -> None:
         raise InputError(f"configuration: pretrained: {error}") from None
 
 
-@contextlib.contextmanager
-def damage_reported(
-    folder: str | os.PathLike,
-    what: str,
-    whole: str = "the whole folder OUTPUT_DIR/model of the training run",
-    is_other: Callable[[Exception], bool] = lambda error: False,
-) -> Iterator[None]:
-    """Turn every error within, while ``what`` of a model's folder is read, into an InputError; ``whole`` is what should
-    be copied again. Errors for which ``is_other`` is true stay as they are."""
-    try:
-        yield
-    except (InputError, ModuleNotFoundError):  # the second: paddle is not installed
-        raise
-    except RemovedOption as error:
-        raise InputError(f"{folder}: {what}: {error}") from None
-    except Exception as error:  # a damaged file can raise anything in the libraries that read it
-        if is_other(error):
-            raise
-        found = f"is damaged or does not fit the other files ({reason_of(error)})"
-        raise InputError(f"{folder}: {what} {found}; copy {whole} again") from error
-
-
-def load_settings(folder: str | os.PathLike, config_class: Any, **reported: Any) -> tuple[Any, Any]:
+def load_settings(folder: str | os.PathLike, config_class: Any, copy: str = COPY) -> tuple[Any, Any]:
     """The tokenizer and the configuration, of ``config_class``, of a trained or exported folder; raises InputError if
-    a file is damaged, or they do not have the same number of tokens. ``reported`` goes to :func:`damage_reported`."""
-    with damage_reported(folder, "vocab.txt or tokenizer_config.json", **reported):
+    a file is damaged, or they do not have the same number of tokens, with the remedy ``copy``."""
+    with damage_reported(f"{folder}: vocab.txt or tokenizer_config.json", copy):
         tokenizer = load_tokenizer(folder)
-    with damage_reported(folder, "config.json", **reported):
-        config = config_class.from_pretrained(str(folder))
+    with damage_reported(f"{folder}: config.json", copy):
+        try:
+            config = config_class.from_pretrained(str(folder))
+        except RemovedOption as error:
+            raise InputError(f"{folder}: config.json: {error}") from None
         if config.vocab_size != len(tokenizer):
             raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
     return tokenizer, config
@@ -110,7 +101,7 @@ def load_model(folder: Path, model_class: Any) -> tuple[Any, Any]:
     from safetensors import safe_open
 
     tokenizer, _ = load_settings(folder, model_class.config_class)
-    with damage_reported(folder, WEIGHTS_FILE):
+    with damage_reported(f"{folder}: {WEIGHTS_FILE}", COPY):
         with safe_open(str(folder / WEIGHTS_FILE), framework="np") as file:
             stored = set(file.keys())
         model = model_class.from_pretrained(folder)
@@ -122,6 +113,37 @@ def load_model(folder: Path, model_class: Any) -> tuple[Any, Any]:
             )
     model.eval()
     return tokenizer, model
+
+
+# ---- exported models
+
+
+def is_exported(folder: str | os.PathLike) -> bool:
+    """Whether a folder holds an exported model, whole or not."""
+    return any((Path(folder) / name).is_file() for name in (CHECKSUMS_FILE, ONNX_FILE, *GRAPH_FILES))
+
+
+def check_exported(folder: str | os.PathLike) -> None:
+    """Raise InputError unless an exported folder holds the files that were written into it and no others. This finds
+    damage, not forgery: ``check_operators`` protects the engine from foreign graphs."""
+    folder = Path(folder)
+    refuse_incomplete(folder, (*SETTINGS_FILES, CHECKSUMS_FILE))
+    with damage_reported(f"{folder}: {CHECKSUMS_FILE}", COPY_EXPORTED):
+        written = (folder / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
+        names = {line.partition("  ")[2] for line in written}
+        has_graph = ONNX_FILE in names or (GRAPH_WEIGHTS in names and not names.isdisjoint(GRAPH_FILES))
+        if not names >= set(SETTINGS_FILES) or not has_graph:
+            raise ValueError("it does not name all files")
+    present = checksums(folder, but=CHECKSUMS_FILE).splitlines()
+    for name in sorted(line.partition("  ")[2] for line in {*written} ^ {*present}):
+        if name not in names:
+            raise InputError(f"{folder / name}: was not exported with the others; take it out of the folder")
+        raise InputError(f"{folder / name}: is not the file that was exported; {COPY_EXPORTED}")
+
+
+def write_checksums(folder: Path) -> None:
+    """Write :data:`CHECKSUMS_FILE` for the other files of a folder."""
+    write_files(folder, {CHECKSUMS_FILE: checksums(folder, but=CHECKSUMS_FILE)})
 
 
 def check_least(option: str, value: int | None, least: int = 1) -> None:

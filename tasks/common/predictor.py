@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 
 from paddle_rope.machine import import_paddle
 from tasks.common.errors import InputError
-from tasks.common.export.folder import is_exported
 from tasks.common.export.model import ExportedModel, open_exported
-from tasks.common.model_folder import check_least, load_model, refuse_incomplete, refuse_other_recipe
+from tasks.common.model_folder import check_least, is_exported, load_model, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import choose_device
 
 Folder = str | os.PathLike

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import shlex
 import shutil
@@ -18,27 +19,14 @@ def ensure_home() -> None:
     """Set ``HOME`` of this process and its children to a temporary folder if the home folder is missing or not
     writable, because paddle, PaddleNLP and VisualDL make folders in it when they are imported. The temporary folder is
     removed when the process ends; nothing is made in a usable home folder."""
-    home = os.path.expanduser("~")
-    made = [os.path.join(home, name) for name in (".paddlenlp", ".visualdl", ".cache/paddle")]
-    if os.name != "posix" or (os.path.isabs(home) and all(map(_can_be_made, made))):
+    home, process = os.path.expanduser("~"), os.getpid()
+    is_usable = os.path.isabs(home) and os.path.isdir(home) and os.access(home, os.W_OK | os.X_OK)
+    if is_usable or os.name != "posix":
         return
-    try:
-        temporary = tempfile.mkdtemp(prefix="paddle_rope_home_")
-    except OSError:  # there is no place for one either
-        return
-    atexit.register(_remove, temporary, os.getpid())
-    os.environ["HOME"] = temporary
-
-
-def _can_be_made(folder):
-    while not os.path.lexists(folder):
-        folder = os.path.dirname(folder)
-    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
-
-
-def _remove(folder, process):
-    if os.getpid() == process:  # not in a copy of the process that os.fork has made
-        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):  # there is no place for one either
+        os.environ["HOME"] = temporary = tempfile.mkdtemp(prefix="paddle_rope_home_")
+        # not in a copy of the process that os.fork has made
+        atexit.register(lambda: os.getpid() == process and shutil.rmtree(temporary, ignore_errors=True))
 
 
 def prepare() -> None:

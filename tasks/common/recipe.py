@@ -24,7 +24,6 @@ from tasks.common.files import check_output_dir, write_json_lines
 from tasks.common.model_folder import check_pretrained
 from tasks.common.predictor import bfloat16_pays
 from tasks.common.process import is_first_process, quiet_paddlenlp
-from tasks.common.reports.epochs import write_epochs
 from tasks.common.reports.tables import scores_line
 from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
 from tasks.common.training.callbacks import dev_scores_so_far
@@ -311,6 +310,8 @@ class Recipe:
         metrics.update(run.facts)
         metrics.update(self.score_and_save(run))
         if self.arguments.PLAN is BY_EPOCHS:
+            from tasks.common.reports.figures import write_epochs  # matplotlib, for pictures alone
+
             write_epochs(run.output_dir, run.trainer.state.log_history, self.scores)
         run.finish(metrics, started, self.next_step)
         return metrics

@@ -92,14 +92,9 @@ def _draw_rope(axes, options, places, values, quarter, query):
 def describe(reach, quarter, bound, ones):
     """What the figures show, a list of lines; ``bound`` and ``ones`` are the curves of RoPE from distance 0 on."""
     at = sorted({0, *(4**k for k in range(reach.bit_length()) if 4**k < reach), reach})
-    octaves = decay.octave_averages(ones)
-    last = decay.falls_until(octaves)
-    side = "ends before it: g is in its" if reach <= quarter else "goes past it: g has left its"
     return [
         "distance   " + " ".join(f"{x:>8}" for x in at),
         "mean |S_j| " + " ".join(f"{bound[x]:8.2f}" for x in at),
         "ones, g    " + " ".join(f"{ones[x]:8.2f}" for x in at),
-        f"trend: averages of g over octaves fall up to distances {2**last}-{2 ** (last + 1) - 1} ({octaves[last]:.2f})",
-        f"quarter period of the slowest pair: {quarter:.1f}; the range {side} decreasing part",
-        "all theta = 0 or all theta = 1: no decay",
+        f"quarter period of the slowest pair: {quarter:.1f}; up to it the trend of g falls",
     ]

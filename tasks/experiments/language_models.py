@@ -1,5 +1,4 @@
-"""The report of language models: losses against the published ones, loss curves, longer texts, and how far trained
-frequencies move."""
+"""The report of language models: losses against the published ones, loss curves, longer texts."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from tasks.common.reports.figures import GRAY, new_figure, png
+from tasks.common.reports.figures import new_figure, png
 from tasks.common.reports.tables import as_markdown, mean_and_deviation
 from tasks.language_model.evaluation import UNSCALED
 
@@ -20,32 +19,28 @@ PUBLISHED = {
 }  # fmt: skip
 SMOOTHED = 9  # entries of the training loss in a running mean
 LONGER_NOTE = "The same characters at every length. Empty: there is no vector for these positions."
-THETA_NOTE = "The change is |after - before| / before."
 
 Runs = dict[str, list[dict[str, Any]]]  # variant -> what its runs left, one for each seed
 
 
 def report(results: list[dict[str, Any]]) -> dict[str, str | bytes]:
-    """``results.md`` and its figures, from what each finished run left: ``variant``, ``seed`` and ``metrics.json``
+    """``results.md`` and its figure, from what each finished run left: ``variant``, ``seed`` and ``metrics.json``
     in one dict."""
     variants: Runs = {}
     for result in results:
         variants.setdefault(result["variant"], []).append(result)
-    lengths = at_lengths(variants)
-    figures = {"curves.png": draw_curves(variants), **({"lengths.png": draw_lengths(lengths)} if lengths else {})}
     longer = _table(
         {"": name, **{str(n): mean_and_deviation([one["loss"] for one in entries]) for n, entries in of_name.items()}}
-        for name, of_name in lengths.items()
+        for name, of_name in at_lengths(variants).items()
     )
     sections = {
         "Held-out loss": f"{losses(variants)}\n\n{rank_correlation(variants)}",
         "Texts longer than in training": longer and f"{LONGER_NOTE}\n\n{longer}",
-        "Learned frequencies": learned_theta(variants),
-        "Figures": "\n\n".join(f"![{name.removesuffix('.png')}]({name})" for name in figures),
+        "Loss curves": "![curves](curves.png)",
     }
     text = "# Character language models\n"
     text += "".join(f"\n## {title}\n\n{content.rstrip()}\n" for title, content in sections.items() if content)
-    return {"results.md": text, **{name: png(figure) for name, figure in figures.items()}}
+    return {"results.md": text, "curves.png": png(draw_curves(variants))}
 
 
 def losses(variants: Runs) -> str:
@@ -86,20 +81,6 @@ def at_lengths(variants: Runs) -> dict[str, dict[int, list[dict]]]:
     return found
 
 
-def learned_theta(variants: Runs) -> str:
-    """How far the trained frequencies move."""
-    rows = []
-    for name, runs in variants.items():
-        if "theta_end" in runs[0]:
-            start, end = (np.array([run[key] for run in runs]) for key in ("theta_start", "theta_end"))
-            changes = np.abs(end - start) / np.abs(start)  # [seeds, pairs]
-            columns = {"largest relative change": changes.max(axis=1), "mean": changes.mean(axis=1)}
-            columns |= {"of the fastest": changes[:, 0], "of the slowest": changes[:, -1]}
-            shown = {title: mean_and_deviation(values.tolist(), 3) for title, values in columns.items()}
-            rows.append({"": name, **shown})
-    return f"{THETA_NOTE}\n\n{_table(rows)}" if rows else ""
-
-
 def draw_curves(variants: Runs) -> Any:
     """Training loss on the left, held-out loss on the right: means, and bands from the least to the most over seeds."""
     figure, panels = new_figure(11, 4.5, 1, 2, sharey=True)
@@ -117,25 +98,6 @@ def draw_curves(variants: Runs) -> Any:
         axes.set_xlabel("step")
     panels[0].set_ylabel("nats a character")
     panels[1].legend(fontsize="x-small", ncols=2)
-    return figure
-
-
-def draw_lengths(lengths: dict[str, dict[int, list[dict]]]) -> Any:
-    """Left: loss against the length of the text; right: against the position in the longest texts."""
-    figure, (left, right) = new_figure(12, 5, 1, 2)
-    for number, (name, of_name) in enumerate(lengths.items()):
-        means = [np.mean([entry["loss"] for entry in entries]) for entries in of_name.values()]
-        left.plot(list(of_name), means, marker="o", ms=3, label=name, **_style(number))
-        longest = max(of_name)
-        stretches = np.mean([entry["by_position"] for entry in of_name[longest]], axis=0)
-        right.plot((np.arange(len(stretches)) + 0.5) * longest / len(stretches), stretches, **_style(number))
-    for axes in (left, right):
-        axes.axvline(min(map(min, lengths.values())), color=GRAY, lw=0.8, ls=":")
-    left.set_xscale("log", base=2)
-    left.set_xlabel("length of the text in characters; dotted: length of training")
-    left.set_ylabel("held-out loss, mean over seeds")
-    right.set_xlabel("position in the longest texts")
-    left.legend(fontsize="x-small", ncols=2)
     return figure
 
 

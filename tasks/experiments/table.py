@@ -11,16 +11,13 @@ from typing import Any
 import numpy as np
 
 from tasks.common.files import read_json_object, write_files
-from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
+from tasks.common.reports.figures import BLUE, ORANGE, new_figure, png
 from tasks.common.reports.tables import as_markdown, mean_and_deviation
 from tasks.common.run_config import read_run_config
 from tasks.common.training.run import CONFIG_FILE, METRICS_FILE
 from tasks.common.training.series import SUMMARY_MD, FinishedRun, is_finished, summarize, summary_files
 from tasks.experiments import language_models
 from tasks.experiments.plan import Plan
-
-TWIN = "-no-rope"  # at the end of a variant's name: drawn dashed, in the color of the variant with RoPE
-COLORS = [ORANGE, BLUE, GREEN, "#8a3fa0", "#b5891c", "#3aa0a0", "#a03a55", "#5a6b2f", "#4a4a9a"]
 
 
 def write_tables(plan: Plan) -> str:
@@ -37,8 +34,10 @@ def write_tables(plan: Plan) -> str:
             summary.append({"case": case, "variant": variant, **summarize(of_group, plan.scores)})
     if not runs:
         return "no run is finished\n"
-    files: dict[str, Any] = summary_files(runs, plan.scores, summary, variants_table(plan, summary))
-    files["scores.png"] = png(draw(plan, summary))
+    main = next(iter(plan.scores))
+    means = {(entry["case"], entry["variant"]): entry["scores"][main]["mean"] for entry in summary}
+    files: dict[str, Any] = summary_files(runs, plan.scores, summary, variants_table(plan, summary, means))
+    files["scores.png"] = png(draw(plan, means))
     if plan.cells[0].recipe == "language_model":
         results = [{**run.metrics, **run.labels} for run in runs]
         for result in results:
@@ -48,9 +47,10 @@ def write_tables(plan: Plan) -> str:
     return files[SUMMARY_MD]
 
 
-def variants_table(plan: Plan, summary: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row a case and variant; ``points against`` are 100 times the difference of the mean first scores."""
-    means = _means(plan, summary)
+def variants_table(
+    plan: Plan, summary: list[dict[str, Any]], means: dict[tuple[str, str], float]
+) -> list[dict[str, Any]]:
+    """One row a case and variant; ``points against`` are 100 times the difference of ``means``, of the first scores."""
     rows = []
     for entry in summary:
         row = {plan.case_name: entry["case"]} if len(plan.cases) > 1 else {}
@@ -69,48 +69,15 @@ def variants_table(plan: Plan, summary: list[dict[str, Any]]) -> list[dict[str, 
     return rows
 
 
-def _means(plan, summary):
-    main = next(iter(plan.scores))
-    return {(entry["case"], entry["variant"]): entry["scores"][main]["mean"] for entry in summary}
-
-
-def draw(plan: Plan, summary: list[dict[str, Any]]) -> Any:
-    """A figure of the first score: lines over numbered cases, with bars of one standard deviation over the seeds, or
-    else a point for each variant."""
-    has_lines = len(plan.cases) > 1 and all(case.isdigit() for case in plan.cases)
-    return _draw_lines(plan, summary) if has_lines else _draw_points(plan, _means(plan, summary))
-
-
-def _draw_lines(plan, summary):
-    figure, axes = new_figure(9, 5)
-    main, colors = next(iter(plan.scores)), {}
-    for variant in plan.variants:
-        entries = [entry for entry in summary if entry["variant"] == variant]
-        color = colors.setdefault(variant.removesuffix(TWIN), COLORS[len(colors) % len(COLORS)])
-        scores = [entry["scores"][main] for entry in entries]
-        axes.errorbar(
-            [int(entry["case"]) for entry in entries], [score["mean"] for score in scores],
-            [score["standard_deviation"] or 0 for score in scores], fmt="--" if variant.endswith(TWIN) else "-",
-            color=color, marker="o", ms=4, elinewidth=1, capsize=3, label=variant,
-        )  # fmt: skip
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(list(map(int, plan.cases)), plan.cases)
-    axes.set_xlabel(plan.case_name)
-    axes.set_ylabel(plan.scores[main])
-    figure.legend(loc="outside right upper", fontsize=8)
-    return figure
-
-
-def _draw_points(plan, means):
+def draw(plan: Plan, means: dict[tuple[str, str], float]) -> Any:
+    """A figure of the mean first scores: a point for each case and variant, whose pairs are the keys of ``means``."""
     values = list(means.values())
     figure, axes = new_figure(8, 1 + 0.28 * len(means), grid="y")
-    colors = [COLORS[0] if variant == plan.reference else COLORS[1] for _, variant in means]
+    colors = [ORANGE if variant == plan.reference else BLUE for _, variant in means]
     axes.scatter(values, range(len(means)), color=colors, s=30, zorder=2)
     labels = [f"{case} {variant}  {value:.3f}".strip() for (case, variant), value in means.items()]
     axes.set_yticks(range(len(means)), labels, fontsize=8)
     axes.invert_yaxis()
-    if len(plan.cases) == 1 and (plan.cases[0], plan.reference) in means and plan.margin is not None:
-        axes.axvline(means[plan.cases[0], plan.reference] - plan.margin / 100, color=GRAY, ls="--", lw=1)
     axes.set_xlabel(next(iter(plan.scores.values())))
     return figure
 

@@ -56,7 +56,6 @@ class LanguageModelArguments(common.EncoderArguments):
     hidden_dropout_prob: float = of_encoder("hidden_dropout_prob", 0.0)
     attention_probs_dropout_prob: float = of_encoder("attention_probs_dropout_prob", 0.0)
     rotary_learned: bool = option(False, "train the frequencies of RoPE")
-    theta_rate: float = option(1.0, "their learning rate as a share of that of the weights", POSITIVE)
     scale_embeddings: bool = option(False, "multiply embeddings by the root of their size; such a model is not saved")
     evaluation_times: Optional[list[int]] = option(
         None,

@@ -10,7 +10,6 @@ from paddle_rope.roformer import RoFormerForCausalLM
 from tasks.common.inference import evaluation_mode
 
 TOKENS_A_BATCH = 2048  # no more at once than a step of training: memory
-STRETCHES = 4  # losses by position are means over so many parts of the length of training
 UNSCALED = "none"
 
 
@@ -45,23 +44,18 @@ def with_scaling(model, scaling):
 def measure(model, windows, keys):
     """The measurements of a trained model that the ``keys`` of its run request.
 
-    dict with ``lengths``, if ``evaluation_times`` are given: for each of them, and each scaling, the mean loss and the
-    means by position in texts of this length; with learned frequencies ``theta_start`` and ``theta_end``.
+    dict with ``lengths``, if ``evaluation_times`` are given: for each of them, and each scaling, the mean loss.
     """
-    result = {}
+    if not keys.evaluation_times:
+        return {}
     scalings = {UNSCALED: None}
     for factor in keys.scaling_factors or ():
         scalings[f"NTK x{factor:g}"] = {"type": "ntk", "factor": factor}
         scalings[f"YaRN x{factor:g}"] = {"type": "yarn", "factor": factor, "original_length": keys.length}
-    for scaling, settings in scalings.items() if keys.evaluation_times else ():
+    entries = []
+    for scaling, settings in scalings.items():
         scaled = with_scaling(model, settings)
-        for time in keys.evaluation_times:
-            losses = held_out_losses(scaled, windows, time * keys.length)
-            parts = np.array_split(losses.mean(axis=0), min(STRETCHES, keys.length) * time)
-            entry = {"scaling": scaling, "length": time * keys.length, "loss": float(losses.mean())}
-            result.setdefault("lengths", []).append({**entry, "by_position": [float(part.mean()) for part in parts]})
-    if model.config.has_rotary and model.roformer.rotary.learned:
-        untrained = type(model.roformer.rotary)(model.config.head_dim)
-        result["theta_start"] = untrained.theta.tolist()
-        result["theta_end"] = model.roformer.rotary.theta.numpy().astype("float64").tolist()
-    return result
+        for length in (time * keys.length for time in keys.evaluation_times):
+            loss = float(held_out_losses(scaled, windows, length).mean())
+            entries.append({"scaling": scaling, "length": length, "loss": loss})
+    return {"lengths": entries}

@@ -14,8 +14,7 @@ from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.training.run import Run
 from tasks.common.training.settings import Settings
-from tasks.common.training.step_trainer import StepTrainer
-from tasks.common.training.trainer import new_optimizer
+from tasks.common.training.trainer import StepTrainer, new_optimizer
 from tasks.language_model.arguments import LanguageModelArguments
 from tasks.language_model.corpus import TrainingBatches, load_corpus
 from tasks.language_model.evaluation import held_out_losses, measure
@@ -83,7 +82,7 @@ class LanguageModelRecipe(Recipe):
             model=run.model,
             args=run.training,
             train_dataset=run.datasets["train"],
-            optimizers=make_optimizer(run.model, run.training, run.keys.theta_rate),
+            optimizers=make_optimizer(run.model, run.training),
         )
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
@@ -108,16 +107,11 @@ def learning_rate_share(step, warmup_steps, steps):
     return min(1.0, step / (warmup_steps + 1), (steps + 1 - step) / max(1, steps - warmup_steps))
 
 
-def make_optimizer(model, training, theta_rate=1.0):
+def make_optimizer(model, training):
     """(optimizer, schedule) as PaddleNLP's ``Trainer`` takes them: AdamW, where weights of one dimension (biases,
-    frequencies) do not decay, and trained frequencies have ``theta_rate`` times the learning rate of the others."""
-    named = dict(model.named_parameters())
-    decaying = {weight.name for weight in named.values() if weight.ndim > 1}
-    thetas = [weight for name, weight in named.items() if name.endswith("rotary.theta")]
-    parameters = [weight for name, weight in named.items() if not name.endswith("rotary.theta")]
-    if thetas:
-        parameters = [{"params": parameters}, {"params": thetas, "learning_rate": theta_rate}]
+    frequencies) do not decay."""
+    decaying = {weight.name for weight in model.parameters() if weight.ndim > 1}
     schedule = paddle.optimizer.lr.LambdaDecay(
         training.learning_rate, lambda done: learning_rate_share(done + 1, training.warmup_steps, training.max_steps)
     )
-    return new_optimizer(training, schedule, parameters, lambda name: name in decaying), schedule
+    return new_optimizer(training, schedule, model.parameters(), lambda name: name in decaying), schedule

@@ -24,7 +24,7 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.texts.forms import Form, form_of, records
-from tasks.common.texts.json_records import check_encodable, json_text, parse_line
+from tasks.common.texts.json_records import json_text, parse_line
 from tasks.common.texts.streams import LineStream
 from tasks.common.texts.text_files import BLANKS, first_non_blank, place, read_text, shown, split_lines
 from tasks.common.training.data import hold_out_dev, note_repeated, read_files
@@ -90,8 +90,8 @@ def _form_of(lines):
 
 
 class ExampleStream(LineStream):
-    """:class:`Example` of pairs or triples to predict, in chunks, see :class:`LineStream`. Labels need not be there and
-    are left out; candidates stay in their order."""
+    """Pairs (texts, "path:line") of pairs or triples to predict, in chunks, see :class:`LineStream`. Labels need not be
+    there and are left out; candidates stay in their order."""
 
     form_of = staticmethod(_form_of)
 
@@ -100,10 +100,10 @@ class ExampleStream(LineStream):
         self._parse = _Parser(self.name)
 
     def items_of(self, line, where):
-        return [example._replace(label=None) for example in self._parse.of_line(line, where)]
+        return [(example.texts, where) for example in self._parse.of_line(line, where)]
 
     def items_of_record(self, record, where):
-        return [self._parse.of_record(record, where)._replace(label=None)]
+        return [(self._parse.of_record(record, where).texts, where)]
 
     def check_end(self):
         self._parse.check_found()
@@ -133,14 +133,16 @@ class _Parser:
             return []
         if len(columns) not in (2, 3):
             raise InputError(f"{where}: {len(columns)} columns, {shown(line)}; {FORMAT}")
-        label = _number(columns[2].strip(), where) if len(columns) == 3 else None
-        return [self._example(columns[:2], label, where)]
+        return [self.of_record(dict(zip((*PAIR_KEYS, "label"), columns)), where)]
 
     def of_record(self, record, where):
         """The :class:`Example` of a record of JSON, or of a table."""
         if self.keys is None:
             self.keys = TRIPLE_KEYS if TRIPLE_KEYS[0] in record else PAIR_KEYS
-        texts = [json_text(record, where, (key,)) for key in self.keys]
+        texts = tuple(json_text(record, where, (key,)) for key in self.keys)
+        for number, text in enumerate(texts, 1):
+            if not text.strip():
+                raise InputError(f"{where}: text {number} of {len(texts)} is empty; remove the line or give it a text")
         given = {key.lower(): value for key, value in record.items()}
         label = next((given[key] for key in LABEL_KEYS if given.get(key) not in (None, "")), None)
         if label is not None and self.keys is PAIR_KEYS:
@@ -149,15 +151,8 @@ class _Parser:
             if label not in ("B", "C"):
                 raise InputError(f'{where}: label {shown(label)}; name the text that is closer to A, "B" or "C"')
             label = float(label == "B")
-        return self._example(texts, label, where)
-
-    def _example(self, texts, label, where):
-        for number, text in enumerate(texts, 1):
-            if not text.strip():
-                raise InputError(f"{where}: text {number} of {len(texts)} is empty; remove the line or give it a text")
-            check_encodable(text, f"text {number}", where)
         self.found = True
-        return Example(tuple(texts), label, where)
+        return Example(texts, label, where)
 
     def check_found(self):
         """Raise InputError if there was no example."""

@@ -10,7 +10,7 @@ import functools
 import itertools
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tasks.common.inference import encoder_outputs, pad, pad_tokens
 from tasks.common.model_folder import check_least
 from tasks.common.predictor import Predictor
 from tasks.matching.arguments import SHORTEST, MatchingConfig
-from tasks.matching.data import Example
+from tasks.matching.data import Example, prediction_records
 
 
 class Tokens(NamedTuple):
@@ -132,6 +132,12 @@ class MatchingPredictor(Predictor):
         super().__init__(model_dir, device, batch_size, show_progress, bf16)
         self.max_tokens = max_tokens or self.model.config.max_tokens
         self.threshold = self.model.config.threshold
+
+    def __call__(self, tuples: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """For each pair, or each triple, its :func:`~tasks.matching.data.prediction_records`, in order."""
+        is_triples = len(tuples) > 0 and len(tuples[0]) == 3
+        scores = self.score_triples(tuples) if is_triples else self.score(tuples)[:, None]
+        return list(prediction_records(tuples, scores, self.threshold))
 
     def score(self, pairs: Sequence[Sequence[str]]) -> np.ndarray:
         """How well the texts of each pair of strings match: float32 ``[pairs]``.

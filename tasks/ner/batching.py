@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,32 +25,34 @@ def refuse_longer(examples, max_characters):
         )
 
 
+LONGER_THAN_A_WINDOW = "are longer than a window"
+
+
 class NerDataset:
     """Tokenized examples. Raises InputError if an entity has a type that is not in ``types``, whose order numbers them.
 
     Texts of more than ``max_characters`` are cut into windows of so many tokens (:func:`cut_labeled`); None: no cut. If
     ``made_features``, the ``features`` were made from these examples, as in training, and those of each example leave
     out its own labels. ``texts`` are the tokenized examples or windows, ``cut`` is how many windows come of how many
-    longer texts, and ``lost``, ``unaligned`` and ``too_long`` have the (example, entity) that cannot be learned: longer
-    than a window, at no token boundary, of more than ``max_span_length`` tokens.
+    longer texts, and ``faults`` has the (example, entity) that cannot be learned, by what is wrong with them.
     """
 
     def __init__(
         self, examples, tokenizer, types, max_characters=None, max_span_length=None, features=None, made_features=False
     ):
-        self.examples, self.max_span_length = examples, max_span_length
-        self.texts, self.cut = [], (0, 0)
-        self.unaligned, self.too_long, self.lost = [], [], []
+        self.examples, self.texts, self.cut = examples, [], (0, 0)
+        self.faults = defaultdict(list)
         number = {name: index for index, name in enumerate(types)}
         for example in examples:
             check_types(example, number)
             ids, offsets, _ = tokenizer.encode(example.text)
             aligned, unaligned = align_entities(example.entities, offsets)
-            self.unaligned += [(example, entity) for entity in unaligned]
+            if unaligned:
+                self.faults["start or end inside a token"] += [(example, entity) for entity in unaligned]
             spans = []
             for entity, first, last in aligned:
                 if max_span_length is not None and last - first >= max_span_length:
-                    self.too_long.append((example, entity))
+                    self.faults[f"have more than max_span_length {max_span_length} tokens"].append((example, entity))
                 else:
                     is_labeled = entity.probability is None
                     spans.append((number[entity.type], first, last, 1.0 if is_labeled else entity.probability))
@@ -62,7 +65,9 @@ class NerDataset:
             self.texts += pieces
             self.cut = (self.cut[0] + len(pieces), self.cut[1] + 1)
             for kind, first, last, _ in lost:
-                self.lost.append((example, Entity(offsets[first][0], offsets[last][1], types[kind])))
+                self.faults[LONGER_THAN_A_WINDOW].append(
+                    (example, Entity(offsets[first][0], offsets[last][1], types[kind]))
+                )
 
     @property
     def lengths(self):

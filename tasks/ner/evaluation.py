@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Optional
 
 from tasks.common.errors import InputError, visible
 from tasks.ner.batching import NerDataset
-from tasks.ner.data.reading import check_labeled, entity_types, read_examples
-from tasks.ner.examples import Entity, Example, without_overlaps
+from tasks.ner.data.reading import check_labeled, read_examples
+from tasks.ner.examples import Entity, Example, entity_types, without_overlaps
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.calibration import LOWEST_THRESHOLD, above_thresholds, find_candidates
 from tasks.ner.prediction.finding import find_in_windows
@@ -70,10 +70,9 @@ def evaluate_predictor(
     if longer:
         print(f"  {longer} of the texts are longer than {predictor.max_tokens} tokens: {predictor.reading.windows}")
     found = predictor.find([example.text for example in examples])
-    gold = [example.entities for example in examples]
     scores = {
         **scores_and_errors(examples, found, types),
-        "reliability": reliability(gold, found, predictor.types, config.temperatures),
+        "reliability": reliability(examples, found, predictor.types, config.temperatures),
         "worst_examples": worst_examples(examples, found, num_examples),
     }
     print_scores(title, scores)
@@ -85,5 +84,4 @@ def evaluate_predictor(
 
 def scores_and_errors(examples, found, types):
     """:func:`entity_scores` and :func:`error_analysis` of predictions, in one dict."""
-    gold = [example.entities for example in examples]
-    return {**entity_scores(gold, found, types), **error_analysis(gold, found)}
+    return {**entity_scores(examples, found, types), **error_analysis(examples, found)}

@@ -9,28 +9,22 @@ from tasks.common.reports.tables import f1_row
 from tasks.ner.examples import Entity, Example, spans_of
 
 
-def entity_scores(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]], types: Iterable[str]) -> dict:
-    """Corpus micro scores over exact (start, end, type) of the entities of each text: counts are summed over all texts
-    before dividing. A quotient 0/0 counts as 0. dict with ``precision``, ``recall``, ``f1``, ``support`` (gold
-    entities), ``predicted``, ``correct``, and ``per_type`` with the same for each of ``types``."""
+def entity_scores(examples: list[Example], found: list[list[Entity]], types: Iterable[str]) -> dict:
+    """Corpus micro scores over exact (start, end, type) of what is found in each of the examples: counts are summed
+    over all texts before dividing. A quotient 0/0 counts as 0. dict with ``precision``, ``recall``, ``f1``, ``support``
+    (gold entities), ``predicted``, ``correct``, and ``per_type`` with the same for each of ``types``."""
     gold_count, predicted_count, correct_count = Counter(), Counter(), Counter()
-    for wanted, found in zip(gold, predicted):
-        wanted, found = spans_of(wanted), spans_of(found)
-        gold_count.update(kind for _, _, kind in wanted)
-        predicted_count.update(kind for _, _, kind in found)
-        correct_count.update(kind for _, _, kind in wanted & found)
+    for gold, predicted in zip((example.spans for example in examples), map(spans_of, found)):
+        gold_count.update(kind for _, _, kind in gold)
+        predicted_count.update(kind for _, _, kind in predicted)
+        correct_count.update(kind for _, _, kind in gold & predicted)
     scores = f1_row(sum(gold_count.values()), sum(predicted_count.values()), sum(correct_count.values()))
     scores["per_type"] = {kind: f1_row(gold_count[kind], predicted_count[kind], correct_count[kind]) for kind in types}
     return scores
 
 
-def score_predictions(examples: list[Example], found: list[list[Entity]], types: list[str]) -> dict:
-    """:func:`entity_scores` of labeled examples and the entities found in each."""
-    return entity_scores([example.entities for example in examples], found, types)
-
-
 def precision_recall_curves(
-    gold: list[Iterable[Entity]], candidates: list[list[Entity]], types: Iterable[str], steps: int = 100
+    examples: list[Example], candidates: list[list[Entity]], types: Iterable[str], steps: int = 100
 ) -> dict[str, dict]:
     """Precision and recall of each type for the thresholds 1 / ``steps``, 2 / ``steps``, ... 1 on the probability
     sigmoid(score); a span is predicted above, not at, the threshold, so that one half is the logit 0. ``candidates``
@@ -46,11 +40,11 @@ def precision_recall_curves(
     thresholds = np.append(np.log(probability / (1 - probability)), np.inf)
     scores = {kind: ([], []) for kind in types}  # of what is not gold, of what is
     support = Counter()
-    for wanted, found in zip(map(spans_of, gold), candidates):
-        support.update(kind for _, _, kind in wanted)
+    for gold, found in zip((example.spans for example in examples), candidates):
+        support.update(kind for _, _, kind in gold)
         for entity in found:
             if entity.type in scores:
-                scores[entity.type][entity[:3] in wanted].append(entity.score)
+                scores[entity.type][entity[:3] in gold].append(entity.score)
     return {kind: _curve(wrong, right, support[kind], thresholds) for kind, (wrong, right) in scores.items()}
 
 

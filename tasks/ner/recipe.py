@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from tqdm import tqdm
 
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
@@ -20,15 +17,15 @@ from tasks.common.training.data import LabeledData
 from tasks.common.training.run import MODEL_FOLDER, Run
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
-from tasks.ner.data.reading import entity_types, read_examples, read_lines
+from tasks.ner.data.reading import read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, mark_types, read_more_texts, read_splits, read_teacher
 from tasks.ner.evaluation import candidates_of, evaluate_model, evaluate_predictor
-from tasks.ner.examples import Example, as_record
-from tasks.ner.features import WordFeatures, check_kinds
+from tasks.ner.examples import Example, as_record, entity_types
+from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
 from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
 from tasks.ner.masked_lm import pretrain
-from tasks.ner.metrics import score_predictions
+from tasks.ner.metrics import entity_scores
 from tasks.ner.model import NerModel
 from tasks.ner.prediction.calibration import temperatures_for, threshold_for_f1, thresholds_for
 from tasks.ner.prediction.predictor import NerPredictor
@@ -36,7 +33,6 @@ from tasks.ner.reports.monitoring import NerMonitor
 from tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
 from tasks.ner.reports.reliability import reliability
 
-EARLY = 1 / 3  # of training, after which something should be found
 TYPES_NAMED = 40  # in what is printed
 MOST_UNKNOWN = 0.01  # of the characters; about 0.0004 of CLUENER are unknown to the small encoder
 
@@ -79,8 +75,8 @@ class NerRecipe(Recipe):
         if run.keys.keep_types:
             self._keep_types(run)
         elif run.keys.features:
-            kinds = check_kinds(run.keys.features)
-            run.features = WordFeatures.from_examples(run.examples["train"], kinds, more=run.more_texts + run.taught)
+            train, more = run.examples["train"], run.more_texts + run.taught
+            run.features = WordFeatures.from_examples(train, run.keys.features, more=more)
         if run.features is not None:
             run.saved.append(run.features)
         if run.keys.fit_to_data:
@@ -176,14 +172,13 @@ class NerRecipe(Recipe):
             return f1
         if run.keys.tune_thresholds:
             config.thresholds = thresholds_for(dataset.examples, candidates, config.types, config.allow_overlap)
-        gold = [example.entities for example in dataset.examples]
-        config.temperatures = temperatures_for(gold, candidates, config.types, config.allow_overlap)
+        config.temperatures = temperatures_for(dataset.examples, candidates, config.types, config.allow_overlap)
         return f1
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
         scores, found, _ = evaluate_model(run.model, run.datasets[split], run.batch_size)
-        config, gold = run.model.config, [example.entities for example in run.examples[split]]
-        scores["reliability"] = reliability(gold, found, config.types, config.temperatures)
+        config = run.model.config
+        scores["reliability"] = reliability(run.examples[split], found, config.types, config.temperatures)
         return scores, found
 
     def dev_scores(self, run: Run) -> dict[str, float]:
@@ -191,11 +186,9 @@ class NerRecipe(Recipe):
         monitor = run.trainer.monitor
         evaluation = evaluate_model(run.model, dataset, run.batch_size, with_candidates=monitor.is_open)
         monitor.show(run.model, dataset, evaluation, run.trainer.state.global_step)
-        scores = evaluation.scores
-        if not scores["predicted"] and _is_first_after_a_third(run) and is_first_process():
-            tqdm.write(nothing_found(run))
-        by_type = {f"_by_type/{kind}": row for kind, row in scores["per_type"].items()}
-        return {f"{name}{kind}": row[name] for kind, row in {"": scores, **by_type}.items() for name in self.scores}
+        by_type = {f"_by_type/{kind}": row for kind, row in evaluation.scores["per_type"].items()}
+        rows = {"": evaluation.scores, **by_type}
+        return {f"{name}{kind}": row[name] for kind, row in rows.items() for name in self.scores}
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         f1 = self._choose_on_dev(run) if "dev" in run.datasets else None
@@ -207,7 +200,10 @@ class NerRecipe(Recipe):
                 f"{f1:.4f} with the threshold 0 of the epochs"
             )
         if "dev" in metrics and not metrics["dev"]["predicted"]:
-            print(nothing_found(run))
+            steps, training = run.trainer.state.max_steps, run.training
+            few = f"give {FEWEST_STEPS} steps or more (--num_train_epochs)"
+            other = f"try another learning_rate than {training.learning_rate:g}, or a larger warmup_ratio"
+            print(f"note: nothing is found in dev after {steps} steps; {few if steps < FEWEST_STEPS else other}")
         return metrics
 
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
@@ -224,31 +220,8 @@ class NerRecipe(Recipe):
         splits = read_splits(settings.keys, settings.training.seed)
         del splits["train"]
         found = {name: predictor.find([example.text for example in examples]) for name, examples in splits.items()}
-        return {name: score_predictions(splits[name], found[name], predictor.types) for name in splits}
+        return {name: entity_scores(splits[name], found[name], predictor.types) for name in splits}
 
     def _dataset(self, run: Run, examples: list, **options: Any) -> NerDataset:
         options = {"max_span_length": run.keys.max_span_length, "features": run.features, **options}
         return NerDataset(examples, run.tokenizer, run.model.config.types, **options)
-
-
-def _is_first_after_a_third(run):
-    """Whether this is the first evaluation after a third of training, which goes on."""
-    state = run.trainer.state
-    due = EARLY * state.max_steps
-    is_first = not any("eval_f1" in entry and entry["step"] >= due for entry in state.log_history)
-    return is_first and due <= state.global_step < state.max_steps
-
-
-def nothing_found(run):
-    """A line for the user, with what to do."""
-    state, training = run.trainer.state, run.training
-    if state.max_steps < FEWEST_STEPS:
-        epochs = math.ceil(FEWEST_STEPS / state.max_steps * training.num_train_epochs)
-        enough = f"--max_steps {FEWEST_STEPS}" if training.max_steps > 0 else f"--num_train_epochs {epochs}"
-        todo = f"These are too few: give {enough} or more"
-    else:
-        todo = (
-            f"If it stays so, training does not take hold: try a lower learning_rate than {training.learning_rate:g}, "
-            f"or a larger warmup_ratio than {training.warmup_ratio:g}"
-        )
-    return f"note: nothing is found in dev after {state.global_step} of {state.max_steps} steps. {todo}"

@@ -10,7 +10,7 @@ from tasks.common.files import check_output_file, write_json
 from tasks.ner.arguments import of_types
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import check_labeled, read_examples
-from tasks.ner.metrics import score_predictions
+from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.calibration import (
     LOWEST_THRESHOLD,
     above_thresholds,
@@ -61,18 +61,18 @@ def tune_model(
         check_types(example, types)
     texts = [example.text for example in examples]
     candidates = find_candidates(lambda some: predictor.find(some, None, LOWEST_THRESHOLD), texts, [*map(len, texts)])
-    config, gold = predictor.model.config, [example.entities for example in examples]
+    config = predictor.model.config
     before = {name: of_types(getattr(config, name), len(types)) for name in TUNED}
     after = dict(before)
     if only != TEMPERATURES:
         after[THRESHOLDS] = thresholds_for(examples, candidates, types, config.allow_overlap)
     if only != THRESHOLDS:
-        after[TEMPERATURES] = temperatures_for(gold, candidates, types, config.allow_overlap)
+        after[TEMPERATURES] = temperatures_for(examples, candidates, types, config.allow_overlap)
     scores = {}
     for name, values in {"before": before, "after": after}.items():
         found = above_thresholds(candidates, values[THRESHOLDS], types, config.allow_overlap)
-        scores[name] = score_predictions(examples, found, types)
-        scores[name]["reliability"] = reliability(gold, found, types, values[TEMPERATURES])
+        scores[name] = entity_scores(examples, found, types)
+        scores[name]["reliability"] = reliability(examples, found, types, values[TEMPERATURES])
         print_scores(f"{data_file} {name}", scores[name])
         print(error_line(scores[name]["reliability"]))
     tuned = {name: after[name] for name in TUNED if only in (None, name)}

@@ -33,21 +33,13 @@ def parse_stages(value):
         raise InputError("no 'stages': give a list of max_tokens, batch_size and steps, such as --stages 512x8x1000")
     stages = []
     for number, given in enumerate(value if isinstance(value, list) else str(value).split(","), 1):
-        where = f"configuration: stage {number} of stages"
-        if isinstance(given, dict):
-            if set(given) != set(Stage._fields):
-                raise InputError(
-                    f"{where} has the keys {', '.join(map(str, given))}; it takes {', '.join(Stage._fields)}"
-                )
-            numbers = [given[key] for key in Stage._fields]
-        else:
-            numbers = str(given).strip().split("x")
-        words = [str(word).strip() for word in numbers]
-        if len(words) != len(Stage._fields) or not all(word.isascii() and word.isdigit() for word in words):
-            raise InputError(f"{where} is {given!r}; write {'x'.join(Stage._fields)} in numbers, such as 512x8x1000")
-        stage = Stage(*map(int, words))
-        if stage.max_tokens < SHORTEST or min(stage) < 1:
-            raise InputError(f"{where} is {given!r}; max_tokens must be {SHORTEST} or more, the others 1 or more")
+        numbers = str(given).strip().split("x")
+        if isinstance(given, dict) and set(given) == set(Stage._fields):
+            numbers = [str(given[key]) for key in Stage._fields]
+        stage = Stage(*map(int, numbers)) if len(numbers) == 3 and all(map(str.isdecimal, numbers)) else None
+        if stage is None or stage.max_tokens < SHORTEST or min(stage) < 1:
+            form = f"{'x'.join(Stage._fields)} in numbers, max_tokens of {SHORTEST} or more, such as 512x8x1000"
+            raise InputError(f"configuration: stage {number} of stages is {given!r}; write {form}")
         stages.append(stage)
     return stages
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import numpy as np
 import paddle
 from tqdm import tqdm
 
@@ -20,7 +19,7 @@ from tasks.common.recipe import Recipe
 from tasks.common.reports.tables import as_csv, as_markdown
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.training.run import Run
-from tasks.common.training.step_trainer import StepTrainer
+from tasks.common.training.trainer import StepTrainer
 from tasks.pretraining.arguments import PretrainingArguments, parse_stages
 from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking
 from tasks.pretraining.packing import tokenize
@@ -117,7 +116,9 @@ class PretrainingRecipe(Recipe):
         batches, history = run.datasets["train"], run.trainer.state.log_history
         rows = stage_rows(batches.stages, batches.ends, history, batches.batches_per_step)
         run.save_model()
-        print(write_report(run.output_dir, rows, history), end="")
+        write_files(run.output_dir, {"stages.csv": as_csv(rows, COLUMNS)})
+        rounded = [{**row, **{name: round(row[name], digits) for name, digits in DIGITS.items()}} for row in rows]
+        print(as_markdown(rounded, COLUMNS), end="")
         return {"stages": rows, "dev": {name: rows[-1][f"dev_{name}"] for name in self.scores}}
 
 
@@ -151,39 +152,3 @@ def stage_rows(stages, ends, history, batches_per_step):
         values = (number, *stage, tokens / 1e6, dev["eval_seconds_per_step"], dev["eval_loss"], dev["eval_accuracy"])
         rows.append(dict(zip(COLUMNS, values)))
     return rows
-
-
-def write_report(folder, rows, history):
-    """Write the table and the plot into ``folder``; returns the table in Markdown."""
-    rounded = [{**row, **{name: round(row[name], digits) for name, digits in DIGITS.items()}} for row in rows]
-    table = as_markdown(rounded, COLUMNS)
-    write_files(folder, {"stages.csv": as_csv(rows, COLUMNS), "stages.md": table, "stages.png": draw(rows, history)})
-    return table
-
-
-def draw(rows, history):
-    """Loss above, accuracy below, against steps; each stage a strip. PNG, bytes."""
-    from tasks.common.reports.figures import new_figure, png
-
-    figure, panels = new_figure(10, 7, 2, 1, sharex=True)
-    ends = np.cumsum([row["steps"] for row in rows])
-    train = [entry for entry in history if "loss" in entry]
-    for axes, name in zip(panels, ("loss", "accuracy")):
-        if name == "loss":
-            axes.plot([e["step"] for e in train], [e["loss"] for e in train], lw=1, label="training")
-        dev = [row[f"dev_{name}"] for row in rows]
-        axes.plot(ends, dev, "o", clip_on=False, zorder=3, label="held-out documents, end of the stage")
-        for number, (row, end) in enumerate(zip(rows, ends)):
-            start = end - row["steps"]
-            if number % 2:
-                axes.axvspan(start, end, color="0.92", zorder=0)
-            if name == "loss":
-                text = f"{row['max_tokens']} x {row['batch_size']}"
-                height = 1.01 + 0.06 * (number % 2)  # the names of short stages would run into each other
-                axes.text((start + end) / 2, height, text, ha="center", transform=axes.get_xaxis_transform())
-        axes.set_ylabel(f"{name} of hidden tokens")
-        axes.set_xlim(0, ends[-1])
-        axes.legend()
-    panels[0].set_title("stages: length x batch size", pad=36)
-    panels[1].set_xlabel("step")
-    return png(figure)

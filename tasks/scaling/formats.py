@@ -1,13 +1,12 @@
-"""Files of records, each cut into parts and read a part at a time: plain text, JSON lines, CSV and Parquet.
+"""Files of records, each cut into parts and read a part at a time: plain text, JSON lines, tables and Parquet.
 
-A record is a line of plain text or of JSON lines, or a row of CSV or Parquet. An error in one record is returned in its
-place and stops nothing. Only a file that cannot be read at all raises ``InputError``.
+A record is a line of plain text or of JSON lines, or a row. An error in one record is returned in its place and stops
+nothing. Only a file that cannot be read at all raises ``InputError``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import itertools
 import os
 from collections import Counter
@@ -16,19 +15,10 @@ from typing import NamedTuple
 
 from tasks.common import files
 from tasks.common.errors import InputError, reason_of
-from tasks.common.texts.forms import Form, form_of
+from tasks.common.texts.forms import Form, form_of_file
 from tasks.common.texts.json_records import parse_line
-from tasks.common.texts.tables import MAX_FIELD_CHARACTERS, check_names
-from tasks.common.texts.text_files import (
-    BLANKS,
-    BYTE_ORDER_MARK,
-    decode,
-    first_non_blank,
-    open_bytes,
-    reading,
-    split_lines,
-    unpacked,
-)
+from tasks.common.texts.tables import any_header, check_names, split_rows, values_of
+from tasks.common.texts.text_files import BLANKS, BYTE_ORDER_MARK, decode, open_bytes, reading, split_lines, unpacked
 
 PARQUET_ROWS = 1024  # read at once
 HEAD_BYTES = 1 << 14  # in which the form of a file is recognized
@@ -41,7 +31,7 @@ class Part(NamedTuple):
 
     number: int  # from 0
     path: str
-    first: int  # record, from 1; the header of CSV is none
+    first: int  # record, from 1; a header is none
     last: int  # inclusive
     offset: int  # byte of the unpacked file with which the first record begins; 0 in Parquet
     line: int  # of the file with which the first record begins, from 1; in Parquet the number of its row
@@ -56,9 +46,9 @@ class Found(NamedTuple):
     raw: str | dict  # as it is in the file, for reports; of Parquet the dict
 
 
-class PlainText:
-    """One text a line, exactly as it is without its line end; its key is the number of the line. An empty line is an
-    empty text.
+class TextSource:
+    """Plain text, JSON lines or a table, as :func:`tasks.common.texts.forms.form_of_file` says. A line of plain text is
+    a text exactly as it is, also an empty one, and its key is the number of the line; other blank lines are left out.
 
     Args:
         path: of the file, which may be packed by gzip.
@@ -66,20 +56,25 @@ class PlainText:
     """
 
     def __init__(self, path: str, keys: Keys):
-        self.path = path
-        self.keys = keys
+        self.path, self.keys, self.begin = path, keys, (0, 1)  # offset and line of the first record
         with reading(path):
             self.file = unpacked(open_bytes(path), path)
-            self.begin = self._read_begin()
-
-    def _read_begin(self):
-        """(offset, line) of the first record, after a check of the form."""
-        head = split_lines(self.file.read(HEAD_BYTES).decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK))
-        form = Form.PLAIN if first_non_blank(head) is None else form_of(head)
-        if form not in (Form.PLAIN, Form.JSON_LINES):
-            known = "many documents are plain text, JSON lines, CSV or Parquet, each by the end of its name"
-            raise InputError(f"{self.path}: is {form.value}, and {known}; give it as the only --input, or name it so")
-        return 0, 1
+            head = self.file.read(HEAD_BYTES).decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK)
+            self.form = form_of_file(split_lines(head), path)
+            self.file.seek(0)
+            raw = self.file.readline() if self.form is Form.TABLE else b""
+            self.header = any_header(decode(raw, path).rstrip("\r\n"))
+            if raw:
+                _check_columns(self.header.names, keys, f"{path}:1")
+                self.begin = len(raw), 2
+        if self.form is Form.PLAIN and len(keys[0]) > 1:
+            names = " and ".join(keys[0])
+            raise InputError(
+                f"{path}: plain text has one text a line; give JSON lines, a table or Parquet with {names}"
+            )
+        if self.form not in (Form.PLAIN, Form.JSON_LINES, Form.TABLE):
+            known = "many documents are plain text, JSON lines, tables or Parquet"
+            raise InputError(f"{path}: is {self.form.value}, and {known}; give it as the only --input")
 
     def close(self) -> None:
         self.file.close()
@@ -102,80 +97,36 @@ class PlainText:
         self.file.seek(part.offset)
         line = part.line
         for raw in itertools.islice(self._raw_records(), part.last - part.first + 1):
+            where = f"{self.path}:{line}"
             try:
                 text = raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
+                text = text.removeprefix(BYTE_ORDER_MARK) if line == 1 else text
+                yield Found(line, self._record(text, line, where), "", text)
             except UnicodeDecodeError as error:
                 yield Found(line, None, f"not UTF-8 (byte {error.start} of the record)", _visible(raw))
-            else:
-                yield self._found(text.removeprefix(BYTE_ORDER_MARK) if line == 1 else text, line)
+            except InputError as error:
+                yield Found(line, None, str(error).removeprefix(f"{where}: "), text)
             line += max(1, raw.count(b"\n"))
 
     def _raw_records(self):
-        """Yields the bytes of each record from the position of the file."""
-        return iter(self.file)
+        """The bytes of each record from the position of the file."""
+        if self.form is not Form.TABLE:
+            return iter(self.file)
+        rows = split_rows((raw.decode("utf-8", "surrogateescape") for raw in self.file), self.header)
+        return (row.encode("utf-8", "surrogateescape") for row in rows)
 
-    def _found(self, text: str, line: int) -> Found:
-        return Found(line, {"line": line, self.keys[0][0]: text}, "", text)
-
-
-class JsonLines(PlainText):
-    """A JSON object a line; blank lines are left out."""
-
-    def _found(self, text, line):
-        if not text.strip(BLANKS):
-            return Found(line, None, "", text)
-        try:
-            return Found(line, parse_line(text, self.path), "", text)
-        except InputError as error:
-            return Found(line, None, str(error).removeprefix(f"{self.path}: "), text)
-
-
-class Csv(PlainText):
-    """Comma-separated values with a header, UTF-8, quoted by ``"``; blank lines are left out."""
-
-    def _read_begin(self):
-        csv.field_size_limit(MAX_FIELD_CHARACTERS)
-        raw = next(self._raw_records(), b"")
-        try:
-            self.header = next(csv.reader([decode(raw, self.path)], strict=True), [])
-        except csv.Error as error:
-            remedy = "give a file with a header of names between commas"
-            raise InputError(f"{self.path}:1: broken CSV ({error}); {remedy}") from None
-        if raw:
-            _check_columns(self.header, self.keys, f"{self.path}:1")
-        return len(raw), 1 + max(1, raw.count(b"\n"))
-
-    def _raw_records(self):
-        taken = []
-
-        def lines():
-            for raw in self.file:
-                taken.append(raw)
-                yield raw.decode("utf-8", "surrogateescape")
-
-        rows = csv.reader(lines(), strict=True)
-        while True:
-            try:
-                next(rows)
-            except StopIteration:
-                return
-            except csv.Error:  # which reading the record finds again
-                pass
-            yield b"".join(taken)
-            taken.clear()
-
-    def _found(self, text, line):
-        try:
-            fields = next(csv.reader([text], strict=True))
-        except csv.Error as error:
-            return Found(line, None, f"broken CSV ({error})", text)
-        if fields and len(fields) != len(self.header):
-            return Found(line, None, f"{len(fields)} columns, but the header has {len(self.header)}", text)
-        return Found(line, dict(zip(self.header, fields)) if fields else None, "", text)
+    def _record(self, text, line, where):
+        """The record of a text; None of a blank line, where that is none."""
+        if self.form is Form.PLAIN:
+            return {"line": line, self.keys[0][0]: text}
+        if self.form is Form.JSON_LINES:
+            return parse_line(text, where) if text.strip(BLANKS) else None
+        values = values_of(text, self.header, where)
+        return dict(zip(self.header.names, values)) if values else None
 
 
 class Parquet:
-    """Rows of a Parquet file, read a row group at a time; as :class:`PlainText`."""
+    """Rows of a Parquet file, read a row group at a time; as :class:`TextSource`."""
 
     def __init__(self, path: str, keys: Keys):
         self.path = path
@@ -237,21 +188,14 @@ def _as_text(value):
     return _visible(value) if isinstance(value, bytes) else str(value)
 
 
-# The class by the end of a file's name; each but Parquet may be packed.
-SOURCES = {".txt": PlainText, ".jsonl": JsonLines, ".json": JsonLines, ".csv": Csv, ".parquet": Parquet}
-GZIP = ".gz"
-ENDINGS = (*SOURCES, *(f"{ending}{GZIP}" for ending in SOURCES if ending != ".parquet"))
-_OR_ENDINGS = f"{', '.join(SOURCES)} or, but for Parquet, such an end and {GZIP}"
+ENDINGS = (".txt", ".jsonl", ".json", ".csv", ".tsv", ".parquet")
+_OR_ENDINGS = f"{', '.join(ENDINGS)} or, but for Parquet, such an end and .gz"
 
 
-def open_source(path: str, keys: Keys) -> PlainText | Parquet:
-    """The source of a file, by the end of its name; raises InputError if it cannot be read or lacks the ``keys`` of the
-    texts, see :class:`~tasks.scaling.formats.PlainText`."""
-    ending = next(ending for ending in ENDINGS if path.endswith(ending)).removesuffix(GZIP)
-    if SOURCES[ending] is PlainText and len(keys[0]) > 1:
-        names = " and ".join(keys[0])
-        raise InputError(f"{path}: plain text has one text a line; give JSON lines, CSV or Parquet with {names}")
-    return SOURCES[ending](path, keys)
+def open_source(path: str, keys: Keys) -> TextSource | Parquet:
+    """The source of a file; raises InputError if it cannot be read or lacks the ``keys`` of the texts, see
+    :class:`TextSource`."""
+    return (Parquet if path.endswith(".parquet") else TextSource)(path, keys)
 
 
 def find_files(inputs: list[str]) -> list[str]:
@@ -269,7 +213,7 @@ def find_files(inputs: list[str]) -> list[str]:
         found += [os.path.join(given, name) for name in names]
     for path in found:
         open_bytes(path).close()
-        if not path.endswith(ENDINGS):
+        if not path.removesuffix(".gz").endswith(ENDINGS):
             raise InputError(f"{path}: unknown kind of file; its name has to end with {_OR_ENDINGS}")
     for path, count in Counter(map(os.path.realpath, found)).items():
         if count > 1:

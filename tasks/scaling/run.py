@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_makeable, digest_of, locked, read_json_object, taken, write_json
+from tasks.common.files import atomic_writer, check_makeable, digest_of, locked, read_json_object, write_json
 from tasks.scaling.formats import Part, find_files, parts_of
 from tasks.scaling.worker import Job
 
@@ -124,9 +124,7 @@ def _begun_folder(job, plan):
     """The folder of the run, locked, with the manifest; unfinished files of processes that were killed are removed."""
     folder = Path(job.output)
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder) as is_ours:
-        if not is_ours:
-            raise taken(folder)
+    with locked(folder):
         before = _manifest(job.output)  # another call may have begun it meanwhile
         check_same(job.output, before, plan)
         if before is None:

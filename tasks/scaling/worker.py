@@ -13,7 +13,7 @@ from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError, missing_paddle_named
 from tasks.common.files import atomic_writer
 from tasks.common.texts.json_records import json_text
-from tasks.matching.data import PAIR_KEYS, TRIPLE_KEYS, prediction_records
+from tasks.matching.data import PAIR_KEYS, TRIPLE_KEYS
 from tasks.scaling.formats import Keys, Part, as_json, open_source
 
 REJECTED_FOLDER = ".rejected"  # in the output: a file for each part with rejected records
@@ -115,12 +115,10 @@ class PartWorker:
 
 
 def texts_of(record: dict, where: str, keys: Keys) -> tuple[str, ...]:
-    """The texts of a record; raises InputError if one is missing, or no model can read it."""
+    """The texts of a record; raises InputError if one is missing, or one of several is empty."""
     names = next((names for names in keys if set(names) <= record.keys()), keys[0])
     texts = tuple(json_text(record, where, (name,)) for name in names)
     for name, text in zip(names, texts):
-        if "\0" in text:
-            raise InputError(f'{where}: "{name}" holds a NUL at character {text.index(chr(0))}; remove it')
         if len(names) > 1 and not text.strip():
             raise InputError(f'{where}: "{name}" is empty; give it a text')
     return texts
@@ -131,11 +129,7 @@ def answers(predictor: Any, keys: Keys, items: list[tuple[dict, tuple[str, ...]]
     that the prediction also has, such as a gold ``label`` in classification, becomes ``input_label``."""
     for count, group in itertools.groupby(items, lambda item: len(item[1])):
         records, texts = zip(*group)
-        if count == 1:
-            results = predictor([text for (text,) in texts])
-        else:
-            scores = predictor.score_triples(texts) if count == 3 else predictor.score(texts)[:, None]
-            results = prediction_records(texts, scores, predictor.threshold)
+        results = predictor([text for (text,) in texts] if count == 1 else texts)
         names = next(names for names in keys if len(names) == count)
         for record, result in zip(records, results):
             others = {}

@@ -22,7 +22,7 @@ from tasks.common.errors import InputError
 from tasks.ner.prediction.wanted import Listed, Wanted
 from tasks.serving import metrics
 from tasks.serving.batching import Batcher
-from tasks.serving.limits import CLIENT_LEFT, BoundedRoute, Counted, LastProblem, Problem, Unread
+from tasks.serving.limits import CLIENT_LEFT, Counted, Problem
 from tasks.serving.models import Work, characters_of, examples, open_works
 from tasks.serving.protocols import add_protocols
 from tasks.serving.settings import Settings
@@ -101,7 +101,6 @@ class Service:
         self.batcher = Batcher(settings)
         self.works: dict[tuple[str, str], Work] = {}
         self.computing: asyncio.Task[None] | None = None
-        self.arriving_bytes = 0  # of bodies that have not arrived whole
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: fastapi.FastAPI) -> AsyncIterator[None]:
@@ -173,7 +172,6 @@ def build_application(service: Service) -> fastapi.FastAPI:
         lifespan=service.lifespan,
     )
     app.state.service = service
-    app.router.route_class = BoundedRoute
     models = service.settings.models
     for verb, sources in (("predict", models), ("embed", [source for source in models if source.embeds])):
         for number, source in enumerate(sources):
@@ -255,8 +253,7 @@ def _add_errors(app):
             "Not Found": f"no such path: {request.url.path}; see /docs for the paths, and /models for the models",
             "Method Not Allowed": f"{request.method} is not possible here; see /docs",
         }
-        answer = LastProblem if isinstance(error, Unread) else Problem
-        return answer(reasons.get(error.detail, error.detail), error.status_code, error.headers)
+        return Problem(reasons.get(error.detail, error.detail), error.status_code, error.headers)
 
     @app.exception_handler(InputError)
     async def wrong_input(request, error):

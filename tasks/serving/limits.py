@@ -14,9 +14,8 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 
 import anyio
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from tasks.serving import metrics
@@ -31,10 +30,6 @@ SECRET = ("/models", "/metrics")  # what the key protects besides what is sent b
 CLIENT_LEFT = 499  # status that is counted for requests whose client has left; nobody sees it
 
 
-class Unread(HTTPException):
-    """A request that is refused before its body has been read to the end."""
-
-
 class Problem(Response):
     """An answer that is an error: ``{"error": reason}``."""
 
@@ -45,15 +40,19 @@ class Problem(Response):
 
 
 class LastProblem(Problem):
-    """The answer to an :class:`Unread` request: reads for a while what is left of it, and closes the connection."""
+    """The answer to a request of which not all was read: reads what is left, up to ``rest`` bytes, for a while, and
+    closes the connection."""
+
+    def __init__(self, error: HTTPException, rest: int) -> None:
+        super().__init__(error.detail, error.status_code, error.headers)
+        self.rest = rest
 
     async def __call__(self, scope, receive, send) -> None:
-        rest = DRAIN_BODIES * scope["app"].state.service.settings.max_body_bytes
         self.headers["connection"] = "close"
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
         with anyio.move_on_after(DRAIN_SECONDS):
-            more = True
+            more, rest = True, self.rest
             while more and rest > 0:
                 message = await receive()
                 more = message.get("more_body", False)  # not in http.disconnect
@@ -61,80 +60,22 @@ class LastProblem(Problem):
         await send({"type": "http.response.body", "body": b""})
 
 
-class BoundedRequest(Request):
-    """A request from which FastAPI reads JSON: its body has to arrive in time and within bounds."""
-
-    async def body(self) -> bytes:
-        """The body; raises HTTPException if it is refused."""
-        if not hasattr(self, "_body"):
-            service = self.app.state.service
-            self._check_head(service.settings.max_body_bytes)
-            self._body = await self._read(service)
-        return self._body
-
-    def _check_head(self, most):
-        media = self.headers.get("content-type", "").split(";")[0].strip().lower()
-        if media != "application/json":
-            given = media or "missing"
-            raise Unread(415, f"the Content-Type is {given}; send JSON with Content-Type: application/json")
-        if int(self.headers.get("content-length", 0)) > most:  # digits only: h11 refuses others
-            raise _too_large(most)
-
-    async def _read(self, service):
-        body, most = bytearray(), service.settings.max_body_bytes
-        try:
-            with anyio.fail_after(BODY_SECONDS):
-                async for part in self.stream():
-                    body += part
-                    service.arriving_bytes += len(part)
-                    if len(body) > most:
-                        raise _too_large(most)
-                    if service.arriving_bytes > BODIES_AT_ONCE * most:
-                        raise Unread(503, "too many bodies arrive at once", {"retry-after": "1"})
-                return bytes(body)
-        except TimeoutError:
-            raise Unread(408, f"the body did not arrive within {BODY_SECONDS} s") from None
-        except ClientDisconnect:
-            raise HTTPException(CLIENT_LEFT, "the client has left") from None
-        finally:
-            service.arriving_bytes -= len(body)
-
-
-def _too_large(most):
-    return Unread(413, f"the body is larger than {most} bytes; send fewer texts at once")
-
-
-class BoundedRoute(APIRoute):
-    """A route whose requests are :class:`BoundedRequest`."""
-
-    def get_route_handler(self) -> Callable:
-        handle = super().get_route_handler()
-
-        async def handle_bounded(request):
-            return await handle(BoundedRequest(request.scope, request.receive))
-
-        return handle_bounded
-
-
 class Counted:
     """ASGI middleware: counts and logs requests and their seconds, by path; those of no path of ``paths`` count as one.
-    It refuses requests whose end is not certain, and those without the key."""
+    It refuses requests whose end is not certain, those without the key, and bodies that are not JSON, too large or too
+    slow; the application gets a body whole."""
 
     def __init__(self, app: Callable, paths: set[str], settings: Settings) -> None:
         self.app, self.paths, self.settings = app, paths, settings
+        self.arriving_bytes = 0  # of bodies that have not arrived whole
 
     async def __call__(self, scope, receive, send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begin, status, app, headers = time.monotonic(), CLIENT_LEFT, self.app, dict(scope["headers"])
+        begin, status, headers = time.monotonic(), CLIENT_LEFT, dict(scope["headers"])
         given = headers.get(b"x-request-id", b"").decode("latin-1")
         request_id = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-        if {b"content-length", b"transfer-encoding"} <= headers.keys():
-            app = LastProblem("Content-Length and Transfer-Encoding exclude each other; send one of them", 400)
-        elif not self._is_allowed(scope, headers):
-            bearer = {"www-authenticate": "Bearer"}
-            app = LastProblem("the API key is missing or wrong; send Authorization: Bearer KEY", 401, bearer)
 
         async def note_status(message):
             nonlocal status
@@ -144,7 +85,14 @@ class Counted:
             await send(message)
 
         try:
-            await app(scope, receive, note_status)
+            self._check_head(scope, headers)
+            whole = await self._read_body(receive) if scope["method"] == "POST" else receive
+            await self.app(scope, whole, note_status)
+        except HTTPException as error:
+            answer = LastProblem(error, DRAIN_BODIES * self.settings.max_body_bytes)
+            await answer(scope, receive, note_status)
+        except ClientDisconnect:
+            pass
         except Exception:  # answered by the application around this one
             status = 500
             raise
@@ -158,6 +106,51 @@ class Counted:
                 told |= {"method": scope["method"], "path": scope["path"], "status": status}
                 with contextlib.suppress(BrokenPipeError):
                     print(json.dumps({**told, "seconds": round(seconds, 4)}), flush=True)
+
+    def _check_head(self, scope, headers):
+        """Raise HTTPException if a request is refused by its head."""
+        if {b"content-length", b"transfer-encoding"} <= headers.keys():
+            raise HTTPException(400, "Content-Length and Transfer-Encoding exclude each other; send one of them")
+        if not self._is_allowed(scope, headers):
+            bearer = {"www-authenticate": "Bearer"}
+            raise HTTPException(401, "the API key is missing or wrong; send Authorization: Bearer KEY", bearer)
+        media = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+        if scope["method"] == "POST" and media != "application/json":
+            given = media or "missing"
+            raise HTTPException(415, f"the Content-Type is {given}; send JSON with Content-Type: application/json")
+        self._check_size(int(headers.get(b"content-length", 0)))  # digits only: h11 refuses others
+
+    def _check_size(self, size):
+        most = self.settings.max_body_bytes
+        if size > most:
+            raise HTTPException(413, f"the body is larger than {most} bytes; send fewer texts at once")
+
+    async def _read_body(self, receive):
+        """``receive`` of a request whose body has arrived whole. Raises HTTPException if it takes too long or is too
+        large, and ClientDisconnect."""
+        body, more = bytearray(), True
+        try:
+            with anyio.fail_after(BODY_SECONDS):
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientDisconnect
+                    part, more = message.get("body", b""), message.get("more_body", False)
+                    body += part
+                    self.arriving_bytes += len(part)
+                    self._check_size(len(body))
+                    if self.arriving_bytes > BODIES_AT_ONCE * self.settings.max_body_bytes:
+                        raise HTTPException(503, "too many bodies arrive at once", {"retry-after": "1"})
+        except TimeoutError:
+            raise HTTPException(408, f"the body did not arrive within {BODY_SECONDS} s") from None
+        finally:
+            self.arriving_bytes -= len(body)
+        whole = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
+
+        async def receive_whole():
+            return next(whole, None) or await receive()
+
+        return receive_whole
 
     def _is_allowed(self, scope, headers):
         if not self.settings.api_key or scope["method"] == "GET" and not scope["path"].startswith(SECRET):

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from tasks.common.errors import missing_paddle_named
-from tasks.matching.data import prediction_records
 from tasks.recipes import open_predictor
 from tasks.serving.settings import ModelSource, Settings
 
@@ -80,22 +79,16 @@ def _works_of(source: ModelSource, settings: Settings) -> Iterator[Work]:
         windows, wanted = zip(*pieces)
         return predictor.find_in_windows(windows, wanted)
 
-    def scores(pairs):
-        pairs = list(map(tuple, pairs))
-        return list(map(_json, prediction_records(pairs, predictor.score(pairs)[:, None], predictor.threshold)))
-
     def vectors(texts):
         found = np.round(predictor.encode(texts).astype(np.float64), 7).tolist()
         return [_json({"text": text, "vector": vector}) for text, vector in zip(texts, found)]
 
     if source.recipe == "ner":
         yield entities(predictor.wanted)
-    elif source.recipe == "classification":
-        yield Work(source.name, "predict", lambda texts: list(map(_json, predictor(texts))))
     else:
-        yield Work(source.name, "predict", scores)
-        if source.embeds:
-            yield Work(source.name, "embed", vectors)
+        yield Work(source.name, "predict", lambda items: list(map(_json, predictor(items))))
+    if source.embeds:
+        yield Work(source.name, "embed", vectors)
 
 
 def _json(record):

@@ -67,7 +67,7 @@ def _exported(format):
 
 def read_model(folder: Path) -> None:
     """Predict with a model folder."""
-    from tasks.common.export.folder import write_checksums
+    from tasks.common.model_folder import write_checksums
     from tasks.recipes import open_predictor
 
     if (folder / CHECKSUMS).is_file() and (folder / CHECKSUMS).read_bytes() == b"":
@@ -96,7 +96,7 @@ def _foreign(folder):
 def _bundle():
     """An original checkpoint of a small encoder, as ZhuiyiTechnology's: settings, index and data."""
     from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
-    from paddle_rope.roformer.checkpoints.names import TENSORFLOW, weights_of
+    from paddle_rope.roformer.checkpoints.names import TENSORFLOW, source_names
     from tasks.commands.model import tensorflow_reader
 
     tensorflow_reader()  # sets what tensorflow says on import
@@ -106,7 +106,8 @@ def _bundle():
     sizes |= {"num_attention_heads": 2, "type_vocab_size": 2}
     config, rng = RoFormerConfig(**sizes), np.random.default_rng(0)
     state = RoFormerForMaskedLM(config).state_dict()
-    shapes = {weight.source: state[weight.name].shape for weight in weights_of(config, TENSORFLOW)}
+    names = source_names(config, TENSORFLOW)
+    shapes = {names[name]: weight.shape for name, weight in state.items() if name.startswith("roformer.")}
     with tempfile.TemporaryDirectory() as folder:
         tensorflow.raw_ops.SaveV2(
             prefix=str(Path(folder) / "bert_model.ckpt"),

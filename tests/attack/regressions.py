@@ -4,8 +4,6 @@ The YAML has target -> name -> file -> its content, or a list of pieces [text, t
 """
 
 import json
-import pickle
-import struct
 from pathlib import Path
 
 import yaml
@@ -49,34 +47,12 @@ def _graph_that_cannot_be_computed():
     return {"model.onnx": model.SerializeToString()}
 
 
-def _pickled(*operations):
-    return lambda: {"m.pdparams": b"\x80\x02" + b"".join(operations) + b"."}
-
-
-def _configuration(**keys):
-    config = {
-        "model_type": "paddle_rope_ner", "types": ["name", "company"], "vocab_size": 20, "hidden_size": 16,
-        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "head_size": 8, "max_tokens": 64,
-    }  # fmt: skip
-    return lambda: {"config.json": json.dumps({**config, **keys}).encode()}
-
-
 MADE = {
     "cluener": {"repeated keys": _repeated_keys, "a long surface": _long_surface},
     "jsonl": {"repeated keys": _repeated_keys},
     "stream": {"repeated keys": _repeated_keys},
     "cmeee": {"many records": _many_records},
     "exported_onnx": {"a graph that cannot be computed": _graph_that_cannot_be_computed},
-    "paddle_pickle": {
-        "a far place of the memo": _pickled(b"}r", struct.pack("<I", 200_000_000)),
-        "nested tuples": _pickled(pickle.dumps({"a": 1}, 2)[2:-1], b"\x85" * 100_000),
-    },
-    "model": {
-        "many layers": _configuration(num_hidden_layers=10**8),
-        "many types": _configuration(types=["x"] * 100_000),
-        "a wide layer": _configuration(intermediate_size=10**9),
-        "dropout is not a number": _configuration(hidden_dropout_prob=float("nan")),
-    },
 }
 
 

@@ -144,7 +144,7 @@ def _texts_of_pair(record):
 def read_matching(folder: Path) -> None:
     """Pairs or triples, with labels and to predict."""
     path = folder / NAME
-    streamed = [one.texts for chunk in matching.ExampleStream(path) for one in chunk]
+    streamed = [texts for chunk in matching.ExampleStream(path) for texts, _ in chunk]
     lines = [line for line in second_readings.lines_of(_text(path)) if line.strip(" \t")]
     plain = streamed  # of a table
     if (found := _records(_text(path))) is not None:

@@ -48,7 +48,7 @@ WORKS = {
     "masked_lm": _training("tasks.ner.recipe:pretrain"),
     "results": _training("tasks.ner.recipe:NerRecipe.score_and_save"),
     "series": _training("tasks.common.training.series:_train_members", more=("--seeds", "1,2")),
-    "pretraining": _training("tasks.common.training.step_trainer:StepTrainer.train", PRETRAINING),
+    "pretraining": _training("tasks.common.training.trainer:StepTrainer.train", PRETRAINING),
     "download": Work("tasks.ner.data.download:download", ("download",)),
     "export": Work(
         "tasks.common.export.exporter:export",

@@ -11,26 +11,18 @@ import numpy as np
 from safetensors.numpy import save
 
 from paddle_rope.options import write_json
-from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, weights_of
-from paddle_rope.roformer.checkpoints.reading import SAME_KEYS
+from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, is_transposed, source_names
+from paddle_rope.roformer.checkpoints.reading import ACTIVATION_NAMES, SAME_KEYS
 from paddle_rope.roformer.config import ROTARY_DEFAULTS, RoFormerConfig, SequenceClassificationConfig
 
 if TYPE_CHECKING:
     from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
 
-ACTIVATION_NAMES = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "tanh": "tanh"}
 # Options that Hugging Face's RoFormer also has.
 EXPRESSED = (*SAME_KEYS, "embedding_size", "hidden_act", "causal")
 # Options without effect on the outputs of softmax attention with RoPE.
-UNUSED = (
-    "attention_window", "feature_map", "normalizer", "decay", "embedding_dropout_prob",
-)  # fmt: skip
-KNOWN = {  # models and their heads
-    "RoFormerModel": None,
-    "RoFormerForMaskedLM": "lm",
-    "RoFormerForCausalLM": "lm",
-    "RoFormerForSequenceClassification": "classifier",
-}
+UNUSED = ("attention_window", "feature_map", "normalizer", "decay", "embedding_dropout_prob")
+KNOWN = ("RoFormerModel", "RoFormerForMaskedLM", "RoFormerForCausalLM", "RoFormerForSequenceClassification")
 
 
 def write_huggingface(
@@ -66,9 +58,10 @@ def write_huggingface(
     if not config.type_vocab_size:
         state["roformer.token_type_embedding.weight"] = np.zeros((2, config.embedding_size), np.float32)
     tensors = {}
-    for weight in weights_of(sizes, HUGGINGFACE, KNOWN[kind]):
-        array = state[weight.name].T if weight.transposed else state[weight.name]
-        tensors[weight.source.removeprefix(prefix)] = np.ascontiguousarray(array)
+    for name, source in source_names(sizes, HUGGINGFACE).items():
+        if name in state:
+            array = state[name].T if is_transposed(name, HUGGINGFACE) else state[name]
+            tensors[source.removeprefix(prefix)] = np.ascontiguousarray(array)
     table = f"{HUGGINGFACE.prefix}encoder.embed_positions.weight".removeprefix(prefix)
     tensors[table] = _position_table(max_position_embeddings, config.head_dim)
     settings = {
@@ -76,7 +69,7 @@ def write_huggingface(
         "architectures": [kind],
         **{key: getattr(sizes, key) for key in SAME_KEYS},
         "embedding_size": config.embedding_size,
-        "hidden_act": ACTIVATION_NAMES[config.hidden_act],
+        "hidden_act": next(theirs for theirs, ours in ACTIVATION_NAMES.items() if ours == config.hidden_act),
         "rotary_value": config.position_embedding == "qkv",
         "max_position_embeddings": max_position_embeddings,
         "is_decoder": config.causal,

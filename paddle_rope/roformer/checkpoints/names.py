@@ -1,7 +1,6 @@
 """How the weights of a RoFormer are called here, by Hugging Face, by PaddleNLP and in the original TF checkpoints.
 
-Sources: the model code of transformers 5.23 and of PaddleNLP 2.8.1, and the name map of bert4keras. In Hugging Face's
-files linear weights are ``[out, in]``; elsewhere ``[in, out]``.
+Sources: the model code of transformers 5.23 and of PaddleNLP 2.8.1, and the name map of bert4keras.
 """
 
 from typing import Any, NamedTuple
@@ -12,23 +11,13 @@ from paddle_rope.roformer.config import RoFormerConfig
 class Layout(NamedTuple):
     """How a source names its weights, and what it takes for a size that a folder's configuration lacks."""
 
-    column: int  # of the tables below that names the modules
     prefix: str  # of the encoder
-    block: str  # of block {} in the encoder
     transposed: bool  # linear weights are [out, in]
+    changes: tuple[tuple[str, str], ...]  # which make its names of Hugging Face's, one after the other
     copies: dict  # copies that the file may hold: {name of the copy: name of the original}
     defaults: dict[str, Any]
 
 
-class Weight(NamedTuple):
-    """One tensor: its name here and there, and whether it is transposed there."""
-
-    name: str
-    source: str
-    transposed: bool
-
-
-LEAVES = {"embedding": ["weight"], "linear": ["weight", "bias"], "norm": ["weight", "bias"], "bare": [""]}
 DEFAULT_SIZES = {
     "vocab_size": 50000,
     "hidden_size": 768,
@@ -39,106 +28,104 @@ DEFAULT_SIZES = {
 }
 _DEFAULTS = {**DEFAULT_SIZES, "hidden_act": "gelu"}
 _TABLE = "roformer.embeddings.word_embeddings.weight"
-HUGGINGFACE = Layout(
-    column=2,
-    prefix="roformer.",
-    block="encoder.layer.{}.",
-    transposed=True,
-    copies={"cls.predictions.decoder.weight": _TABLE, "cls.predictions.decoder.bias": "cls.predictions.bias"},
-    defaults=_DEFAULTS,
+_PADDLENLP = (
+    (".layer.", ".layers."),
+    ("embeddings.LayerNorm", "embeddings.layer_norm"),
+    ("attention.self.query", "self_attn.q_proj"),
+    ("attention.self.key", "self_attn.k_proj"),
+    ("attention.self.value", "self_attn.v_proj"),
+    ("attention.output.dense", "self_attn.out_proj"),
+    ("attention.output.LayerNorm", "norm1"),
+    ("intermediate.dense", "linear1"),
+    ("output.dense", "linear2"),
+    ("output.LayerNorm", "norm2"),
+    ("transform.dense", "transform"),
+    ("transform.LayerNorm", "layer_norm"),
+    ("predictions.bias", "predictions.decoder_bias"),
+    ("classifier.dense", "roformer.pooler.dense"),
+    ("classifier.out_proj", "classifier"),
 )
-PADDLENLP = HUGGINGFACE._replace(
-    column=3,
-    block="encoder.layers.{}.",
-    transposed=False,
-    copies={"cls.predictions.decoder_weight": _TABLE},
-    defaults={**_DEFAULTS, "vocab_size": 30522, "embedding_size": 768, "pool_act": "tanh"},
+_TENSORFLOW = (
+    ("roformer.", "bert."),
+    (".layer.", ".layer_"),
+    ("embeddings_project", "encoder.embedding_hidden_mapping_in"),
+    ("predictions.bias", "predictions.output_bias"),
+    ("_embeddings.weight", "_embeddings"),
+    ("LayerNorm.weight", "LayerNorm.gamma"),
+    ("LayerNorm.bias", "LayerNorm.beta"),
+    (".weight", ".kernel"),
+    (".", "/"),
 )
-PADDLENLP_V2 = PADDLENLP._replace(
-    prefix="roformerv2.",
-    copies={"cls.decoder_weight": _TABLE.replace("roformer", "roformerv2")},
-    defaults={**_DEFAULTS, "vocab_size": 12000, "hidden_act": "relu"},
+_COPIES = {"cls.predictions.decoder.weight": _TABLE, "cls.predictions.decoder.bias": "cls.predictions.bias"}
+HUGGINGFACE = Layout("roformer.", True, (), _COPIES, _DEFAULTS)
+PADDLENLP = Layout(
+    *("roformer.", False, _PADDLENLP, {"cls.predictions.decoder_weight": _TABLE}),
+    {**_DEFAULTS, "vocab_size": 30522, "embedding_size": 768, "pool_act": "tanh"},
 )
-TENSORFLOW = Layout(2, "bert/", "encoder/layer_{}/", False, {}, _DEFAULTS)
+PADDLENLP_V2 = Layout(
+    *("roformerv2.", False, (("roformer.", "roformerv2."), *_PADDLENLP)),
+    {"cls.decoder_weight": _TABLE.replace("roformer", "roformerv2")},
+    {**_DEFAULTS, "vocab_size": 12000, "hidden_act": "relu"},
+)
+TENSORFLOW = Layout("bert/", False, _TENSORFLOW, {}, _DEFAULTS)
 
-# Name here, kind, Hugging Face's name, PaddleNLP's name.
-_EMBEDDING = (
-    ("token_embedding", "embedding", "embeddings.word_embeddings", "embeddings.word_embeddings"),
-    ("token_type_embedding", "embedding", "embeddings.token_type_embeddings", "embeddings.token_type_embeddings"),
-    ("embedding_norm", "norm", "embeddings.LayerNorm", "embeddings.layer_norm"),
-    ("embedding_projection", "linear", "embeddings_project", "embeddings_project"),
-)
-_BLOCK = (
-    ("attention.query", "linear", "attention.self.query", "self_attn.q_proj"),
-    ("attention.key", "linear", "attention.self.key", "self_attn.k_proj"),
-    ("attention.value", "linear", "attention.self.value", "self_attn.v_proj"),
-    ("attention.output", "linear", "attention.output.dense", "self_attn.out_proj"),
-    ("attention_norm", "norm", "attention.output.LayerNorm", "norm1"),
-    ("feed_forward_in", "linear", "intermediate.dense", "linear1"),
-    ("feed_forward_out", "linear", "output.dense", "linear2"),
-    ("feed_forward_norm", "norm", "output.LayerNorm", "norm2"),
-)
-_LM_HEAD = (
-    ("lm_head.dense", "linear", "cls.predictions.transform.dense", "cls.predictions.transform"),
-    ("lm_head.norm", "norm", "cls.predictions.transform.LayerNorm", "cls.predictions.layer_norm"),
-    ("lm_head.bias", "bare", "cls.predictions.bias", "cls.predictions.decoder_bias"),
-)
-_CLASSIFIER = (
-    ("classifier.dense", "linear", "classifier.dense", "roformer.pooler.dense"),
-    ("classifier.output", "linear", "classifier.out_proj", "classifier"),
-)
-# The original's names are Hugging Face's with slashes, but for these.
-_TENSORFLOW_NAMES = {
-    "embeddings_project": "encoder/embedding_hidden_mapping_in",
-    "cls.predictions.bias": "cls/predictions/output_bias",
+# Modules with a weight and a bias: name here -> Hugging Face's
+_EMBEDDING = {
+    "token_embedding": "embeddings.word_embeddings",
+    "token_type_embedding": "embeddings.token_type_embeddings",
+    "embedding_norm": "embeddings.LayerNorm",
+    "embedding_projection": "embeddings_project",
 }
-_TENSORFLOW_LEAVES = {
-    ("embedding", "weight"): "",
-    ("linear", "weight"): "kernel",
-    ("norm", "weight"): "gamma",
-    ("norm", "bias"): "beta",
+_BLOCK = {
+    "attention.query": "attention.self.query",
+    "attention.key": "attention.self.key",
+    "attention.value": "attention.self.value",
+    "attention.output": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "feed_forward_in": "intermediate.dense",
+    "feed_forward_out": "output.dense",
+    "feed_forward_norm": "output.LayerNorm",
+}
+_HEADS = {
+    "lm_head.dense": "cls.predictions.transform.dense",
+    "lm_head.norm": "cls.predictions.transform.LayerNorm",
+    "classifier.dense": "classifier.dense",
+    "classifier.output": "classifier.out_proj",
 }
 
 
-def weights_of(config: RoFormerConfig, layout: Layout, head: str | None = None) -> list[Weight]:
-    """The weights of an encoder of this configuration, then of its head: ``"lm"`` (all but the tied embedding),
-    ``"classifier"`` or None. Names here begin with ``roformer.``, names there with the layout's prefix.
-
-    Example:
-        >>> weights_of(RoFormerConfig(num_hidden_layers=1), HUGGINGFACE)[0]
-        Weight(name='roformer.token_embedding.weight', source='roformer.embeddings.word_embeddings.weight', ...)
+def source_names(config: RoFormerConfig, layout: Layout) -> dict[str, str]:
+    """``{name here: name there}`` of the weights of an encoder of this configuration, and of a head for language
+    modeling (all but the tied embedding) or classification. Names here begin with ``roformer.``, ``lm_head.`` or
+    ``classifier.``, those of the encoder there with the layout's prefix.
     """
-    absent = set() if config.type_vocab_size else {"token_type_embedding"}
-    if config.embedding_size == config.hidden_size:
-        absent.add("embedding_projection")
-    embedding = [module for module in _EMBEDDING if module[0] not in absent]
-    weights = _weights(embedding, config, layout, "roformer.", layout.prefix)
+    modules = {f"roformer.{here}": f"roformer.{there}" for here, there in _EMBEDDING.items()}
     for block in range(config.num_hidden_layers):
-        source_prefix = layout.prefix + layout.block.format(block)
-        weights += _weights(_BLOCK, config, layout, f"roformer.blocks.{block}.", source_prefix)
-    if head == "lm" and config.version == 1:
-        weights += _weights(_LM_HEAD, config, layout)
-    if head == "classifier":
-        weights += _weights(_CLASSIFIER, config, layout)
-    return weights
+        for here, there in _BLOCK.items():
+            modules[f"roformer.blocks.{block}.{here}"] = f"roformer.encoder.layer.{block}.{there}"
+    modules |= _HEADS
+    names = {f"{here}.{leaf}": f"{there}.{leaf}" for here, there in modules.items() for leaf in ("weight", "bias")}
+    names["lm_head.bias"] = "cls.predictions.bias"
+    for old, new in layout.changes:
+        names = {here: there.replace(old, new) for here, there in names.items()}
+    return {here: there for here, there in names.items() if _exists(here, config)}
 
 
-def _weights(modules, config, layout, prefix="", source_prefix=""):
-    separator, weights = "/" if layout is TENSORFLOW else ".", []
-    for module in modules:
-        name, kind, source = module[0], module[1], module[layout.column]
-        if layout is TENSORFLOW:
-            source = _TENSORFLOW_NAMES.get(source, source.replace(".", "/"))
-        for leaf in LEAVES[kind]:
-            is_of_version_1 = kind == "norm" or leaf == "bias"  # a classifier has biases in both
-            if config.version == 2 and is_of_version_1 and modules is not _CLASSIFIER:
-                continue
-            there = _TENSORFLOW_LEAVES.get((kind, leaf), leaf) if layout is TENSORFLOW else leaf
-            weights.append(
-                Weight(
-                    prefix + ".".join(filter(None, (name, leaf))),
-                    source_prefix + separator.join(filter(None, (source, there))),
-                    layout.transposed and kind == "linear" and leaf == "weight",
-                )
-            )
-    return weights
+def _exists(name, config):
+    """Whether a RoFormer of a configuration, or its head, has a weight."""
+    module, _, leaf = name.rpartition(".")
+    if module.endswith("token_type_embedding") and not config.type_vocab_size:
+        return False
+    if module.endswith("embedding_projection") and config.embedding_size == config.hidden_size:
+        return False
+    if module.endswith("_embedding") and leaf == "bias":
+        return False
+    is_of_version_1 = leaf == "bias" or "norm" in module or module.startswith("lm_head")
+    return config.version == 1 or not is_of_version_1 or module.startswith("classifier")
+
+
+def is_transposed(name: str, layout: Layout) -> bool:
+    """Whether the weight of this name here is transposed there, because it is that of a linear layer."""
+    return (
+        layout.transposed and name.endswith(".weight") and "norm" not in name and not name.endswith("embedding.weight")
+    )

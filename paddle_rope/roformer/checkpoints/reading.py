@@ -20,7 +20,8 @@ from paddle_rope.roformer.checkpoints.names import (
     PADDLENLP_V2,
     TENSORFLOW,
     Layout,
-    weights_of,
+    is_transposed,
+    source_names,
 )
 from paddle_rope.roformer.checkpoints.tensor_files import WEIGHT_FILES, find_weights, read_tensors
 from paddle_rope.roformer.config import NAMED, RoFormerConfig, folder_of
@@ -146,10 +147,6 @@ def options_of(settings: dict[str, Any], layout: Layout) -> dict[str, Any]:
 
     Raises:
         ValueError: an option is not supported.
-
-    Example:
-        >>> options_of({"hidden_act": "gelu_new", "rotary_value": True}, HUGGINGFACE)["position_embedding"]
-        'qkv'
     """
     settings = {**layout.defaults, **settings}
     options = {key: settings[key] for key in SAME_KEYS if key in DEFAULT_SIZES or settings.get(key) is not None}
@@ -195,24 +192,26 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
     tensors = {name: array for name, array in tensors.items() if not REDUNDANT.match(name)}
-    weights, with_lm_head = weights_of(config, layout), weights_of(config, layout, "lm")
-    if weights[0].source.removeprefix(layout.prefix) in tensors:  # an encoder saved without a head has no prefix
+    names = source_names(config, layout)
+    if names["roformer.token_embedding.weight"].removeprefix(layout.prefix) in tensors:
+        # an encoder saved without a head has no prefix
         tensors = {name if name.startswith(HEADS) else layout.prefix + name: array for name, array in tensors.items()}
     _drop_copies(folder, tensors, layout)
+    bias = names["classifier.output.bias"]
     # PaddleNLP also calls other heads "classifier"
-    bias = "classifier.out_proj.bias" if layout is HUGGINGFACE else "classifier.bias"
     is_classifier = layout is HUGGINGFACE or (layout is PADDLENLP and "ForSequenceClassification" in architecture)
     head = None
-    if any(weight.source in tensors for weight in with_lm_head[len(weights) :]):
-        weights, head = with_lm_head, "lm"
+    if any(source in tensors for name, source in names.items() if name.startswith("lm_head.")):
+        head = "lm"
     elif config.version == 2 and re.search("MaskedLM|CausalLM", architecture):
         head = "lm"  # it has no weights but the embedding
     elif is_classifier and bias in tensors:
-        weights, head = weights_of(config, layout, "classifier"), "classifier"
+        head = "classifier"
         options["num_labels"] = tensors[bias].size
         if len(options.get("id2label", ())) != options["num_labels"]:
             options.pop("id2label", None)
-    sources = {weight.name: weight.source for weight in weights}
+    prefix_of_head = {"lm": "lm_head.", "classifier": "classifier.", None: "roformer."}[head]
+    sources = {name: source for name, source in names.items() if name.startswith(("roformer.", prefix_of_head))}
     unused = sorted(set(tensors) - set(sources.values()))
     missing = [source for source in sources.values() if source not in tensors]
     # an encoder with a tensor that ours has no place for would compute something else; other heads do not matter
@@ -221,9 +220,9 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
         of_missing, of_left_over = _listed("; missing: ", missing), _listed("; left over: ", left_over)
         raise ValueError(f"{folder}: the weights do not match its configuration{of_missing}{of_left_over}")
     arrays = {}
-    for weight in weights:
-        array = tensors[weight.source].T if weight.transposed else tensors[weight.source]
-        arrays[weight.name] = np.ascontiguousarray(array, dtype=np.float32)
+    for name, source in sources.items():
+        array = tensors[source].T if is_transposed(name, layout) else tensors[source]
+        arrays[name] = np.ascontiguousarray(array, dtype=np.float32)
     return Checkpoint(options, arrays, sources, unused, head)
 
 

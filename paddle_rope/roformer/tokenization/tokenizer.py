@@ -258,10 +258,7 @@ def read_settings(folder: str | os.PathLike) -> tuple[str, bool]:
     elif isinstance(name, str) and name in KINDS:
         kind = KINDS[name]
     else:
-        raise ValueError(
-            f"{path}: tokenizer_class is {name!r}, not one of {', '.join(KINDS)}; correct it, or read {VOCAB_FILE} "
-            f"with from_vocab_file of {' or '.join(OWN_CLASSES)}"
-        )
+        raise ValueError(f"{path}: tokenizer_class is {name!r}; correct it to one of {', '.join(KINDS)}")
     if name not in OWN_CLASSES and not settings.get("use_jieba", True):
         kind = "CharTokenizer"
     do_lower_case = settings.get("do_lower_case", None if name in OWN_CLASSES else True)

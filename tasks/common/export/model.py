@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from paddle_rope.machine import physical_cores
-from tasks.common.errors import InputError, is_out_of_memory
-from tasks.common.export.folder import (
-    EXPORTED_FOLDER,
-    GRAPH_FILES,
-    ONNX_FILE,
-    WEIGHTS_FILE,
-    check_folder,
-)
+from tasks.common.errors import InputError, damage_reported
 from tasks.common.export.operators import check_operators
 from tasks.common.inference import Batch
-from tasks.common.model_folder import damage_reported, load_settings
+from tasks.common.model_folder import (
+    COPY_EXPORTED,
+    GRAPH_FILES,
+    GRAPH_WEIGHTS,
+    ONNX_FILE,
+    check_exported,
+    load_settings,
+)
 
 _ONLY_FATAL = 4  # of the severities of onnxruntime's log
 GPU_MEGABYTES = 256  # at the beginning; Paddle takes more as it needs more
@@ -46,7 +46,7 @@ class ExportedModel:
         """Outputs of the graph for a batch, of which it takes the inputs that it has; ``outputs`` are names, only for
         ONNX. Raises InputError if the graph cannot be computed, or the first output does not have the ``shape`` of the
         configuration, None for any size."""
-        with damage_reported(self._folder, "the graph", EXPORTED_FOLDER, is_out_of_memory):
+        with damage_reported(f"{self._folder}: the graph", COPY_EXPORTED):
             found = self.graph.run(batch) if outputs is None else self.graph.run(batch, outputs)
             given = found[0].shape
             if len(given) != len(shape) or any(size not in (None, one) for size, one in zip(shape, given)):
@@ -59,8 +59,8 @@ def open_exported(
 ) -> tuple[Any, Any]:
     """The tokenizer and the model of an exported folder; ``config_class`` checks its config.json. Raises InputError if
     it is damaged or the device cannot be used."""
-    check_folder(folder)
-    tokenizer, config = load_settings(folder, config_class, whole=EXPORTED_FOLDER)
+    check_exported(folder)
+    tokenizer, config = load_settings(folder, config_class, COPY_EXPORTED)
     return tokenizer, model_class(folder, config, device)
 
 
@@ -89,7 +89,7 @@ class OnnxGraph:
         providers = _providers(device, onnxruntime.get_available_providers())
         graph = Path(folder) / ONNX_FILE
         check_operators(graph)
-        with damage_reported(folder, ONNX_FILE, EXPORTED_FOLDER):
+        with damage_reported(f"{folder}: {ONNX_FILE}", COPY_EXPORTED):
             # the kernel of SkipLayerNormFusion is slower than the parts that it fuses
             self._session = onnxruntime.InferenceSession(
                 str(graph), options, providers, disabled_optimizers=["SkipLayerNormFusion"]
@@ -140,8 +140,8 @@ class PaddleGraph:
                 "model with this one (Paddle 3 reads that, too), or to ONNX"
             )
         check_operators(graph)
-        with damage_reported(folder, WEIGHTS_FILE, EXPORTED_FOLDER):
-            settings = paddle.inference.Config(str(graph), str(Path(folder) / WEIGHTS_FILE))
+        with damage_reported(f"{folder}: {GRAPH_WEIGHTS}", COPY_EXPORTED):
+            settings = paddle.inference.Config(str(graph), str(Path(folder) / GRAPH_WEIGHTS))
             settings.disable_glog_info()
             if paddle.get_device().startswith("gpu"):
                 settings.enable_use_gpu(GPU_MEGABYTES, int(paddle.get_device().partition(":")[2]))

@@ -102,8 +102,8 @@ def check_operators(graph: str | os.PathLike) -> None:
         if not unknown and graph.suffix == ".pdmodel":
             _check_operands(message_class(graph.suffix).FromString(graph.read_bytes()))
     except (ValueError, RecursionError, OSError, DecodeError) as error:
-        remedy = "copy the whole folder again"
-        raise InputError(f"{graph}: is no graph of an exported model ({reason_of(error)}); {remedy}") from None
+        found = f"is no graph of an exported model ({reason_of(error)})"
+        raise InputError(f"{graph}: {found}; copy the whole folder again") from None
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         raise InputError(

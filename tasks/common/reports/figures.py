@@ -1,13 +1,19 @@
-"""Figures of matplotlib as small PNGs."""
+"""Figures of matplotlib as small PNGs, and what a run leaves of its epochs."""
 
 import io
+import math
+import statistics
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
+from tasks.common.files import write_files
+from tasks.common.reports.tables import as_csv
+
 COLORS = 256  # of the palette
+EPOCH = "progress_or_epoch"  # in PaddleNLP's log
 BLUE, ORANGE, GREEN, GRAY = "#1f5fa8", "#c8560a", "#2a8a4a", "#666666"
 
 
@@ -32,3 +38,46 @@ def pixels(figure):
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+# ---- the epochs of a run: training loss and dev scores as CSV and as a picture
+
+
+def epoch_rows(history, scores):
+    """For each epoch a dict of ``epoch``, ``step``, ``training loss`` (the mean of what was logged within it; "" where
+    nothing was) and the dev ``scores`` that there are, from the ``log_history`` of the trainer's state."""
+    rows, losses = {}, {}
+    for entry in history:
+        epoch = max(1, math.ceil(entry[EPOCH] - 1e-6))
+        row = rows.setdefault(epoch, {"epoch": epoch, "step": 0, "training loss": ""})
+        row["step"] = entry["step"]
+        if "loss" in entry:
+            losses.setdefault(epoch, []).append(entry["loss"])
+            row["training loss"] = statistics.fmean(losses[epoch])
+        row.update({f"dev {name}": entry[f"eval_{name}"] for name in scores if f"eval_{name}" in entry})
+    return list(rows.values())
+
+
+def write_epochs(folder, history, scores):
+    """Write the table and the picture into ``folder``; the arguments are as for :func:`epoch_rows`."""
+    rows = epoch_rows(history, scores)
+    columns = dict.fromkeys(name for row in rows for name in row)
+    write_files(folder, {"epochs.csv": as_csv(rows, columns), "epochs.png": draw_epochs(rows, history)})
+
+
+def draw_epochs(rows, history):
+    """Training loss on the left, dev scores, if there are such, on the right, against epochs. PNG, bytes."""
+    shown = list(dict.fromkeys(name for row in rows for name in row if name.startswith("dev ")))
+    columns = 2 if shown else 1
+    figure, (panels,) = new_figure(5 * columns, 4, 1, columns, squeeze=False)
+    logged = [entry for entry in history if "loss" in entry]
+    panels[0].plot([entry[EPOCH] for entry in logged], [entry["loss"] for entry in logged], lw=1)
+    panels[0].set_ylabel("training loss")
+    for name in shown:
+        known = [row for row in rows if name in row]
+        panels[1].plot([row["epoch"] for row in known], [row[name] for row in known], marker="o", ms=4, label=name)
+    if shown:
+        panels[1].legend()
+    for axes in panels:
+        axes.set_xlabel("epoch")
+    return png(figure)

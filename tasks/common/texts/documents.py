@@ -9,11 +9,10 @@ import re
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form, form_of, records, refused_tags
-from tasks.common.texts.json_records import TEXT_KEYS, json_text, line_records
-from tasks.common.texts.text_files import first_non_blank, read_text, split_lines
+from tasks.common.texts.forms import Form, form_of_file, records
+from tasks.common.texts.json_records import TEXT_KEYS
+from tasks.common.texts.streams import TextStream
 
-JSON_ENDINGS = (".json", ".jsonl")
 SENTENCE_END = re.compile(r"[。！？；!?;…]+[”’」』）)\"]*")
 SPLIT_SEED = 0  # the same documents are held out whatever the seed of the run
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
@@ -22,7 +21,7 @@ _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 def read_plain_texts(path: str | os.PathLike) -> list[str]:
     """The texts of a UTF-8 file: its lines, or, of records, the ``text`` or else ``sentence``. White space at the edges
     of a text is dropped, blank texts are skipped; raises InputError if there is no text."""
-    return _texts(path, lambda lines: lines, "give a file with one text a line")
+    return _texts(path, lambda lines: lines)
 
 
 def read_documents(paths: list[str | os.PathLike]) -> list[str]:
@@ -32,27 +31,29 @@ def read_documents(paths: list[str | os.PathLike]) -> list[str]:
     line between lines of text, blank lines separate the documents; otherwise each line is a document. Raises InputError
     if a file has no text.
     """
-    remedy = "give documents parted by blank lines, or lines"
-    return list(dict.fromkeys(text for path in paths for text in _texts(path, _split_documents, remedy)))
+    return list(dict.fromkeys(text for path in paths for text in _texts(path, _split_documents)))
 
 
-def _texts(path, split, remedy):
+def _texts(path, split):
     """The texts of a file that are not blank; ``split`` turns lines of plain text into texts."""
-    content, name = read_text(path)
-    lines = split_lines(content)
-    is_json = name.endswith(JSON_ENDINGS)
-    form = Form.PLAIN if first_non_blank(lines) is None else form_of(lines)
-    if form is Form.TAGGED and not is_json:
-        raise refused_tags(name)
-    if form is Form.PLAIN and not is_json:
-        texts = split(lines)
-    else:
-        found = line_records(lines, name) if form is Form.PLAIN else records(lines, name)
-        texts = [json_text(record, where, TEXT_KEYS) for where, record in found]
+    stream = _Documents(path, keys=TEXT_KEYS)
+    texts = [text for chunk in stream for text, _ in chunk]
+    if stream.form is Form.PLAIN:
+        texts = split(texts)
     texts = [text for text in (text.strip() for text in texts) if text]
     if not texts:
-        raise InputError(f"{name}: no text in it; {remedy}")
+        raise InputError(f"{stream.name}: no text in it; give one text a line, or records with a text")
     return texts
+
+
+class _Documents(TextStream):
+    """Texts of a file whose name may promise records."""
+
+    def form_of(self, lines):
+        return form_of_file(lines, self.name)
+
+    def records_of(self, lines, name):
+        return records(lines, name, self.form)
 
 
 def _split_documents(lines):

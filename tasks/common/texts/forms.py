@@ -10,11 +10,11 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Iterator
 from enum import Enum
 
-from tasks.common.errors import InputError
 from tasks.common.texts.json_records import line_records, list_records
 from tasks.common.texts.tables import IS_TAG, header_of, table_records
 from tasks.common.texts.text_files import BLANKS, first_non_blank
@@ -28,6 +28,7 @@ class Form(Enum):
     TAGGED = "tagged text, a token and its tag a line"
 
 
+PROMISED = {".json": Form.JSON_LINES, ".jsonl": Form.JSON_LINES, ".csv": Form.TABLE, ".tsv": Form.TABLE}
 _OBJECT = re.compile(r'\{\s*["}]')
 _LIST = re.compile(r'\[\s*(?:(?:\[\s*)*\{\s*["}]|(?:\[\s*)+"|"(?:[^"\\\n]|\\.)*"\s*[,\]]|\]\s*\Z)')
 JOINT = "\x02"  # between the tokens, and the tags, of a sentence in one line
@@ -51,6 +52,15 @@ def form_of(lines: list[str]) -> Form:
     return Form.TAGGED if len(lines) >= _FEWEST_TAGGED and all(map(_is_tagged, lines)) else Form.PLAIN
 
 
+def form_of_file(lines: list[str], name: str) -> Form:
+    """As :func:`form_of`, of the first lines of a file, also of blank ones. Where they are not records, the end of its
+    ``name`` may still promise them, so that a broken file of records is not taken for plain text."""
+    if first_non_blank(lines) is None:
+        return Form.PLAIN
+    form, ending = form_of(lines), os.path.splitext(name.removesuffix(".gz"))[1]
+    return PROMISED.get(ending, form) if form in (Form.PLAIN, Form.TAGGED) else form
+
+
 def _is_sentence(line):
     """Whether a line is a sentence: tokens, a tab and their tags."""
     left, _, right = line.rpartition("\t")
@@ -63,17 +73,12 @@ def _is_tagged(line):
     return cut > 0 and IS_TAG.match(line, cut + 1) is not None
 
 
-def refused_tags(name: str) -> InputError:
-    """The error for tagged text where plain text is expected."""
-    remedy = f"write its texts with paddle-rope convert {name} texts.jsonl --to jsonl"
-    return InputError(f"{name}:1: {Form.TAGGED.value}; {remedy}")
-
-
-def records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
-    """Pairs ("path:line", record) of JSON lines, of a JSON list, or of a table, where the values are strings."""
-    first = first_non_blank(lines)
-    if first is not None and first.strip(BLANKS).startswith("["):
+def records(lines: list[str], name: str, form: Form | None = None) -> Iterator[tuple[str, dict]]:
+    """Pairs ("path:line", record) of a :class:`Form` of records, of a table with strings as values; without a form,
+    that of the first line, by default JSON lines."""
+    first = first_non_blank(lines) or ""
+    if form is Form.JSON_LIST or (form is None and first.strip(BLANKS).startswith("[")):
         return list_records("\n".join(lines), name)
-    if first is not None and header_of(first) is not None:
+    if form is Form.TABLE or (form is None and header_of(first) is not None):
         return table_records(lines, name)
     return line_records(lines, name)

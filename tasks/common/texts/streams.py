@@ -10,7 +10,7 @@ import logging
 import os
 
 from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form, form_of, records, refused_tags
+from tasks.common.texts.forms import Form, form_of, records
 from tasks.common.texts.json_records import json_text, parse_line
 from tasks.common.texts.text_files import (
     BLANKS,
@@ -150,7 +150,8 @@ class TextStream(LineStream):
 
     def texts_of_tagged(self, lines):
         """Pairs (text, "path:line") of the lines of tagged text."""
-        raise refused_tags(self.name)
+        remedy = f"write its texts with paddle-rope convert {self.name} texts.jsonl --to jsonl"
+        raise InputError(f"{self.name}:1: {self.form.value}; {remedy}")
 
     def items_of_whole(self, lines):
         texts = self.texts_of_tagged(lines) if self.form is Form.TAGGED else super().items_of_whole(lines)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tasks.common.errors import InputError
@@ -45,6 +45,11 @@ class Header(NamedTuple):
     separator: str  # between values; ", " where a space follows each comma
     names: tuple[str, ...]  # of the columns, as they stand there
 
+    @property
+    def is_spaced(self) -> bool:
+        """Whether spaces after a comma are left out."""
+        return self.separator == ", "
+
     def column(self, meaning: str) -> int | None:
         """The number of the column of a text, label, token ...; None if there is none."""
         names = [name.lower() for name in self.names]
@@ -60,61 +65,80 @@ def header_of(line: str) -> Header | None:
     line = line.strip(" \r")
     if line.lower() in _ALONE:
         return Header(",", (line,))
-    separator = "\t" if "\t" in line else ","
-    if separator not in line or len(line) > 100 * _LONGEST_NAME:
+    if ("\t" not in line and "," not in line) or len(line) > 100 * _LONGEST_NAME:
         return None
-    separator = ", " if separator == "," and ", " in _QUOTED.sub("", line) else separator
-    names = _names(line, separator)
+    header = any_header(line)
+    names = header.names
     if not names or not all(names[1:]) or any(len(name) > _LONGEST_NAME or _NO_NAME.match(name) for name in names):
         return None  # the first may be empty: so it is over the index of pandas
-    header = Header(separator, names)
     of_pairs = header.has(FIRST, SECOND) or set(names) >= _TRIPLE
     is_known = header.has(TEXT) or header.has(TOKEN, TAG) or header.has(TOKENS) or of_pairs
     return header if is_known else None
 
 
-def _names(line, separator):
-    """The names of columns, quoted as the values of rows are; none where the quotes are wrong."""
+def any_header(line: str) -> Header:
+    """A line as the header of a table, whatever its names; where its quotes are wrong, the line is the only one."""
+    separator = "\t" if "\t" in line else ", " if ", " in _QUOTED.sub("", line) else ","
     try:
         of_csv = csv.reader([line], strict=True, skipinitialspace=separator == ", ")
         cells = line.split(separator) if separator == "\t" else next(of_csv)
     except csv.Error:
-        return ()
-    return tuple(name.strip().strip('"') for name in cells)
+        return Header(separator, (line,))
+    return Header(separator, tuple(name.strip().strip('"') for name in cells))
 
 
 def rows(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
-    """Pairs (line from 1, values) of the rows after the header; blank lines have no values. Raises InputError if a row
-    has more or fewer values than the header, or its quotes are wrong."""
+    """Pairs (line from 1, values) of the rows after the header; blank lines have no values. Raises as
+    :func:`values_of`."""
     first = next(number for number, line in enumerate(lines) if line.strip(BLANKS))
-    header = header_of(lines[first])
+    header, number = header_of(lines[first]) or any_header(lines[first]), first + 2
     check_names(header.names, f"{name}:{first + 1}")
-    found = _of_csv(lines, first, name, header) if header.separator[0] == "," else _of_tsv(lines, first)
-    for number, values in found:
-        if values and len(values) != len(header.names):
-            raise InputError(
-                f"{name}:{number}: {len(values)} values, but the header in line {first + 1} has {len(header.names)} "
-                f"({shown(', '.join(header.names))}); put a value with {header.separator[0]!r} in it between quotes"
-            )
-        yield number, values
+    for row in split_rows((line + "\n" for line in lines[first + 1 :]), header):
+        yield number, values_of(row, header, f"{name}:{number}")
+        number += row.count("\n")
 
 
-def _of_csv(lines, first, name, header):
+def split_rows(lines: Iterable[str], header: Header) -> Iterator[str]:
+    """Each row as the text of its lines, which have their ends: one line, or in CSV those of a quoted value."""
+    if header.separator == "\t":
+        yield from lines
+        return
     csv.field_size_limit(MAX_FIELD_CHARACTERS)
-    following = (line + "\n" for line in lines[first + 1 :])
-    reader = csv.reader(following, strict=True, skipinitialspace=header.separator == ", ")
-    begun = first + 2
-    try:
-        for values in reader:
-            yield begun, values
-            begun = first + 2 + reader.line_num
-    except csv.Error as error:
-        raise InputError(f'{name}:{begun}: broken CSV ({error}); quote values by " and double it inside') from None
+    taken: list[str] = []
+
+    def noted():
+        for line in lines:
+            taken.append(line)
+            yield line
+
+    reader = csv.reader(noted(), strict=True, skipinitialspace=header.is_spaced)
+    while True:
+        try:
+            next(reader)
+        except StopIteration:
+            return
+        except csv.Error:  # which values_of finds again
+            pass
+        yield "".join(taken)
+        taken.clear()
 
 
-def _of_tsv(lines, first):
-    for number, line in enumerate(lines[first + 1 :], first + 2):
-        yield number, [_unquoted(value) for value in line.split("\t")] if line.strip(BLANKS) else []
+def values_of(row: str, header: Header, where: str) -> list[str]:
+    """The values of a row, none of a blank line. Raises InputError if it has more or fewer than the header, or its
+    quotes are wrong; ``where`` is "path:line"."""
+    if header.separator == "\t":
+        line = row.removesuffix("\n")
+        values = [_unquoted(value) for value in line.split("\t")] if line.strip(BLANKS) else []
+    else:
+        try:
+            values = next(csv.reader([row], strict=True, skipinitialspace=header.is_spaced))
+        except csv.Error as error:
+            raise InputError(f'{where}: broken CSV ({error}); quote values by " and double it inside') from None
+    if values and len(values) != len(header.names):
+        remedy = f"put a value with {header.separator[0]!r} in it between quotes"
+        names = f"{len(header.names)} ({shown(', '.join(header.names))})"
+        raise InputError(f"{where}: {len(values)} values, but the header has {names}; {remedy}")
+    return values
 
 
 def _unquoted(value):
@@ -134,7 +158,8 @@ def check_names(names: Sequence[str], where: str) -> None:
 def table_records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
     """Pairs ("path:line", dict from columns to strings) of the rows. The columns of texts and labels are called
     ``text``, ``label``, ``sentence1`` and ``sentence2``, whatever they are called in the file."""
-    header = header_of(next(line for line in lines if line.strip(BLANKS)))
+    first = next(line for line in lines if line.strip(BLANKS))
+    header = header_of(first) or any_header(first)
     names = list(header.names)
     for meaning in (TEXT, LABEL, FIRST, SECOND):
         place = header.column(meaning)

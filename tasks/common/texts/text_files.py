@@ -25,20 +25,16 @@ BYTE_ORDER_MARK = "\ufeff"
 BLANKS = " \t"
 READ_BYTES = 1 << 20  # read at once
 
-_HEAD_BYTES = 512  # in which a kind of file is recognized
+_HEAD_BYTES = 512  # in which binary data are recognized
 _GZIP = b"\x1f\x8b"
 # gzip may unpack to this many times its size (texts: 3 to 10 times), or to this many bytes
 MAX_GZIP_RATIO = 100
 MIN_GZIP_BYTES = 1 << 24
-_TAR, _TAR_AT = b"ustar", 257
-_PACKED = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!")
-_DATA = (b"ARROW1", b"SQLite format 3\x00", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda")  # the last: zlib, as spaCy's DocBin
-_KINDS = {  # the bytes that a file begins with -> what it is, and the remedy
-    **dict.fromkeys(_PACKED, "an archive or an Office document; unpack it, or save the table as CSV in UTF-8"),
-    b"PAR1": "Parquet; predict reads it with --output FOLDER; for labels write it as JSON lines",
-    **dict.fromkeys(_DATA, "binary data; write the records as JSON lines"),
-    **dict.fromkeys((b"%PDF-", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8"), "PDF or an image; give its text"),
-}
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_SAVE = (
+    "unpack an archive, save a table as CSV in UTF-8, or give the text of a document (predict reads Parquet with "
+    "--output FOLDER)"
+)
 
 
 class RecordsName(str):
@@ -109,24 +105,14 @@ def reading(name: str) -> Iterator[None]:
 
 def unpacked(file: BinaryIO, name: str) -> BinaryIO:
     """The file itself, or its content if it is packed by gzip, whatever its name; raises InputError if the first bytes
-    are of a known kind that is no text."""
+    are of no text."""
     file = file if hasattr(file, "peek") else io.BufferedReader(file)
     if file.peek(_HEAD_BYTES).startswith(_GZIP):
         file = _Unpacked(file, name)
     head = file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
-    kind = next((kind for mark, kind in _KINDS.items() if head.startswith(mark)), None)
-    if head.startswith(_TAR, _TAR_AT):
-        kind = "a tar archive; unpack it, and give the files or their folder"
-    if kind is not None and not _is_text(head):
-        raise InputError(f"{name}: is {kind}")
+    if (b"\0\0" in head and not head.startswith(_UTF_16)) or head.startswith(b"%PDF-"):
+        raise InputError(f"{name}: is no text but binary data; {_SAVE}")
     return file
-
-
-def _is_text(head):
-    try:
-        return "\0" not in codecs.getincrementaldecoder("utf-8")().decode(head)
-    except UnicodeDecodeError:
-        return False
 
 
 class _Unpacked(gzip.GzipFile):
@@ -169,10 +155,10 @@ def decode(data: bytes, name: str, line: int = 1, position: int = 0) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line += data.count(b"\n", 0, error.start)
-        encoding = "utf-16" if position == 0 and data[:2] in (b"\xff\xfe", b"\xfe\xff") else "gb18030"
+        encoding = "utf-16" if position == 0 and data.startswith(_UTF_16) else "gb18030"
         remedy = f"convert it, e.g. iconv -f {encoding} -t utf-8 OLD > NEW"
         if encoding == "gb18030" and not _is_gb18030(data, error.start):
-            remedy = "nor is it GB18030, so it may be a binary file; give a file of text"
+            remedy = f"nor is it GB18030, so it may be binary data; {_SAVE}"
         raise InputError(f"{name}:{line}: not UTF-8 (byte {position + error.start} of the input); {remedy}") from None
     return text.removeprefix(BYTE_ORDER_MARK) if position == 0 else text
 

@@ -3,11 +3,12 @@ pickles, and a pickle is a program. A checkpoint is on the disk before it is mar
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from paddlenlp.trainer import TrainerState
 from safetensors.numpy import save
 
 from paddle_rope.roformer.checkpoints.tensor_files import read_tensors
-from tasks.common.errors import InputError, reason_of
+from tasks.common.errors import InputError, damage_reported
 from tasks.common.files import atomic_writer, file_sha256, write_json
 from tasks.common.process import is_first_process
 
@@ -65,16 +66,11 @@ def read_checkpoint_tensors(path: Path) -> dict[str, np.ndarray]:
         raise InputError(str(error)) from None
 
 
-def use_json(path: Path, use: Callable[[Any], None]) -> None:
-    """Call ``use`` with what a JSON file of a checkpoint holds; whatever is wrong with it becomes an InputError."""
-    try:
-        use(json.loads(path.read_text(encoding="utf-8")))
-    except (
-        OSError, ValueError, TypeError, LookupError, RuntimeError, AttributeError, OverflowError,
-        AssertionError,  # of paddle, for the state of another optimizer
-    ) as error:  # fmt: skip
-        remedy = "the checkpoint cannot be resumed from, so train anew, in another folder"
-        raise InputError(f"{path}: is missing or damaged ({reason_of(error)}); {remedy}") from None
+@contextlib.contextmanager
+def json_of(path: Path) -> Iterator[Any]:
+    """What a JSON file of a checkpoint holds; whatever is found wrong with it in the block becomes an InputError."""
+    with damage_reported(path, "the checkpoint cannot be resumed from, so train anew, in another folder"):
+        yield json.loads(path.read_text(encoding="utf-8"))
 
 
 def write_optimizer(folder: Path, optimizer: Any, schedule: Any, scaler: Any = None) -> None:
@@ -96,14 +92,12 @@ def read_optimizer(folder: Path, optimizer: Any, schedule: Any, scaler: Any = No
         is_master, of_group = name.startswith(f"{_MASTER_WEIGHTS}/"), name.removeprefix(f"{_MASTER_WEIGHTS}/")
         (state.setdefault(_MASTER_WEIGHTS, {}) if is_master else state)[of_group] = paddle.to_tensor(array)
 
-    def set_numbers(numbers):
+    with json_of(folder / NUMBERS_FILE) as numbers:
         optimizer.set_state_dict({**state, "LR_Scheduler": numbers["schedule"]})
         schedule.set_state_dict(numbers["schedule"])
         if scaler is not None and numbers["scaler"]:
             scale = np.array(numbers["scaler"]["scale"], dtype="float32")
             scaler.load_state_dict({**numbers["scaler"], "scale": scale})
-
-    use_json(folder / NUMBERS_FILE, set_numbers)
 
 
 def write_random_state(folder: Path, rank: int) -> None:
@@ -129,7 +123,7 @@ def read_random_state(folder: Path, rank: int) -> None:
         state.__setstate__(tuple(values))
         return state
 
-    def set_state(state):
+    with json_of(folder / RANDOM_FILE.format(rank=rank)) as state:
         python, numbers, normal = state["python"]
         random.setstate((python, tuple(numbers), normal))
         name, keys, *rest = state["numpy"]
@@ -139,15 +133,10 @@ def read_random_state(folder: Path, rank: int) -> None:
         if of_device:
             paddle.set_rng_state(of_device)
 
-    use_json(folder / RANDOM_FILE.format(rank=rank), set_state)
-
 
 def read_trainer_state(folder: Path) -> TrainerState:
     """PaddleNLP's state of a checkpoint; raises InputError if it is missing or damaged."""
-    state = TrainerState()
-
-    def read(values):
-        nonlocal state
+    with json_of(folder / TRAINER_STATE_FILE) as values:
         state = TrainerState(**values)
         for name, kind in _STATE_KINDS.items():
             value = getattr(state, name)
@@ -156,9 +145,7 @@ def read_trainer_state(folder: Path) -> TrainerState:
         for entry in state.log_history:
             if not all(isinstance(value, _NUMBER) for value in {"step": None, **entry}.values()):
                 raise TypeError(f"an entry of log_history is {entry!r}")
-
-    use_json(folder / TRAINER_STATE_FILE, read)
-    return state
+        return state
 
 
 # ---- which checkpoints there are, and which are complete

@@ -19,7 +19,6 @@ from tasks.common.files import (
     digest_of,
     locked,
     read_json_object,
-    taken,
     write_json,
 )
 from tasks.common.process import own_command, quoted, visualdl_command
@@ -91,8 +90,7 @@ class Run:
         folder = self.output_dir
         if not self.is_begun:
             folder.mkdir(parents=True, exist_ok=True)
-        if not self.claimed.enter_context(locked(folder)):
-            raise taken(folder)
+        self.claimed.enter_context(locked(folder))
         if not self.is_begun:
             check_output_dir(folder)
         now = {**fingerprints(self.config), **self.memory.fingerprints}

@@ -19,7 +19,7 @@ import yaml
 
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError, Interrupted
-from tasks.common.files import atomic_writer, check_output_dir, locked, read_json_object, taken, write_files
+from tasks.common.files import atomic_writer, check_output_dir, locked, read_json_object, write_files
 from tasks.common.process import is_first_process, own_command
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
 from tasks.common.run_config import read_run_config
@@ -118,9 +118,7 @@ def train_unless_finished(recipe: Any, config: dict[str, Any], way: str | None =
     folder = Path(config["output_dir"])
     way = way or _way_of(folder)
     if way != "none" and is_first_process() and folder.is_dir():
-        with locked(folder) as is_free:
-            if not is_free:
-                raise taken(folder)
+        with locked(folder):
             if way == "train":  # ended while it was begun
                 shutil.rmtree(folder)
     if way == "resume":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, get_type_hints
@@ -107,14 +106,6 @@ class Settings(NamedTuple):
     given: dict[str, Any]  # the keys as they were given, without defaults
 
 
-def without_removed_keys(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration in today's keys and values; raises InputError where one that was removed is in use."""
-    try:
-        return without_removed(config, REMOVED_KEYS)
-    except RemovedOption as error:
-        raise InputError(f"configuration: {error}") from None
-
-
 def check_config(config, arguments_class, recipes=None):
     """:class:`Settings` with the recipe's defaults filled in, after keys and values are checked; ``training`` are the
     documented :class:`TrainingKeys`, and other keys of PaddleNLP stay in ``config`` as they were given.
@@ -122,7 +113,11 @@ def check_config(config, arguments_class, recipes=None):
     Neither Paddle nor PaddleNLP is imported. Raises InputError if a key is unknown or missing, or a value does not fit;
     ``recipes`` has the keys of all recipes by their names, to say of which recipe an unknown key is.
     """
-    given, usable = without_removed_keys(config), usable_keys(arguments_class)
+    usable = usable_keys(arguments_class)
+    try:
+        given = without_removed(config, REMOVED_KEYS)
+    except RemovedOption as error:
+        raise InputError(f"configuration: {error}") from None
     for key in given:
         if key not in usable and key not in arguments_class.__dataclass_fields__:
             _refuse_key(key, arguments_class, usable, recipes or {})

@@ -1,16 +1,21 @@
 """PaddleNLP's Trainer with what every recipe needs: the only file that knows its internals."""
 
+from __future__ import annotations
+
 import contextlib
 import math
 import shutil
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import paddle
 import paddle.distributed as dist
-from paddle.io import DistributedBatchSampler
+from paddle.io import BatchSampler, DistributedBatchSampler
 from paddle.nn import ClipGradByGlobalNorm
-from paddlenlp.trainer import ProgressCallback, Trainer
+from paddlenlp.trainer import ProgressCallback, Trainer, TrainerCallback
 
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.products import bfloat16_products
@@ -224,15 +229,11 @@ class RecipeTrainer(Trainer):
     def _load_counts(self, checkpoint):
         """Random numbers, and what this process has counted since the last log."""
         self._load_rng_state(checkpoint)  # PaddleNLP calls it only for checkpoints in the middle of an epoch
-
-        def go_on(progress):
-            counts = {name: progress[name] for name in ("loss", "logged_step", "total_loss")}
-            if not all(isinstance(value, (int, float)) for value in counts.values()):
-                raise TypeError(f"not numbers: {counts}")
-            self._before = counts
+        file = checkpoints.PROGRESS_FILE.format(rank=self.args.process_index)
+        with checkpoints.json_of(Path(checkpoint) / file) as progress:
+            # + 0: of what is no number an error
+            self._before = {name: progress[name] + 0 for name in ("loss", "logged_step", "total_loss")}
             self.monitor.go_on_from(progress["monitor"])
-
-        checkpoints.use_json(Path(checkpoint) / checkpoints.PROGRESS_FILE.format(rank=self.args.process_index), go_on)
 
 
 def new_optimizer(training, learning_rate, parameters, decays):
@@ -277,3 +278,72 @@ class LengthGroupedBatchSampler(DistributedBatchSampler):
             stretches += [part[i : i + step] for i in range(0, len(part), step)]
         for index in random.permutation(len(stretches)):
             yield stretches[index][self.local_rank :: self.nranks].tolist()
+
+
+# ---- training that counts in steps: batches that the data set makes, in their order, once
+
+
+class StepTrainer(RecipeTrainer):
+    """Trains through a data set of batches once; after the steps ``ends`` the run is logged, evaluated and kept.
+
+    ``train_dataset`` is a list of batches, dicts of arrays: item i is the same whenever it is asked for; its
+    ``batches_per_step`` is processes times accumulated gradients. Other arguments are as of :class:`RecipeTrainer`.
+    """
+
+    def __init__(self, monitor: Any, score_dev: Callable[[], dict[str, float]], ends: Iterable[int], **kwargs: Any):
+        super().__init__(monitor, score_dev, lengths=(), data_collator=lambda items: items[0], **kwargs)
+        self.first_step = 0
+        self.watch = _StepWatch(ends)
+        self.add_callback(self.watch)
+
+    def train(self, resume_from_checkpoint=None):
+        if resume_from_checkpoint is not None:
+            self.first_step = read_trainer_state(Path(resume_from_checkpoint)).global_step
+        super().train(resume_from_checkpoint)
+
+    def compute_loss(self, model, inputs, return_outputs=False):
+        """The loss of a batch, whose ``token_mask`` only counts tokens."""
+        inputs = {name: value for name, value in inputs.items() if name != "token_mask"}
+        loss, logits = model(**inputs)
+        return (loss, (loss, logits)) if return_outputs else loss
+
+    def _get_train_sampler(self):
+        first = self.first_step * self.train_dataset.batches_per_step
+        return InOrder(len(self.train_dataset), first, self.args.dataset_world_size, self.args.dataset_rank)
+
+
+class _StepWatch(TrainerCallback):
+    """Has the run logged, evaluated and kept after the steps ``ends``; times steps, evaluations left out."""
+
+    def __init__(self, ends):
+        self.ends = set(ends)
+        self._seconds, self._steps = 0.0, 0
+
+    def seconds_per_step(self):
+        """Mean over the steps that this process has made since the last call."""
+        mean = self._seconds / max(1, self._steps)
+        self._seconds, self._steps = 0.0, 0
+        return mean
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        self._step_start = time.perf_counter()
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self._seconds += time.perf_counter() - self._step_start
+        self._steps += 1
+        if state.global_step in self.ends:
+            control.should_log = control.should_evaluate = control.should_save = True
+
+
+class InOrder(BatchSampler):
+    """The numbers of the batches of one process, one at a time, in their order: of ``total`` batches of all
+    ``num_replicas`` processes from the batch ``first`` on, those of the process ``rank``."""
+
+    def __init__(self, total, first=0, num_replicas=1, rank=0):
+        self.total, self.first, self.num_replicas, self.rank = total, first, num_replicas, rank
+
+    def __iter__(self):
+        return ([index] for index in range(self.first + self.rank, self.total, self.num_replicas))
+
+    def __len__(self):
+        return self.total // self.num_replicas  # with the ones before the first: PaddleNLP counts steps by it

@@ -14,7 +14,7 @@ from tasks.common.reports.tables import as_markdown, f1_row
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Example, make_example, spans_of
-from tasks.ner.metrics import score_predictions
+from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.predictor import NerPredictor
 
 TENTHS = 10
@@ -120,7 +120,7 @@ def score(documents: list[Example], found: list[list], alone: list[Example] | No
     """``count`` of the documents, ``precision``, ``recall``, ``f1``, ``support``, ``predicted``, ``correct``; and with
     ``alone``, the documents with the entities that were found in their texts alone, ``tenths``, by the part of the
     document in which entities begin: the same scores, and those of ``alone`` as ``alone``."""
-    row = {"count": len(documents), **score_predictions(documents, found, [])}
+    row = {"count": len(documents), **entity_scores(documents, found, [])}
     del row["per_type"]
     if alone is not None:
         pairs = zip(by_tenth(documents, found), by_tenth(documents, [document.entities for document in alone]))

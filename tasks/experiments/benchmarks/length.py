@@ -8,20 +8,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import paddle
 from tqdm import tqdm
 
 from paddle_rope.machine import machine_in_words
+from paddle_rope.native.adamw import AdamW
+from paddle_rope.roformer import RoFormerForSequenceClassification, SequenceClassificationConfig
 from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, write_files, write_json
 from tasks.common.process import choose_device
-from tasks.common.reports.figures import GRAY, new_figure, png
 from tasks.common.reports.tables import as_markdown
-from tasks.experiments.benchmarks.models import MODELS, SHORT, check_options
+from tasks.experiments.benchmarks.measuring import Job, paddle_jobs, peak_megabytes, timed
 from tasks.experiments.benchmarks.worker import Worker
 from tasks.experiments.plan import check_unchanged, read_keys
-from tasks.experiments.table import COLORS
+from tasks.ner.arguments import NerArguments
+from tasks.ner.batching import SpanCollator
+from tasks.ner.examples import TokenizedText
+from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.prediction.finding import predict_entities
 
-JOBS = {"train": "one training step on one text", "predict": "prediction of one text"}
+JOBS = ("train", "predict")  # a training step on one text; prediction of one text
 COLUMNS = ["job", "variant", "length", "seconds", "peak_mb", "idle_mb", "left_out"]
 SLOPE_COLUMNS = ["job", "variant", "longest", "time slope", "memory slope", "time share", "memory share"]
 KEYS = {  # of a plan -> types of their values
@@ -30,12 +36,14 @@ KEYS = {  # of a plan -> types of their values
     "lengths": (list,),
     **dict.fromkeys(("memory_limit", "time_limit"), (int, float)),
 }
+SHORT = 64  # tokens of a text before the measured one, so that one-time work is not timed
+ENOUGH_SECONDS = 5.0  # of two runs, after which there is no third one
 FITTED = 4  # lengths, the last ones of a variant: there attention outweighs the rest
 
 
 def run(options: Any) -> None:
     """Measure the cells (job, variant, length) of a plan that have no measurement yet; write ``speed.json`` after each,
-    and at the end ``speed.md`` and ``speed.png``; print the slopes. Raises InputError if the plan is wrong, or its
+    and at the end ``speed.md``; print the slopes. Raises InputError if the plan is wrong, or its
     options differ from earlier measurements."""
     plan = read_length_plan(options.plan, options.output_dir)
     folder, variants = Path(plan["output_dir"]), plan["variants"]
@@ -60,7 +68,7 @@ def run(options: Any) -> None:
     measured = [rows[key] for key in planned]
     table = as_markdown(slope_rows(plan["reference"], measured), SLOPE_COLUMNS)
     slopes = f"{machine_in_words()}\n\nAgainst {plan['reference']}:\n\n{table}"
-    write_files(folder, {"speed.md": f"{slopes}\n{as_markdown(measured, COLUMNS)}", "speed.png": draw(plan, measured)})
+    write_files(folder, {"speed.md": f"{slopes}\n{as_markdown(measured, COLUMNS)}"})
     print(slopes)
 
 
@@ -78,9 +86,12 @@ def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> 
         if not isinstance(options, dict):
             raise InputError(f"{path}: variant {variant} is {options!r}, not a mapping from options to values")
         plan["variants"][variant] = {**plan["model"], **options}
+        given = {name: value for name, value in plan["variants"][variant].items() if name != "recompute"}
+        model = MODELS[plan["task"]]
         try:
-            check_options(plan["task"], plan["variants"][variant])
-        except InputError as error:
+            model.config_class.check_names(given)
+            model.config_class(**{**model.defaults, **given})
+        except ValueError as error:
             raise InputError(f"{path}: variant {variant}: {error}") from None
     return plan
 
@@ -101,8 +112,8 @@ def measure_cell(
 
 
 def measure_apart(task: str, job: str, options: dict, length: int, device: str) -> dict[str, float]:
-    """:func:`tasks.experiments.benchmarks.models.measure` in a separate process; InputError if that fails."""
-    with Worker("models") as worker:
+    """:func:`measure` in a separate process; InputError if that fails."""
+    with Worker("length") as worker:
         return worker.ask(task=task, job=job, options=options, length=length, device=device)
 
 
@@ -146,21 +157,73 @@ def slope_rows(reference: str, rows: list[dict]) -> list[dict]:
     return result
 
 
-def draw(plan: dict[str, Any], rows: list[dict]) -> bytes:
-    """PNG: time above, memory below; training on the left, prediction on the right."""
-    figure, panels = new_figure(10, 7, 2, 2, sharex=True, sharey="row")
-    for (job, title), column in zip(JOBS.items(), panels.T):
-        column[0].set_title(title)
-        column[1].set_xlabel("length in tokens")
-        for variant, color in zip(plan["variants"], [*COLORS, GRAY, "#000000"]):
-            shown = [row for row in rows if (row["job"], row["variant"]) == (job, variant) and not row["left_out"]]
-            for axes, values in zip(column, zip(*((row["seconds"], row["peak_mb"] / 1024) for row in shown))):
-                axes.plot([row["length"] for row in shown], values, color=color, marker="o", ms=4, label=variant)
-    for axes in panels.flat:
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(plan["lengths"], map(str, plan["lengths"]), rotation=45)
-        axes.set_yscale("log")
-    for axes, label in zip(panels[:, 0], ("seconds", "peak memory of the process, GB")):
-        axes.set_ylabel(label)
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    return png(figure)
+# ---- what is measured, in a separate process: models with random weights on texts of random tokens
+
+CHARACTERS_AN_ENTITY, LONGEST_ENTITY = 20, 10
+TYPES = ("person", "place", "organization")
+
+
+class Classifier:
+    """A classifier of documents with random weights."""
+
+    config_class, model_class = SequenceClassificationConfig, RoFormerForSequenceClassification
+    defaults: dict[str, Any] = {"vocab_size": 4000, "pooling": "mean"}
+
+    def __init__(self, recompute: bool = False, **options: Any):
+        self.model = self.model_class(self.config_class(**{**self.defaults, **options}))
+        self.model.roformer.enable_recompute = recompute
+        self.optimizer = AdamW(learning_rate=1e-4, parameters=self.model.parameters())
+
+    def jobs(self, length: int) -> dict[str, Job]:
+        """``train`` and ``predict`` on a new random text."""
+        ids = paddle.randint(1, self.defaults["vocab_size"], [1, length])
+        labels = paddle.zeros([1], dtype="int64")
+        loss, predict = (lambda: self.model(ids, labels=labels)[0]), (lambda: self.model(ids).numpy())
+        return paddle_jobs(self.model, self.optimizer, loss, predict)
+
+
+class Ner(Classifier):
+    """The NER model, from tokens to entities; its text has an entity for every ``CHARACTERS_AN_ENTITY`` characters."""
+
+    config_class, model_class = NerConfig, NerModel
+    # untrained scores are about 0: with this threshold nearly nothing is found, as in real texts
+    defaults = {**NerArguments().model_options(), "types": TYPES, "vocab_size": 3500, "thresholds": 10.0}
+
+    def jobs(self, length: int) -> dict[str, Job]:
+        text = _random_ner_text(length, self.defaults["vocab_size"])
+        batch = {name: paddle.to_tensor(array) for name, array in SpanCollator(0)([text]).items()}
+        loss, predict = (lambda: self.model(**batch)), (lambda: predict_entities(self.model, [text], 1))
+        return paddle_jobs(self.model, self.optimizer, loss, predict)
+
+
+def _random_ner_text(length, vocab_size):
+    ids = np.random.randint(6, vocab_size, length + 2).tolist()
+    offsets = [(0, 0), *((i, i + 1) for i in range(length)), (0, 0)]
+    count = length // CHARACTERS_AN_ENTITY
+    first = np.random.randint(1, length - LONGEST_ENTITY, count)
+    last = first + np.random.randint(0, LONGEST_ENTITY, count)
+    spans = np.stack([np.random.randint(0, len(TYPES), count), first, last, np.ones(count)], 1).tolist()
+    return TokenizedText(ids, offsets, spans)
+
+
+MODELS = {"classification": Classifier, "ner": Ner}
+
+
+def start() -> tuple[dict, Any]:
+    """The worker's function; requests are the arguments of :func:`measure`."""
+    return {}, measure
+
+
+def measure(task: str, job: str, options: dict[str, Any], length: int, device: str) -> dict[str, float]:
+    """``seconds`` of a ``job`` of the model of a ``task`` on one text, the fastest of two runs, or of three short ones;
+    ``peak_mb`` of this process; and ``idle_mb``, its peak before: libraries, weights, a short text."""
+    paddle.set_device(device)
+    paddle.seed(0)
+    np.random.seed(0)
+    model = MODELS[task](**options)
+    model.jobs(SHORT)[job]()
+    idle, run, seconds = peak_megabytes(), model.jobs(length)[job], []
+    # the first run is slower: the process has not touched its memory before
+    while len(seconds) < 2 or (len(seconds) < 3 and sum(seconds) < ENOUGH_SECONDS):
+        seconds.append(timed(run)["seconds"])
+    return {"seconds": round(min(seconds), 4), "peak_mb": peak_megabytes(), "idle_mb": idle}

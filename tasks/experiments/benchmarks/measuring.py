@@ -22,29 +22,17 @@ def timed(run: Job) -> dict[str, float]:
     return {"seconds": time.perf_counter() - start, "processor_seconds": time.process_time() - started}
 
 
-def seconds_of(run: Job, least_runs: int, most_runs: int, enough_seconds: float) -> list[float]:
-    """The seconds of each call of ``run()``: ``least_runs`` calls, and more up to ``most_runs`` while all of them
-    together took less than ``enough_seconds``."""
-    seconds: list[float] = []
-    while len(seconds) < least_runs or (len(seconds) < most_runs and sum(seconds) < enough_seconds):
-        seconds.append(timed(run)["seconds"])
-    return seconds
-
-
 def paddle_jobs(
-    model: Any, optimizer: Any, loss: Job, predict: Job, precision: Job = contextlib.nullcontext, scaler: Any = None
+    model: Any, optimizer: Any, loss: Job, predict: Job, precision: Job = contextlib.nullcontext
 ) -> dict[str, Job]:
     """``train`` (forward, backward, optimizer) and ``predict`` of a layer of Paddle, in contexts of ``precision``."""
     import paddle
 
-    scaler = scaler or paddle.amp.GradScaler(enable=False)
-
     def train():
         model.train()
         with precision():
-            scaler.scale(loss()).backward()
-            scaler.step(optimizer)
-            scaler.update()
+            loss().backward()
+            optimizer.step()
         optimizer.clear_grad()
 
     def run_prediction():

@@ -11,7 +11,7 @@ from paddle_rope import RoFormerModel, RotaryPositionEmbedding, linear_attention
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.library import library, state_in_words
 from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
-from paddle_rope.roformer.checkpoints.names import PADDLENLP, weights_of
+from paddle_rope.roformer.checkpoints.names import PADDLENLP, source_names
 from tasks.experiments.benchmarks.measuring import paddle_jobs
 from tasks.experiments.benchmarks.peers import COMPARED, HEAD_SIZE, encoder_settings, random_ids, random_qkv
 
@@ -91,9 +91,9 @@ class PaddleNLPSide(OurSide):
         settings = {key: getattr(ours.config, key) for key in encoder_settings(1, HEAD_SIZE)}
         model = RoFormerModel(RoFormerConfig(**settings, max_position_embeddings=length))
         state, theirs = ours.state_dict(), model.state_dict()
-        for weight in weights_of(ours.config, PADDLENLP):
-            name = weight.source.removeprefix(PADDLENLP.prefix)
-            theirs[name].set_value(state[weight.name.removeprefix("roformer.")])
+        for name, source in source_names(ours.config, PADDLENLP).items():
+            if name.startswith(PADDLENLP.prefix):
+                theirs[source.removeprefix(PADDLENLP.prefix)].set_value(state[name.removeprefix("roformer.")])
         return model
 
     def hidden(self, model, ids):

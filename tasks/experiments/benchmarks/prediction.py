@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from tasks.common.errors import InputError
-from tasks.common.export.folder import ONNX_FILE
+from tasks.common.model_folder import ONNX_FILE
 from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.measuring import report, timed
 from tasks.experiments.benchmarks.worker import Worker
@@ -85,7 +85,7 @@ def run(options: Any) -> None:
     """Measure engines, each in its own process, in turns, A B C A B C ...; the trained model, to which all are
     compared, is always measured. Raises InputError if the model or the file is wrong, or the trained model fails."""
     from tasks.ner.data.reading import read_examples
-    from tasks.ner.metrics import score_predictions
+    from tasks.ner.metrics import entity_scores
 
     examples = read_examples(options.data)[: options.texts]
     texts = [example.text for example in examples]
@@ -111,7 +111,7 @@ def run(options: Any) -> None:
                 continue
             workers[name], expected = worker, expected or found
             size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-            f1 = score_predictions(examples, found, [])["f1"]
+            f1 = entity_scores(examples, found, [])["f1"]
             row = {"engine": name, "first_answer_seconds": worker.first["processor_seconds"], "changed": changed}
             rows[name] = {**row, "f1": f1, "megabytes": round(size / 1e6, 2), "turns": []}
         for _ in range(options.rounds):

@@ -17,10 +17,9 @@ from tasks.common.recipe import Recipe
 from tasks.common.training.run import METRICS_FILE, MODEL_FOLDER, Run
 from tasks.common.training.settings import Settings
 from tasks.experiments.crf.arguments import CrfArguments
-from tasks.ner.data.reading import entity_types
 from tasks.ner.data.splits import read_splits
 from tasks.ner.evaluation import scores_and_errors
-from tasks.ner.examples import Entity, Example
+from tasks.ner.examples import Entity, Example, entity_types
 from tasks.ner.features import WordFeatures, check_kinds
 from tasks.ner.formats.tagging import BMES, decode_tags, encode_tags, parse_tag
 from tasks.ner.reports.printed import print_scores

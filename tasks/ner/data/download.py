@@ -56,15 +56,6 @@ def download(url, path, check, show_progress=False):
         shutil.rmtree(part, ignore_errors=True)
 
 
-def check_file(path, name, size=None, sha256=None):
-    """Raise InputError unless the file has this size and SHA-256; ``name`` is its name in the message."""
-    found = Path(path).stat().st_size
-    if size is not None and found != size:
-        raise InputError(f"{name}: has {found} bytes instead of {size}; the file has changed or was not meant")
-    if sha256 is not None and (digest := file_sha256(path)) != sha256:
-        raise InputError(f"{name}: has SHA-256 {digest} instead of {sha256}; the file has changed or was damaged")
-
-
 def read_zip_member(path, member, name):
     """The content of the one file called ``member`` in whatever folder of a zip archive, which messages call ``name``.
     Nothing is unpacked, so the archive's paths cannot lead anywhere."""
@@ -93,8 +84,7 @@ class PublishedFile:
     texts: int
     entities: int | None = None  # None: nobody has counted them, or they are not labeled
     labeled: bool = True
-    size: int | None = None  # of what is downloaded; None where nobody has published it
-    sha256: str | None = None
+    sha256: str | None = None  # None where nobody has published it
 
     @property
     def source_name(self) -> str:
@@ -108,8 +98,9 @@ class PublishedFile:
 
     def check(self, path: str | os.PathLike, name: str | os.PathLike) -> None:
         """Raise InputError unless the file at ``path`` is this one; ``name`` is its name in the message."""
-        if self.sha256 is not None and not self.is_member:
-            check_file(path, name, self.size, self.sha256)
+        if self.sha256 is not None:
+            if (digest := file_sha256(path)) != self.sha256:
+                raise InputError(f"{name}: has SHA-256 {digest} instead of {self.sha256}; it was changed or damaged")
             return
         try:
             examples = read_examples(path, name=name) if self.labeled else read_texts(path)
@@ -124,7 +115,6 @@ class PublishedFile:
 
     def check_archive(self, path: str | os.PathLike, name: str | os.PathLike) -> None:
         """Raise InputError unless the zip archive at ``path`` has this file."""
-        check_file(path, name, self.size, self.sha256)
         read_zip_member(path, self.name, name)
 
 

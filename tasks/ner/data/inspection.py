@@ -118,7 +118,7 @@ def _unaligned(splits: Splits, training_texts: list[TokenizedText]) -> Found:
             for entity in unaligned:
                 yield "unaligned", split, example, example.described(entity)
             if split == first:
-                spans = [(0, first_token, last_token) for _, first_token, last_token in aligned]
+                spans = [(0, first_token, last_token, 1.0) for _, first_token, last_token in aligned]
                 training_texts.append(TokenizedText(ids, offsets, spans))
 
 

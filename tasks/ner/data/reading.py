@@ -17,10 +17,9 @@ from typing import TextIO
 from tasks.common.errors import InputError, visible
 from tasks.common.files import atomic_writer
 from tasks.common.texts.streams import TextStream
-from tasks.common.texts.text_files import STDIN, encodable, first_non_blank, read_text, split_lines
-from tasks.ner.examples import Entity, Example, entity_types
+from tasks.common.texts.text_files import encodable, first_non_blank, read_text, split_lines
+from tasks.ner.examples import Example
 from tasks.ner.formats import (
-    FORMATS,
     FORMATS_OF_RELATIONS,
     TEXT_FORMATS,
     brat,
@@ -33,10 +32,6 @@ from tasks.ner.formats import (
 )
 from tasks.ner.formats.records import labeled_records
 
-__all__ = [
-    "FORMATS", "STDIN", "Entity", "Example", "entity_types", "read_examples", "read_labeled", "read_texts",
-    "write_examples",
-]  # fmt: skip
 logger = logging.getLogger(__name__)
 
 _NO_DATA = (".", "_", "README", "LICENSE")  # begins of names of files
@@ -93,18 +88,15 @@ def check_there(path: str) -> None:
     if os.path.exists(path):
         return
     folder, file, datasets = Path(path).parent, Path(path).name, published()
+    files = datasets.get(folder.name, {}).get("files", ()) if folder.parent.name == "ner" else ()
     if file in datasets:
         command = f"paddle-rope download {file}"
-    elif folder.parent.name == "ner" and file in _names(datasets.get(folder.name)):
+    elif file in [one["name"] for one in files]:
         output = str(folder.parent.parent)
         command = f"paddle-rope download {folder.name}" + ("" if output == "data" else f" --output {quote(output)}")
     else:
         return
     raise InputError(f"{path}: no such file; {command} downloads it")
-
-
-def _names(dataset):
-    return [file["name"] for file in dataset["files"]] if dataset else []
 
 
 def _read_folder(folder, format):

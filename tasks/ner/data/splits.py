@@ -12,8 +12,8 @@ from tasks.common.process import is_first_process
 from tasks.common.texts.documents import cut_at_sentences, read_plain_texts
 from tasks.common.texts.text_files import read_text, split_lines
 from tasks.common.training.data import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
-from tasks.ner.data.reading import check_labeled, entity_types, note_unlabeled, read_examples
-from tasks.ner.examples import Entity, Example, first_overlap
+from tasks.ner.data.reading import check_labeled, note_unlabeled, read_examples
+from tasks.ner.examples import Entity, Example, entity_types, first_overlap
 from tasks.ner.formats.records import labeled_records
 from tasks.ner.formats.span_records import read_probable
 

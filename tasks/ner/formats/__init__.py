@@ -12,7 +12,7 @@ from tasks.common.texts.forms import JOINT, Form, form_of
 from tasks.common.texts.tables import TAG, TOKEN, header_of
 from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
 from tasks.ner.examples import Example
-from tasks.ner.formats import brat, cluener, label_studio, spacy, tags, token_tags
+from tasks.ner.formats import brat, label_studio, spacy, tags, token_tags
 from tasks.ner.formats import span_records as spans
 from tasks.ner.formats.columns import read_rows, split_tag
 from tasks.ner.formats.records import Records, labeled_records
@@ -56,7 +56,9 @@ def _of_tags(sample: str, read: Callable, write: Callable, suffix: str = "") -> 
 
 _JOINED = "a sentence, a tab and its tags a line, joined by U+0002"
 TEXT_FORMATS = {
-    "cluener": _of_records('{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}', cluener.read, cluener.write),
+    "cluener": _of_records(
+        '{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}', spans.read_cluener, spans.write_cluener
+    ),
     **_of_tags("one character and its tag a line", tags.read_columns, tags.write_columns),
     **_of_tags(_JOINED, tags.read_sentences, tags.write_sentences, "_sentences"),
     "doccano": _of_records('{"text": "...", "label": [[9, 12, "name"]]}', spans.read_doccano, spans.write_doccano),

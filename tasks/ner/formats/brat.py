@@ -22,7 +22,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder
 from tasks.common.texts.text_files import encodable, read_text, shown, split_lines
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import EntityIds
+from tasks.ner.formats.records import EntityIds, check_span
 
 NAME = "brat"
 SHAPE = "write it as T1<tab>Type start end<tab>surface"
@@ -128,11 +128,7 @@ def _entity(line: str, text: str, where: str) -> Entity | None:
         raise InputError(f"{where}: {shown(line)} is not an identifier, a type with two offsets and a surface; {SHAPE}")
     pieces = [tuple(map(int, piece.split(" "))) for piece in found[2].split(";")]
     for start, end in pieces:
-        if not start < end <= len(text):
-            raise InputError(
-                f"{where}: span {start} {end} is not in the text of {len(text)} characters; offsets count characters "
-                "from 0, the end is not included: 0 <= start < end <= length"
-            )
+        check_span(start, end, text, SHAPE, where)
     gaps = [(end, start) for (_, end), (start, _) in pairwise(pieces)]
     if any(end > start for end, start in gaps):
         raise InputError(f"{where}: the pieces of {shown(columns[1])} are not one after the other; order them")

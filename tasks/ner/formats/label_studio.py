@@ -34,7 +34,16 @@ from tasks.common.errors import InputError
 from tasks.common.texts.json_records import check_encodable
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import EntityIds, Records, check_objects, check_span, check_type, field, write_list
+from tasks.ner.formats.records import (
+    EntityIds,
+    Records,
+    check_kind,
+    check_objects,
+    check_span,
+    check_type,
+    field,
+    write_list,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -133,9 +142,7 @@ def _ends(relation, where):
 
 
 def _object(record, key, where):
-    if not isinstance(record.get(key), dict):
-        raise InputError(f'{where}: "{key}" is {shown(record.get(key))}, not an object; {_EXPORT}')
-    return record[key]
+    return check_kind(record.get(key), dict, f'"{key}"', _EXPORT, where)
 
 
 def _text(data, key, where, ignored=()):

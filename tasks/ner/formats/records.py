@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from tasks.common.errors import InputError
 from tasks.common.texts.forms import records
@@ -86,22 +87,27 @@ def check_type(type_: object, shape: str, where: str) -> str:
 
 
 def check_span(
-    start: object, end: object, text: str, shape: str, where: str, surface: object = None
+    start: object, end: object, text: str, shape: str, where: str, surface: object = None, inclusive: bool = False
 ) -> tuple[int, int]:
-    """Half-open offsets: integers within the text, which holds ``surface`` there if it is given."""
+    """Half-open offsets, from integers within the text, which holds ``surface`` there if it is given; ``inclusive`` if
+    ``end`` is the last character."""
     if type(start) is not int or type(end) is not int:
-        raise InputError(f"{where}: the offsets {shown(start)} and {shown(end)} are not integers; {shape}")
-    if not 0 <= start < end <= len(text):
-        raise InputError(
-            f"{where}: span [{start}, {end}] is not in the text of {len(text)} characters; offsets count characters "
-            "from 0, the end is not included: 0 <= start < end <= length"
-        )
-    if surface is not None and text[start:end] != surface:
-        raise InputError(
-            f"{where}: span [{start}, {end}] holds {shown(text[start:end])}, but its text is {shown(surface)}; correct "
-            "the offsets, which count characters from 0, the end not included, or the text"
-        )
-    return start, end
+        raise InputError(f"{where}: the offsets {shown([start, end])} are not integers; {shape}")
+    behind, span = end + inclusive, f"{where}: span [{start}, {end}]"
+    counted = f"offsets count characters from 0, and the end is {'' if inclusive else 'not '}included"
+    if not 0 <= start < behind <= len(text):
+        raise InputError(f"{span} is not in the text of {len(text)} characters; {counted}")
+    if surface is not None and text[start:behind] != surface:
+        found = f"holds {shown(text[start:behind])}, but its text is {shown(surface)}"
+        raise InputError(f"{span} {found}; correct the text or the offsets: {counted}")
+    return start, behind
+
+
+def check_kind(value: Any, kind: type, what: str, shape: str, where: str) -> Any:
+    """A value that is a list or an object."""
+    if not isinstance(value, kind):
+        raise InputError(f"{where}: {what} is {shown(value)}, not {'a list' if kind is list else 'an object'}; {shape}")
+    return value
 
 
 def check_objects(value: object, key: str, shape: str, where: str) -> list[dict]:
@@ -134,26 +140,21 @@ class EntityIds:
     """The entities of a text by their identifiers, to resolve its relations."""
 
     def __init__(self):
-        self._entities: dict[int | str, Entity | None] = {}
-        self._ambiguous: set[int | str] = set()
+        self._entities: dict[int | str, list[Entity | None]] = {}
 
     def add(self, id_: object, entity: Entity | None) -> None:
         """Remember an entity; None is one that was left out. If a span has several types, the first one counts."""
         if isinstance(id_, (int, str)):
-            known = self._entities.get(id_)
-            if known and entity and known[:2] != entity[:2]:
-                self._ambiguous.add(id_)
-            self._entities[id_] = known or entity
+            self._entities.setdefault(id_, []).append(entity)
 
     def related(self, head: object, tail: object, type_: object, shape: str, where: str) -> list:
         """[(head entity, tail entity, type)]; an empty list if one of the entities was left out."""
         check_type(type_, shape, where)
-        ends = [self._entity(id_, shape, where) for id_ in (head, tail)]
+        ends = []
+        for id_ in (head, tail):
+            named = self._entities.get(id_) if isinstance(id_, (int, str)) else None
+            if not named or len({entity[:2] for entity in named if entity}) > 1:
+                called = "several entities are" if named else "no entity is"
+                raise InputError(f"{where}: a relation names {shown(id_)}, and {called} called so; {shape}")
+            ends.append(next(filter(None, named), None))
         return [] if None in ends else [(*ends, type_)]
-
-    def _entity(self, id_, shape, where):
-        if not isinstance(id_, (int, str)) or id_ not in self._entities:
-            raise InputError(f"{where}: a relation names {shown(id_)}, and no entity has this identifier; {shape}")
-        if id_ in self._ambiguous:
-            raise InputError(f"{where}: a relation names {shown(id_)}, which several entities are called; {shape}")
-        return self._entities[id_]

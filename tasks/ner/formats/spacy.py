@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
 from tasks.common.errors import InputError
 from tasks.common.texts.json_records import check_encodable, json_text
@@ -26,18 +25,11 @@ _PREFIXES = {"U": "S", "L": "E"}  # of BILUO -> of BIOES
 _entities = partial(listed_entities, key="entities")
 
 
-class _Paragraph(NamedTuple):
-    content: dict
-    text: str
-    sentences: list[list[dict]]  # tokens of each
-    offsets: list[tuple[int, int]]  # half-open characters of all tokens
-
-
 def read(records: Records, name: str) -> list[Example]:
     examples = []
     for where, record in records:
         if PARAGRAPHS in record:
-            examples += [_example(paragraph, where) for paragraph in _paragraphs(record, where)]
+            examples += [_example(*paragraph, where) for paragraph in _paragraphs(record, where)]
         else:
             examples += read_records([(where, record)], ("entities",), _entities)
     return examples
@@ -45,10 +37,11 @@ def read(records: Records, name: str) -> list[Example]:
 
 def texts_of(record: dict, where: str) -> list[str]:
     """The texts of a record of paragraphs, with labels or without."""
-    return [paragraph.text for paragraph in _paragraphs(record, where)]
+    return [text for _, text, *_ in _paragraphs(record, where)]
 
 
-def _paragraphs(record: dict, where: str) -> Iterator[_Paragraph]:
+def _paragraphs(record: dict, where: str) -> Iterator[tuple[dict, str, list[list[dict]], list[tuple[int, int]]]]:
+    """Of each paragraph its object, its text, the tokens of each sentence, and the half-open characters of all."""
     for content in check_objects(record[PARAGRAPHS], PARAGRAPHS, SHAPE, where):
         sentences = [
             check_objects(sentence.get("tokens"), "tokens", SHAPE, where)
@@ -65,7 +58,7 @@ def _paragraphs(record: dict, where: str) -> Iterator[_Paragraph]:
         if not text:
             raise InputError(f"{where}: a paragraph has no text; remove it")
         check_encodable(text, "a paragraph", where)
-        yield _Paragraph(content, text, sentences, offsets)
+        yield content, text, sentences, offsets
 
 
 def _found_in(text, words, where):
@@ -85,8 +78,7 @@ def _found_in(text, words, where):
     return offsets
 
 
-def _example(paragraph, where):
-    content, text, sentences, offsets = paragraph
+def _example(content, text, sentences, offsets, where):
     entities, first = [], 0  # token of the paragraph with which the sentence begins
     for tokens in sentences:
         tags = [_tag(token.get("ner", "O"), where) for token in tokens]

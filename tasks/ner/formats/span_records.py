@@ -1,5 +1,7 @@
-"""Formats of records that have a text and a list of its entities.
+"""Formats of records that have a text and its entities.
 
+* CLUENER: ``{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}``: type, surface, then pairs of first and last
+  character, the end included (https://github.com/CLUEbenchmark/CLUENER2020);
 * doccano, sequence labeling: ``{"text": "...", "label": [[0, 3, "name"]]}``; older releases call the key ``labels``;
 * doccano, with relations: ``{"text": "...", "entities": [{"id": 1, "label": "name", "start_offset": 0,
   "end_offset": 3}], "relations": [{"id": 1, "from_id": 1, "to_id": 2, "type": "at"}]}``
@@ -13,7 +15,7 @@
   probabilities only of a teacher. A text may be empty, because one line of input gives one record;
 * spaCy's training tuples: ``[["...", {"entities": [[9, 12, "name"]]}], ...]`` (https://v2.spacy.io/api/annotation).
 
-Offsets count characters and, except in CMeEE, are half-open. Other keys are ignored.
+Offsets count characters and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from tasks.ner.examples import Entity, Example, make_example
 from tasks.ner.formats.records import (
     EntityIds,
     Records,
+    check_kind,
     check_objects,
     check_span,
     check_type,
@@ -38,15 +41,47 @@ from tasks.ner.formats.records import (
     write_list,
 )
 
+# ---- CLUENER
+
+CLUENER_SHAPE = 'write it as {"type": {"surface": [[first, last]]}}'
+MOST_COMPARED = 100  # characters of all entities for each of the text: so reading takes linear time
+
+
+def read_cluener(records: Records, name: str) -> list[Example]:
+    return read_records(records, ("label",), _cluener_entities)
+
+
+def write_cluener(examples: Iterable[Example]) -> Iterator[str]:
+    for example in examples:
+        label: dict = {}
+        for entity in example.entities:
+            surfaces = label.setdefault(entity.type, {})
+            surfaces.setdefault(example.surface(entity), []).append([entity.start, entity.end - 1])
+        yield json_line({"text": example.text, "label": label})
+
+
+def _cluener_entities(label, text, where):
+    compared = 0
+    for type_, surfaces in check_kind(label, dict, '"label"', CLUENER_SHAPE, where).items():
+        check_type(type_, CLUENER_SHAPE, where)
+        for surface, pairs in check_kind(surfaces, dict, f"label {shown(type_)}", CLUENER_SHAPE, where).items():
+            named = shown(surface)
+            compared += len(surface) * len(check_kind(pairs, list, f"the value of {named}", CLUENER_SHAPE, where))
+            if compared > MOST_COMPARED * len(text):
+                raise InputError(f"{where}: {len(pairs)} spans of {named} are more than a text has; remove some")
+            for pair in pairs:
+                if not (isinstance(pair, list) and len(pair) == 2):
+                    raise InputError(f"{where}: span {shown(pair)} of {named} is no pair; {CLUENER_SHAPE}")
+                yield Entity(*check_span(*pair, text, CLUENER_SHAPE, where, surface, inclusive=True), type_)
+
+
 # ---- entities as lists [start, end, type]
 
 
 def listed_entities(entities: object, text: str, where: str, key: str) -> Iterator[Entity]:
     """The entities of lists [start, end, type]; ``key`` is the key of the outer list."""
     shape = f'write it as "{key}": [[start, end, "type"]]'
-    if not isinstance(entities, list):
-        raise InputError(f'{where}: "{key}" is {shown(entities)}, not a list; {shape}')
-    for span in entities:
+    for span in check_kind(entities, list, f'"{key}"', shape, where):
         if not (isinstance(span, list) and len(span) == 3):
             raise InputError(f"{where}: {key} {shown(span)} is not [start, end, type]; {shape}")
         type_ = check_type(span[2], shape, where)

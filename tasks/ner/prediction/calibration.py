@@ -11,8 +11,8 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.ner.arguments import of_types
-from tasks.ner.examples import Entity, Example, spans_of, without_overlaps
-from tasks.ner.metrics import score_predictions
+from tasks.ner.examples import Entity, Example, without_overlaps
+from tasks.ner.metrics import entity_scores
 
 # Spans that score less are not looked at: the loss trains for 0, and of lower ones there are as many as spans.
 LOWEST_THRESHOLD = -5.0
@@ -53,9 +53,9 @@ def above_thresholds(
     return found if allow_overlap else list(map(without_overlaps, found))
 
 
-def tune_thresholds(gold: list[frozenset], candidates: list[list[Entity]], types: list[str]) -> list[float]:
-    """The thresholds with the highest corpus micro F1, one for each type, from the gold spans of each text and all its
-    entities that score above ``LOWEST_THRESHOLD``.
+def tune_thresholds(examples: list[Example], candidates: list[list[Entity]], types: list[str]) -> list[float]:
+    """The thresholds with the highest corpus micro F1, one for each type, from labeled examples and all entities of
+    each that score above ``LOWEST_THRESHOLD``.
 
     F1 = 2 C / (P + G) with C correct and P predicted spans, sums over the types, and G gold spans. If f is the highest
     F1, its thresholds are those with the highest 2 C - f P (Dinkelbach 1967), which each type reaches by itself. So f
@@ -64,11 +64,11 @@ def tune_thresholds(gold: list[frozenset], candidates: list[list[Entity]], types
     is the middle between the two observed logits that it separates, or at 0 if 0 does the same.
     """
     scores = {kind: [] for kind in types}
-    for wanted, found in zip(gold, candidates):
+    for gold, found in zip((example.spans for example in examples), candidates):
         for entity in found:
-            scores[entity.type].append((entity.score, entity[:3] in wanted))
+            scores[entity.type].append((entity.score, entity[:3] in gold))
     cuts = [_Cuts(scores[kind]) for kind in types]
-    support = sum(len(wanted) for wanted in gold)
+    support = sum(len(example.spans) for example in examples)
     chosen = [cut.at_zero for cut in cuts]
     best = -1.0
     while True:
@@ -130,9 +130,9 @@ def thresholds_for(
     thresholds: else a lower threshold would seem to let in what :func:`without_overlaps` takes out again.
     """
     counted = candidates if allow_overlap else list(map(without_overlaps, candidates))
-    tuned, zero = tune_thresholds([example.spans for example in examples], counted, types), [0.0] * len(types)
+    tuned, zero = tune_thresholds(examples, counted, types), [0.0] * len(types)
     scores = [
-        score_predictions(examples, above_thresholds(candidates, thresholds, types, allow_overlap), types)["f1"]
+        entity_scores(examples, above_thresholds(candidates, thresholds, types, allow_overlap), types)["f1"]
         for thresholds in (tuned, zero)
     ]
     return tuned if scores[0] >= scores[1] else zero
@@ -205,17 +205,17 @@ def fit_temperatures(scored: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[f
 
 
 def temperatures_for(
-    gold: Sequence[Iterable[Entity]], candidates: list[list[Entity]], types: list[str], allow_overlap: bool
+    examples: Iterable[Example], candidates: list[list[Entity]], types: list[str], allow_overlap: bool
 ) -> list[float]:
     """The temperatures of ``types`` for labeled texts, as of :func:`fit_temperatures`. ``candidates`` are for each text
     all entities that score above a low logit. Where entities do not overlap, candidates that a better one overlaps do
     not count, as they are never found."""
     scored = {kind: ([], []) for kind in types}
-    for wanted, entities in zip(map(spans_of, gold), candidates):
+    for gold, entities in zip((example.spans for example in examples), candidates):
         for entity in entities if allow_overlap else without_overlaps(entities):
             scores, labels = scored[entity.type]
             scores.append(entity.score)
-            labels.append(entity[:3] in wanted)
+            labels.append(entity[:3] in gold)
     return fit_temperatures(
         {kind: (np.array(scores, float), np.array(labels, bool)) for kind, (scores, labels) in scored.items()}
     )

@@ -51,7 +51,7 @@ def entities_of_texts(
         found = predict_entities(model, texts, batch_size, thresholds, max_entity_tokens, report)
         for window, entities in zip(chunk, found):
             of_text.append((window.bounds, entities))
-            if window.end == inf:
+            if window.bounds[1] == inf:
                 yield merge_windows(*zip(*of_text))
                 of_text = []
 

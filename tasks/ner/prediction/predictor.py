@@ -12,11 +12,10 @@ import numpy as np
 from tqdm import tqdm
 
 from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
-from tasks.common.errors import InputError
-from tasks.common.export.folder import is_exported
+from tasks.common.errors import InputError, damage_reported
 from tasks.common.export.model import ExportedModel
 from tasks.common.inference import Batch
-from tasks.common.model_folder import check_least, damage_reported, refuse_incomplete
+from tasks.common.model_folder import COPY, check_least, is_exported, refuse_incomplete
 from tasks.common.predictor import Folder, Predictor
 from tasks.ner.arguments import NerConfig, of_types, scores_of_text
 from tasks.ner.examples import Entity, TokenizedText, as_record
@@ -233,7 +232,7 @@ def load_features(folder: Folder, config: Any) -> WordFeatures | None:
     if config.features is None:
         return None
     refuse_incomplete(folder, (FEATURES_FILE,))
-    with damage_reported(folder, FEATURES_FILE):
+    with damage_reported(f"{folder}: {FEATURES_FILE}", COPY):
         features = WordFeatures.from_pretrained(Path(folder))
         if features.sizes != config.features:
             raise ValueError(f"its sizes are {features.sizes}, but the model's are {config.features}")

@@ -34,14 +34,8 @@ class Window(NamedTuple):
     """Tokens of a part of a text; offsets count characters of the whole text."""
 
     text: TokenizedText
-    start: float  # characters start .. end of the text; -inf and inf where the text is not cut
-    end: float
+    bounds: Bounds  # characters of the text; -inf and inf where the text is not cut
     characters: int  # how many it adds to the windows before it
-
-    @property
-    def bounds(self) -> Bounds:
-        """``start`` and ``end``."""
-        return self.start, self.end
 
 
 def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Iterator[Window]:
@@ -68,7 +62,7 @@ def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Ite
 def _window(text, reached, begins, ends):
     """``begins`` and ``ends`` say whether it begins and ends as its text does."""
     start, end = -inf if begins else text.offsets[1][0], text.offsets[-2][1]
-    return Window(text, start, inf if ends else end, end - reached)
+    return Window(text, (start, inf if ends else end), end - reached)
 
 
 def merge_windows(bounds: Sequence[Bounds], found: Sequence[Sequence[Entity]]) -> list[Entity]:

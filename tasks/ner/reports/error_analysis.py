@@ -25,7 +25,7 @@ from typing import NamedTuple, Optional
 from tasks.common.reports.tables import f1_row
 from tasks.ner.examples import Entity, Example
 
-PAIRED = ("correct", "type", "boundary", "both")
+KINDS = ("correct", "type", "boundary", "both", "missed", "spurious")
 BOUNDARY_ERRORS = ("too_long", "too_short", "crossing")
 # Lengths in characters, first and last.
 LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 9), (10, 14), (15, 24), (25, None))
@@ -34,17 +34,9 @@ LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 9), (10, 14), (15, 24), (
 class Match(NamedTuple):
     """A gold and a predicted entity that belong together, or one without the other."""
 
-    kind: str  # one of PAIRED, "missed" or "spurious"
+    kind: str  # as above, and of the boundary errors one of BOUNDARY_ERRORS
     gold: Optional[Entity]
     predicted: Optional[Entity]
-
-    @property
-    def boundary(self) -> str:
-        """One of BOUNDARY_ERRORS for spans that differ."""
-        gold, found = self.gold, self.predicted
-        if found.start <= gold.start and gold.end <= found.end:
-            return "too_long"
-        return "too_short" if gold.start <= found.start and found.end <= gold.end else "crossing"
 
 
 class _Overlaps:
@@ -71,19 +63,25 @@ def match_entities(gold: Iterable[Entity], predicted: Iterable[Entity]) -> list[
         for found in overlapping.with_span(wanted):
             overlap = min(wanted.end, found.end) - max(wanted.start, found.start)
             union = max(wanted.end, found.end) - min(wanted.start, found.start)
-            kind = "both" if wanted.type != found.type else "boundary"
-            kind = "type" if wanted[:2] == found[:2] else kind
-            candidates.append((PAIRED.index(kind), -overlap / union, wanted[:3], found[:3]))
-    for kind, _, wanted, found in sorted(candidates):
+            rank = 0 if wanted[:2] == found[:2] else 1 if wanted.type == found.type else 2
+            candidates.append((rank, -overlap / union, wanted[:3], found[:3]))
+    for rank, _, wanted, found in sorted(candidates):
         if wanted in gold and found in predicted:
-            matches.append(Match(PAIRED[kind], gold.pop(wanted), predicted.pop(found)))
+            kind = ("type", _boundary_error(wanted, found), "both")[rank]
+            matches.append(Match(kind, gold.pop(wanted), predicted.pop(found)))
     matches += [Match("missed", entity, None) for entity in gold.values()]
     matches += [Match("spurious", None, entity) for entity in predicted.values()]
     return sorted(matches, key=lambda match: ((match.gold or match.predicted)[:3], match.kind))
 
 
-def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity]]) -> dict:
-    """Errors of a corpus, counted, from the entities of each text.
+def _boundary_error(gold, found):
+    if found[0] <= gold[0] and gold[1] <= found[1]:
+        return "too_long"
+    return "too_short" if gold[0] <= found[0] and found[1] <= gold[1] else "crossing"
+
+
+def error_analysis(examples: list[Example], predicted: list[list[Entity]]) -> dict:
+    """Errors of a corpus, counted, from labeled examples and what is found in each.
 
     Returns:
         dict with
@@ -99,9 +97,9 @@ def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity
     matches = []
     nesting = {"nested": Counter(), "flat": Counter()}
     lengths = {bounds: Counter() for bounds in LENGTHS}
-    for wanted, found in zip(gold, predicted):
-        overlapping = _Overlaps(wanted)
-        of_text = match_entities(wanted, found)
+    for example, found in zip(examples, predicted):
+        overlapping = _Overlaps(example.entities)
+        of_text = match_entities(example.entities, found)
         matches += of_text
         for match in of_text:
             correct = match.gold if match.kind == "correct" else None
@@ -112,13 +110,10 @@ def error_analysis(gold: list[Iterable[Entity]], predicted: list[Iterable[Entity
                     lengths[bounds][side] += 1
                     nesting["nested" if len(overlapping.with_span(entity)) > 1 else "flat"][side] += 1
     counts = Counter(match.kind for match in matches)
-    boundaries = Counter(match.boundary for match in matches if match.kind == "boundary")
+    counts["boundary"] = sum(counts[kind] for kind in BOUNDARY_ERRORS)
     confused = Counter((match.gold.type, match.predicted.type) for match in matches if match.kind == "type")
     return {
-        "errors": {
-            **{kind: counts[kind] for kind in (*PAIRED, "missed", "spurious")},
-            **{kind: boundaries[kind] for kind in BOUNDARY_ERRORS},
-        },
+        "errors": {kind: counts[kind] for kind in (*KINDS, *BOUNDARY_ERRORS)},
         "confusions": [
             {"gold": gold, "predicted": predicted, "count": count}
             for (gold, predicted), count in sorted(confused.items(), key=lambda item: (-item[1], item[0]))
@@ -148,7 +143,7 @@ def worst_examples(examples: list[Example], predicted: list[list[Entity]], limit
             "highest_wrong_score": None if highest is None else round(highest, 4),
             "errors": [
                 {
-                    "kind": one.boundary if one.kind == "boundary" else one.kind,
+                    "kind": one.kind,
                     "gold": _described(one.gold, example),
                     "predicted": _described(one.predicted, example),
                 }

@@ -64,9 +64,8 @@ class NerMonitor(VisualDLMonitor):
         self._show_samples(dataset, evaluation.found, step)
         self._show_scores(model, dataset, step)
         if evaluation.candidates is not None:
-            gold = [example.entities for example in dataset.examples]
-            self._show_curves(gold, evaluation.candidates, step)
-            self._show_reliability(model.config, gold, evaluation, step)
+            self._show_curves(dataset.examples, evaluation.candidates, step)
+            self._show_reliability(model.config, dataset.examples, evaluation, step)
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):
         """Of many types, show only the scores of types that have a curve."""
@@ -81,8 +80,8 @@ class NerMonitor(VisualDLMonitor):
                 self.writer.add_image(f"dev/{name}", picture, step)
         super().on_train_end(args, state, control, **kwargs)
 
-    def _show_curves(self, gold, candidates, step):
-        for kind, curve in precision_recall_curves(gold, candidates, self._types, CURVE_STEPS).items():
+    def _show_curves(self, examples, candidates, step):
+        for kind, curve in precision_recall_curves(examples, candidates, self._types, CURVE_STEPS).items():
             curve = {name: values.tolist() for name, values in curve.items()}
             # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
             record = pr_curve_raw(
@@ -90,9 +89,9 @@ class NerMonitor(VisualDLMonitor):
             )
             self.writer._get_file_writer().add_record(record)
 
-    def _show_reliability(self, config, gold, evaluation, step):
-        temperatures = temperatures_for(gold, evaluation.candidates, config.types, config.allow_overlap)
-        result = reliability(gold, evaluation.found, config.types, temperatures)
+    def _show_reliability(self, config, examples, evaluation, step):
+        temperatures = temperatures_for(examples, evaluation.candidates, config.types, config.allow_overlap)
+        result = reliability(examples, evaluation.found, config.types, temperatures)
         if result["entities"]:
             self._show_picture("reliability", draw_reliability(result, f"step {step}"), step)
 

@@ -2,6 +2,7 @@
 
 from tasks.common.errors import visible
 from tasks.common.reports.tables import as_cells, print_score_rows, print_table, terminal
+from tasks.ner.batching import LONGER_THAN_A_WINDOW
 from tasks.ner.examples import Example
 from tasks.ner.reports.error_analysis import BOUNDARY_ERRORS
 
@@ -106,20 +107,12 @@ def print_data_report(datasets: dict) -> None:
         print(f"{visible(name)}: {len(lengths)} texts, {characters}, {entities} entities")
         windows, longer = dataset.cut
         if longer:
-            kept = "" if dataset.lost else "; no entity is lost"
+            kept = "" if LONGER_THAN_A_WINDOW in dataset.faults else "; no entity is lost"
             print(f"  {longer} of them are longer than max_characters: they are cut into {windows} windows{kept}")
-        faults = {
-            "start or end inside a token": dataset.unaligned,
-            f"have more than max_span_length {dataset.max_span_length} tokens": dataset.too_long,
-            "are longer than a window": dataset.lost,
-        }
-        for fault, found in faults.items():
-            if found:
-                shown = "; ".join(f"{one.where} {one.described(entity)}" for one, entity in found[:3])
-                print(
-                    f"  {len(found)} of them {fault} and cannot be found by the model (they count as missed): "
-                    f"{visible(shown)}"
-                )
+        for fault, found in dataset.faults.items():
+            shown = "; ".join(f"{one.where} {one.described(entity)}" for one, entity in found[:3])
+            told = f"{len(found)} of them {fault} and cannot be found by the model (they count as missed)"
+            print(f"  {told}: {visible(shown)}")
 
 
 def print_inspection(result):

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from tasks.common.reports.tables import print_table
 from tasks.ner.arguments import of_types
-from tasks.ner.examples import Entity, spans_of
+from tasks.ner.examples import Entity, Example
 from tasks.ner.prediction.calibration import negative_log_likelihood, probabilities_of
 
 BINS = 10
 
 
 def reliability(
-    gold: Sequence[Iterable[Entity]], found: list[list[Entity]], types: list[str], temperatures: float | list[float]
+    examples: Iterable[Example], found: list[list[Entity]], types: list[str], temperatures: float | list[float]
 ) -> dict:
     """The reliability of the probabilities of found entities, whose ``score`` is the logit: dict with ``entities``, the
     number of found ones, ``temperatures``, a number for each type, and under ``calibrated`` and ``uncalibrated`` (all
     temperatures 1) what :func:`calibration` gives."""
     of_type = dict(zip(types, of_types(temperatures, len(types))))
     rows = [
-        (entity.score, of_type[entity.type], entity[:3] in wanted)
-        for wanted, entities in zip(map(spans_of, gold), found)
+        (entity.score, of_type[entity.type], entity[:3] in gold)
+        for gold, entities in zip((example.spans for example in examples), found)
         for entity in entities
     ]
     scores, divisors, labels = np.array(rows, dtype=np.float64).reshape(-1, 3).T

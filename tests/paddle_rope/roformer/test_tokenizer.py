@@ -178,8 +178,16 @@ def test_the_class_in_the_settings_or_else_words_in_the_vocabulary_tell_the_kind
     [
         ("tokenizer_config.json", b"{", "is not JSON"),
         ("tokenizer_config.json", b"[]", "is not a JSON object"),
-        ("tokenizer_config.json", b'{"tokenizer_class": []}', "tokenizer_class is .*, not one of CharTokenizer"),
-        ("tokenizer_config.json", b'{"tokenizer_class": "T5Tokenizer"}', "'T5Tokenizer', not one of CharTokenizer"),
+        (
+            "tokenizer_config.json",
+            b'{"tokenizer_class": []}',
+            "tokenizer_class is .*; correct it to one of CharTokenizer",
+        ),
+        (
+            "tokenizer_config.json",
+            b'{"tokenizer_class": "T5Tokenizer"}',
+            "'T5Tokenizer'; correct it to one of CharTokenizer",
+        ),
         ("tokenizer_config.json", b'{"tokenizer_class": "CharTokenizer"}', "do_lower_case is None"),
         ("vocab.txt", None, "No such file"),
         ("vocab.txt", b"\xd6\xd0", "is not UTF-8"),

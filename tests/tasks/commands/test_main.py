@@ -14,7 +14,7 @@ from tests.conftest import REPOSITORY
 from tests.helpers.models import FORMATS, export
 from tests.tasks.commands.conftest import LABELED
 
-BENCHMARKS = ("length", "peers", "prediction", "entities", "service", "documents")
+BENCHMARKS = ("length", "peers", "prediction", "entities", "service", "device")
 CHOICES = {"demo": ("ner", "matching"), "benchmark": BENCHMARKS}
 TOOLS = [path for path in (REPOSITORY / "tools").glob("*.py") if "import door" in path.read_text("utf-8")]
 # Each call in one process, with the exit status that it must have, and what may not be imported for it.
@@ -72,7 +72,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path
         "--trainfile x": "unknown key 'trainfile'; did you mean 'train_file'?",
         "--max_tokens 9": "key 'max_tokens' is a key of matching, not of this recipe; leave it out",
         "--sharding stage1": "key 'sharding' of PaddleNLP does nothing here: ",
-        "--num_attention_heads 3": "configuration: hidden_size 256 does not split into 3 heads ",
+        "--num_attention_heads 3": "configuration: hidden_size 256 must be a multiple of 6: 3 heads ",
         "--lr_scheduler_type steep": "configuration: lr_scheduler_type must be one of linear, ",
         "--warmup_ratio 2": "configuration: warmup_ratio must be from 0 to 1, got 2.0",
         "--seeds 1,x": "--seeds 1,x: give numbers ",

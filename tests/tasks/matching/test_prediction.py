@@ -33,7 +33,7 @@ def predictors(models):
 
 @pytest.fixture(scope="module")
 def pairs(data):
-    return [example.texts for example in chain.from_iterable(ExampleStream(data.pairs_dev))]
+    return [texts for texts, _ in chain.from_iterable(ExampleStream(data.pairs_dev))]
 
 
 @pytest.mark.parametrize("name", ["bi", "cross"])
@@ -73,7 +73,7 @@ def test_dot_products_of_vectors_are_the_scores_and_find_the_question_that_means
 
 
 def test_triples_are_scored_by_a_model_of_pairs(predictors, data):
-    triples = [example.texts for example in chain.from_iterable(ExampleStream(data.triples))][:5]
+    triples = [texts for texts, _ in chain.from_iterable(ExampleStream(data.triples))][:5]
     for name in ("bi", "cross"):
         scores = predictors[name].score_triples(triples)
         np.testing.assert_allclose(scores[:, 1], predictors[name].score([(a, c) for a, _, c in triples]), atol=1e-5)

@@ -11,7 +11,7 @@ from visualdl import LogReader
 
 from tasks.commands.main import main
 from tasks.common.errors import InputError
-from tasks.common.reports import epochs
+from tasks.common.reports import figures
 from tasks.ner import NerPredictor
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, make_example
@@ -58,7 +58,7 @@ def blank_pictures():
     """Runs draw nothing: it takes longer than a small training. All else that VisualDL shows is as it is."""
     blank = np.full([8, 8, 3], 255, dtype=np.uint8)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(epochs, "_draw", lambda *_: b"")
+        patch.setattr(figures, "draw_epochs", lambda *_: b"")
         for name in ("draw_scores", "draw_reliability"):
             patch.setattr(monitoring, name, lambda *_: blank)
         yield

@@ -8,7 +8,7 @@ import pytest
 
 from paddle_rope import CharTokenizer
 from tasks.ner import NerPredictor
-from tasks.ner.batching import NerDataset, cut_labeled
+from tasks.ner.batching import LONGER_THAN_A_WINDOW, NerDataset, cut_labeled
 from tasks.ner.data.reading import read_examples, write_examples
 from tasks.ner.examples import Entity, TokenizedText, make_example
 from tasks.ner.lengths import reading_of, training_lengths
@@ -136,4 +136,4 @@ def test_a_dataset_cuts_longer_texts_and_names_what_is_lost():
     examples = [example("北京大学。" * 4, (5, 9, "org"), (0, 20, "place")), example("北京"), example("大学。" * 5)]
     dataset = NerDataset(examples, CharTokenizer.from_corpus(["北京大学。"]), ["org", "place"], max_characters=10)
     assert dataset.cut == (4, 2) and len(dataset) == 5 and sum(len(text.spans) for text in dataset) == 1
-    assert dataset.lost == [(examples[0], Entity(0, 20, "place"))]
+    assert dataset.faults == {LONGER_THAN_A_WINDOW: [(examples[0], Entity(0, 20, "place"))]}

@@ -9,7 +9,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tasks.matching.data import prediction_records
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.recipes import open_predictor
 from tests.helpers.models import FORMATS, export
@@ -43,14 +42,13 @@ def client(folders):
 def expected_of(folders):
     """dict from a path to its field, its items, and the records of all of them."""
     entities, classes, pairs, cross = (open_predictor(folders[name], device="cpu") for name in REAL)
-    scored = {one: list(prediction_records(PAIRS, one.score(PAIRS)[:, None], one.threshold)) for one in (pairs, cross)}
     vectors = [{"text": text, "vector": vector.tolist()} for text, vector in zip(TEXTS, pairs.encode(TEXTS))]
     return {
         "/predict": ("texts", TEXTS, entities(TEXTS)),
         "/predict/entities": ("texts", TEXTS, entities(TEXTS)),
         "/predict/classes": ("texts", TEXTS, classes(TEXTS)),
-        "/predict/pairs": ("pairs", PAIRS, scored[pairs]),
-        "/predict/cross": ("pairs", PAIRS, scored[cross]),
+        "/predict/pairs": ("pairs", PAIRS, pairs(PAIRS)),
+        "/predict/cross": ("pairs", PAIRS, cross(PAIRS)),
         "/embed": ("texts", TEXTS, vectors),
     }
 

@@ -12,7 +12,7 @@ from paddle_rope.roformer import SequenceClassificationConfig
 from tasks.classification.model import ClassificationConfig, ClassificationModel
 from tasks.classification.recipe import ClassificationExporter
 from tasks.common.errors import InputError
-from tasks.common.export import graphs
+from tasks.common.export import exporter as exporting
 from tasks.common.export.model import ExportedModel
 from tasks.common.export.operators import OPERATORS, check_operators, message_class, operators_of
 from tasks.matching.model import MatchingConfig, MatchingModel
@@ -105,8 +105,8 @@ def test_the_list_is_that_of_the_operators_of_exported_models(tmp_path, monkeypa
         take(folder / "inference.json")
         return convert(folder)
 
-    convert = graphs._converted
-    monkeypatch.setattr(graphs, "_converted", converted)
+    convert = exporting._converted
+    monkeypatch.setattr(exporting, "_converted", converted)
     for number, (exporter, model_class, config) in enumerate(ALL_KINDS):
         for quantize in (False, True) if number in QUANTIZED and not IS_PADDLE_2 else (False,):
             folder = tmp_path / f"{number}{quantize}"

@@ -1,4 +1,4 @@
-"""Benchmarks of commands and their processes: workers, engines, many documents, a service, and what all refuse."""
+"""Benchmarks of commands and their processes: workers, engines, a service, and what all refuse."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 from tasks.commands.main import main
 from tasks.common.errors import InputError
-from tasks.experiments.benchmarks import documents, service
+from tasks.experiments.benchmarks import service
 from tasks.experiments.benchmarks import worker as worker_module
 from tasks.experiments.benchmarks.prediction import compare
 from tasks.experiments.benchmarks.worker import Worker
@@ -32,15 +32,6 @@ def start(how):
         print("more noise")
         return {"twice": 2 * number, "added": os.environ.get("ADDED"), "removed": os.environ.get("REMOVED")}
     return {"how": how}, respond
-"""
-PREDICT = """
-import json, pathlib, sys
-folder = pathlib.Path(sys.argv[sys.argv.index("--output") + 1])
-folder.mkdir(parents=True)
-(folder / "part-0.jsonl").write_text("other" if "--ray" in sys.argv else "same")
-call = {"answered": 40, "seconds": 1, "documents_per_second": 40, "megabytes_first": 100, "megabytes_last": 103}
-(folder / "summary.json").write_text(json.dumps({"last_call": call}))
-sys.exit("fails" in sys.argv)
 """
 
 
@@ -69,21 +60,6 @@ def test_a_worker_that_cannot_work_says_why(new_worker):
             new_worker(how)
     with pytest.raises(InputError, match="/nowhere/python cannot be started .*--peer_python"):
         new_worker("well", python="/nowhere/python")
-
-
-def test_each_way_over_documents_has_a_row_and_other_results_are_named(tmp_path, monkeypatch, capsys):
-    def run(*words):
-        return main(["benchmark", "documents", *words, "--input", "x", "--output", str(tmp_path / "out")])
-
-    monkeypatch.setattr(documents, "PREDICT", (sys.executable, "-c", PREDICT))
-    assert run("model", "--processes", "1", "2", "--ray", "2") == 0
-    printed = capsys.readouterr().out
-    rows = [line.split(" | ") for line in printed.splitlines()[2:5]]
-    assert [row[0] for row in rows] == ["| processes_1", "| processes_2", "| ray_2"]
-    assert "results of ray_2 differ" in printed
-    assert run("model", "--processes") == 2
-    with pytest.raises(SystemExit, match="1"):
-        run("fails", "--processes", "3")
 
 
 @pytest.fixture

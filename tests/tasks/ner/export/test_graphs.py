@@ -1,14 +1,12 @@
 """Graphs of all kinds of models: the same scores, by Paddle and ONNX Runtime, also without the project."""
 
-import functools
 import shutil
 
 import numpy as np
 import pytest
 from paddle import inference
 
-from tasks.common.export import graphs
-from tasks.common.export.graphs import write_onnx_graph, write_paddle_graph
+from tasks.common.export import exporter as exporting
 from tasks.common.inference import evaluated
 from tasks.ner import NerPredictor
 from tasks.ner.export import NerExporter, add_spans
@@ -52,11 +50,10 @@ def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_p
     exporter, folders = NerExporter(), {format: tmp_path / format for format in FORMATS}
     for folder in folders.values():
         config.save_pretrained(str(folder))
-    write_paddle_graph(model, exporter.inputs(config), folders["paddle"])
+    exporter.write_graph(model, folders["paddle"], "paddle")
     if "onnx" in folders:  # which begins with the same graph
-        monkeypatch.setattr(graphs, "write_paddle_graph", lambda layer, inputs, to: copy_graph(folders["paddle"], to))
-        finish = functools.partial(exporter.finish, config=config)
-        write_onnx_graph(model, exporter.inputs(config), folders["onnx"], "logits", finish)
+        monkeypatch.setattr(exporting, "write_paddle_graph", lambda *given: copy_graph(folders["paddle"], given[2]))
+        exporter.write_graph(model, folders["onnx"], "onnx")
     alone = by_paddle_alone(folders["paddle"])
     for batch, scores in zip(batches, expected):
         np.testing.assert_allclose(alone(**batch), scores, rtol=1e-4, atol=1e-4)

@@ -13,7 +13,7 @@ from paddle_rope import CharTokenizer
 from tasks.ner import NerPredictor
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import read_examples
-from tasks.ner.examples import Entity, Example
+from tasks.ner.examples import Entity, Example, entity_types
 from tasks.ner.features import COLUMNS, FEATURE_KINDS, WordFeatures
 from tasks.ner.features.jieba_dictionary import installed_words
 from tasks.ner.features.word_features import Gazetteer
@@ -127,16 +127,17 @@ def test_features_are_as_defined(features, text, length):
         assert np.array_equal(found.flags, plain_flags(features, text, offsets))
 
 
-def test_features_of_training_texts_are_as_defined_also_once_saved(features, examples, tmp_path, caplog):
+def test_a_dataset_has_the_features_as_defined_of_training_texts_also_once_saved(features, examples, tmp_path, caplog):
     features.save_pretrained(tmp_path)
     loaded = WordFeatures.from_pretrained(tmp_path)
     assert (loaded.sizes, loaded.kinds) == (features.sizes, features.kinds) and not caplog.records
-    for one in examples[:30]:
-        offsets = each_character(one.text)
-        found = features(one.text, offsets, one)
-        assert np.array_equal(found.columns, plain_columns(features, one.text, offsets))
-        assert np.array_equal(found.flags, plain_flags(features, one.text, offsets, one))
-        assert same(loaded(one.text, offsets, one), found)
+    tokenizer, types = CharTokenizer.from_corpus(one.text for one in examples), entity_types(examples)
+    for own in (True, False):
+        dataset = NerDataset(examples[:30], tokenizer, types, 99, None, loaded, made_features=own)
+        for example, text in zip(examples, dataset):
+            assert np.array_equal(text.features.columns, plain_columns(features, example.text, text.offsets))
+            expected = plain_flags(features, example.text, text.offsets, example if own else None)
+            assert np.array_equal(text.features.flags, expected)
     path = tmp_path / "features.json"
     path.write_text(path.read_text(encoding="utf-8").replace('"jieba": "', '"jieba": "9.'), encoding="utf-8")
     WordFeatures.from_pretrained(tmp_path)
@@ -159,19 +160,6 @@ def test_unknown_words_are_those_of_jieba(text):
     assert installed_words()(text).segmentation == segmentation(text)
 
 
-# ---- jieba
-
-
-def test_the_dataset_of_training_examples_is_seen_leave_one_out(features, examples):
-    tokenizer = CharTokenizer.from_corpus(one.text for one in examples)
-    types = sorted({entity.type for one in examples for entity in one.entities})
-    seen, unseen = (NerDataset(examples[:9], tokenizer, types, 99, None, features, made) for made in (True, False))
-    pairs = [(a.features, b.features) for a, b in zip(seen.texts, unseen.texts)]
-    assert all(np.array_equal(a.columns, b.columns) for a, b in pairs)
-    assert any(not np.array_equal(a.flags, b.flags) for a, b in pairs)
-
-
-# ---- models with word features
 # ---- the model
 
 SIZES = {
@@ -196,9 +184,7 @@ def random_batch(batch=4, seq=50, columns=6, flags=90):
 def test_every_parameter_of_the_features_gets_a_gradient(sizes):
     model = NerModel(NerConfig(features=sizes, **SIZES))
     shapes = {"columns": sum(COLUMNS[kind] for kind in sizes["tables"]), "flags": sizes["flags"]}
-    batch = random_batch(**shapes)
-    for name in [name for name, size in shapes.items() if not size]:
-        del batch[name]
+    batch = {name: value for name, value in random_batch(**shapes).items() if shapes.get(name) != 0}
     model(**batch).sum().backward()
     for name, parameter in model.feature_embedding.named_parameters():
         assert parameter.grad is not None and np.abs(parameter.grad.numpy()).sum() > 0, name

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from tasks.commands.main import main
-from tasks.ner.examples import Entity
+from tasks.ner.examples import Entity, Example
 from tasks.ner.prediction.calibration import (
     HIGHEST_TEMPERATURE,
     LOWEST_TEMPERATURE,
@@ -96,13 +96,13 @@ def test_the_likelihood_of_the_fitted_data_does_not_get_worse_and_where_nothing_
 
 @pytest.mark.parametrize("allow_overlap, counted", [(False, [True]), (True, [True, False])])
 def test_candidates_that_a_better_one_overlaps_count_only_where_entities_overlap(allow_overlap, counted):
-    gold = [[Entity(0, 2, "a")], [Entity(1, 2, "b")]] * 60
+    examples = [Example("", (entity,), "x:1") for entity in (Entity(0, 2, "a"), Entity(1, 2, "b"))] * 60
     candidates = [[Entity(0, 2, "a", 3.0), Entity(0, 3, "a", 2.0), Entity(3, 4, "b", -2.0)], []] * 60
     expected = fit_temperatures({
         "a": (np.array([3.0, 2.0][: len(counted)] * 60), np.array(counted * 60)),
         "b": (np.array([-2.0] * 60), np.zeros(60, bool)),
     })  # fmt: skip
-    assert temperatures_for(gold, candidates, ["a", "b"], allow_overlap) == expected
+    assert temperatures_for(examples, candidates, ["a", "b"], allow_overlap) == expected
 
 
 def config_of(folder):

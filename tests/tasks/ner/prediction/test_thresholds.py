@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.common.errors import InputError
-from tasks.ner.examples import Entity, make_example
+from tasks.ner.examples import Entity, Example
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.calibration import (
     FIRST_TEXTS,
@@ -24,8 +24,13 @@ from tasks.ner.prediction.calibration import (
 TYPES = ["a", "b", "c"]
 
 
+def labeled(gold):
+    """Examples with these spans."""
+    return [Example("", tuple(Entity(*span) for span in sorted(spans)), "x:1") for spans in gold]
+
+
 def f1(gold, candidates, thresholds, allow_overlap=True):
-    return entity_scores(gold, above_thresholds(candidates, thresholds, TYPES, allow_overlap), TYPES)["f1"]
+    return entity_scores(labeled(gold), above_thresholds(candidates, thresholds, TYPES, allow_overlap), TYPES)["f1"]
 
 
 def found(*entities):
@@ -47,7 +52,7 @@ def test_no_other_thresholds_have_a_higher_f1(drawn, never_found):
         candidates[text].append(Entity(place, place + 1, kind, score))
         gold[text] |= {(place, place + 1, kind)} if is_right else set()
     gold[0] |= {(99, 100, kind) for kind in never_found}
-    tuned = tune_thresholds(gold, candidates, TYPES)
+    tuned = tune_thresholds(labeled(gold), candidates, TYPES)
     every = [-5.0, -4.0, -1.5, -0.5, -0.1, 0.1, 0.75, 2.0, 9.0]
     best = max(f1(gold, candidates, bounds) for bounds in itertools.product(every, repeat=3))
     assert f1(gold, candidates, tuned) == pytest.approx(best)
@@ -79,14 +84,14 @@ A, A_AND_LATER = {(0, 1, "a")}, {(0, 1, "a"), (5, 6, "a")}
     ],
 )
 def test_which_of_the_best_thresholds_is_taken(gold, candidates, expected):
-    assert tune_thresholds([gold], found(*candidates), TYPES) == [*expected, 0.0]
+    assert tune_thresholds(labeled([gold]), found(*candidates), TYPES) == [*expected, 0.0]
 
 
 @pytest.mark.parametrize("low", [np.float32(1.0), np.nextafter(np.float32(1.0), np.float32(2))])  # halves go to even
 def test_neighboring_numbers_are_separated_also_in_float32(low):
     high = np.nextafter(low, np.float32(2))
     candidates = found((0, 1, "a", float(high)), (1, 2, "a", float(low)))
-    bound = np.float32(tune_thresholds([A], candidates, TYPES)[0])
+    bound = np.float32(tune_thresholds(labeled([A]), candidates, TYPES)[0])
     assert high > bound and not low > bound
 
 
@@ -104,12 +109,12 @@ def test_neighboring_numbers_are_separated_also_in_float32(low):
     ],
 )  # fmt: skip
 def test_thresholds_count_what_is_left_of_overlaps(gold, candidates, flat, nested):
-    examples = [make_example("一二三四五六", [Entity(*entity) for entity in gold], "x:1")]
+    examples = labeled([gold])
     candidates = found(*candidates)
     for allow_overlap, expected in ((False, flat), (True, nested)):
         tuned = thresholds_for(examples, candidates, TYPES, allow_overlap)
         assert expected is None or tuned == expected
-        scores = [f1([examples[0].spans], candidates, bounds, allow_overlap) for bounds in (tuned, 0.0)]
+        scores = [f1([gold], candidates, bounds, allow_overlap) for bounds in (tuned, 0.0)]
         assert scores[0] >= scores[1]
 
 

@@ -45,11 +45,14 @@ def test_windows_cover_the_text_and_neighbors_share_more_than_the_overlap(tokens
     numbers = [[token - 10 for token in window.text.ids[1:-1]] for window in cut]
     assert (len(cut) == 1) == (tokens <= length)
     assert sorted({number for part in numbers for number in part}) == list(range(tokens))
-    assert [cut[0].start, cut[-1].end] == [-inf, inf] and sum(window.characters for window in cut) == 2 * tokens
+    assert (cut[0].bounds[0], cut[-1].bounds[1]) == (-inf, inf) and sum(
+        window.characters for window in cut
+    ) == 2 * tokens
     for window, part in zip(cut, numbers):
         assert window.text.ids[0] == 2 and window.text.ids[-1] == 3 and len(part) <= length
         assert window.text.offsets == [(0, 0), *((2 * i, 2 * i + 2) for i in part), (0, 0)]
-        assert window.start in (-inf, 2 * part[0] if part else -inf) and window.end in (inf, window.text.offsets[-2][1])
+        start, end = window.bounds
+        assert start in (-inf, 2 * part[0] if part else -inf) and end in (inf, window.text.offsets[-2][1])
     for part, following in zip(numbers, numbers[1:]):
         assert len(part) == len(following) == length and len(set(part) & set(following)) > overlap
 
@@ -63,9 +66,9 @@ def test_a_short_entity_is_decided_by_the_window_with_the_most_text_around_and_i
     end = data.draw(st.integers(start + 1, max(start + 1, min(tokens, start + overlap))))
     cut = windows(tokens, length, overlap)
     # a detector that calls what it sees of an entity an entity
-    seen = [(max(start, window.start), min(end, window.end)) for window in cut]
+    seen = [(max(start, begins), min(end, ends)) for begins, ends in (window.bounds for window in cut)]
     found = [[(*span, "a", number)] if span[0] < span[1] else [] for number, span in enumerate(seen)]
-    around = [min(start - window.start, window.end - end) for window in cut]
+    around = [min(start - begins, ends - end) for begins, ends in (window.bounds for window in cut)]
     if overlap:
         assert merged(cut, found) == [(start, end, "a", int(np.argmax(around)), None)] and max(around) > 0
     assert all(entity[:2] == (start, end) for entity in merged(cut, found))

@@ -12,8 +12,9 @@ from PIL import Image
 
 from paddle_rope import CharTokenizer
 from tasks.ner.batching import NerDataset
-from tasks.ner.data.reading import Entity, Example, read_examples
+from tasks.ner.data.reading import read_examples
 from tasks.ner.evaluation import Evaluation, evaluate_model
+from tasks.ner.examples import Entity, Example
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction import calibration
 from tasks.ner.prediction.finding import predict_entities

@@ -13,6 +13,12 @@ from tasks.ner.reports.error_analysis import error_analysis, match_entities, wor
 from tasks.ner.reports.printed import print_errors, print_scores, print_worst_examples
 from tasks.ner.reports.reliability import BINS, calibration, error_line, print_reliability, reliability
 
+
+def labeled(gold):
+    """Examples with these entities."""
+    return [Example("", tuple(Entity(*span) for span in spans), "x:1") for spans in gold]
+
+
 A, B, C = Entity(0, 2, "a"), Entity(3, 5, "a"), Entity(0, 2, "b")
 
 
@@ -35,13 +41,13 @@ A, B, C = Entity(0, 2, "a"), Entity(3, 5, "a"), Entity(0, 2, "b")
     ],
 )
 def test_precision_recall_and_f1_of_exact_spans(gold, found, expected):
-    scores = entity_scores(gold, found, ["a", "b", "never"])
+    scores = entity_scores(labeled(gold), found, ["a", "b", "never"])
     assert (scores["precision"], scores["recall"], scores["f1"]) == pytest.approx(expected)
     assert set(scores["per_type"]["never"].values()) == {0}
 
 
 def test_each_type_has_its_own_scores_in_the_given_order():
-    scores = entity_scores([{A, B, C}], [{A, C, (4, 9, "b")}], ["b", "a"])
+    scores = entity_scores(labeled([{A, B, C}]), [{A, C, (4, 9, "b")}], ["b", "a"])
     assert (scores["support"], scores["predicted"], scores["correct"]) == (3, 3, 2)
     assert [(kind, row["precision"], row["recall"]) for kind, row in scores["per_type"].items()] == [
         ("b", 1 / 2, 1), ("a", 1, 1 / 2),
@@ -51,7 +57,7 @@ def test_each_type_has_its_own_scores_in_the_given_order():
 def curve(gold, candidates, steps):
     """The curve of type "a"; candidates are (entity, score)."""
     scored = [[entity._replace(score=score) for entity, score in of_text] for of_text in candidates]
-    return precision_recall_curves(gold, scored, ["a"], steps)["a"]
+    return precision_recall_curves(labeled(gold), scored, ["a"], steps)["a"]
 
 
 LN3 = 1.0986122886681098  # the logit of 3/4
@@ -101,7 +107,7 @@ PAIRS = {  # what is found in place of (2, 5, "a")
 def test_two_entities_that_share_a_character_are_one_pair(predicted):
     (match,) = match_entities([Entity(2, 5, "a")], [Entity(*predicted, 1.5)])
     assert match[1:] == (Entity(2, 5, "a"), Entity(*predicted, 1.5))
-    assert (match.boundary if match.kind == "boundary" else match.kind) == PAIRS[predicted]
+    assert match.kind == PAIRS[predicted]
 
 
 @pytest.mark.parametrize(
@@ -111,12 +117,12 @@ def test_two_entities_that_share_a_character_are_one_pair(predicted):
         ([(2, 5, "a")], [(0, 2, "a"), (5, 7, "a")], {(0, 2): "spurious", (2, 5): "missed", (5, 7): "spurious"}),
         # nested ones each find their own
         ([(0, 8, "a"), (0, 4, "a"), (0, 2, "b")], [(0, 8, "a"), (0, 4, "b"), (0, 3, "b")],
-         {(0, 2): "boundary", (0, 4): "type", (0, 8): "correct"}),
+         {(0, 2): "too_long", (0, 4): "type", (0, 8): "correct"}),
         # the same boundaries go before the same type, and that before a larger overlap
         ([(0, 4, "a")], [(0, 4, "b"), (0, 5, "a")], {(0, 4): "type", (0, 5): "spurious"}),
-        ([(0, 4, "a")], [(0, 3, "b"), (3, 9, "a")], {(0, 3): "spurious", (0, 4): "boundary"}),
+        ([(0, 4, "a")], [(0, 3, "b"), (3, 9, "a")], {(0, 3): "spurious", (0, 4): "crossing"}),
         # of two with the same type the one with the larger overlap
-        ([(0, 4, "a")], [(0, 3, "a"), (0, 1, "a")], {(0, 1): "spurious", (0, 4): "boundary"}),
+        ([(0, 4, "a")], [(0, 3, "a"), (0, 1, "a")], {(0, 1): "spurious", (0, 4): "too_short"}),
         # what is correct is in no other pair
         ([(0, 4, "a"), (1, 3, "a")], [(0, 4, "a")], {(0, 4): "correct", (1, 3): "missed"}),
     ],
@@ -140,7 +146,7 @@ def test_every_entity_has_one_place_in_each_table(gold, predicted):
     )
     # otherwise they would be a pair
     assert all(one[1] <= other[0] or other[1] <= one[0] for one, other in itertools.product(missed, spurious))
-    analysis = error_analysis([entities(gold)], [entities(predicted)])
+    analysis = error_analysis(labeled([gold]), [entities(predicted)])
     errors = analysis["errors"]
     paired = sum(errors[kind] for kind in ("correct", "type", "boundary", "both"))
     assert paired + errors["missed"] == len(gold) and paired + errors["spurious"] == len(predicted)
@@ -157,7 +163,7 @@ def counts(row):
 def test_counts_of_a_corpus():
     gold = [{(0, 3, "a"), (0, 1, "b"), (5, 7, "c")}, {(0, 2, "a")}, set()]
     predicted = [{(0, 3, "a"), (0, 1, "c"), (5, 8, "c")}, {(9, 12, "b")}, {(0, 1, "a")}]
-    analysis = error_analysis(list(map(entities, gold)), list(map(entities, predicted)))
+    analysis = error_analysis(labeled(gold), list(map(entities, predicted)))
     assert analysis["errors"] == {
         "correct": 1, "type": 1, "boundary": 1, "both": 0, "missed": 1, "spurious": 2,
         "too_long": 1, "too_short": 0, "crossing": 0,
@@ -168,7 +174,7 @@ def test_counts_of_a_corpus():
     # (0, 1, "c") and (0, 3, "a") share a character with both gold entities there
     nesting = {name: counts(row) for name, row in analysis["by_nesting"].items()}
     assert nesting == {"nested": (2, 2, 1), "flat": (2, 3, 0)}
-    assert error_analysis([entities(gold[1])], [[]])["by_nesting"] is None
+    assert error_analysis(labeled(gold[1:2]), [[]])["by_nesting"] is None
 
 
 def test_worst_examples_have_the_most_errors_and_then_the_most_certain_ones():
@@ -213,7 +219,7 @@ FOUND = [[Entity(0, 1, "a", 2.0), Entity(1, 2, "b", 2.0)], [Entity(0, 1, "b", 1.
     ],
 )
 def test_a_type_has_its_temperature_and_both_errors_are_said(found, temperatures, errors, capsys):
-    result = reliability(GOLD, found, ["a", "b"], temperatures)
+    result = reliability(labeled(GOLD), found, ["a", "b"], temperatures)
     assert result["temperatures"] == dict(zip("ab", temperatures)) and result["entities"] == sum(map(len, found))
     kinds = [result[name] for name in ("calibrated", "uncalibrated")]
     assert [kind["expected_calibration_error"] for kind in kinds] == [e and pytest.approx(e, abs=1e-4) for e in errors]
@@ -230,8 +236,8 @@ def test_a_type_has_its_temperature_and_both_errors_are_said(found, temperatures
 def test_types_and_texts_are_printed_as_they_are_and_obeyed_by_no_terminal(capsys, kind):
     gold, found = Entity(0, 2, kind), [Entity(0, 2, "b", 1.0), Entity(1, 3, kind, 0.5)]
     example = Example("a[bold]\x1b[2J\n", (gold,), "f:1")
-    print_scores("[/] title", entity_scores([{gold}], [set()], [kind]))
-    print_errors(error_analysis([{gold}], [found]))
+    print_scores("[/] title", entity_scores([example], [set()], [kind]))
+    print_errors(error_analysis([example], [found]))
     print_worst_examples(worst_examples([example], [found], 1))
     printed, shown = capsys.readouterr().out, kind.replace("\n", "\\n").replace("\x1b", "\\x1b")
     assert printed.count(shown) >= 3 and "\x1b" not in printed
