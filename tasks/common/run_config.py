@@ -36,8 +36,8 @@ def _read_yaml(config_file):
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        names = ", ".join(_shipped_names(config_file))
-        raise InputError(f"{path}: no such configuration file; give its path or one of {names}") from None
+        remedy = "give its path, or one that comes with the package, such as configs/ner/demo.yaml"
+        raise InputError(f"{path}: no such configuration file; {remedy}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give a YAML file in UTF-8") from None
     try:
@@ -120,14 +120,6 @@ def shipped(name):
     if parts[:1] != (CONFIGS,) or os.path.exists(name):
         return name
     return next((str(file) for folder in _folders() if os.path.isfile(file := folder.joinpath(*parts[1:]))), name)
-
-
-def _shipped_names(missing):
-    """The names of shipped configurations: in the folder of a missing file, or else of all recipes."""
-    paths = {path for folder in _folders() for path in folder.glob("*/*.yaml")}
-    names = sorted({f"{CONFIGS}/{path.parent.name}/{path.name}" for path in paths})
-    near = [name for name in names if Path(name).parent == Path(missing).parent]
-    return near or [name for name in names if not name.startswith(f"{CONFIGS}/experiments/")]
 
 
 def _folders():
