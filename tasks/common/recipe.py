@@ -1,7 +1,5 @@
 """What is the same in all recipes: how a model is trained, resumed and evaluated, whatever the task."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

@@ -1,7 +1,5 @@
 """Texts and documents without labels, from files of plain text or of records."""
 
-from __future__ import annotations
-
 import bisect
 import os
 import re

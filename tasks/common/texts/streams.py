@@ -4,8 +4,6 @@ The first lines decide the form of the input, see :mod:`tasks.common.texts.forms
 are read whole before anything is given out.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 

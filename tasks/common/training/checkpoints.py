@@ -1,8 +1,6 @@
 """Checkpoints of safetensors and JSON. Reading them runs nothing, whoever wrote them; PaddleNLP's Trainer would write
 pickles, and a pickle is a program. A checkpoint is on the disk before it is marked complete, with its checksums."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

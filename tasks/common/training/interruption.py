@@ -1,8 +1,6 @@
 """What ends a run from outside, told in one line: SIGTERM and Ctrl-C, after which it can be resumed, a full disk, too
 little memory, a folder that is gone."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
