@@ -259,18 +259,6 @@ def efficient_global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask =
     return _of_spans(paddle.stack(scores, axis=1), token_mask, no_span)
 
 
-def band_of_spans(logits: Tensor, max_span_length: int, no_span: float = -1e4) -> Tensor:
-    """b_t(i, d) = s_t(i, i + d), d = 0 .. max_span_length - 1, ``no_span`` where i + d is past the end.
-
-    >>> band_of_spans(paddle.arange(4, dtype="float32").reshape([1, 1, 2, 2]), max_span_length=2).tolist()
-    [[[[0.0, 1.0], [3.0, -10000.0]]]]
-    """
-    seq = logits.shape[-1]
-    outside = paddle.full(logits.shape[:2], no_span, dtype=logits.dtype)
-    spans = [logits[:, :, i, i + d] if i + d < seq else outside for i in range(seq) for d in range(max_span_length)]
-    return paddle.stack(spans, axis=-1).reshape([*logits.shape[:2], seq, max_span_length])
-
-
 def _project(layer, hidden, number, rotary=None):
     """h_i W + b with the columns ``number`` * head_size ... of W, head_size of them, rotated by R_i with ``rotary``."""
     columns = slice(number * layer.head_size, (number + 1) * layer.head_size)

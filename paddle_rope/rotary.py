@@ -149,10 +149,7 @@ class RotaryPositionEmbedding(Float32Layer):
         learned: bool = False,
     ) -> None:
         super().__init__()
-        if rotary_dim is None:
-            check_even("head_dim", head_dim)
-            rotary_dim = head_dim
-        check_even("rotary_dim", rotary_dim)
+        rotary_dim = head_dim if rotary_dim is None else rotary_dim
         if rotary_dim > head_dim:
             raise ValueError(f"rotary_dim must be at most head_dim = {head_dim}, got {rotary_dim}")
         choice(*ROTARY_LAYOUTS).check("layout", layout)

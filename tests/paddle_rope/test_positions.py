@@ -1,17 +1,206 @@
-"""Sinusoidal and learned positions, and ALiBi."""
+"""Frequencies that are scaled or learned, static graphs, and the other embeddings of positions."""
+
+import math
 
 import numpy as np
 import paddle
 import pytest
+from paddle import nn
 from paddle.static import InputSpec
 
 from paddle_rope import (
     LearnedPositionEmbedding,
+    LinearScaling,
+    NTKScaling,
+    RotaryPositionEmbedding,
+    YaRNScaling,
     alibi_bias,
     alibi_slopes,
+    reference,
     sinusoidal_embedding,
 )
-from tests.helpers.comparison import assert_close
+from tests.helpers.comparison import assert_close, assert_same, random_tensor
+
+VARIANTS = {
+    "plain": {},
+    "half": {"layout": "half"},
+    "partial": {"rotary_dim": 6},
+    "half partial": {"layout": "half", "rotary_dim": 6},
+    "linear": {"scaling": LinearScaling(3.0)},
+    "ntk": {"scaling": NTKScaling(4.5), "layout": "half"},
+    "yarn": {"scaling": YaRNScaling(4.0, original_length=300), "rotary_dim": 8},
+    "learned": {"learned": True},
+    "all": {"layout": "half", "rotary_dim": 8, "scaling": YaRNScaling(2.5, 40), "learned": True, "base": 50.0},
+}
+HEAD_DIM = 10
+every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
+
+
+def expected_of(rotary, x, positions, inverse=False, theta=None):
+    """The rotation of the reference, in float64, at the frequencies in use or others."""
+    positions, amplitude = (
+        ([-one for one in positions], 1 / rotary.amplitude) if inverse else (positions, rotary.amplitude)
+    )
+    theta = rotary.theta.astype("float64") if theta is None else theta
+    return reference.rotate(x.astype("float64"), positions, theta=theta, layout=rotary.layout, amplitude=amplitude)
+
+
+# ---- frequencies
+def plain_theta(rotary_dim, base=10000.0):
+    return [base ** (-2 * i / rotary_dim) for i in range(rotary_dim // 2)]
+
+
+SCALINGS = [  # and the base, and rotary_dim
+    (LinearScaling(4.0), 10000.0, 8),
+    *((NTKScaling(8.0), 500.0, rotary_dim) for rotary_dim in (4, 10)),
+    (YaRNScaling(5.0, 200 * math.pi), 10000.0, 8),
+    (YaRNScaling(7.0, 4096, beta_fast=20.0, beta_slow=2.5), 500_000.0, 66),
+    *((scaling, 10000.0, 8) for scaling in (LinearScaling(1), NTKScaling(1), YaRNScaling(1, 512))),
+]
+
+
+@pytest.mark.equation("1.17", "1.18", "1.19", "1.20", "1.21")
+@pytest.mark.parametrize("scaling, base, rotary_dim", SCALINGS, ids=str)
+def test_scaled_frequencies_equal_their_formula_and_yarn_sharpens(scaling, base, rotary_dim):
+    rotary = RotaryPositionEmbedding(2 * rotary_dim, base, rotary_dim=rotary_dim, scaling=scaling)
+    plain, factor = plain_theta(rotary_dim, base), scaling.factor
+    gammas = [0.0] * len(plain)
+    if isinstance(scaling, YaRNScaling):
+        turns = [scaling.original_length * theta / (2 * math.pi) for theta in plain]
+        least, most = scaling.beta_slow, scaling.beta_fast
+        gammas = [min(max((number - least) / (most - least), 0.0), 1.0) for number in turns]
+        assert gammas[0] == 1 and gammas[-1] == 0 and any(0 < gamma < 1 for gamma in gammas)
+    expected = [(1 - gamma) * theta / factor + gamma * theta for gamma, theta in zip(gammas, plain)]
+    if isinstance(scaling, NTKScaling):  # the fastest stays, the slowest is interpolated
+        assert_close(rotary.theta[[0, -1]], [1, expected[-1]], 1e-14)
+        expected = plain_theta(rotary_dim, base * factor ** (rotary_dim / (rotary_dim - 2)))
+    np.testing.assert_allclose(rotary.theta, expected, rtol=1e-13)
+    x = random_tensor(1, 3, rotary_dim)
+    rotated = rotary(paddle.concat([x, paddle.zeros_like(x)], axis=-1))
+    amplitude = 0.1 * math.log(factor) + 1 if isinstance(scaling, YaRNScaling) else 1
+    assert_close(rotated.norm(), amplitude * float(x.norm()), 1e-12)
+
+
+@pytest.mark.equation("1.18")
+@pytest.mark.parametrize(
+    "scaling, arguments, words",
+    [
+        *((one, (factor,), "at least 1") for one in (LinearScaling, NTKScaling) for factor in (0.5, -2, math.inf)),
+        *((YaRNScaling, (factor, 512), "at least 1") for factor in (0, math.nan)),
+        *((YaRNScaling, (2.0, length), "original_length") for length in (0, math.nan)),
+        *((YaRNScaling, (2.0, 512, *betas), "beta_slow") for betas in ((1.0,), (32.0, -1.0), (math.nan,))),
+        (lambda factor: RotaryPositionEmbedding(8, rotary_dim=2, scaling=NTKScaling(factor)), (2.0,), "LinearScaling"),
+    ],
+)
+def test_impossible_scalings_are_refused(scaling, arguments, words):
+    with pytest.raises(ValueError, match=words):
+        scaling(*arguments)
+
+
+# learned frequencies
+
+
+@pytest.mark.equation("1.7", "1.12")
+def test_theta_is_in_the_checkpoint_if_it_is_learned_and_only_then():
+    learned = RotaryPositionEmbedding(HEAD_DIM, rotary_dim=8, learned=True)
+    np.testing.assert_array_equal(learned.theta.numpy(), np.float32(plain_theta(8)))
+    for variant in VARIANTS.values():
+        rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
+        rotary(paddle.ones([1, 600, HEAD_DIM]))
+        assert list(rotary.state_dict()) == (["theta"] if "learned" in variant else [])
+        assert len(rotary.parameters()) == len(rotary.state_dict()) and len(rotary.buffers()) == 0
+    learned.theta.set_value(learned.theta * 1.5)
+    restored, x = RotaryPositionEmbedding(HEAD_DIM, rotary_dim=8, learned=True), random_tensor(1, 3, HEAD_DIM)
+    assert float((restored(x) - learned(x)).abs().max()) > 1e-3
+    restored.set_state_dict(learned.state_dict())
+    np.testing.assert_array_equal(restored(x).numpy(), learned(x).numpy())
+
+
+@pytest.mark.equation("1.11")
+@pytest.mark.parametrize("name", ["learned", "all"])
+@pytest.mark.parametrize("dtype, atol", [("float64", 1e-11), ("float32", 1e-3)])  # summed in float64 in both
+def test_gradients_of_theta_equal_the_loops(name, dtype, atol):
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name]).to(dtype=dtype)
+    inputs, towards = [random_tensor(2, 150, HEAD_DIM, dtype=dtype) for _ in range(2)]
+    for inverse in (False, True):
+        (gradient,) = paddle.grad((rotary(inputs, offset=-3, inverse=inverse) * towards).sum(), rotary.theta)
+        assert gradient.dtype == rotary.theta.dtype
+        theta = rotary.theta.astype("float64").detach()
+        theta.stop_gradient = False
+        expected = expected_of(rotary, inputs, range(-3, 147), inverse, theta)
+        assert_close(gradient, paddle.grad((expected * towards.astype("float64")).sum(), theta)[0], atol)
+
+
+# ---- static graphs
+class Rotating(nn.Layer):
+    """A rotation, to save."""
+
+    def __init__(self, rotary):
+        super().__init__()
+        self.rotary = rotary
+
+    def forward(self, x, positions=None):
+        return self.rotary(x, positions=positions)
+
+
+def saved_and_loaded(layer, path, *specs):
+    static = paddle.jit.to_static(layer, input_spec=list(specs), full_graph=True)
+    paddle.jit.save(static, str(path / "layer"))
+    return paddle.jit.load(str(path / "layer"))
+
+
+class NearAndFar(nn.Layer):
+    """Two tensors, the second at position one million and turned back: two rotations in one graph, to save once."""
+
+    def __init__(self, rotary):
+        super().__init__()
+        self.rotary = rotary
+
+    def forward(self, near, far):
+        return self.rotary(near), self.rotary(far, offset=1_000_000, inverse=True)
+
+
+@pytest.mark.equation("1.16")
+@every_variant
+def test_saved_graphs_rotate_any_length_and_batch_also_at_position_one_million(variant, tmp_path):
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
+    specs = InputSpec([None, None, 3, HEAD_DIM], "float32"), InputSpec([None, None, HEAD_DIM], "float64")
+    loaded = saved_and_loaded(NearAndFar(rotary), tmp_path, *specs)
+    far = random_tensor(2, 3, HEAD_DIM)
+    expected = expected_of(rotary, far, range(1_000_000, 1_000_003), inverse=True)
+    for batch, seq in ((1, 1), (2, 7), (1, 1301)):
+        near = random_tensor(batch, seq, 3, HEAD_DIM, dtype="float32")
+        rotated, turned_back = loaded(near, far)
+        assert_close(rotated, rotary(near), 2e-6)
+        assert_close(turned_back, expected, 1e-8)
+
+
+@pytest.mark.equation("1.16")
+@pytest.mark.parametrize("dtype, unit", [("float32", 0), ("float16", 2.0**-10), ("bfloat16", 2.0**-7)])
+@pytest.mark.parametrize("axes, of_positions", [(1, "int64"), (2, "int64"), (2, "float32")])
+def test_saved_graphs_take_positions_and_half_precision(dtype, unit, axes, of_positions, tmp_path):
+    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, layout="half", rotary_dim=6))
+    specs = InputSpec([None, None, 3, HEAD_DIM], dtype), InputSpec([None] * axes, of_positions)
+    loaded = saved_and_loaded(layer, tmp_path, *specs)
+    for seq in (1, 6):
+        x = random_tensor(2, seq, 3, HEAD_DIM, dtype=dtype)
+        positions = paddle.randint(0, 1_000_000, [2, seq][-axes:]).astype(of_positions)
+        rotated = loaded(x, positions)
+        assert rotated.dtype == x.dtype
+        assert_close(rotated, layer(x.astype("float32"), positions), 1e-5, unit)
+
+
+@pytest.mark.equation("1.16")
+@pytest.mark.parametrize("name", ["plain", "half partial", "all"])
+def test_gradients_through_static_graphs_equal_those_without(name):
+    rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])
+    static = paddle.jit.to_static(Rotating(rotary), full_graph=True)
+    for seq in (2, 5):
+        x = random_tensor(2, seq, 3, HEAD_DIM, dtype="float32")
+        assert_same(static(x), rotary(x), [x, rotary.theta] if rotary.learned else [x], atol=1e-5)
+
+
+# ---- other embeddings of positions
 
 
 def embedded(positions):

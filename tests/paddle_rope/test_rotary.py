@@ -11,7 +11,7 @@ from paddle_rope.attention.feature_maps import OrthogonalRandomFeatures
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.helpers.pairwise import pairwise
 from tests.paddle_rope.native.operators import views
-from tests.paddle_rope.test_rotary_variants import HEAD_DIM, VARIANTS, every_variant, expected_of
+from tests.paddle_rope.test_positions import HEAD_DIM, VARIANTS, every_variant, expected_of
 
 MILLION = 1_000_000
 PLACES = {
@@ -50,18 +50,6 @@ def test_outputs_and_gradients_equal_the_loops(name, place, shape, dtype, tolera
     assert_same(rotated, expected, inputs, exact, tolerance)
     back = rotary(rotated, inverse=not inverse, **where)
     assert_close(back, inputs[0], 4 * tolerance)
-
-
-@every_variant
-@pytest.mark.parametrize("shape", [(7,), (2, 7)], ids=["seq", "batch"])
-def test_the_numbers_of_a_rotation_rotate_as_forward_does(variant, shape):
-    rotary, x = RotaryPositionEmbedding(HEAD_DIM, **variant), random_tensor(2, 7, 3, HEAD_DIM, dtype="float32")
-    positions = paddle.to_tensor(np.random.randint(0, 5000, shape))
-    rope = rotary.cos_sin(positions)
-    assert rope.cos.shape == rope.sin.shape == [*shape, rotary.rotary_dim // 2]
-    np.testing.assert_array_equal(apply_rotary(x, *rope).numpy(), rotary(x, positions=positions).numpy())
-    np.testing.assert_array_equal(apply_rotary(x, *rotary.cos_sin(7, offset=9)).numpy(), rotary(x, offset=9).numpy())
-    assert_close(apply_rotary(apply_rotary(x, *rope), *rope.inverse()), x, 1e-5)
 
 
 @pytest.mark.equation("1.3", "1.4")

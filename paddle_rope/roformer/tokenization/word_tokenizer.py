@@ -90,14 +90,6 @@ class WordTokenizer(Tokenizer):
 
     def _tokens_of_chunk(self, chunk):
         """(number of marks at its start that belong to what is before, list of (id, start, end)); remembered."""
-        found = self._cut_chunk(chunk)
-        if len(chunk) <= MAX_WORD:
-            if len(self._remembered) >= MAX_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[chunk] = found
-        return found
-
-    def _cut_chunk(self, chunk):
         num_marks, normal, starts, ends = _normalize(chunk) if self.do_lower_case else _as_it_is(chunk)
         tokens = []
         for start, end in _words(normal):
@@ -106,6 +98,10 @@ class WordTokenizer(Tokenizer):
             else:
                 pieces = self._pieces_of_word(normal[start:end])
             tokens += [(index, starts[start + first], ends[start + last - 1]) for index, first, last in pieces]
+        if len(chunk) <= MAX_WORD:
+            if len(self._remembered) >= MAX_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[chunk] = num_marks, tokens
         return num_marks, tokens
 
 

@@ -18,7 +18,7 @@ from paddle_rope import (
 from paddle_rope.native.dispatch import plain_forms
 from tests.helpers.comparison import random_tensor
 
-WINDOW = 4
+WINDOW = 2
 DECAY = {"decay": [0.9, 0.5]}
 CAUSAL = {"causal": True}
 

@@ -79,19 +79,6 @@ def test_half_precision_loses_no_more_than_its_rounding(name, dtype, unit):
     assert_same(attended, expected, inputs, exact, 1e-2 if "norm" in name else 2e-3, 2 * unit)
 
 
-@pytest.mark.equation("2.4", "2.7", "3.29")
-@packing
-def test_other_segments_have_no_influence_at_all(name):
-    qkv, segments = random_qkv(dtype="float32"), paddle.to_tensor(SEGMENTS)
-    attended = KERNELS[name](*qkv, segment_ids=segments)
-    here = np.array(SEGMENTS) == 8
-    inside = paddle.to_tensor(here[:, :, np.newaxis, np.newaxis].astype("float32"))
-    for gradient in paddle.grad((attended * inside).sum(), qkv, retain_graph=True):
-        assert (gradient.numpy()[~here] == 0).all()
-    other = KERNELS[name](*(x + 20 * (1 - inside) for x in qkv), segment_ids=segments)
-    np.testing.assert_array_equal((other * inside).numpy(), (attended * inside).numpy())
-
-
 @pytest.mark.equation("2.3", "2.10", "3.9")
 @pairwise({"name": list(KERNELS), "rotated": [False, True], "value_dim": [4, 5]})  # 5 has no native form
 def test_padded_keys_have_no_influence(name, rotated, value_dim):
@@ -106,17 +93,6 @@ def test_padded_keys_have_no_influence(name, rotated, value_dim):
         assert (gradient[~mask] == 0).all()
         if "norm" not in name:  # the sum of squares of normalized outputs has no gradient
             assert (gradient[mask] != 0).any()
-
-
-@pytest.mark.equation("2.3", "2.10", "3.9")
-@each_kernel
-def test_a_padded_batch_equals_each_text_alone(name):
-    lengths, qkv = [3, 8, 1, 5], random_qkv(4, 8, head_dim=6, value_dim=6, dtype="float32")
-    mask = paddle.to_tensor(np.arange(8) < np.array(lengths)[:, np.newaxis])
-    attended = KERNELS[name](*qkv, rope_of(qkv[0]), key_mask=mask)
-    for row, length in enumerate(lengths):
-        text = [x[row : row + 1, :length] for x in qkv]
-        assert_close(attended[row, :length], KERNELS[name](*text, rope_of(text[0]))[0], 1e-4, 1e-4)
 
 
 @pytest.mark.equation("2.3", "3.9", "3.38")
@@ -164,7 +140,7 @@ def test_every_placement_equals_the_reference_and_is_relative_or_not_as_it_says(
 @pytest.mark.equation("2.7")
 @pytest.mark.parametrize("name", ["softmax", "causal softmax", "window", "causal window"])
 @pytest.mark.parametrize("packed", [False, True], ids=["", "packed"])
-@pytest.mark.parametrize("seq", [11, 37])  # of one block of a window, and of several
+@pytest.mark.parametrize("seq", [7, 37])  # of one block of a window, and of several
 def test_fewer_queries_than_keys_are_the_last_ones(name, packed, seq):
     q, k, v = random_qkv(2, seq)
     options = {}

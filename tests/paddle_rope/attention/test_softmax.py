@@ -91,21 +91,6 @@ def test_dropout_acts_on_the_weights(attend, form):
 # the window
 
 
-@pytest.mark.equation("2.7")
-@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
-@pytest.mark.parametrize("seq, window", [(200, 20), (193, 70)])
-def test_blocks_equal_softmax_attention_with_all_other_scores_far_down(seq, window, causal):
-    q, k, v = random_qkv(2, seq, head_dim=6)
-    mask = paddle.to_tensor(ragged_mask(2, seq))
-    lag = np.subtract.outer(np.arange(seq), np.arange(seq))
-    inside = (np.abs(lag) <= window) & ((lag >= 0) | (not causal))
-    outside = paddle.to_tensor(-1e3 * ~inside)
-    expected = softmax_attention(q, k, v, rope_of(q), mask, causal=causal, score_bias=outside).numpy()
-    attended = window_attention(q, k, v, window, rope_of(q), mask, causal=causal).numpy()
-    sees_some = (inside & mask.numpy()[:, np.newaxis]).any(axis=-1)
-    assert_close(attended[sees_some], expected[sees_some])
-
-
 @pytest.mark.equation("2.8")
 @pytest.mark.parametrize("options", [{}, {"causal": True}], ids=str)
 def test_a_window_over_the_whole_text_is_softmax_attention(options):

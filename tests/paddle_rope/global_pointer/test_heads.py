@@ -6,6 +6,7 @@ import pytest
 
 from paddle_rope import EfficientGlobalPointer, GlobalPointer, decode_spans, reference, span_positives
 from paddle_rope import sparse_multilabel_categorical_crossentropy as sparse_loss
+from paddle_rope.global_pointer.decoding import ScoredSpan
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from tests.helpers.comparison import assert_same, cast, random_tensor, randomize
 from tests.helpers.pairwise import pairwise
@@ -18,37 +19,24 @@ def random_head(head, types=3, head_size=4, use_rope=True, dtype="float64", **op
     return randomize(head(5, types, head_size, use_rope, **options), dtype)
 
 
-def banded(layer, width):
-    """A banded head with the weights of a full one."""
-    band = type(layer)(5, layer.num_types, layer.head_size, layer.rotary is not None, max_span_length=width)
-    band.to(dtype=layer.dense.weight.dtype)
-    assert band.set_state_dict(layer.state_dict()) == ([], [])
-    return band
-
-
-@pytest.mark.equation("6.1", "6.2", "6.16", "6.17")
+@pytest.mark.equation("6.1", "6.2")
 @pairwise(
     {
         "head": list(REFERENCES),
         "use_rope": [False, True],
         "masked": [False, True],
-        "seq, width": [(1, None), (5, None), (1, 1), (1, 3), (5, 1), (5, 2), (6, 6), (4, 9)],
+        "seq": [1, 5, 6],
         "dtype, tolerance": [("float32", 2e-5), ("float64", 1e-11)],
     }
 )
-def test_logits_and_gradients_equal_the_reference(head, use_rope, masked, seq, width, dtype, tolerance):
-    exact_layer = random_head(head, 2, use_rope=use_rope)
-    layer = exact_layer if width is None else banded(exact_layer, width)
-    if dtype == "float32":
-        layer = random_head(head, 2, use_rope=use_rope, dtype=dtype, max_span_length=width)
-        layer.set_state_dict({name: value.astype(dtype) for name, value in exact_layer.state_dict().items()})
+def test_logits_and_gradients_equal_the_reference(head, use_rope, masked, seq, dtype, tolerance):
+    exact_layer, layer = (random_head(head, 2, use_rope=use_rope, dtype=one) for one in ("float64", dtype))
+    layer.set_state_dict({name: value.astype(dtype) for name, value in exact_layer.state_dict().items()})
     exact, mask = random_tensor(2, seq, 5), np.ones((2, seq), dtype=bool)
     (hidden,) = cast([exact], dtype)
     mask[0, 1:2] = mask[1, 0] = not masked
     logits = layer(hidden, paddle.to_tensor(mask) if masked else None)
     expected = REFERENCES[head](exact_layer, exact, mask)
-    if width is not None:
-        expected = reference.band_of_spans(expected, width)
     assert logits.dtype == hidden.dtype
     assert_same(logits, expected, [hidden, *layer.parameters()], [exact, *exact_layer.parameters()], tolerance)
 
@@ -57,7 +45,19 @@ def test_logits_and_gradients_equal_the_reference(head, use_rope, masked, seq, w
 @pytest.mark.equation("6.16", "6.17")
 @pairwise(
     {
-        "seq, width": [(1, 1), (5, 7), (32, 3), (33, 32), (64, 5), (71, 33), (100, 40), (130, 64)],
+        "seq, width": [
+            (1, 1),
+            (1, 3),
+            (5, 1),
+            (5, 7),
+            (6, 6),
+            (32, 3),
+            (33, 32),
+            (64, 5),
+            (71, 33),
+            (100, 40),
+            (130, 64),
+        ],
         "head": list(REFERENCES),
         "masked": [False, True],
         "placed": [False, True],
@@ -69,7 +69,8 @@ def test_a_band_holds_the_scores_and_gradients_of_the_full_head(head, seq, width
         options["token_mask"] = paddle.to_tensor(np.random.uniform(size=(2, seq)) < 0.8)
     if placed:
         options["positions"] = paddle.to_tensor(np.sort(np.random.uniform(0, 3 * seq, (2, seq)), axis=1))
-    band, full = banded(layer, width), layer(hidden, **options)
+    band, full = random_head(head, max_span_length=width), layer(hidden, **options)
+    assert band.set_state_dict(layer.state_dict()) == ([], [])
     past_the_end = paddle.full([*full.shape[:-1], width], MASKED_LOGIT, dtype=full.dtype)
     column = np.broadcast_to(np.arange(seq)[:, np.newaxis] + np.arange(width), past_the_end.shape)
     expected = paddle.take_along_axis(paddle.concat([full, past_the_end], axis=-1), paddle.to_tensor(column), axis=-1)
@@ -135,3 +136,72 @@ def test_sizes_and_positions_that_do_not_fit_are_refused(head):
     for shape in ((4,), (2, 4), (3, 5), (2, 1, 5)):
         with pytest.raises(ValueError, match="positions"):
             random_head(head)(random_tensor(2, 5, 5), positions=paddle.zeros(shape, dtype="int64"))
+
+
+# ---- from scores to spans of tokens
+
+
+def logits_with(shape, *scores):
+    """Logits that are ``MASKED_LOGIT`` but for (row, type, first token, last token or column of a band, score)."""
+    logits = np.full(shape, MASKED_LOGIT, dtype=np.float32)
+    for *place, score in scores:
+        logits[tuple(place)] = score
+    return logits
+
+
+FIVE = [(0, 0, 0, 4, 3.0), (0, 1, 1, 2, 9.0), (0, 0, 3, 5, 1.0), (0, 1, 3, 5, 2.0), (0, 1, 2, 2, 0.1)]
+CASES = {  # shape, scores, options, (start, end, type) of each row
+    "ends are exclusive": ((1, 1, 4, 4), [(0, 0, 1, 1, 2.0), (0, 0, 2, 3, 0.5)], {}, [[(1, 2, 0), (2, 4, 0)]]),
+    "nested, overlapping, of two types, in order": (
+        *((1, 2, 6, 6), FIVE, {}, [[(0, 5, 0), (1, 3, 1), (2, 3, 1), (3, 6, 0), (3, 6, 1)]]),
+    ),
+    "each row has its own": ((3, 2, 4, 4), [(2, 1, 0, 0, 1.0), (0, 0, 1, 3, 2.0)], {}, [[(1, 4, 0)], [], [(0, 1, 1)]]),
+    "a threshold is no span either": (
+        *((1, 1, 2, 2), [(0, 0, 0, 0, 1.5), (0, 0, 0, 1, 1.75)], {"threshold": 1.5}, [[(0, 2, 0)]]),
+    ),
+    "thresholds of each type": (
+        (1, 3, 3, 3),
+        [(0, kind, start, start, score) for kind in range(3) for start, score in enumerate([-1.0, 0.5, 3.0])],
+        {"threshold": [0.0, -2.0, 3.0]},
+        [[(0, 1, 1), (1, 2, 0), (1, 2, 1), (2, 3, 0), (2, 3, 1)]],
+    ),
+    "columns of a band count from the start": (
+        (2, 2, 5, 3),
+        [(0, 1, 3, 1, 1.5), (0, 0, 3, 0, 1.5), (0, 0, 0, 2, 1.5), (1, 1, 4, 0, 1.5)],
+        {"banded": True},
+        [[(0, 3, 0), (3, 4, 0), (3, 5, 1)], [(4, 5, 1)]],
+    ),
+    "a band gives none past the end however low the threshold": (
+        *((1, 1, 4, 3), [], {"banded": True, "threshold": -2e4}),
+        [[(start, end, 0) for start in range(4) for end in range(start + 1, min(start + 3, 4) + 1)]],
+    ),
+    "a thousand types": (
+        *((1, 1000, 60, 60), [(0, 999, 3, 4, 1.0), (0, 0, 3, 4, 1.0), (0, 500, 0, 59, 1.0)], {}),
+        [[(0, 60, 500), (3, 5, 0), (3, 5, 999)]],
+    ),
+}
+
+
+@pytest.mark.equation("6.14", "6.15", "6.20")
+@pytest.mark.parametrize("name", CASES)
+def test_scores_above_the_threshold_are_spans_by_start_end_and_type(name):
+    shape, scores, options, expected = CASES[name]
+    found = decode_spans(logits_with(shape, *scores), **options)
+    assert [[span[:3] for span in row] for row in found] == expected
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_tensors_and_arrays_give_the_same_plain_numbers(dtype):
+    logits = logits_with((2, 2, 5, 5), (0, 1, 1, 4, 0.5), (1, 0, 0, 0, 3.25))
+    expected = [[ScoredSpan(start=1, end=5, type=1, score=0.5)], [ScoredSpan(0, 1, 0, 3.25)]]
+    tensor = paddle.to_tensor(logits, stop_gradient=False).astype(dtype)
+    arrays = [] if dtype == "bfloat16" else [logits.astype(dtype)]  # which numpy has not
+    for given in (tensor, *arrays):
+        found = decode_spans(given)
+        assert found == expected and [type(value) for value in found[0][0]] == [int, int, int, float]
+
+
+@pytest.mark.parametrize("threshold", [[0.0], [0.0] * 3, [[0.0, 0.0]]], ids=str)
+def test_thresholds_that_are_not_one_for_each_type_are_an_error(threshold):
+    with pytest.raises(ValueError, match="a number or one for each of 2 types"):
+        decode_spans(logits_with((1, 2, 3, 3)), threshold)

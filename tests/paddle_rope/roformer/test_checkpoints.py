@@ -13,13 +13,14 @@ from safetensors.numpy import load_file, save_file
 
 from paddle_rope.roformer import (
     RoFormerConfig,
-    RoFormerForCausalLM,
     RoFormerForMaskedLM,
     RoFormerForSequenceClassification,
     RoFormerModel,
+    load_tokenizer,
 )
 from paddle_rope.roformer.checkpoints.huggingface import EXPRESSED, UNUSED, write_huggingface
-from tests.paddle_rope.roformer.small_models import evaluated, make, random_ids, states_equal
+from paddle_rope.roformer.config import ENCODERS, folder_of
+from tests.paddle_rope.roformer.small_models import evaluated, make, states_equal
 
 DATA = Path(__file__).parent / "data"
 MASKED = ["hf_tiny", "hf_tiny_rotary_value"]
@@ -84,27 +85,6 @@ def test_written_as_hugging_face_the_files_are_the_same(source, tmp_path):
         np.testing.assert_array_equal(written[name], stored[name])
     written = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
     assert {key: settings.get(key) for key in written} == written
-
-
-@pytest.mark.parametrize(
-    "kind", [RoFormerModel, RoFormerForMaskedLM, RoFormerForCausalLM, RoFormerForSequenceClassification]
-)
-@pytest.mark.parametrize(
-    "options", [{"type_vocab_size": 3, "embedding_size": 20}, {"position_embedding": "qkv"}], ids=str
-)
-def test_a_round_trip_through_hugging_face_is_bit_equal(kind, options, tmp_path, reported):
-    if kind is RoFormerForSequenceClassification:
-        options = {**options, "classifier_activation": "gelu", "num_labels": 5}
-    model = make(kind, **options)
-    write_huggingface(model, tmp_path, max_position_embeddings=20)
-    again = kind.from_pretrained(tmp_path)
-    assert reported() == ""
-    state, state_again = model.state_dict(), again.state_dict()
-    added = [name for name in state_again if name not in state]
-    assert len(added) == ("type_vocab_size" not in options) and all("token_type" in name for name in added)
-    assert all((state_again[name].numpy() == state[name].numpy()).all() for name in state)
-    ids = random_ids(2, 30)
-    np.testing.assert_array_equal(evaluated(again, ids), evaluated(model, ids))
 
 
 def test_every_option_is_expressed_or_unused_or_must_have_its_default(tmp_path):
@@ -251,3 +231,30 @@ def test_a_folder_without_a_model_is_refused_and_says_what_to_do(file, message, 
         (tmp_path / "folder" / file).write_text('{"model_type": "roformer"}', encoding="utf-8")
     with pytest.raises(ValueError, match=f"{tmp_path / 'folder'}: .*{message}"):
         RoFormerModel.from_pretrained(tmp_path / "folder")
+
+
+# ---- the encoder that comes with the package
+
+
+@pytest.mark.parametrize("text, hidden", [("他在北京大学学习历史。", 3), ("公司与员工签订劳动合同。", 9)])
+def test_the_small_encoder_fills_in_a_hidden_character(text, hidden):
+    tokenizer, model = load_tokenizer("small"), RoFormerForMaskedLM.from_pretrained("small")
+    model.eval()
+    ids = tokenizer.encode(text).ids
+    at = ids.index(tokenizer.vocab.index(text[hidden]))
+    ids[at] = tokenizer.mask_token_id
+    assert tokenizer.vocab[int(model(paddle.to_tensor([ids]))[0, at].argmax())] == text[hidden]
+
+
+def test_the_small_encoder_is_small():
+    weights = ENCODERS / "small" / "model.safetensors"
+    assert weights.stat().st_size <= 10e6
+    assert {str(p.dtype) for p in RoFormerModel.from_pretrained("small").parameters()} == {"paddle.float32"}
+
+
+def test_a_folder_of_this_name_goes_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert folder_of("small") == ENCODERS / "small" and folder_of("runs/mine") == "runs/mine"
+    make(RoFormerModel).save_pretrained("small")
+    assert folder_of("small") == "small"
+    assert RoFormerModel.from_pretrained("small").config.hidden_size < 256
