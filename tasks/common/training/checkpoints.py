@@ -165,9 +165,9 @@ def mark_complete(checkpoint: Path) -> None:
     _sync(checkpoint.parent)
 
 
-def has_checkpoint(folder: str | Path, within: bool = True) -> bool:
-    """Whether a checkpoint in ``folder``, or, with ``within``, in a folder of it, is marked. Looks at no content."""
-    return any(Path(folder).glob(f"{'**/' if within else ''}{_PREFIX}*/{COMPLETE_FILE}"))
+def has_checkpoint(folder: str | Path) -> bool:
+    """Whether a checkpoint in ``folder`` is marked. Looks at no content."""
+    return any(_marked(folder))
 
 
 def last_checkpoint(folder: str | Path) -> Path:
