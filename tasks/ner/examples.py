@@ -50,7 +50,8 @@ class Example:
 
     def described(self, *entities: Entity) -> str:
         """Type, characters and offsets of one or two entities, for messages."""
-        told = [f"{e.type} {shown(self.surface(e), 40)} [{e.start}, {e.end}]" for e in entities]
+        starts = [self.text[e.start : min(e.end, e.start + 41)] for e in entities]  # an entity may be very long
+        told = [f"{e.type} {shown(start, 40)} [{e.start}, {e.end}]" for e, start in zip(entities, starts)]
         return told[0] if len(told) == 1 else f"{told[0]} and {told[1]}"
 
 
