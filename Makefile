@@ -17,7 +17,7 @@ format:     ## rewrite files in the common format
 docs:       ## the site of the documents, into site/
 	bash tools/docs.sh
 pages:      ## renew the pages that come from the code
-	for page in document_keys command_line_page mathematics_appendix; do .venv/bin/python -m tests.repository.$$page; done
+	.venv/bin/python -m tests.repository.pages
 attack:     ## mutants of every format and folder
 	.venv/bin/python -m tests.attack
 kill:       ## kill training and other work at random moments, and resume

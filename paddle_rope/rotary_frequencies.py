@@ -148,17 +148,19 @@ def frequency_scaling(settings: dict[str, Any] | None) -> FrequencyScaling | Non
         raise ValueError(f"rotary scaling {kind!r} takes {names}; got {', '.join(arguments) or 'none'}") from None
 
 
-_ROTARY_ARGUMENTS = ("base", "layout", "rotary_dim", "scaling", "learned")
+_ROTARY_ARGUMENTS = ("base", "window_base", "layout", "rotary_dim", "scaling", "learned")
 
 
 def check_rotary(arguments: dict[str, Any]) -> FrequencyScaling | None:
-    """The scaling in ``arguments`` of a :class:`~paddle_rope.RotaryPositionEmbedding` as a configuration has them;
-    raises ValueError where one is unknown or out of its range, as far as that is known without ``head_dim``.
+    """The scaling in ``arguments`` of a :class:`~paddle_rope.RotaryPositionEmbedding` as a configuration has them, with
+    ``window_base``, the base in layers that see a window; raises ValueError where one is unknown or out of its range,
+    as far as that is known without ``head_dim``.
     """
     for name in arguments:
         choice(*_ROTARY_ARGUMENTS).check("a key of rotary", name)
     base, rotary_dim = arguments.get("base", 10000), arguments.get("rotary_dim")
     NOT_NEGATIVE.check("rotary base", base)
+    optional(NOT_NEGATIVE).check("rotary window_base", arguments.get("window_base"))
     optional(integer(2, 2**16)).check("rotary rotary_dim", rotary_dim)
     choice(*ROTARY_LAYOUTS).check("rotary layout", arguments.get("layout", "interleaved"))
     TRUTH.check("rotary learned", arguments.get("learned", False))

@@ -48,12 +48,11 @@ def requirements_of(extra, version):
     return [(one, one.name in names) for one in wanted]
 
 
-def problems(version_of, requires_of, environment):
+def problems(version_of, environment):
     """What does not work together, each as (what is wrong, remedy).
 
     Args:
         version_of: function from the name of a package to its version, or None where it is not installed.
-        requires_of: function from the name of a package to the requirements in its metadata.
         environment: dict of the variables of the process.
     """
     found = []
@@ -71,13 +70,6 @@ def problems(version_of, requires_of, environment):
         elif version is not None and version not in requirement.specifier:
             expected = f"expected {requirement.specifier}"
             found.append((f"{requirement.name} {version} is installed, {expected} with paddle {paddle}", remedy))
-    numpy = version_of("numpy")
-    for name in ("scipy", "scikit-learn", "pandas", "pyarrow", "matplotlib"):
-        for requirement in map(Requirement, requires_of(name)):
-            is_for_us = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-            if numpy and requirement.name == "numpy" and is_for_us and numpy not in requirement.specifier:
-                what = f"{name} {version_of(name)} requires numpy{requirement.specifier}, got numpy {numpy}"
-                found.append((what, f'pip install --force-reinstall "{name}" "numpy=={numpy}"'))
     threads = environment.get("OMP_NUM_THREADS")
     if threads is not None and not re.fullmatch("[1-9][0-9]*", threads):
         what = f"OMP_NUM_THREADS: expected a number of threads, got {threads!r}"
@@ -110,11 +102,6 @@ def version_of(name):
         return None
 
 
-def requires_of(name):
-    """The requirements in the metadata of a package; none where it is not installed."""
-    return (metadata.requires(name) if version_of(name) else None) or []
-
-
 def main():
     """Print versions, device, threads and what does not work; returns the exit status."""
     print(f"Python {sys.version.split()[0]}, {sys.executable}")
@@ -122,7 +109,7 @@ def main():
     for name in dict.fromkeys([*PADDLE, *shown, "onnxruntime"]):
         if (version := version_of(name)) is not None:
             print(f"{name} {version}")
-    found = problems(version_of, requires_of, os.environ)
+    found = problems(version_of, os.environ)
     answer, problem = try_paddle()
     if answer:
         device, threads, native = answer

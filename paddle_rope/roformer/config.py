@@ -156,7 +156,7 @@ class RoFormerConfig(Options):
     rotary: dict[str, Any] | None = option(
         None,
         "arguments of RotaryPositionEmbedding: `base`, `layout`, `rotary_dim`, `learned`, and `scaling` as in "
-        '`{"type": "ntk", "factor": 4}`; empty: its defaults',
+        '`{"type": "ntk", "factor": 4}`; `window_base` is another base, for layers of `window`; empty: its defaults',
         optional(OBJECT),
     )
     share_kv: bool = option(False, "one projection for keys and values", TRUTH)

@@ -123,11 +123,14 @@ class RoFormerModel(RoFormerPretrainedModel):
             self.embedding_projection = make_linear(config, config.embedding_size, config.hidden_size)
         own_dropout = config.embedding_dropout_prob
         self.dropout = Dropout(config.hidden_dropout_prob if own_dropout is None else own_dropout)
-        self.rotary = None
+        self.rotary = self.window_rotary = None
         if config.has_rotary:
             arguments = {**(config.rotary or {})}
             arguments["scaling"] = frequency_scaling(arguments.pop("scaling", None))
+            window_base = arguments.pop("window_base", None)
             self.rotary = RotaryPositionEmbedding(config.head_dim, **arguments)
+            if window_base is not None:
+                self.window_rotary = RotaryPositionEmbedding(config.head_dim, **{**arguments, "base": window_base})
         self.blocks = nn.LayerList([RoFormerBlock(config, index) for index in range(config.num_hidden_layers)])
         self.enable_recompute = False
         self.init_weights()
@@ -159,10 +162,12 @@ class RoFormerModel(RoFormerPretrainedModel):
         """
         key_mask = None if attention_mask is None else attention_mask.astype("bool")
         hidden = self._embed(input_ids, token_type_ids, positions, added_embeddings)
-        rope, score_bias = self._rope(hidden, positions), self._score_bias(input_ids, positions, positions)
-        context = rope, key_mask, segment_ids, score_bias, cu_seqlens
-        recomputes = self.enable_recompute and self.training
+        rope, near = self._ropes(hidden, positions)
+        score_bias = self._score_bias(input_ids, positions, positions)
         for block in self.blocks:
+            own_rope = near if block.attention.kind == "window" else rope
+            context = own_rope, key_mask, segment_ids, score_bias, cu_seqlens
+            recomputes = self.enable_recompute and self.training
             hidden = recompute_layer(block, hidden, *context) if recomputes else block(hidden, *context)
         return hidden
 
@@ -197,12 +202,13 @@ class RoFormerModel(RoFormerPretrainedModel):
         new_positions = paddle.clip(new_positions, min=0)
         positions = new_positions if cache is None else paddle.concat([cache.positions, new_positions], axis=1)
         hidden = self._embed(input_ids, token_type_ids, new_positions)
-        rope = self._rope(hidden, new_positions)
+        rope, near = self._ropes(hidden, new_positions)
         score_bias = self._score_bias(input_ids, new_positions, positions)
         layers = []
         for index, block in enumerate(self.blocks):
             known = None if cache is None else cache.layers[index]
-            hidden, known = block.forward_with_cache(hidden, known, rope, key_mask, score_bias)
+            own_rope = near if block.attention.kind == "window" else rope
+            hidden, known = block.forward_with_cache(hidden, known, own_rope, key_mask, score_bias)
             layers.append(known)
         return hidden, RoFormerCache(tuple(layers), key_mask, positions)
 
@@ -227,13 +233,15 @@ class RoFormerModel(RoFormerPretrainedModel):
         hidden = self.dropout(self.embedding_norm(hidden))
         return hidden if config.embedding_size == config.hidden_size else self.embedding_projection(hidden)
 
-    def _rope(self, hidden, positions):
-        """The rotation at ``positions``; None without RoPE."""
+    def _ropes(self, hidden, positions):
+        """The rotation at ``positions``, and that of layers that see a window; None without RoPE."""
         if self.rotary is None:
-            return None
+            return None, None
         if positions is None:
             positions = hidden.shape[1] if paddle.in_dynamic_mode() else paddle.arange(paddle.shape(hidden)[1])
-        return self.rotary.cos_sin(positions, dtype="float64" if hidden.dtype == paddle.float64 else "float32")
+        dtype = "float64" if hidden.dtype == paddle.float64 else "float32"
+        rope = self.rotary.cos_sin(positions, dtype=dtype)
+        return rope, rope if self.window_rotary is None else self.window_rotary.cos_sin(positions, dtype=dtype)
 
     def _score_bias(self, input_ids, *positions):
         """ALiBi between the positions of queries and keys; None without ALiBi."""

@@ -39,12 +39,12 @@ Time the engines that can predict with a trained NER model, side by side on CPU,
 The model is exported as needed. Each engine runs in its own process; they take turns, and medians count. All engines
 must find the same entities, except int8."""
 ENTITIES = """\
-Measure how F1 of trained NER models changes with the length of the text, and with the position in it.
+Measure how F1 of trained NER models changes with the length of the text.
 
     paddle-rope benchmark entities runs/cluener/model --input data/ner/cluener/dev.json --output runs/lengths
 
-Neighboring texts are joined to documents of several lengths, and the entities found in each tenth of the documents are
-compared with those found in the same texts alone. Writes entities.json and entities.md."""
+Neighboring texts are joined to documents of several lengths, and the entities found in them are compared with those
+found in the same texts alone. Writes entities.json and entities.md."""
 SERVICE = """\
 Start paddle-rope serve on a model, and load it from several connections of this machine: as fast as it answers, then
 with half and with ten times as many requests at random times. Arguments after -- go to paddle-rope serve:
@@ -58,7 +58,7 @@ def benchmark(argv):
         "length": (_length, LENGTH, "time and memory against the length of the text"),
         "peers": (_peers, PEERS, "our RoFormer against PaddleNLP's and Hugging Face's"),
         "prediction": (_prediction, PREDICTION, "a trained NER model and its exports"),
-        "entities": (_entities, ENTITIES, "F1 of NER models against length and position"),
+        "entities": (_entities, ENTITIES, "F1 of NER models against the length of the text"),
         "service": (_service, SERVICE, "a model served over HTTP, under load"),
         "device": (_device, DEVICE, "every layer on a GPU or CPU: is it right"),
     }

@@ -190,3 +190,12 @@ def checksums(folder, but=""):
     """The SHA-256 of the files of a folder ``but`` one, as the program sha256sum writes and checks them."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != but)
     return "".join(f"{file_sha256(path)}  {path.name}\n" for path in files)
+
+
+def changed_files(folder, sums):
+    """The names of files that are not in a folder as its file ``sums``, of :func:`checksums`, says, sorted. Raises
+    ValueError if it says nothing."""
+    written = (folder / sums).read_text(encoding="utf-8").splitlines()
+    if not written:
+        raise ValueError(f"{sums} is empty")
+    return sorted(line.partition("  ")[2] for line in {*written} - {*checksums(folder).splitlines()})

@@ -1,8 +1,6 @@
 """Folders of models, trained (OUTPUT_DIR/model of a run) or exported: whether they are complete, and their files fit
 together."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from paddle_rope.options import read_json_object
 from paddle_rope.roformer import load_tokenizer
 from paddle_rope.roformer.config import RemovedOption
 from tasks.common.errors import InputError, damage_reported
-from tasks.common.files import checksums, write_files
+from tasks.common.files import changed_files, checksums, write_files
 from tasks.common.process import own_command, quoted
 
 SETTINGS_FILES = ("config.json", "vocab.txt", "tokenizer_config.json")
@@ -129,16 +127,15 @@ def check_exported(folder: str | os.PathLike) -> None:
     folder = Path(folder)
     refuse_incomplete(folder, (*SETTINGS_FILES, CHECKSUMS_FILE))
     with damage_reported(f"{folder}: {CHECKSUMS_FILE}", COPY_EXPORTED):
-        written = (folder / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
-        names = {line.partition("  ")[2] for line in written}
+        lines = (folder / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
+        names = {line.partition("  ")[2] for line in lines}
         has_graph = ONNX_FILE in names or (GRAPH_WEIGHTS in names and not names.isdisjoint(GRAPH_FILES))
         if not names >= set(SETTINGS_FILES) or not has_graph:
             raise ValueError("it does not name all files")
-    present = checksums(folder, but=CHECKSUMS_FILE).splitlines()
-    for name in sorted(line.partition("  ")[2] for line in {*written} ^ {*present}):
-        if name not in names:
-            raise InputError(f"{folder / name}: was not exported with the others; take it out of the folder")
-        raise InputError(f"{folder / name}: is not the file that was exported; {COPY_EXPORTED}")
+    if unknown := {path.name for path in folder.iterdir()} - names - {CHECKSUMS_FILE}:
+        raise InputError(f"{folder / min(unknown)}: was not exported with the others; take it out of the folder")
+    if changed := changed_files(folder, CHECKSUMS_FILE):
+        raise InputError(f"{folder / changed[0]}: is not the file that was exported; {COPY_EXPORTED}")
 
 
 def write_checksums(folder: Path) -> None:

@@ -36,20 +36,17 @@ def _read_yaml(config_file):
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        names = ", ".join(_shipped_names(config_file))
-        raise InputError(f"{path}: no such configuration file; give its path or one of {names}") from None
+        remedy = "give its path, or one that comes with the package, such as configs/ner/demo.yaml"
+        raise InputError(f"{path}: no such configuration file; {remedy}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give a YAML file in UTF-8") from None
     try:
         config = yaml.safe_load(text) or {}
         str(config)  # refuses numbers of thousands of digits, also in hexadecimal
-    except yaml.YAMLError as error:
+    except Exception as error:  # of YAML, or ValueError and others of a date that there is not
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not YAML"
-        raise InputError(f"{path}{line}: broken YAML ({problem}); {_REMEDY}") from None
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:  # a date that there is not
-        raise InputError(f"{path}: broken YAML ({error}); {_REMEDY}") from None
+        raise InputError(f"{path}{line}: broken YAML ({getattr(error, 'problem', error)}); {_REMEDY}") from None
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
         raise InputError(f"{path}:1: not a mapping; {_REMEDY}")
     return config
@@ -120,14 +117,6 @@ def shipped(name):
     if parts[:1] != (CONFIGS,) or os.path.exists(name):
         return name
     return next((str(file) for folder in _folders() if os.path.isfile(file := folder.joinpath(*parts[1:]))), name)
-
-
-def _shipped_names(missing):
-    """The names of shipped configurations: in the folder of a missing file, or else of all recipes."""
-    paths = {path for folder in _folders() for path in folder.glob("*/*.yaml")}
-    names = sorted({f"{CONFIGS}/{path.parent.name}/{path.name}" for path in paths})
-    near = [name for name in names if Path(name).parent == Path(missing).parent]
-    return near or [name for name in names if not name.startswith(f"{CONFIGS}/experiments/")]
 
 
 def _folders():

@@ -19,7 +19,6 @@ KEYS = {  # of a plan -> types of their values
     **dict.fromkeys(("settings", "cases", "scores"), (dict,)),
     "variants": (dict, list),
     "seeds": (str, list, int, float),
-    "margin": (int, float),
 }
 REQUIRED = ("output_dir", "recipe", "scores")
 OF_VARIANTS = ("recipe", "config", "start_from")  # keys of a variant that are no configuration keys
@@ -63,7 +62,6 @@ class Plan:
     scores: dict[str, str]  # dotted place in ``metrics.json`` -> name in the tables; the first is the one that is drawn
     case_name: str = "case"  # what the cases are called
     reference: str | None = None  # variant to compare with
-    margin: float | None = None  # how many points below the reference still count as near
 
     @property
     def cases(self) -> list[str]:
@@ -96,7 +94,7 @@ def read_plan(
         for case, of_case in (cases or {"": {}}).items()
         for variant, of_variant in variants.items()
     ]
-    shown_by = {key: plan[key] for key in ("case_name", "reference", "margin") if key in plan}
+    shown_by = {key: plan[key] for key in ("case_name", "reference") if key in plan}
     return Plan(Path(plan["output_dir"]), cells, plan["scores"], **shown_by)
 
 

@@ -61,9 +61,6 @@ def variants_table(
             reference = means.get((entry["case"], plan.reference), np.nan)
             points = 100 * (means[entry["case"], entry["variant"]] - reference)
             row[f"points against {plan.reference}"] = "" if np.isnan(points) else f"{points:+.1f}"
-            if plan.margin is not None:
-                near = "yes" if points >= -plan.margin else "no"
-                row[f"within {plan.margin:g} points"] = "" if np.isnan(points) else near
         row["train minutes"] = f"{entry['train_seconds'] / 60:.1f}"
         rows.append(row)
     return rows

@@ -21,8 +21,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.attack import folder_targets, settings_targets, tensor_targets, text_targets
-from tests.attack.targets import Target
-from tests.attack.watchdog import Outcome, Watchdog
+from tests.attack.watchdog import Outcome, Target, Watchdog
 from tests.helpers.models import FORMATS
 
 OF_FILES = {one.name: one for one in (*text_targets.TARGETS, *tensor_targets.TARGETS)}  # quick, and need no model

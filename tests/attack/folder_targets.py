@@ -8,8 +8,8 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES, mutate
-from tests.attack.targets import SilentLossError, Target, json_bytes, read_case, write_case
 from tests.attack.tensor_targets import change_safetensors
+from tests.attack.watchdog import SilentLossError, Target, json_bytes, read_case, write_case
 
 TEXTS = ["浙商银行企业信贷部叶老桂博士", ""]
 FOREIGN = Path(__file__).resolve().parents[1] / "paddle_rope" / "roformer" / "data"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError
 from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES, change_yaml, mutate, mutator
-from tests.attack.targets import SilentLossError, Target, json_bytes
+from tests.attack.watchdog import SilentLossError, Target, json_bytes
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 NAME = "mutant.yaml"

@@ -13,7 +13,7 @@ import numpy as np
 
 from paddle_rope.roformer.checkpoints.tensor_files import TensorFileError, read_tensors
 from tests.attack.mutators import OF_BYTES, OF_JSON, mutate, mutator
-from tests.attack.targets import SilentLossError, Target, json_bytes
+from tests.attack.watchdog import SilentLossError, Target, json_bytes
 
 DATA = Path(__file__).resolve().parents[1] / "paddle_rope" / "roformer" / "data" / "torch_files"
 INDEX = "model.safetensors.index.json"

@@ -2,15 +2,29 @@
 
 import os
 import random
+from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.attack import regressions, watchdog
+from tests.attack import watchdog
 from tests.attack.__main__ import OF_FILES, TARGETS, attack, cause, missing
-from tests.attack.targets import SilentLossError, Target, write_case
-from tests.attack.watchdog import READ, REFUSED, Watchdog, read_once
+from tests.attack.watchdog import READ, REFUSED, SilentLossError, Target, Watchdog, read_once, write_case
 
 MUTANTS = 40
+
+
+ERRORS = {
+    b"refuse": ValueError("one line"),
+    b"lines": ValueError("one\nother"),
+    b"control": ValueError("a \x1b[31m"),
+    b"long": ValueError("x" * 2000),
+    b"fail": KeyError("x"),
+    b"exit": SystemExit(1),
+    b"lose": SilentLossError("lost"),
+    b"hidden": ValueError("one line"),
+}
+ERRORS[b"hidden"].__cause__ = MemoryError()
 
 
 def _obey(folder):
@@ -22,8 +36,8 @@ def _obey(folder):
         bytearray(2 << 30)
     if order == b"die":
         os.abort()
-    if order == b"fail":
-        raise KeyError("x")
+    if order in ERRORS:
+        raise ERRORS[order]
 
 
 def _order(case, rng):
@@ -44,54 +58,73 @@ def test_mutants_are_read_as_they_stand_or_refused_in_a_line(name, tmp_path):
         assert outcome.passed, f"{number}: {outcome}"
 
 
+# ---- findings of before
+
+
+def repeated_keys():
+    """An object with 30,000 keys of which two are equal: once looked for in quadratic time."""
+    keys = ", ".join(f'"{key}": {{}}' for key in (*range(30_000), 29_999))
+    return {"mutant": f'{{"text": "ab", "label": {{{keys}}}}}\n'}
+
+
+def graph_that_cannot_be_computed():
+    """A graph that multiplies texts of any length with seven numbers."""
+    from onnx import TensorProto, helper
+
+    names = ("input_ids", "attention_mask", "token_mask")
+    kinds = (TensorProto.INT64, TensorProto.BOOL, TensorProto.BOOL)
+    inputs = [helper.make_tensor_value_info(name, kind, ["n", "seq"]) for name, kind in zip(names, kinds)]
+    seven = helper.make_tensor("seven", TensorProto.FLOAT, [7], [1.0] * 7)
+    cast = helper.make_node("Cast", ["input_ids"], ["numbers"], to=TensorProto.FLOAT)
+    multiply = helper.make_node("Mul", ["numbers", "seven"], ["logits"])
+    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, None)
+    graph = helper.make_graph([cast, multiply], "graph", inputs, [output], [seven])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8)
+    return {"model.onnx": model.SerializeToString()}
+
+
+# target -> name -> file -> its content, or a list of pieces [content, times]
+FINDINGS = yaml.safe_load(Path(__file__).with_name("regressions.yaml").read_text(encoding="utf-8"))
+for name in ("cluener", "jsonl", "stream"):
+    FINDINGS.setdefault(name, {})["repeated keys"] = repeated_keys
+FINDINGS["exported_onnx"]["a graph that cannot be computed"] = graph_that_cannot_be_computed
+
+
+def case_of(finding):
+    """The files of a finding."""
+    files = finding() if callable(finding) else finding
+    pieces = {name: content if isinstance(content, list) else [[content, 1]] for name, content in files.items()}
+    return {
+        name: b"".join((one.encode() if isinstance(one, str) else one) * times for one, times in of_file)
+        for name, of_file in pieces.items()
+    }
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in TARGETS if name in {**regressions.KEPT, **regressions.MADE}])
+@pytest.mark.parametrize("name", [name for name in TARGETS if name in FINDINGS])
 def test_findings_of_before_stay_mended(name):
     if lacking := missing(name):
         pytest.skip(lacking)
     with Watchdog(TARGETS[name]) as dog:
-        outcomes = {key: dog.read(TARGETS[name].complete(case)) for key, case in regressions.of_target(name).items()}
+        outcomes = {key: dog.read(TARGETS[name].complete(case_of(one))) for key, one in FINDINGS[name].items()}
     assert not {key: outcome for key, outcome in outcomes.items() if not outcome.passed}
 
 
 # ---- the attack itself
 
 
-def _caused(error, cause):
-    error.__cause__ = cause
-    return error
-
-
-def _raise(error):
-    if error is not None:
-        raise error
-
-
-@pytest.mark.parametrize(
-    "error, kind",
-    [
-        (None, READ),
-        (ValueError("one line"), REFUSED),
-        (ValueError(""), "message"),
-        (ValueError("one\nother"), "message"),
-        (ValueError("a \x1b[31m"), "message"),
-        (ValueError("x" * 2000), "message"),
-        (KeyError("x" * 5000), "traceback"),
-        (SystemExit(1), "traceback"),
-        (SilentLossError("lost"), "loss"),
-        (_caused(ValueError("one line"), MemoryError()), "growth"),
-    ],
-)
-def test_what_passes_and_what_fails(error, kind, tmp_path):
-    outcome = read_once(Target("made up", list, None, lambda folder: _raise(error), (ValueError,)), tmp_path)
-    assert outcome.kind == kind and ("test_attack.py" in cause(outcome)) == (kind == "traceback")
-
-
-def test_hangs_growth_and_deaths_are_seen_and_the_attack_goes_on(monkeypatch):
+def test_what_passes_and_what_fails_and_the_attack_goes_on(monkeypatch):
     monkeypatch.setattr(watchdog, "HANG_SECONDS", 0.3)
-    orders = (b"hang", b"read", b"grow", b"die", b"read")
+    kinds = {
+        **{b"hang": "hang", b"read": READ, b"grow": "growth", b"die": "death", b"refuse": REFUSED, b"lose": "loss"},
+        b"hidden": "growth",
+        **dict.fromkeys((b"lines", b"control", b"long"), "message"),
+        **dict.fromkeys((b"fail", b"exit"), "traceback"),
+    }
     with Watchdog(MADE_UP) as dog:
-        assert [dog.read({"order": order}).kind for order in orders] == ["hang", READ, "growth", "death", READ]
+        outcomes = {order: dog.read({"order": order}) for order in kinds}
+    assert {order: outcome.kind for order, outcome in outcomes.items()} == kinds
+    assert "test_attack.py" in cause(outcomes[b"fail"])
 
 
 def test_the_attack_counts_what_it_finds_and_keeps_it(tmp_path):

@@ -18,7 +18,7 @@ from tasks.ner.examples import Entity, Example
 from tasks.ner.formats import TEXT_FORMATS, brat
 from tests.attack import mutators, second_readings
 from tests.attack.mutators import OF_BYTES, OF_LINES, mutator
-from tests.attack.targets import SilentLossError, Target, json_bytes
+from tests.attack.watchdog import SilentLossError, Target, json_bytes
 
 EXAMPLES = [
     ("浙商银行企业信贷部叶老桂博士在杭州。", (0, 4, "company"), (9, 12, "name"), (15, 17, "占比%")),

@@ -1,26 +1,77 @@
-"""A child process that reads mutants within limits of memory and time, and what becomes of each.
+"""What is attacked, and a child process that reads mutants within limits of memory and time.
 
-The kernel counts the processor time of a reading and ends the child, so that a hang inside a C library is seen as well;
-memory is limited by the size of the address space. The files of a mutant are on disk before it is read.
+A case is a dict from names of files to their bytes: one file, or those of a folder; it is on disk before it is
+read. The kernel counts the processor time of a reading and ends the child, so that a hang inside a C library is seen as
+well; memory is limited by the size of the address space.
 """
 
 import faulthandler
+import json
 import multiprocessing
 import os
 import resource
 import signal
 import tempfile
 import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.attack.targets import Case, SilentLossError, Target, write_case
+from paddle_rope.machine import import_paddle, prepare_process
 
+prepare_process()
+import_paddle()  # once for all children
+
+Case = dict[str, bytes]
 HANG_SECONDS = 2.0  # of processor time
 WALL_SECONDS = 120.0  # for a reading that waits for something
 GROWTH_BYTES = 1 << 30
 HANGS = (signal.SIGPROF, signal.SIGALRM)  # how the kernel ends a reading that takes too long
 READ, REFUSED = "read", "refused"  # passed; all else failed
+
+
+class SilentLossError(AssertionError):
+    """A file was read without an error, and not as it is."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Something that reads what a stranger may have written.
+
+    Attributes:
+        name: also of its regressions.
+        samples: gives cases that can be read, from which mutants are made. Called once a process.
+        mutate: from a case and a ``random.Random`` to a mutant, another dict.
+        read: of the folder with the case. It returns, raises one of ``refusals``, or has failed.
+        refusals: exceptions that say in one line what is wrong.
+        complete: adds to a case of a few files the others of the sample: regressions hold what differs from it.
+    """
+
+    name: str
+    samples: Callable[[], list[Case]]
+    mutate: Callable
+    read: Callable[[Path], None]
+    refusals: tuple
+    complete: Callable[[Case], Case] = dict
+
+
+def write_case(folder: Path, case: Case) -> None:
+    """Write the files of a case into a folder, in which no others are left."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    for name, content in case.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+def read_case(folder: Path) -> Case:
+    """The files of a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def json_bytes(value) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8")
 
 
 class Outcome(NamedTuple):

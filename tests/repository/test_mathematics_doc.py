@@ -13,7 +13,7 @@ from functools import lru_cache
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.repository.mathematics_appendix import APPENDIX, NUMBER, REPOSITORY, appendix, cells_of, chapters, proofs
+from tests.repository.pages import NUMBER, REPOSITORY, cells_of, chapters, proofs
 
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in chapters())
 FILE = re.compile(r"(?:paddle_rope|tests|tools|docs|tasks)/[\w/]+\.\w+")
@@ -56,10 +56,6 @@ def test_functions_exist_with_the_arguments_named(row):
 
 def test_every_row_has_a_test_and_every_marker_a_row():
     assert {row[0] for row in ROWS} == set(proofs())
-
-
-def test_the_appendix_is_up_to_date():
-    assert APPENDIX.read_text(encoding="utf-8") == appendix(), "run python -m tests.repository.mathematics_appendix"
 
 
 def test_names_outside_of_tables_exist():

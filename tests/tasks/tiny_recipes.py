@@ -19,10 +19,14 @@ KEYS = {
     "ner": {**EPOCHS, "head_size": 8, "ema_decay": 0.8, "character_dropout": 0.1, "features": "bigrams,dictionary"},
     "matching": {**EPOCHS, "max_tokens": 40, "ema_decay": 0.8},
     "classification": {**EPOCHS, "max_characters": 32, "ema_decay": 0.8},
-    "pretraining": {**ENCODER, "stages": "24x4x5,12x4x4", "dev_fraction": 0.2, "vocab_min_count": 1, "save_steps": 3},
+    "pretraining": {
+        **ENCODER, "stages": "24x4x5,12x4x4", "dev_fraction": 0.2, "vocab_min_count": 1, "save_steps": 3,
+        "gradient_accumulation_steps": 2, "first_hidden_share": 0.4,
+    },
     "language_model": {
         **ENCODER, "length": 8, "held_out_windows": 2, "vocab_min_count": 1, "max_steps": 9, "eval_steps": 4,
-        "per_device_train_batch_size": 4, "warmup_steps": 2,
+        "per_device_train_batch_size": 4, "warmup_steps": 2, "gradient_accumulation_steps": 2, "rotary_learned": True,
+        "evaluation_times": "1,4",
     },
     "crf": {"max_iterations": 5},
 }  # fmt: skip

@@ -1,8 +1,6 @@
 """Checkpoints of safetensors and JSON. Reading them runs nothing, whoever wrote them; PaddleNLP's Trainer would write
 pickles, and a pickle is a program. A checkpoint is on the disk before it is marked complete, with its checksums."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -20,7 +18,7 @@ from safetensors.numpy import save
 
 from paddle_rope.roformer.checkpoints.tensor_files import read_tensors
 from tasks.common.errors import InputError, damage_reported
-from tasks.common.files import atomic_writer, file_sha256, write_json
+from tasks.common.files import atomic_writer, changed_files, checksums, write_files, write_json
 from tasks.common.process import is_first_process
 
 MODEL_FILE = "model.safetensors"
@@ -30,7 +28,7 @@ NUMBERS_FILE = "optimizer.json"  # what an optimizer, its schedule and the loss 
 RANDOM_FILE = "random_state_{rank}.json"
 PROGRESS_FILE = "progress_{rank}.json"  # what a process has counted since the last log
 TRAINER_STATE_FILE = "trainer_state.json"  # PaddleNLP's
-COMPLETE_FILE = "complete"  # made last, JSON: dict from the names of the other files to their SHA-256
+COMPLETE_FILE = "complete"  # made last: the checksums of the other files
 _PREFIX = "checkpoint-"
 _MASTER_WEIGHTS = "master_weights"  # of an optimizer that trains weights of half precision
 _NUMBER = (int, float)
@@ -158,20 +156,18 @@ def checkpoint_path(folder: str | Path, step: int) -> Path:
 
 def mark_complete(checkpoint: Path) -> None:
     """Wait until the files of a checkpoint are on the disk, then mark it."""
-    digests = {}
     for path in sorted(checkpoint.iterdir()):
-        if path.is_file() and not path.name.startswith(".") and path.name != COMPLETE_FILE:
+        if path.is_file() and path.name != COMPLETE_FILE:
             _sync(path)
-            digests[path.name] = file_sha256(path)
     _sync(checkpoint)
-    write_json(checkpoint / COMPLETE_FILE, digests)
+    write_files(checkpoint, {COMPLETE_FILE: checksums(checkpoint, but=COMPLETE_FILE)})
     _sync(checkpoint)
     _sync(checkpoint.parent)
 
 
-def has_checkpoint(folder: str | Path, within: bool = True) -> bool:
-    """Whether a checkpoint in ``folder``, or, with ``within``, in a folder of it, is marked. Looks at no content."""
-    return any(Path(folder).glob(f"{'**/' if within else ''}{_PREFIX}*/{COMPLETE_FILE}"))
+def has_checkpoint(folder: str | Path) -> bool:
+    """Whether a checkpoint in ``folder`` is marked. Looks at no content."""
+    return any(_marked(folder))
 
 
 def last_checkpoint(folder: str | Path) -> Path:
@@ -221,13 +217,8 @@ def _check(checkpoint, step):
 
 
 def _check_files(checkpoint):
-    digests = {**json.loads((checkpoint / COMPLETE_FILE).read_text(encoding="utf-8"))}
-    if TRAINER_STATE_FILE not in digests:
-        raise ValueError(f"{COMPLETE_FILE} names no {TRAINER_STATE_FILE}")
-    for name, digest in digests.items():
-        path = checkpoint / Path(name).name
-        if not path.is_file() or file_sha256(path) != digest:
-            raise ValueError(f"{path} is not as it was written")
+    if changed := changed_files(checkpoint, COMPLETE_FILE):
+        raise ValueError(f"{checkpoint / changed[0]} is not as it was written")
 
 
 def _sync(path):

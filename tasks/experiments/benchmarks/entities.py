@@ -1,4 +1,4 @@
-"""F1 of trained NER models against the length of the text and the position in it: ``benchmark entities``."""
+"""F1 of trained NER models against the length of the text: ``benchmark entities``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from typing import Any
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError, is_out_of_memory
 from tasks.common.files import check_makeable, write_files, write_json
-from tasks.common.reports.tables import as_markdown, f1_row
+from tasks.common.reports.tables import as_markdown
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import read_examples
-from tasks.ner.examples import Example, make_example, spans_of
+from tasks.ner.examples import Example, make_example
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.predictor import NerPredictor
-
-TENTHS = 10
-FEWEST = 30  # entities; a tenth with fewer is not shown
 
 
 def run(options: Any) -> None:
@@ -34,17 +31,18 @@ def run(options: Any) -> None:
 
 
 def measure(options: Any) -> dict[str, Any]:
-    """``what``, a description of the data; ``notes``, what was left out and why; and ``rows``: the keys of
-    :func:`score`, ``model``, ``length`` (None for the texts alone), ``reading`` (``"default"``, ``"windows of N"``, or
-    ``"whole"`` for documents that are read at once). Raises InputError if a model, a name or the file is wrong."""
+    """``what``, a description of the data; ``notes``, what was left out and why; and ``rows``: ``model``, ``length``
+    (None for the texts alone), ``reading`` (``"default"``, ``"windows of N"``, or ``"whole"`` for documents that are
+    read at once), ``count`` of the documents, and scores. Raises InputError if a model, a name or the file is wrong."""
     names, folders = options.names or list(map(_run_of, options.model_dirs)), options.model_dirs
     if len(names) != len(folders) or len(set(names)) < len(names):
         raise InputError(f"--names {' '.join(names)}: expected {len(folders)} different names, one for each model")
     texts = first_texts(read_examples(options.data), options.characters)
     if not texts:
         raise InputError(f"{options.data}:1: all texts are empty; give data with entities")
-    groups = {length: group_neighbors(texts, length) for length in sorted(set(options.lengths))}
-    documents = {None: texts, **{length: join_groups(texts, groups[length]) for length in groups}}
+    documents = {None: texts}
+    for length in sorted(set(options.lengths)):
+        documents[length] = [join([texts[i] for i in group]) for group in group_neighbors(texts, length)]
     windows = options.max_tokens
     readings = {"default" if windows is None else f"windows of {windows}": windows}
     if options.whole:
@@ -55,7 +53,6 @@ def measure(options: Any) -> dict[str, Any]:
             predictor = NerPredictor(folder, options.device, options.batch_size, max_tokens=tokens)
             for example in texts:
                 check_types(example, predictor.types)
-            alone: list = []
             for length, of_length in documents.items():
                 try:
                     found = predictor.find([document.text for document in of_length])
@@ -64,9 +61,10 @@ def measure(options: Any) -> dict[str, Any]:
                         raise
                     notes.append(f"{name}, {reading}: documents of {length:,} characters do not fit into memory")
                     continue
-                alone = alone or [make_example(text.text, one, text.where) for text, one in zip(texts, found)]
-                joined = None if length is None else join_groups(alone, groups[length])
-                rows.append({"model": name, "reading": reading, "length": length, **score(of_length, found, joined)})
+                scores = entity_scores(of_length, found, [])
+                del scores["per_type"]
+                row = {"model": name, "reading": reading, "length": length, "count": len(of_length)}
+                rows.append({**row, **scores})
     characters, entities = (sum(map(len, parts)) for parts in zip(*((text.text, text.entities) for text in texts)))
     what = f"{options.data}: the first {len(texts):,} texts, {characters:,} characters, {entities:,} entities"
     return {"what": what, "notes": notes, "rows": rows}
@@ -111,34 +109,6 @@ def _space_between(before: str, after: str) -> str:
     return " " if len(ends) == 2 and ends.isascii() and ends.isalnum() else ""
 
 
-def join_groups(texts: Sequence[Example], groups: Sequence[list[int]]) -> list[Example]:
-    """The document of each group of indices."""
-    return [join([texts[i] for i in group]) for group in groups]
-
-
-def score(documents: list[Example], found: list[list], alone: list[Example] | None) -> dict[str, Any]:
-    """``count`` of the documents, ``precision``, ``recall``, ``f1``, ``support``, ``predicted``, ``correct``; and with
-    ``alone``, the documents with the entities that were found in their texts alone, ``tenths``, by the part of the
-    document in which entities begin: the same scores, and those of ``alone`` as ``alone``."""
-    row = {"count": len(documents), **entity_scores(documents, found, [])}
-    del row["per_type"]
-    if alone is not None:
-        pairs = zip(by_tenth(documents, found), by_tenth(documents, [document.entities for document in alone]))
-        row["tenths"] = [{**tenth, "alone": of_alone} for tenth, of_alone in pairs]
-    return row
-
-
-def by_tenth(documents: Sequence[Example], found: Sequence[Sequence]) -> list[dict]:
-    """Scores of the entities that begin in each tenth of their document."""
-    counts = [[0, 0, 0] for _ in range(TENTHS)]  # gold, predicted, both
-    for document, entities in zip(documents, found):
-        gold, predicted = document.spans, spans_of(entities)
-        for column, spans in enumerate((gold, predicted, gold & predicted)):
-            for start, _, _ in spans:
-                counts[TENTHS * start // len(document.text)][column] += 1
-    return [f1_row(*row) for row in counts]
-
-
 def _run_of(folder):
     """The name of a model: the folder of its run for OUTPUT_DIR/model."""
     path = Path(folder).absolute()
@@ -146,27 +116,17 @@ def _run_of(folder):
 
 
 def as_report(measured: dict[str, Any]) -> str:
-    """Markdown: tables of F1 against length and position, and how it was measured."""
+    """Markdown: a table of F1 against the length, and how it was measured."""
     table: dict = {}
-    tenths, alone = [], 0.0
+    alone = 0.0
     for row in measured["rows"]:
-        model = {"model": row["model"], "reads": row["reading"]}
-        cells = table.setdefault((row["model"], row["reading"]), dict(model))
+        cells = table.setdefault((row["model"], row["reading"]), {"model": row["model"], "reads": row["reading"]})
         if row["length"] is None:  # the first row of a model
             alone, cells["alone"] = row["f1"], f"{row['f1']:.4f}"
         else:
-            length = f"{row['length']:,}"
-            cells[length] = f"{row['f1']:.4f} ({100 * (row['f1'] - alone):+.1f})"
-            gaps = [  # points over the same texts alone; None where there are few entities
-                f"{100 * (one['f1'] - one['alone']['f1']):+.1f}" if one["support"] >= FEWEST else None
-                for one in row["tenths"]
-            ]
-            tenths.append({**model, "length": length, **{f"{n}/{TENTHS}": gap for n, gap in enumerate(gaps, 1)}})
+            cells[f"{row['length']:,}"] = f"{row['f1']:.4f} ({100 * (row['f1'] - alone):+.1f})"
     columns = list(dict.fromkeys(name for cells in table.values() for name in cells))
     parts = ["F1, and points against the texts alone, by the length of the documents in characters:\n"]
     parts.append(as_markdown(list(table.values()), columns))
-    if tenths:
-        parts.append("Points of F1 against the same texts alone, by the tenth of the document:\n")
-        parts.append(as_markdown(tenths, list(tenths[0])))
     parts += [f"note: {note}\n" for note in measured["notes"]]
     return "\n".join([*parts, f"{measured['what']}. {measured['machine']}\n"])

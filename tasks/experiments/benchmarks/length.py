@@ -18,8 +18,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import check_makeable, write_files, write_json
 from tasks.common.process import choose_device
 from tasks.common.reports.tables import as_markdown
-from tasks.experiments.benchmarks.measuring import Job, paddle_jobs, peak_megabytes, timed
-from tasks.experiments.benchmarks.worker import Worker
+from tasks.experiments.benchmarks.worker import Job, Worker, paddle_jobs, peak_megabytes, timed
 from tasks.experiments.plan import check_unchanged, read_keys
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import SpanCollator

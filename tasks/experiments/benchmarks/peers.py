@@ -20,8 +20,7 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
-from tasks.experiments.benchmarks.measuring import Job, forget_peak, peak_megabytes, report, timed
-from tasks.experiments.benchmarks.worker import Worker
+from tasks.experiments.benchmarks.worker import Job, Worker, forget_peak, peak_megabytes, report, timed
 
 SIDES = {  # name -> title; Hugging Face's are in PyTorch, and bfloat16 rounds
     "native": "ours, native operators",

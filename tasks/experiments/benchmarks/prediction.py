@@ -19,8 +19,7 @@ from typing import Any
 from tasks.common.errors import InputError
 from tasks.common.model_folder import ONNX_FILE
 from tasks.common.reports.tables import as_markdown
-from tasks.experiments.benchmarks.measuring import report, timed
-from tasks.experiments.benchmarks.worker import Worker
+from tasks.experiments.benchmarks.worker import Worker, report, timed
 
 REFERENCE, ROUNDED = "eager", "onnx_int8"
 ENGINES = {

@@ -21,7 +21,7 @@ import numpy as np
 from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
 from tasks.common.texts.documents import read_plain_texts
-from tasks.experiments.benchmarks.measuring import report
+from tasks.experiments.benchmarks.worker import report
 
 SERVE = (sys.executable, "-m", "paddle_rope", "serve")
 MOST_CONNECTIONS = 1000

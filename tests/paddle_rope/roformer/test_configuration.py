@@ -44,7 +44,7 @@ YARN = {"type": "yarn", "factor": 2, "original_length": 9}
         ({"rotary": {"scaling": {"type": ["ntk"], "factor": 2}}}, "rotary scaling must be one of"),
         ({"rotary": {"scaling": {"type": "yarn", "factor": 2}}}, "'yarn' takes factor, original_length"),
         ({"rotary": {"scaling": {"type": "ntk", "factor": 0.5}}}, "factor must be"),
-        ({"rotary": {"base": "small"}}, "rotary base must be"),
+        ({"rotary": {"window_base": "small"}}, "rotary window_base must be"),
         ({"rotary": {"scaling": YARN}, "attention": ["linear"] + ["softmax"] * 11}, "'yarn' is for softmax"),
         ({"pooling": "max"}, "pooling must be one of first, mean"),
         ({"num_labels": 0}, "num_labels must be .* got 0"),

@@ -13,9 +13,8 @@ from tasks.classification.evaluation import classification_scores, print_data_re
 from tasks.classification.prediction import ClassificationDataset, Classifier, pad_texts
 from tasks.commands.main import main
 from tasks.common.errors import InputError
-from tasks.recipes import open_predictor
 from tests.helpers import runs
-from tests.helpers.models import FORMATS, assert_threads_get_what_one_caller_gets, export
+from tests.helpers.models import assert_threads_get_what_one_caller_gets
 
 LONG = "9" * 5000  # digits that Python does not read as a number
 
@@ -140,12 +139,3 @@ def test_batches_threads_and_what_lies_beyond_max_characters_change_nothing(trai
     longer = [text[:48] + "雨" * (len(text) > 48) for text in texts]
     np.testing.assert_allclose(apart.probabilities(longer), together, atol=1e-5)
     assert_threads_get_what_one_caller_gets(classifier.probabilities, texts)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("format", FORMATS)
-def test_exported_model_gives_what_the_trained_one_gives(trained, classifier, texts, tmp_path, format):
-    exported = open_predictor(export(tmp_path / "exported", format, trained.model), batch_size=4)
-    assert isinstance(exported, Classifier) and exported.classes == CLASSES
-    np.testing.assert_allclose(exported.probabilities(texts), classifier.probabilities(texts), atol=1e-5)
-    assert_threads_get_what_one_caller_gets(exported.probabilities, texts)

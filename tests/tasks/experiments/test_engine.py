@@ -32,7 +32,6 @@ def plan_file(tmp_path):
         "recipe": "ner",
         "scores": {"dev.f1": "F1"},
         "reference": "softmax",
-        "margin": 2,
         "seeds": [0, 2],
         "variants": {name: {"layers": name} for name in SCORES},
     }
@@ -73,9 +72,9 @@ def test_tables_hold_every_finished_run_and_no_run_is_done_twice(recipe, plan_fi
     assert trained(recipe)[4:] == ["poor/seed_0", "poor/seed_2"]
     summary = (out / "summary.md").read_text(encoding="utf-8")
     for row in (
-        "| 0.8010 ± 0.0014 | +0.0 | yes |",
-        "| 0.7910 ± 0.0014 | -1.0 | yes |",
-        "| 0.7010 ± 0.0014 | -10.0 | no |",
+        "| 0.8010 ± 0.0014 | +0.0 |",
+        "| 0.7910 ± 0.0014 | -1.0 |",
+        "| 0.7010 ± 0.0014 | -10.0 |",
     ):
         assert row in summary
     assert summary in capsys.readouterr().out

@@ -12,7 +12,7 @@ from tasks.commands.experiment import experiment
 from tasks.commands.main import main
 from tasks.common.errors import exit_on_input_error
 from tasks.experiments.language_models import PUBLISHED, rank_correlation
-from tests.tasks.language_model.conftest import TINY
+from tests.tasks.tiny_recipes import KEYS
 
 FOLDER = Path(__file__).resolve().parents[3] / "configs" / "experiments"
 
@@ -39,7 +39,8 @@ def test_rank_correlation_looks_at_order_alone():
 @pytest.mark.slow
 def test_a_plan_of_language_models_leaves_the_report(tmp_path):
     plan = yaml.safe_load((FOLDER / "positions_demo.yaml").read_text(encoding="utf-8"))
-    plan["settings"] = {**plan["settings"], **TINY, "max_steps": 2}
+    plan["settings"] = {**plan["settings"], **KEYS["language_model"], "max_steps": 2, "evaluation_times": "1,2,4"}
+    del plan["settings"]["rotary_learned"]
     variants = str(FOLDER / "positions_variants.yaml")
     plan.update(seeds=[1], output_dir=str(tmp_path / "out"), variants_file=variants)
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")

@@ -12,8 +12,7 @@ from tasks.commands.predict import CHUNK_BATCHES
 from tasks.common.errors import InputError
 from tasks.matching.data import ExampleStream, read_labeled
 from tasks.matching.prediction import MatchingPredictor
-from tasks.recipes import open_predictor
-from tests.helpers.models import FORMATS, assert_threads_get_what_one_caller_gets, export
+from tests.helpers.models import assert_threads_get_what_one_caller_gets
 from tests.helpers.runs import read_json_lines
 
 
@@ -45,20 +44,6 @@ def test_scores_are_those_of_training_in_any_batches_and_threads(models, predict
     np.testing.assert_allclose(one_by_one.score(pairs), scores, atol=1e-5)
     assert_threads_get_what_one_caller_gets(predictors[name].score, pairs)
     assert not predictors[name].model.training
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("name", ["bi", "cross"])
-def test_exported_model_gives_what_the_trained_one_gives(models, predictors, pairs, tmp_path, name, format):
-    exported = open_predictor(export(tmp_path / "exported", format, models[name].model), batch_size=4)
-    assert exported.recipe == "matching" and exported.threshold == predictors[name].threshold
-    texts = [*pairs[:20], ("我的银行卡丢了" * 9, "好"), ("好", "好")]
-    np.testing.assert_allclose(exported.score(texts), predictors[name].score(texts), atol=1e-5)
-    assert_threads_get_what_one_caller_gets(exported.score, pairs)
-    if name == "bi":
-        texts = list(chain.from_iterable(texts))
-        np.testing.assert_allclose(exported.encode(texts), predictors[name].encode(texts), atol=1e-5)
 
 
 def test_dot_products_of_vectors_are_the_scores_and_find_the_question_that_means_the_same(predictors, pairs, data):

@@ -4,10 +4,8 @@ import json
 import shutil
 
 import paddle
-import paddlenlp.transformers as paddlenlp
 import pytest
 import yaml
-from paddlenlp.transformers.roformer.configuration import RoFormerConfig as PaddlenlpConfig
 from safetensors.numpy import load
 
 from paddle_rope.roformer import (
@@ -36,22 +34,13 @@ def small_config(few_texts, tmp_path_factory):
 
 
 def write_pretrained(folder, kind, vocab):
-    """A folder of a new model in the form ``kind``; with ``-word``, its tokenizer cuts words."""
+    """A folder of a new model: "words", ours whose tokenizer cuts words, or "huggingface"."""
     paddle.seed(7)
-    form, _, words = kind.partition("-")
-    if form == "paddlenlp":
-        config = PaddlenlpConfig(**SIZES, vocab_size=len(vocab), embedding_size=32, max_position_embeddings=128)
-        paddlenlp.RoFormerForMaskedLM(config).save_pretrained(str(folder))
-        WordTokenizer(vocab).save_pretrained(folder, "RoFormerTokenizer")
-        if not words:
-            path = folder / "tokenizer_config.json"
-            path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "use_jieba": False}), "utf-8")
-        return
-    ours = folder if form == "ours" else folder.with_name("ours_before")
+    ours = folder if kind == "words" else folder.with_name("ours_before")
     config = RoFormerConfig(**SIZES, vocab_size=len(vocab), type_vocab_size=2)
     RoFormerForMaskedLM(config).save_pretrained(str(ours))
-    (WordTokenizer if words else CharTokenizer)(vocab, do_lower_case=True).save_pretrained(ours)
-    if form == "huggingface":
+    (WordTokenizer if kind == "words" else CharTokenizer)(vocab, do_lower_case=True).save_pretrained(ours)
+    if kind == "huggingface":
         assert main(["convert-weights", str(ours), str(folder), "--to", "huggingface"]) == 0
 
 
@@ -88,10 +77,9 @@ def at_start(monkeypatch):
 @pytest.mark.parametrize(
     "kind, options",
     [
-        ("huggingface", {}),
-        ("paddlenlp", {"attention": "linear", "features": "segmentation,bigrams"}),
-        ("paddlenlp-word", {}),
-        ("ours-word", {"features": "words,gazetteer"}),
+        ("huggingface", {"attention": "linear", "features": "segmentation,bigrams"}),
+        ("words", {}),
+        ("words", {"features": "words,gazetteer"}),
     ],
     ids=str,
 )
@@ -110,7 +98,7 @@ def test_training_starts_from_the_weights_of_a_folder(
     assert run.model_config["attention"] == options.get("attention", "softmax")
     # the written folder predicts by itself
     assert type(load_tokenizer(run.model)) is type(load_tokenizer(folder))
-    assert ("word" in kind) == (type(load_tokenizer(run.model)) is not CharTokenizer)
+    assert (kind == "words") == (type(load_tokenizer(run.model)) is not CharTokenizer)
     found = predict("\n".join(record["text"] for record in run.predictions), run.model)
     assert spans_of(found) == spans_of(run.predictions)
 
@@ -150,7 +138,7 @@ def test_a_new_type_is_learned_and_the_types_and_features_of_the_model_are_kept(
 def test_types_are_kept_of_an_entity_model_with_its_features_alone(refused, small_config, pretrained, trained):
     words = ("train", small_config, "--output_dir", "run", "--keep_types")
     assert "keep_types without pretrained" in refused(*words)
-    assert "is an encoder or a language model" in refused(*words, "--pretrained", pretrained("ours-word"))
+    assert "is an encoder or a language model" in refused(*words, "--pretrained", pretrained("words"))
     given = ("--pretrained", trained.model, "--features", "bigrams")
     assert "its word features are none" in refused(*words, *given)
 
@@ -165,7 +153,7 @@ def test_a_folder_that_does_not_fit_is_an_error_before_the_data_are_read(refused
     for folder in ("missing", "empty"):
         assert fails(folder, "--train_file", "data").startswith(f"configuration: pretrained: {folder}: ")
     for key in (*SIZES, "vocab_min_count"):
-        assert f"key {key!r}: sizes and tokenizer come from" in fails(pretrained("ours-word"), f"--{key}", "32")
+        assert f"key {key!r}: sizes and tokenizer come from" in fails(pretrained("words"), f"--{key}", "32")
     folder = shutil.copytree(pretrained("huggingface"), tmp_path / "folder")
     with (folder / "vocab.txt").open("a", encoding="utf-8") as file:
         file.write("龘\n")

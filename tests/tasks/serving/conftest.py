@@ -22,7 +22,7 @@ REAL = {  # name -> as of MODELS
     "entities": (*MODELS["ner"][:2], {"types": ["a", "b"], "head_size": 8, "thresholds": 0.5}),
     "classes": (*MODELS["classification"][:2], {"classes": ["x", "y", "z"]}),
     "pairs": MODELS["matching"],
-    "cross": (*MODELS["matching"][:2], {"architecture": "cross_encoder"}),
+    "cross": (*MODELS["matching"][:2], {"architecture": "cross_encoder", "token_type_ids": True, "type_vocab_size": 2}),
 }
 
 

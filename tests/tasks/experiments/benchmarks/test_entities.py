@@ -1,11 +1,11 @@
-"""F1 against length and position: documents, and the scores of models on them."""
+"""F1 against length: documents, and the scores of models on them."""
 
 import json
 
 import pytest
 
 from paddle_rope.__main__ import main
-from tasks.experiments.benchmarks.entities import by_tenth, first_texts, group_neighbors, join, join_groups
+from tasks.experiments.benchmarks.entities import first_texts, group_neighbors, join
 from tasks.ner.data.reading import read_examples
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, Example
@@ -39,20 +39,13 @@ def test_documents_hold_all_texts_with_their_entities(demo):
     texts = first_texts(examples, 300)
     assert texts == examples[: len(texts)]
     assert sum(len(text.text) for text in texts[:-1]) < 300 <= sum(len(text.text) for text in texts)
-    documents = join_groups(texts, group_neighbors(texts, 100))
+    documents = [join([texts[i] for i in group]) for group in group_neighbors(texts, 100)]
     assert max(len(document.text) for document in documents) <= 100
     surfaces = [[one.surface(entity) for one in group for entity in one.entities] for group in (documents, texts)]
     assert surfaces[0] == surfaces[1]
     examples = [Example(text, (), "x:1") for text in ("一二三", "a", "b", "四五六七八九", "十", "")]
     assert group_neighbors(examples, 5) == [[0, 1], [2], [3], [4, 5]]  # only a text alone is longer
     assert group_neighbors([Example(text, (), "x:1") for text in "abc"], 4) == [[0, 1], [2]]  # "a b", "c"
-
-
-def test_entities_count_in_the_tenth_in_which_they_begin():
-    document = Example("一" * 20, (Entity(0, 3, "a"), Entity(1, 2, "a"), Entity(19, 20, "a")), "x:1")
-    tenths = by_tenth([document], [[Entity(0, 3, "a"), Entity(18, 20, "a")]])
-    for name, first, last in (("support", 2, 1), ("predicted", 1, 1), ("correct", 1, 0)):
-        assert [row[name] for row in tenths] == [first] + [0] * 8 + [last]
 
 
 @pytest.mark.parametrize(
@@ -80,6 +73,3 @@ def test_report_and_numbers_of_a_model(measure, capsys):
     assert len({row["support"] for row in numbers["rows"]}) == 1
     alone, whole = numbers["rows"][0], numbers["rows"][3]  # texts that fit into the window are read whole in either way
     assert alone["correct"] == whole["correct"] and alone["predicted"] == whole["predicted"] > 0
-    for row in (row for row in numbers["rows"] if "tenths" in row):
-        assert sum(tenth["correct"] for tenth in row["tenths"]) == row["correct"]
-        assert sum(tenth["alone"]["correct"] for tenth in row["tenths"]) == alone["correct"]

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tasks.commands.main import main
-from tasks.ner.data.inspection import FINDINGS, inspect, length_distribution, overlapping_pairs, quantile
+from tasks.ner.data.inspection import FINDINGS, inspect, overlapping_pairs
 from tasks.ner.data.reading import write_examples
 from tasks.ner.examples import Entity
 from tests.tasks.ner.conftest import example
@@ -28,13 +28,6 @@ def test_counts_of_each_split_and_types_that_one_lacks():
     assert [summary[key] for key in ("texts", "texts_without_entities", "characters", "entities")] == [3, 1, 6, 3]
     assert result["splits"]["dev"]["types"] == {"LOC": 0, "PER": 1}
     assert result["missing_types"] == {"train": [], "dev": ["LOC"]}
-
-
-def test_lengths_are_nearest_rank_quantiles():
-    distribution = length_distribution(list(range(1, 101)))
-    assert [distribution[key] for key in ("min", "median", "p95", "p99", "max")] == [1, 50, 95, 99, 100]
-    assert length_distribution([]) is None
-    assert quantile([3], 0.5) == 3 and quantile([1, 2], 0.5) == 1 and quantile([1, 2], 0.51) == 2
 
 
 A, SAME, B, UNLABELED = (

@@ -13,8 +13,6 @@ from tasks.common.errors import InputError
 from tasks.common.inference import evaluated
 from tasks.ner import NerPredictor
 from tasks.ner.batching import SpanCollator
-from tasks.ner.data.reading import read_examples, write_examples
-from tasks.ner.examples import Entity, make_example
 from tests.helpers.models import FORMATS, export
 from tests.tasks.ner.conftest import spans_of
 
@@ -145,32 +143,6 @@ def test_threads_that_share_a_predictor_get_what_one_caller_gets(kind, trained, 
         assert list(pool.map(predictor, parts)) == alone
     layers = [predictor.model, *getattr(predictor.model, "sublayers", list)()]
     assert not any(getattr(layer, "training", False) for layer in layers)
-
-
-# ---- banded heads
-
-LENGTH = 100_000
-
-
-@pytest.mark.slow
-def test_a_document_of_100_000_characters_is_trained_on_and_predicted_whole(train, corpus, tmp_path):
-    document = make_example(
-        "王明在北京大学。" * (LENGTH // 8), [Entity(0, 2, "person"), Entity(3, 7, "organization")], "x:1"
-    )
-    write_examples([document], tmp_path / "train.jsonl", "cluener")
-    write_examples(read_examples(corpus.dev)[:2], tmp_path / "dev.jsonl", "cluener")
-    files = {f"{split}_file": tmp_path / f"{split}.jsonl" for split in ("train", "dev")}
-    sizes = {"hidden_size": 16, "intermediate_size": 16, "head_size": 8, "max_characters": LENGTH}
-    options = {"attention": "linear", "max_span_length": 16, "num_train_epochs": 1, "recompute": "true"}
-    run = train(tmp_path / "run", **files, **sizes, **options)
-    assert run.model_config["max_tokens"] == LENGTH
-    predictor = NerPredictor(run.model, "cpu")
-    logits = logits_of(predictor, [document.text])
-    (found,) = predictor.find([document.text], thresholds=float(np.partition(logits, -300)[-300]))
-    logits = logits.reshape(len(predictor.types), LENGTH + 2, 16)
-    assert len(found) > 200
-    for start, end, kind, score, _ in found:  # the special token comes first
-        assert score == pytest.approx(logits[predictor.types.index(kind), start + 1, end - start - 1], abs=1e-4)
 
 
 DAMAGES = yaml.safe_load(Path(__file__).with_name("damages.yaml").read_text(encoding="utf-8"))

@@ -13,14 +13,12 @@ from PIL import Image
 from paddle_rope import CharTokenizer
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import read_examples
-from tasks.ner.evaluation import Evaluation, evaluate_model
+from tasks.ner.evaluation import Evaluation
 from tasks.ner.examples import Entity, Example
 from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction import calibration
 from tasks.ner.prediction.finding import predict_entities
 from tasks.ner.reports.monitoring import (
     CURVE_STEPS,
-    MAX_PANELS,
     MOST_TYPES,
     NerMonitor,
     draw_scores,
@@ -167,26 +165,10 @@ def test_scores_of_a_text_are_those_of_prediction(max_span_length):
     assert model.training
 
 
-def test_candidates_are_collected_unless_there_are_too_many(monkeypatch):
-    model, tokenizer = small_model(["a"])  # which finds all 6 spans of a text of 3 characters
-    dataset = NerDataset([Example("甲乙丙", (Entity(0, 1, "a"),), "f:1")] * 2, tokenizer, ["a"], 9)
-    few = evaluate_model(model, dataset, 1, with_candidates=True)
-    assert [len(of_text) for of_text in few.candidates] == [6, 6]
-    monkeypatch.setattr(calibration, "MOST_CANDIDATES", 1)  # a character
-    monkeypatch.setattr(calibration, "LEAST_BOUND", 11)
-    many = evaluate_model(model, dataset, 1, with_candidates=True)
-    assert evaluate_model(model, dataset, 1).candidates is None is many.candidates and many.found == few.found
-
-
-@pytest.mark.parametrize("types", range(1, MAX_PANELS + 2))
-def test_each_type_has_a_panel_up_to_a_number(types):
-    def draw(shown):  # one type with a high score, in turn
-        scores = np.full([types, 8, 8], -20.0)
-        scores[shown] = 5.0
-        return draw_scores("甲乙丙丁戊己庚辛", scores, set(), [f"type {number}" for number in range(types)], "title")
-
-    pictures = [draw(number) for number in range(min(types, MAX_PANELS))]
-    assert len({picture.tobytes() for picture in pictures}) == len(pictures)
+def test_each_type_has_a_panel():
+    scores = np.full([4, 4, 2, 2], -20.0)  # of each of four pictures one type with a high score
+    scores[range(4), range(4)] = 5.0
+    assert len({draw_scores("甲乙", one, set(), list("abcd"), "title").tobytes() for one in scores}) == 4
 
 
 @pytest.mark.parametrize("text", ["$%^$", "$\\frac{$", "{}_^\\", "a\nb\x00", "👨\u200d👩\u202e", "甲乙"])
