@@ -50,7 +50,8 @@ class Example:
 
     def described(self, *entities: Entity) -> str:
         """Type, characters and offsets of one or two entities, for messages."""
-        told = [f"{e.type} {shown(self.surface(e), 40)} [{e.start}, {e.end}]" for e in entities]
+        starts = [self.text[e.start : min(e.end, e.start + 41)] for e in entities]  # an entity may be very long
+        told = [f"{e.type} {shown(start, 40)} [{e.start}, {e.end}]" for e, start in zip(entities, starts)]
         return told[0] if len(told) == 1 else f"{told[0]} and {told[1]}"
 
 
@@ -79,11 +80,12 @@ def spans_of(entities: Iterable[Entity]) -> frozenset[tuple[int, int, str]]:
     return frozenset(entity[:3] for entity in entities)
 
 
-def without_overlaps(entities: Iterable[Entity]) -> list[Entity]:
-    """The predicted entities without overlaps, in order: of overlapping ones, the one with the highest score."""
+def without_overlaps(entities: Iterable[Entity], rank: Any = lambda entity: -entity.score) -> list[Entity]:
+    """The entities without overlaps, in order: of overlapping ones, the one with the lowest rank, by default the
+    highest score."""
     kept: list[Entity] = []
     taken: set[int] = set()
-    for entity in sorted(entities, key=lambda entity: (-entity.score, entity)):
+    for entity in sorted(entities, key=lambda entity: (rank(entity), entity)):
         characters = range(entity.start, entity.end)
         if taken.isdisjoint(characters):
             kept.append(entity)

@@ -199,15 +199,14 @@ class NerEnsemble(nn.Layer):
 
 
 def _refuse_different(folders, models):
-    def value(folder, model, name):
-        if name in SAME_KEYS:
-            return getattr(model.config, name)
-        file = Path(folder) / name
-        return file.read_bytes() if file.is_file() else None
+    def seen(folder, model):
+        files = {name: (Path(folder) / name).read_bytes() for name in SAME_FILES if (Path(folder) / name).is_file()}
+        return {**dict.fromkeys(SAME_FILES), **files, **{name: getattr(model.config, name) for name in SAME_KEYS}}
 
-    for folder, model in zip(folders[1:], models[1:]):
-        for name in (*SAME_FILES, *SAME_KEYS):
-            if value(folder, model, name) != value(folders[0], models[0], name):
+    first, *others = map(seen, folders, models)
+    for folder, other in zip(folders[1:], others):
+        for name in first:
+            if other[name] != first[name]:
                 raise InputError(
                     f"{folder}: its {name} differs from {folders[0]}, so their scores cannot be averaged; give "
                     "models that were trained on the same files with the same features"

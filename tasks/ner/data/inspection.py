@@ -5,17 +5,17 @@ Nothing here is an error. Data that cannot be read at all stops in the reader.
 
 from __future__ import annotations
 
-import math
 import unicodedata
-from bisect import bisect_right, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from itertools import groupby, pairwise
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.texts.text_files import shown
 from tasks.ner.arguments import NerArguments
-from tasks.ner.examples import Entity, Example, TokenizedText, align_entities, entity_types
+from tasks.ner.examples import Example, TokenizedText, align_entities, entity_types
 from tasks.ner.lengths import entity_bound, training_lengths
 
 MAX_CHARACTERS = NerArguments.max_characters
@@ -38,7 +38,6 @@ FINDINGS = {
     "crossing": "entities that overlap an earlier one in part",
     "nested": "entities inside another: GlobalPointer finds them, tags cannot hold them",
     "surface_of_two_types": "entities whose text has another type elsewhere",
-    "long_entity": "entities longer than 99 % of all",
 }
 _HARMLESS_CONTROLS = "\t\n"
 _BRACKETS = dict(zip("《〈“‘（(「『【〔[{<\"'", "》〉”’）)」』】〕]}>\"'"))
@@ -60,7 +59,7 @@ def inspect(splits: Splits, max_examples: int = 5) -> dict:
         for name, meaning in FINDINGS.items()
     }
     training_texts: list[TokenizedText] = []
-    searches = (_in_texts, _long_texts, _duplicates, _surfaces_of_two_types, _long_entities)
+    searches = (_in_texts, _long_texts, _duplicates, _surfaces_of_two_types)
     for found in (_unaligned(splits, training_texts), *(search(splits) for search in searches)):
         for name, split, example, what in found:
             findings[name]["counts"][split] += 1
@@ -91,17 +90,11 @@ def _summary(examples, types):
 
 
 def length_distribution(lengths):
-    """min, median, p95, p99 and max; None if empty."""
+    """min, median, p95, p99 and max, nearest-rank quantiles; None if empty."""
     if not lengths:
         return None
-    ordered = sorted(lengths)
-    quantiles = {name: quantile(ordered, share) for name, share in (("median", 0.5), ("p95", 0.95), ("p99", 0.99))}
-    return {"min": ordered[0], **quantiles, "max": ordered[-1]}
-
-
-def quantile(ordered, share):
-    """The smallest of the ordered values that at least ``share`` of them do not exceed."""
-    return ordered[max(math.ceil(share * len(ordered)), 1) - 1]
+    quantiles = np.quantile(lengths, (0, 0.5, 0.95, 0.99, 1), method="inverted_cdf")
+    return dict(zip(("min", "median", "p95", "p99", "max"), quantiles.tolist()))
 
 
 # ---- searches
@@ -156,11 +149,7 @@ def _of_spans(example):
     for one, other in pairwise(entities):
         if one[:2] == other[:2]:
             yield "two_types", described(one, other)
-    nested, crossing = overlapping_pairs(entities)
-    for inner, outer in nested:
-        yield "nested", f"{described(inner)} in {described(outer)}"
-    for one, earlier in crossing:
-        yield "crossing", described(earlier, one)
+    yield from _overlaps(example)
 
 
 def _has_punctuation_edge(surface):
@@ -172,25 +161,16 @@ def _has_punctuation_edge(surface):
     return (of_first and not opens) or (of_last and not closes)
 
 
-def overlapping_pairs(entities: Iterable[Entity]) -> tuple[list[tuple[Entity, Entity]], list[tuple[Entity, Entity]]]:
-    """(nested, crossing): (inner, outer) once for each entity inside another one, and (entity, earlier one) once for
-    each that overlaps an earlier one in part, whatever the number of its partners. Equal spans of two types are
-    neither."""
-    nested, crossing = [], []
-    outer = None  # of the entities so far, the one that ends last
-    open_ones: list[tuple[int, Entity]] = []  # (end, entity) of those so far that end after the start, by their end
-    ordered = sorted(entities, key=lambda entity: (entity.start, -entity.end, entity.type))
-    for (start, end), group in groupby(ordered, key=lambda entity: entity[:2]):
-        same = list(group)
-        del open_ones[: bisect_right(open_ones, start, key=lambda item: item[0])]
-        if outer is not None and end <= outer.end:
-            nested += [(entity, outer) for entity in same]
-        if open_ones and open_ones[0][0] < end:
-            crossing += [(entity, open_ones[0][1]) for entity in same]
-        insort(open_ones, (end, same[0]))
-        if outer is None or end > outer.end:
-            outer = same[0]
-    return nested, crossing
+def _overlaps(example):
+    """An entity is compared with the one before it, and with the one that ends last of all before it."""
+    described, furthest = example.described, None
+    for before, entity in pairwise(sorted(example.entities, key=lambda one: (one.start, -one.end, one.type))):
+        furthest = before if furthest is None or before.end > furthest.end else furthest
+        if entity.end <= furthest.end and entity[:2] != furthest[:2]:
+            yield "nested", f"{described(entity)} in {described(furthest)}"
+        crossed = (one for one in (before, furthest) if one.start < entity.start < one.end < entity.end)
+        if (one := next(crossed, None)) is not None:
+            yield "crossing", described(one, entity)
 
 
 def _long_texts(splits: Splits) -> Found:
@@ -231,15 +211,6 @@ def _surfaces_of_two_types(splits: Splits) -> Found:
             what = f"{shown(surface, 40)} is {', '.join(f'{kind} {count}' for kind, count in counts.most_common())}"
             types_of[surface] = Counter()  # it is shown
         yield "surface_of_two_types", split, example, what
-
-
-def _long_entities(splits: Splits) -> Found:
-    ordered = sorted(_entities(splits), key=lambda item: item[2].start - item[2].end)
-    lengths = [entity.end - entity.start for _, _, entity in ordered]
-    limit = quantile(lengths[::-1], 0.99) if lengths else 0
-    for length, (split, example, entity) in zip(lengths, ordered):
-        if length > limit:
-            yield "long_entity", split, example, f"{length} characters: {example.described(entity)}"
 
 
 def _entities(splits):

@@ -144,7 +144,7 @@ def read_teacher(run):
     examples = []
     for path in run.teacher_files or ():
         content, name = read_text(path)
-        of_file = read_probable(labeled_records(split_lines(content), name))
+        of_file = read_probable(labeled_records(split_lines(content), name), name)
         if not of_file:
             raise InputError(f"{name}:1: there is no text in it; give predictions")
         examples += of_file

@@ -5,6 +5,7 @@ arrays is a compressed NumPy archive without pickles, with the check sums of its
 """
 
 import contextlib
+import functools
 import importlib.metadata
 import importlib.util
 import math
@@ -27,7 +28,6 @@ TABLES = ("char_state_tab", "prob_start", "prob_trans", "prob_emit")  # modules 
 _UNKNOWN = (0, "x")  # frequency and part of speech of a word that is not in the dictionary
 _UNREADABLE = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 _lock = threading.Lock()
-_shared: list[ChineseWords] = []  # of the installed jieba, once it is read
 
 
 def installed_words():
@@ -35,11 +35,10 @@ def installed_words():
     are not there, or damaged, they are made of jieba's files, which takes about a second, and written there if
     possible. Raises InputError if jieba is not installed."""
     with _lock:  # of threads, one reads and the others wait for it
-        if not _shared:
-            _shared.append(_installed_words())
-        return _shared[0]
+        return _installed_words()
 
 
+@functools.cache
 def _installed_words():
     try:
         path = cache_file()

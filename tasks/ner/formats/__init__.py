@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from tasks.common.errors import InputError
-from tasks.common.texts.forms import JOINT, Form, form_of
+from tasks.common.texts.forms import Form, form_of
 from tasks.common.texts.tables import TAG, TOKEN, header_of
-from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
+from tasks.common.texts.text_files import first_non_blank, shown
 from tasks.ner.examples import Example
 from tasks.ner.formats import brat, label_studio, spacy, tags, token_tags
 from tasks.ner.formats import span_records as spans
-from tasks.ner.formats.columns import read_rows, split_tag
+from tasks.ner.formats.columns import read_rows
 from tasks.ner.formats.records import Records, labeled_records
 from tasks.ner.formats.span_records import CMEEE, DOCCANO, PREDICTED
-from tasks.ner.formats.tagging import SCHEMES, parse_tag
+from tasks.ner.formats.tagging import SCHEMES
 from tasks.ner.formats.tags import column_sentences, find_scheme, has_joined_sentences, joined_sentences
 
 __all__ = [
@@ -105,6 +105,8 @@ EXAMPLES = (
     'JSON lines such as {"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}} '
     "or one character and its BIO or BMES tag a line such as '中 B-LOC'"
 )
+# of records without labels, whose reader complains
+_UNLABELED = {Form.JSON_LINES: "cluener", Form.JSON_LIST: "cmeee", Form.TABLE: "doccano"}
 _OF_OBJECTS = {DOCCANO.start: "doccano_entities", CMEEE.start: "cmeee", PREDICTED.start: "jsonl"}
 
 
@@ -117,10 +119,9 @@ def recognize(lines: list[str], name: str) -> str:
     first = first_non_blank(lines)
     if first is None:
         raise InputError(f"{name}:1: the file is empty or has only blank lines; give labeled data, {EXAMPLES}")
-    is_table = labeled_form(lines) is Form.TABLE
-    if _looks_like_json(first) or is_table:
-        is_list = first.strip(BLANKS).startswith("[")
-        return _format_of_records(_readable(lines, name), "doccano" if is_table else "cmeee" if is_list else "cluener")
+    form = labeled_form(lines)
+    if form in _UNLABELED:
+        return _format_of_records(_readable(lines, name), _UNLABELED[form])
     if header_of(first) is None and has_joined_sentences(lines):
         return f"{find_scheme(joined_sentences(lines, name), name).name}_sentences"
     return find_scheme(column_sentences(read_rows(lines, name), name), name).name
@@ -132,13 +133,6 @@ def labeled_form(lines: list[str]) -> Form:
     if form is Form.TABLE and header_of(first_non_blank(lines)).has(TOKEN, TAG):
         return Form.TAGGED
     return form
-
-
-def _looks_like_json(line: str) -> bool:
-    """Whether a line is meant as the beginning of JSON, and not as a bracket and its tag."""
-    line = line.strip(BLANKS)
-    closing = {"{": "}", "[": "]"}.get(line[:1])
-    return closing is not None and (line.endswith(closing) or parse_tag(split_tag(line)[1].split(JOINT)[0]) is None)
 
 
 def _readable(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:

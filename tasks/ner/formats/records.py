@@ -49,33 +49,28 @@ def _of_cell(cell, where):
         raise InputError(f"{where}: a cell of JSON that cannot be read ({error}); write it plainly") from None
 
 
-def labeled_text(record: dict, where: str) -> str:
-    """The text of a labeled record; it must not be empty."""
-    text = json_text(record, where)
-    if not text:
-        raise InputError(f'{where}: "text" is empty; remove the line or give it a text')
-    return text
+def reader(
+    keys: tuple[str, ...], entities_of: Callable[[object, str, str], Iterable[Entity]], may_be_empty: bool = False
+) -> Callable[[Records, str], list[Example]]:
+    """A reader of records with a text. ``entities_of`` is given the value under the first of ``keys`` that a record
+    has, the text and "path:line"."""
 
+    def read(records: Records, name: str) -> list[Example]:
+        examples = []
+        for where, record in records:
+            text = json_text(record, where)
+            if not (text or may_be_empty):
+                raise InputError(f'{where}: "text" is empty; remove the line or give it a text')
+            key = next((key for key in keys if key in record), None)
+            if key is None:
+                raise InputError(
+                    f'{where}: no "{keys[0]}", the file is unlabeled; give labeled data (with an empty "{keys[0]}" for '
+                    "a text without entities) or use the file for prediction only"
+                )
+            examples.append(make_example(text, entities_of(record[key], text, where), where))
+        return examples
 
-def read_records(
-    found: Records,
-    keys: tuple[str, ...],
-    entities_of: Callable[[object, str, str], Iterable[Entity]],
-    text_of: Callable[[dict, str], str] = labeled_text,
-) -> list[Example]:
-    """The examples of records. ``entities_of`` is given the value under the first of ``keys`` that a record has, the
-    text and "path:line"."""
-    examples = []
-    for where, record in found:
-        text = text_of(record, where)
-        key = next((key for key in keys if key in record), None)
-        if key is None:
-            raise InputError(
-                f'{where}: no "{keys[0]}", the file is unlabeled; give labeled data (with an empty "{keys[0]}" for a '
-                "text without entities) or use the file for prediction only"
-            )
-        examples.append(make_example(text, entities_of(record[key], text, where), where))
-    return examples
+    return read
 
 
 def check_type(type_: object, shape: str, where: str) -> str:

@@ -15,7 +15,7 @@ from tasks.common.errors import InputError
 from tasks.common.texts.json_records import check_encodable, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import Records, check_objects, read_records
+from tasks.ner.formats.records import Records, check_objects, reader
 from tasks.ner.formats.span_records import listed_entities
 from tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_tag
 
@@ -23,6 +23,7 @@ PARAGRAPHS = "paragraphs"
 SHAPE = 'write it as {"paragraphs": [{"raw": "text", "sentences": [{"tokens": [{"orth": ..., "ner": ...}]}]}]}'
 _PREFIXES = {"U": "S", "L": "E"}  # of BILUO -> of BIOES
 _entities = partial(listed_entities, key="entities")
+_read_tuples = reader(("entities",), _entities)
 
 
 def read(records: Records, name: str) -> list[Example]:
@@ -31,7 +32,7 @@ def read(records: Records, name: str) -> list[Example]:
         if PARAGRAPHS in record:
             examples += [_example(*paragraph, where) for paragraph in _paragraphs(record, where)]
         else:
-            examples += read_records([(where, record)], ("entities",), _entities)
+            examples += _read_tuples([(where, record)], name)
     return examples
 
 

@@ -26,7 +26,7 @@ from itertools import count
 from typing import NamedTuple
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_records import json_line, json_text
+from tasks.common.texts.json_records import json_line
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
 from tasks.ner.formats.records import (
@@ -37,7 +37,7 @@ from tasks.ner.formats.records import (
     check_span,
     check_type,
     field,
-    read_records,
+    reader,
     write_list,
 )
 
@@ -45,10 +45,6 @@ from tasks.ner.formats.records import (
 
 CLUENER_SHAPE = 'write it as {"type": {"surface": [[first, last]]}}'
 MOST_COMPARED = 100  # characters of all entities for each of the text: so reading takes linear time
-
-
-def read_cluener(records: Records, name: str) -> list[Example]:
-    return read_records(records, ("label",), _cluener_entities)
 
 
 def write_cluener(examples: Iterable[Example]) -> Iterator[str]:
@@ -75,6 +71,8 @@ def _cluener_entities(label, text, where):
                 yield Entity(*check_span(*pair, text, CLUENER_SHAPE, where, surface, inclusive=True), type_)
 
 
+read_cluener = reader(("label",), _cluener_entities)
+
 # ---- entities as lists [start, end, type]
 
 
@@ -92,8 +90,7 @@ def _as_lists(example):
     return [[entity.start, entity.end, entity.type] for entity in example.entities]
 
 
-def read_doccano(records: Records, name: str) -> list[Example]:
-    return read_records(records, ("label", "labels"), partial(listed_entities, key="label"))
+read_doccano = reader(("label", "labels"), partial(listed_entities, key="label"))
 
 
 def write_doccano(examples: Iterable[Example]) -> Iterator[str]:
@@ -147,7 +144,7 @@ def _as_objects(example, keys):
 
 def read_doccano_entities(records: Records, name: str) -> list[Example]:
     records = list(records)
-    examples = read_records(records, ("entities",), partial(_object_entities, keys=DOCCANO))
+    examples = reader(("entities",), partial(_object_entities, keys=DOCCANO))(records, name)
     return [_with_relations(example, record) for example, (_, record) in zip(examples, records, strict=True)]
 
 
@@ -183,21 +180,16 @@ def write_doccano_entities(examples: Iterable[Example]) -> Iterator[str]:
         yield json_line({"text": example.text, "entities": entities, "relations": relations})
 
 
-def read_predictions(records: Records, name: str) -> list[Example]:
-    return read_records(records, ("entities",), partial(_object_entities, keys=PREDICTED), json_text)
-
-
-def read_probable(records: Records) -> list[Example]:
-    """Predictions with their probabilities; an entity that has none is sure."""
-    return read_records(records, ("entities",), partial(_object_entities, keys=PROBABLE), json_text)
+read_predictions = reader(("entities",), partial(_object_entities, keys=PREDICTED), may_be_empty=True)
+# with their probabilities; an entity that has none is sure
+read_probable = reader(("entities",), partial(_object_entities, keys=PROBABLE), may_be_empty=True)
 
 
 def write_predictions(examples: Iterable[Example]) -> Iterator[str]:
     return (json_line({"text": one.text, "entities": [*_as_objects(one, PREDICTED)]}) for one in examples)
 
 
-def read_cmeee(records: Records, name: str) -> list[Example]:
-    return read_records(records, ("entities",), partial(_object_entities, keys=CMEEE))
+read_cmeee = reader(("entities",), partial(_object_entities, keys=CMEEE))
 
 
 def write_cmeee(examples: Iterable[Example]) -> Iterator[str]:

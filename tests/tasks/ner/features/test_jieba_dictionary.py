@@ -39,9 +39,10 @@ def reads(monkeypatch, arrays):
 
 
 @pytest.fixture
-def new_process(monkeypatch):
+def new_process():
     """``new_process()``: nothing has been read yet."""
-    return lambda: monkeypatch.setattr(jieba_dictionary, "_shared", [])
+    yield jieba_dictionary._installed_words.cache_clear
+    jieba_dictionary._installed_words.cache_clear()
 
 
 @pytest.fixture

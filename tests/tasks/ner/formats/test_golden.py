@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tasks.ner.data.inspection import overlapping_pairs
 from tasks.ner.data.reading import read_examples, read_labeled, read_texts, write_examples
-from tasks.ner.examples import Entity, Relation
+from tasks.ner.examples import Relation
 from tasks.ner.formats import FORMATS, FORMATS_OF_RELATIONS
 from tasks.ner.prediction.windows import PART_CHARACTERS, part_bounds
 from tests.tasks.ner.conftest import error_of, example
@@ -199,9 +198,3 @@ def test_white_space_and_written_line_breaks_are_left_out_of_every_span(read, te
 def test_white_space_before_a_mark_is_searched_once(run):
     text = (run * 8000 + "\u0301") * 25
     assert list(part_bounds(text, PART_CHARACTERS))[-1][1] == len(text)
-
-
-@pytest.mark.parametrize("span", [lambda i, n: (i, i + n), lambda i, n: (i, 2 * n - i), lambda i, n: (0, 1 + i)])
-def test_entities_that_all_overlap_are_not_compared_pair_by_pair(span):
-    nested, crossing = overlapping_pairs([Entity(*span(place, 20_000), "a") for place in range(20_000)])
-    assert len(nested) + len(crossing) == 19_999
