@@ -83,9 +83,9 @@ def fit_keys(
     taught: Sequence[Example] = (),
 ) -> Fit:
     """Choose the configuration keys that are not ``given`` by the labeled ``examples``, ``more`` texts without labels,
-    the ``dev`` examples that an epoch and a threshold are chosen by, and those ``taught`` by a teacher. So many
-    ``processes`` train together, ``accumulated`` batches are an optimizer step, and examples of more than ``window`` characters are cut.
-    Raises InputError if the folder ``pretrained`` has no configuration."""
+    the ``dev`` examples that an epoch and a threshold are chosen by, and the examples of a teacher, ``taught``. So many
+    ``processes`` train together, ``accumulated`` batches are an optimizer step, and examples of more than ``window``
+    characters are cut. Raises InputError if the folder ``pretrained`` has no configuration."""
     labeled = sum(len(example.text) for example in examples) / CHARACTERS
     examples = [*examples, *taught]
     size = max(1.0, sum(len(example.text) for example in examples) / CHARACTERS)
