@@ -20,6 +20,7 @@ FEWEST_STEPS = 300  # with fewer a model from scratch hardly begins to find enti
 FEWEST_ENTITIES = 30  # of dev; with fewer the best of many epochs is the luckiest one
 PATIENCE = 1 / 3  # of the epochs: more than the quarter of the steps that the averaged weights lag behind
 LEAST_PATIENCE = 3  # epochs
+FEW_TEXTS = 2_000  # a model of more finds enough with the threshold 0
 WIDE = 512  # a pretrained folder of at least this width is one of the published ones
 
 
@@ -88,7 +89,7 @@ def fit_keys(
     texts = sum(math.ceil(len(example.text) / (window or math.inf)) or 1 for example in examples)
     row = next(row for row in TABLE if size <= row.texts)
     wanted = _of_the_model(row, given)
-    if dev and "tune_thresholds" not in given:
+    if dev and size <= FEW_TEXTS and "tune_thresholds" not in given:
         wanted["threshold_for_f1"] = True
     entities = sum(len(example.entities) for example in dev)
     if dev and entities < FEWEST_ENTITIES and not given.get("early_stopping_patience"):

@@ -79,7 +79,7 @@ def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, lis
         "task": job.task,
         "models": {os.path.abspath(path): digest_of(Path(path)) for path in job.models},
         "inputs": {path: digest_of(Path(path)) for path in paths},
-        "options": _given({"text_column": job.text_column, "part_records": part_records, **options}),
+        "options": {"text_column": job.text_column, "part_records": part_records, **options},
         "parts": [{"file": job.part_file(part.number).name, **part._asdict()} for part in parts],
     }
     return plan, parts
@@ -96,12 +96,7 @@ def _manifest(output: str) -> dict | None:
     manifest = read_json_object(path, remedy)
     if not isinstance(manifest.get("options"), dict):
         raise InputError(f"{path}: is damaged; {remedy}")
-    return {**manifest, "options": _given(manifest["options"])}
-
-
-def _given(options):
-    """The options that are not None, because versions differ in their options."""
-    return {name: value for name, value in options.items() if value is not None}
+    return manifest
 
 
 def check_same(output: str, before: dict | None, plan: dict) -> None:

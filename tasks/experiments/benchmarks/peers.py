@@ -70,16 +70,15 @@ def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
 def responder(side: Any) -> Callable[..., dict[str, Any]]:
     """A function that answers requests: ``do`` is ``"encoder"`` or ``"linear"``, the method of the side that makes the
     jobs, for the ``output`` of the computation, or ``"run"`` for the times of one job, with ``megabytes``, its peak
-    beyond the libraries (None where the system cannot tell)."""
+    beyond the libraries."""
     jobs: dict[str, Job] = {}
     forget_peak()
     before = peak_megabytes()
 
     def respond(do: str, **arguments: Any) -> dict[str, Any]:
         if do == "run":
-            is_new_peak = forget_peak()
-            times = timed(jobs[arguments["job"]])
-            return {**times, "megabytes": peak_megabytes() - before if is_new_peak else None}
+            forget_peak()
+            return {**timed(jobs[arguments["job"]]), "megabytes": peak_megabytes() - before}
         jobs.clear()  # frees the model before the next one is made
         made, output = getattr(side, do)(**arguments)
         jobs.update(made)
@@ -184,8 +183,7 @@ def as_table(rows: list[dict[str, Any]]) -> str:
                 times = f"{1000 * statistics.median(turn['processor_seconds'] for turn in ours):,.1f} ms"
             else:
                 times = f"{ratio(turns, ours, 'processor_seconds')} ({ratio(turns, ours, 'seconds')})"
-            peaks = [turn["megabytes"] for turn in turns]
-            has_peak = None not in peaks and row["job"] != "predict"
-            cell[SIDES[name]] = f"{times}, {max(peaks):,.0f} MB" if has_peak else times
+            peak = f", {max(turn['megabytes'] for turn in turns):,.0f} MB" if row["job"] != "predict" else ""
+            cell[SIDES[name]] = times + peak
         cells.append(cell)
     return as_markdown(cells, list(dict.fromkeys(name for cell in cells for name in cell)))
