@@ -90,6 +90,11 @@ def responder(side: Any) -> Callable[..., dict[str, Any]]:
 def run(options: Any) -> None:
     """Measure the sides in turns, A B C A B C ..., after one turn to warm up. Raises InputError if an option is wrong,
     a side fails, or its numbers differ from ours."""
+    import paddle
+
+    from paddle_rope import RoFormerConfig, RoFormerModel
+    from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
+
     if not {"native", "plain"} & set(options.sides):
         raise InputError(f"--sides {' '.join(options.sides)}: add native or plain")
     sizes = {size: read_size(size) for size in options.sizes}
@@ -114,7 +119,9 @@ def run(options: Any) -> None:
                 notes.append(f"{SIDES[name]} is left out: {error}")
         for size, (layers, hidden, texts, length) in sizes.items():
             with tempfile.TemporaryDirectory() as folder:
-                write_encoder(folder, encoder_settings(layers, hidden), length)
+                paddle.seed(0)
+                encoder = RoFormerModel(RoFormerConfig(**encoder_settings(layers, hidden)))
+                write_huggingface(encoder, folder, length)
                 measure(size, do="encoder", folder=folder, texts=texts, length=length)
         for length in options.linear:
             measure(f"1x{length}", do="linear", length=length)
@@ -129,17 +136,6 @@ def read_size(size: str) -> tuple[int, ...]:
         form = "layers x hidden size, texts x length such as 4x256,32x40"
         raise InputError(f"--sizes {size}: expected {form}, with a hidden size that is a multiple of {HEAD_SIZE}")
     return tuple(map(int, match.groups()))
-
-
-def write_encoder(folder: str, settings: dict[str, Any], length: int) -> None:
-    """Write an encoder of random weights for all sides, in Hugging Face's format, for texts of so many tokens."""
-    import paddle
-
-    from paddle_rope import RoFormerConfig, RoFormerModel
-    from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
-
-    paddle.seed(0)
-    write_huggingface(RoFormerModel(RoFormerConfig(**settings)), folder, length)
 
 
 def measure_in_turns(workers: dict[str, Any], case: dict, rounds: int, rest: float = 0.0) -> dict[str, dict[str, list]]:
