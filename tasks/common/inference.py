@@ -1,16 +1,11 @@
 """Padded batches of texts of like length, and models in evaluation mode. Imports paddle only for a model of paddle."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
-
-if TYPE_CHECKING:
-    import paddle
 
 Batch = dict[str, np.ndarray]
 MOST_NUMBERS = 1 << 26  # of the largest tensor of a batch
@@ -33,8 +28,8 @@ def pad_tokens(ids, pad_token_id):
 
 
 @contextlib.contextmanager
-def evaluation_mode(model: paddle.nn.Layer) -> Iterator[None]:
-    """Run the block without dropout and gradients of the model."""
+def evaluation_mode(model: Any) -> Iterator[None]:
+    """Run the block without dropout and gradients of a ``paddle.nn.Layer``."""
     import paddle
 
     was_training = model.training
@@ -47,8 +42,8 @@ def evaluation_mode(model: paddle.nn.Layer) -> Iterator[None]:
             model.train()
 
 
-def evaluated(model: paddle.nn.Layer, batch: Batch) -> paddle.Tensor:
-    """Output of a model for a batch of arrays, in evaluation mode and in the context
+def evaluated(model: Any, batch: Batch) -> Any:
+    """Output of a ``paddle.nn.Layer`` for a batch of arrays, in evaluation mode and in the context
     that its attribute ``precision`` makes, if it has one (:func:`~tasks.common.predictor.predict_in_bfloat16`)."""
     import paddle
 

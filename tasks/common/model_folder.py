@@ -1,8 +1,6 @@
 """Folders of models, trained (OUTPUT_DIR/model of a run) or exported: whether they are complete, and their files fit
 together."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

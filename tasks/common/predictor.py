@@ -1,8 +1,6 @@
 """The base of all predictors: it opens the folder of a trained or exported model. Imports paddle only for a trained
 one, or one exported for Paddle Inference."""
 
-from __future__ import annotations
-
 import os
 import pkgutil
 import sys

@@ -1,7 +1,5 @@
 """The working process: its home folder, preparation before Paddle is imported, device, rank, and its own command."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os

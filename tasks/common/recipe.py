@@ -1,7 +1,5 @@
 """What is the same in all recipes: how a model is trained, resumed and evaluated, whatever the task."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os
@@ -185,10 +183,8 @@ class Recipe:
             raise InputError(f"{run_dir}: the run is complete; its scores are in {run_dir / METRICS_FILE}")
         config = {**read_config(run_dir), "output_dir": str(run_dir)}
         refuse_links(run_dir)
-        checkpoints, checkpoint = run_dir / CHECKPOINTS_FOLDER, None
-        if has_checkpoint(checkpoints):
-            is_before = not has_checkpoint(checkpoints, within=False)
-            checkpoint = last_checkpoint(checkpoints / BEFORE_FOLDER if is_before else checkpoints)
+        folders = run_dir / CHECKPOINTS_FOLDER, run_dir / CHECKPOINTS_FOLDER / BEFORE_FOLDER
+        checkpoint = next(map(last_checkpoint, filter(has_checkpoint, folders)), None)
         memory = read_memory(data, self.labeled)
         return self._start(self.resolve(config_with(config, memory.examples)), memory, checkpoint, is_begun=True)
 

@@ -43,13 +43,10 @@ def _read_yaml(config_file):
     try:
         config = yaml.safe_load(text) or {}
         str(config)  # refuses numbers of thousands of digits, also in hexadecimal
-    except yaml.YAMLError as error:
+    except Exception as error:  # of YAML, or ValueError and others of a date that there is not
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not YAML"
-        raise InputError(f"{path}{line}: broken YAML ({problem}); {_REMEDY}") from None
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:  # a date that there is not
-        raise InputError(f"{path}: broken YAML ({error}); {_REMEDY}") from None
+        raise InputError(f"{path}{line}: broken YAML ({getattr(error, 'problem', error)}); {_REMEDY}") from None
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
         raise InputError(f"{path}:1: not a mapping; {_REMEDY}")
     return config

@@ -1,8 +1,6 @@
 """Export of trained models into one folder that holds all that prediction needs: the graph for Paddle Inference, or as
 ONNX by paddle2onnx."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import io

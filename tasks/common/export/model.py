@@ -1,7 +1,5 @@
 """Exported models, and the engines that compute their graphs: onnxruntime, without paddle, and Paddle Inference."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Sequence

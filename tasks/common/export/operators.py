@@ -4,8 +4,6 @@ An engine executes every operator of a graph: Paddle's ``save`` writes a file, a
 So operators that no exported model has are refused. Imports neither paddle nor the package onnx.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,19 +1,12 @@
 """Tables as CSV, as Markdown, and in a terminal; rows and lines of scores."""
 
-from __future__ import annotations
-
 import csv
 import io
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from tasks.common.errors import visible
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
 
 
 def as_csv(rows, columns):
@@ -40,14 +33,14 @@ def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
     return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
 
 
-def as_cells(*texts: str) -> list[Text]:
+def as_cells(*texts):
     """Texts as cells of a table of rich: brackets are no markup, and control characters are escaped."""
     from rich.text import Text
 
     return [Text(visible(text)) for text in texts]
 
 
-def terminal(width: int | None = None) -> Console:
+def terminal(width=None):
     """What rich prints tables to, without folding lines. Its stream is the one behind
     :class:`tasks.common.output.Output`, so everything printed has to be from :func:`as_cells`."""
     from rich.console import Console
@@ -55,7 +48,7 @@ def terminal(width: int | None = None) -> Console:
     return Console(file=getattr(sys.stdout, "stream", sys.stdout), soft_wrap=True, highlight=False, width=width)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str] | None]) -> None:
+def print_table(title, columns, rows):
     """Print rows of texts, None for a line between; all columns but the first are set to the right. The table is as
     wide as its texts, since one of rich's would be cut at the width of the terminal."""
     from rich.table import Table

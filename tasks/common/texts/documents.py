@@ -1,7 +1,5 @@
 """Texts and documents without labels, from files of plain text or of records."""
 
-from __future__ import annotations
-
 import bisect
 import os
 import re
@@ -9,7 +7,7 @@ import re
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form, form_of_file, records
+from tasks.common.texts.forms import Form, form_of_file
 from tasks.common.texts.json_records import TEXT_KEYS
 from tasks.common.texts.streams import TextStream
 
@@ -51,9 +49,6 @@ class _Documents(TextStream):
 
     def form_of(self, lines):
         return form_of_file(lines, self.name)
-
-    def records_of(self, lines, name):
-        return records(lines, name, self.form)
 
 
 def _split_documents(lines):

@@ -7,8 +7,6 @@
 * anything else is plain text, one text a line.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

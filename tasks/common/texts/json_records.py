@@ -1,7 +1,5 @@
 """Records of JSON lines and of JSON lists with their positions, and checks that every recipe needs."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

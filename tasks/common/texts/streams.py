@@ -4,8 +4,6 @@ The first lines decide the form of the input, see :mod:`tasks.common.texts.forms
 are read whole before anything is given out.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 
@@ -37,7 +35,6 @@ class LineStream:
     """
 
     read_whole = (Form.JSON_LIST, Form.TABLE)  # forms whose lines alone mean nothing
-    records_of = staticmethod(records)  # pairs ("path:line", record) of the lines and the name of such an input
 
     def __init__(self, source, chunk_items=2048):
         self._is_stdin = os.fspath(source) == STDIN
@@ -60,10 +57,13 @@ class LineStream:
         """List of the items of a record; the values of a table are strings."""
         raise NotImplementedError
 
+    def records_of(self, lines):
+        """Pairs ("path:line", record) of all lines of a form that is read whole."""
+        return records(lines, self.name, self.form)
+
     def items_of_whole(self, lines):
-        """List of the items of all lines of a form that is read whole."""
-        found = self.records_of(lines, self.name)
-        return [item for where, record in found for item in self.items_of_record(record, where)]
+        """List of the items of all lines of such a form."""
+        return [item for where, record in self.records_of(lines) for item in self.items_of_record(record, where)]
 
     def check_end(self):
         """Raise InputError if the lines of the input were not enough."""

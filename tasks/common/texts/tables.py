@@ -4,8 +4,6 @@ CSV is quoted by ``"``, and a quoted value may have several lines. In TSV a row 
 whole between quotes, with the quotes in it doubled, is taken out of them: other quotes are characters like any other.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -3,8 +3,6 @@
 All other line separators of Unicode are characters like any other. A file that cannot be read raises ``InputError``.
 """
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import gzip

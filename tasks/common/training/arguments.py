@@ -1,7 +1,5 @@
 """Configuration keys that all recipes have, each declared once: its type, default, meaning and range."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Optional, Union

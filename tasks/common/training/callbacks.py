@@ -1,8 +1,6 @@
 """What happens between the steps of a training run: checkpoints that are due, early stopping, averaged weights,
 progress on a terminal or in a log file."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import sys

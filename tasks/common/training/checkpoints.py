@@ -1,8 +1,6 @@
 """Checkpoints of safetensors and JSON. Reading them runs nothing, whoever wrote them; PaddleNLP's Trainer would write
 pickles, and a pickle is a program. A checkpoint is on the disk before it is marked complete, with its checksums."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -167,9 +165,9 @@ def mark_complete(checkpoint: Path) -> None:
     _sync(checkpoint.parent)
 
 
-def has_checkpoint(folder: str | Path, within: bool = True) -> bool:
-    """Whether a checkpoint in ``folder``, or, with ``within``, in a folder of it, is marked. Looks at no content."""
-    return any(Path(folder).glob(f"{'**/' if within else ''}{_PREFIX}*/{COMPLETE_FILE}"))
+def has_checkpoint(folder: str | Path) -> bool:
+    """Whether a checkpoint in ``folder`` is marked. Looks at no content."""
+    return any(_marked(folder))
 
 
 def last_checkpoint(folder: str | Path) -> Path:

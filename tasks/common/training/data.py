@@ -1,8 +1,6 @@
 """The labeled data of a run: files, or lists of records in memory, which are read and checked as lines of JSON are; and
 the part of the training data that is held out where there is no dev file."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

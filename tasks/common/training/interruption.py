@@ -1,8 +1,6 @@
 """What ends a run from outside, told in one line: SIGTERM and Ctrl-C, after which it can be resumed, a full disk, too
 little memory, a folder that is gone."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -15,7 +13,7 @@ from tasks.common.errors import InputError, Interrupted, is_out_of_memory
 from tasks.common.files import NO_ROOM
 from tasks.common.process import own_command, quoted
 from tasks.common.training.checkpoints import has_checkpoint
-from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE
+from tasks.common.training.run import BEFORE_FOLDER, CHECKPOINTS_FOLDER, CONFIG_FILE
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTE = "\nending after this step, with a checkpoint; once more: at once\n"
@@ -100,7 +98,8 @@ def explained(output_dir: Path) -> Iterator[None]:
 
 def _remedy(output_dir):
     how = f"{own_command()} train --resume {quoted(output_dir)}"
-    if has_checkpoint(output_dir / CHECKPOINTS_FOLDER):
+    checkpoints = output_dir / CHECKPOINTS_FOLDER
+    if has_checkpoint(checkpoints) or has_checkpoint(checkpoints / BEFORE_FOLDER):
         return f"go on with: {how}"
     if (output_dir / CONFIG_FILE).is_file():
         return f"begin anew with: {how}; no checkpoint had been written"

@@ -1,7 +1,5 @@
 """One training run of a recipe: as it fills up, its folder, and the data that it was begun with. Without paddle."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -5,8 +5,6 @@ The runs go to ``OUTPUT_DIR/seed_N``, ``OUTPUT_DIR/fold_N`` or ``OUTPUT_DIR/seed
 continue from their last checkpoint.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
@@ -179,7 +177,7 @@ class FinishedRun(NamedTuple):
     metrics: dict[str, Any]  # of its metrics.json
 
     @classmethod
-    def read(cls, labels: dict[str, Any], folder: Path) -> FinishedRun:
+    def read(cls, labels: dict[str, Any], folder: Path) -> "FinishedRun":
         remedy = "remove the folder of this run, and train it anew"
         return cls(labels, folder, read_json_object(folder / METRICS_FILE, remedy))
 

@@ -4,22 +4,17 @@ Paddle and PaddleNLP are imported by :func:`resolve_config` alone, because that 
 of a configuration need this module.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, get_type_hints
+from typing import Any, NamedTuple, Optional, get_type_hints
 
 from paddle_rope.options import POSITIVE, Kind, choice
 from paddle_rope.roformer.config import REMOVED, RemovedOption, without_removed
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.run_config import parse_arguments, typed
 from tasks.common.training.arguments import SEED, EncoderArguments, check_kinds, option
-
-if TYPE_CHECKING:
-    from paddlenlp.trainer import TrainingArguments
 
 SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup", "polynomial")  # PaddleNLP's
 MOST_WORKERS = 64  # processes that prepare batches
@@ -102,7 +97,7 @@ class Settings(NamedTuple):
 
     config: dict[str, Any]  # its keys with their defaults
     keys: EncoderArguments  # the recipe's, parsed
-    training: TrainingArguments  # PaddleNLP's
+    training: Any  # PaddleNLP's TrainingArguments
     given: dict[str, Any]  # the keys as they were given, without defaults
 
 

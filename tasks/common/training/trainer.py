@@ -1,7 +1,5 @@
 """PaddleNLP's Trainer with what every recipe needs: the only file that knows its internals."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import shutil

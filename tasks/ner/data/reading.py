@@ -161,8 +161,10 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
 class EntityTextStream(TextStream):
     """The texts of a :class:`tasks.common.texts.streams.TextStream`, also of labeled data in any form but brat."""
 
-    records_of = staticmethod(labeled_records)
     form_of = staticmethod(labeled_form)
+
+    def records_of(self, lines):
+        return labeled_records(lines, self.name)
 
     def items_of_record(self, record, where):
         if spacy.PARAGRAPHS in record:

@@ -59,18 +59,6 @@ def test_average_follows_the_formula_within_its_block_alone(model, decay, steps)
     assert np.abs(expected(0.99, 400) - expected(0.99, 400, every=1)).max() < 0.01 * 400
 
 
-@pytest.mark.parametrize("first", [0, 5, 8])  # 0: before the first step the average is the model
-def test_average_goes_on_from_a_file_as_if_there_had_been_no_break(model, tmp_path, first):
-    whole = train(WeightAverage(model, 0.9), model, range(1, 18))
-    model.weight.set_value(paddle.to_tensor(START + 1))
-    again, file = WeightAverage(model, 0.9), tmp_path / "average.safetensors"
-    train(WeightAverage(model, 0.9), model, range(1, first + 1)).save(file)
-    train(again, model, range(first + 1, first + 4))  # what it has seen before is replaced
-    again.load(file)
-    train(again, model, range(first + 1, 18))
-    assert (again.average["weight"].numpy() == whole.average["weight"].numpy()).all()
-
-
 def test_average_of_half_precision_weights_is_kept_in_float32(model):
     model.to(dtype="bfloat16")
     average = train(WeightAverage(model, 0.9), model, range(1, 6))
