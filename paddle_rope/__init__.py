@@ -14,8 +14,7 @@ __version__ = "0.3.0.dev0"
 if TYPE_CHECKING:  # the names of type checkers, which lazy_names loads at first use
     from paddle_rope.attention.linear import linear_attention, linear_attention_step
     from paddle_rope.attention.multi_head import MultiHeadAttention
-    from paddle_rope.attention.softmax import softmax_attention
-    from paddle_rope.attention.window import window_attention
+    from paddle_rope.attention.softmax import softmax_attention, window_attention
     from paddle_rope.global_pointer.decoding import decode_spans
     from paddle_rope.global_pointer.heads import EfficientGlobalPointer, GlobalPointer
     from paddle_rope.global_pointer.losses import (

@@ -1,4 +1,4 @@
-"""Softmax (quadratic) attention."""
+"""Softmax attention: to all tokens, quadratic in seq, and to the tokens near by, linear in seq."""
 
 import functools
 import math
@@ -11,7 +11,7 @@ from paddle.nn.functional.flash_attention import flash_attn_unpadded
 
 from paddle_rope import layers
 from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
-from paddle_rope.layers import at_least_float32, computes_on_cpu, scaled, without_amp
+from paddle_rope.layers import at_least_float32, computes_on_cpu, padded, scaled, without_amp
 from paddle_rope.native.attention import native_softmax_attention
 from paddle_rope.native.dispatch import native_form
 from paddle_rope.rotary import Rope
@@ -21,6 +21,9 @@ from paddle_rope.rotary import Rope
 _SMALLEST_WEIGHT = 1e-20
 _LARGEST_HEAD, _HEAD_STEP = 256, 8  # sizes of heads that flash attention takes
 _OLDEST_GPU = 80  # compute capability, ten times
+# Smallest block of queries in a window: in narrower ones Paddle's overhead for each block outweighs the products that
+# they save.
+_SMALLEST_BLOCK = 32
 
 
 @native_form(native_softmax_attention, placement="qk", score_bias=None)
@@ -77,14 +80,65 @@ def softmax_attention(
     elif fused and causal and key_mask is None and segment_ids is None and q.shape[1] == k.shape[1]:
         attended = _fused(q, k, v, None, dropout, causal)
     else:
-        visible = visible_keys(q, k, key_mask, segment_ids, causal)
+        visible = _visible_keys(q, k, key_mask, segment_ids, causal)
         if fused:
             attended = _fused(q, k, v, visible, dropout)
         else:
             attended = by_head(weighted_values(by_head(q), by_head(k), by_head(v), visible, dropout, score_bias))
     if visible is not None and (causal or segment_ids is not None):
-        attended = zero_where_none(attended, by_head(visible))
+        attended = _zero_where_none(attended, by_head(visible))
     return rotate_back(attended, rope, placement).astype(dtype)
+
+
+@paddle.jit.not_to_static  # whose rewriting takes unknown sizes for tensors
+def window_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    window: int,
+    rope: Rope | None = None,
+    key_mask: Tensor | None = None,
+    dropout: float = 0.0,
+    segment_ids: Tensor | None = None,
+    causal: bool = False,
+    placement: str = "qk",
+) -> Tensor:
+    r"""o_i = sum_{|i-j| <= w} softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j, the softmax over the same j.
+
+    :func:`~paddle_rope.softmax_attention` within a sliding window (arXiv 2004.05150, section 3.1), with its arguments.
+    Distance counts positions in the row, padding included. Time and memory are O(seq * window).
+
+    Args:
+        q: ``[batch, queries, heads, head_dim]``: the last ``queries`` tokens of the ``seq`` that the keys are of; in
+            static graphs of unknown length all of them.
+        k, v: ``[batch, seq, heads, head_dim]`` or, of v, ``value_dim``.
+        window: w, at least 1: i sees 2w + 1 keys, with ``causal`` w + 1.
+
+    Returns:
+        ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; 0 where a query sees no key.
+
+    Raises:
+        ValueError: ``window`` is less than 1; otherwise as :func:`~paddle_rope.softmax_attention`.
+
+    Example:
+        >>> q = k = v = paddle.ones([1, 500, 2, 4])
+        >>> tuple(window_attention(q, k, v, window=8).shape)
+        (1, 500, 2, 4)
+    """
+    check_placement(placement)
+    if window < 1:
+        raise ValueError(f"window must be at least 1, got {window}")
+    check_segments(segment_ids, k.shape[0], k.shape[1])
+    dtype, (q, k, v) = q.dtype, computable(q, k, v)
+    q, k, v = rotate_qkv(q, k, v, rope, placement)
+    size = max(window, _SMALLEST_BLOCK)
+    if 0 <= k.shape[1] <= size + 2 * window:  # not more products than in blocks
+        visible = _visible_keys(q, k, key_mask, segment_ids, causal, window)
+        attended = _zero_where_none(weighted_values(by_head(q), by_head(k), by_head(v), visible, dropout), visible)
+    else:
+        q, k, v = by_head(q), by_head(k), by_head(v)
+        attended = _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal)
+    return rotate_back(by_head(attended), rope, placement).astype(dtype)
 
 
 def computable(*tensors: Tensor) -> Sequence[Tensor]:
@@ -92,9 +146,7 @@ def computable(*tensors: Tensor) -> Sequence[Tensor]:
     return at_least_float32(*tensors) if computes_on_cpu() else tensors
 
 
-def visible_keys(
-    q: Tensor, k: Tensor, key_mask: Tensor | None, segment_ids: Tensor | None, causal: bool, window: int | None = None
-) -> Tensor | None:
+def _visible_keys(q, k, key_mask, segment_ids, causal, window=None):
     r"""True where i sees j, for softmax attention and for \|i - j\| <= ``window``: bool that broadcasts to
     ``[batch, 1, queries, seq]``; None if every i sees every j.
     """
@@ -135,7 +187,7 @@ def weighted_values(
     return paddle.matmul(layers.dropout(weights, dropout), v)
 
 
-def zero_where_none(attended: Tensor, visible: Tensor) -> Tensor:
+def _zero_where_none(attended, visible):
     """0 for queries that see no key: ``[..., queries, value_dim]`` and bool ``[..., queries, seq]``."""
     return scaled(attended, visible.astype("float32").max(axis=-1, keepdim=True)).astype(attended.dtype)
 
@@ -190,3 +242,40 @@ def _fused_runs(q, k, v, cu_seqlens, dropout, causal):
             dropout=dropout, causal=causal, training=dropout > 0,
         )  # fmt: skip
     return found.reshape(q.shape)
+
+
+def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal):
+    """:func:`window_attention` of what is rotated, heads before tokens: queries are cut into blocks, and a block is
+    multiplied with its own keys and those up to ``window`` to its sides. Key m of a block is ``window`` before its
+    query r where m = r."""
+    queries = paddle.shape(q)[2] if q.shape[2] < 0 else q.shape[2]
+    earlier = 0 if k.shape[2] < 0 or q.shape[2] < 0 else k.shape[2] - queries  # keys before the first query
+    if key_mask is None:
+        key_mask = paddle.ones([1, earlier + queries], dtype="int32")
+    seen = window if causal else 2 * window  # keys that a query sees beside its own
+    blocks, parts = (queries + size - 1) // size, -(-(size + seen) // size)
+    # Not by slices, the gradient of which is slow on CPU
+    neighbors = (paddle.arange(blocks).unsqueeze(1) + paddle.arange(parts)).flatten()
+
+    def own(x):
+        """``[batch, heads, queries, features]`` -> ``[batch, heads, blocks, size, features]``, zeros at the end."""
+        return padded(x, 2, after=blocks * size - queries).reshape([-1, x.shape[1], blocks, size, x.shape[3]])
+
+    def near(x):
+        """``[batch, heads, seq, features]`` -> ``[batch, heads, blocks, parts * size, features]``, zeros outside."""
+        if earlier > window:
+            x = x[:, :, earlier - window :]
+        x = padded(x, 2, max(window - earlier, 0), (blocks + parts - 1) * size - queries - window)
+        x = x.reshape([-1, x.shape[1], blocks + parts - 1, size, x.shape[3]])
+        return paddle.index_select(x, neighbors, axis=2).reshape([-1, x.shape[1], blocks, parts * size, x.shape[4]])
+
+    lag = paddle.arange(parts * size) - paddle.arange(size).unsqueeze(1)  # j - i + window
+    visible = paddle.logical_and(lag >= 0, lag <= seen)
+    is_key = near(key_mask.astype("int32").unsqueeze([1, 3]))  # paddle 2.6.2 selects no bool
+    visible = paddle.logical_and(visible, is_key.astype("bool").transpose([0, 1, 2, 4, 3]))
+    if segment_ids is not None:
+        ids = segment_ids.unsqueeze([1, 3])
+        visible = paddle.logical_and(visible, own(ids[:, :, earlier:]) == near(ids).transpose([0, 1, 2, 4, 3]))
+    attended = _zero_where_none(weighted_values(own(q), near(k), near(v), visible, dropout), visible)
+    attended = attended.reshape([-1, v.shape[1], blocks * size, v.shape[3]])
+    return paddle.index_select(attended, paddle.arange(queries), axis=2)

@@ -9,8 +9,7 @@ def main() -> int:
     """Build the operators if necessary and print the state; returns the exit status, 0 even without a compiler."""
     prepare_process()
     import_paddle()
-    from paddle_rope.native.build import BuildError, build
-    from paddle_rope.native.library import state_in_words
+    from paddle_rope.native.library import BuildError, build, state_in_words
 
     try:
         build()

@@ -99,7 +99,7 @@ def native_dropout(x: Tensor, p: float) -> Tensor | None:
 def native_convolution(
     x: Tensor, weight: Tensor, key_mask: Tensor | None = None, segment_ids: Tensor | None = None, causal: bool = False
 ) -> Tensor | None:
-    """:func:`paddle_rope.convolution.depthwise_convolution`."""
+    """:func:`paddle_rope.layers.depthwise_convolution`."""
     sizes = sizes_of(
         (x, "batch seq hidden"),
         (weight, "size hidden"),

@@ -1,9 +1,15 @@
-"""The compiled operators as functions."""
+"""The compiled operators as functions; compiled once for a machine, they are a library in the user's cache folder."""
 
 import contextlib
 import ctypes
 import functools
+import hashlib
 import os
+import platform
+import shutil
+import stat
+import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +17,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_rope.native.build import compiler, foreign, library_path
+from paddle_rope.machine import processors
 
 VARIABLE = "PADDLE_ROPE_NATIVE"
 _TYPES = {
@@ -40,6 +46,13 @@ _SIGNATURES = {
     "adamw_step": "l ppp pppppp ffff",
 }
 _LEVELS = 1 << 32  # of the random bits of dropout
+SOURCES = Path(__file__).parent / "csrc"
+_LIBRARIES = Path(paddle.__file__).parent / "libs"  # of Paddle
+COMPILERS = ("g++", "clang++", "c++")
+# Without -ffast-math, which would make the whole process flush subnormal numbers; these two let loops become vectors.
+FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math")
+# Taken in turn until one compiles: a compiler may lack the flag for its own processor, or OpenMP.
+MORE_FLAGS = (("-march=native", "-fopenmp"), ("-mcpu=native", "-fopenmp"), ("-fopenmp",), ("-fopenmp-simd",))
 
 
 def library() -> Any:
@@ -81,11 +94,10 @@ def _load(path):
         function = getattr(found, name)
         function.argtypes = [_TYPES[letter] for letter in letters.replace(" ", "")]
         function.restype = None
-    libraries = Path(paddle.__file__).parent / "libs"
-    products = ctypes.CDLL(str(libraries / "libmklml_intel.so"))
+    products = ctypes.CDLL(str(_LIBRARIES / "libmklml_intel.so"))
     found.set_sgemm(ctypes.cast(products.cblas_sgemm, ctypes.c_void_p))
     found.has_bfloat16 = False
-    for one in libraries.glob("libdnnl.so*"):
+    for one in _LIBRARIES.glob("libdnnl.so*"):
         with contextlib.suppress(OSError, AttributeError):
             found.set_gemm_bfloat16(ctypes.cast(ctypes.CDLL(str(one)).dnnl_gemm_bf16bf16f32, ctypes.c_void_p))
             found.has_bfloat16 = True
@@ -114,3 +126,115 @@ def dropout_arguments(p: float) -> tuple[int, float, int]:
     if not threshold:
         return 0, 1.0, 0
     return threshold, _LEVELS / (_LEVELS - threshold), int.from_bytes(np.random.bytes(8), "little")
+
+
+# ---- compilation
+
+
+class BuildError(Exception):
+    """No library; the message says why."""
+
+
+def compiler() -> str | None:
+    """The path of a C++ compiler, of which ``CXX`` is tried first; None without one."""
+    names = (os.environ["CXX"],) if os.environ.get("CXX") else COMPILERS
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+@functools.cache
+def library_path() -> Path:
+    """Where the library for this machine is, or would be: its name changes with the sources, Paddle and processor.
+
+    Raises:
+        RuntimeError: the user has no home folder.
+    """
+    hashed = hashlib.sha256()
+    for part in (*FLAGS, paddle.__version__, _LIBRARIES, platform.platform(), platform.machine()):
+        hashed.update(f"{part}\n".encode())
+    for one in processors()[:1]:
+        hashed.update(f"{one.get('model name')} {one.get('flags')}\n".encode())
+    for source in _files("*.h", "*.cc"):
+        hashed.update(source.name.encode() + source.read_bytes())
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    folder = Path(cache) if os.path.isabs(cache) else Path("~/.cache").expanduser()
+    return folder / "paddle_rope" / f"native-{hashed.hexdigest()[:16]}.so"
+
+
+def foreign(path: Path) -> str | None:
+    """Why others may decide what is at a path, in words; None if only this user and root can write there."""
+    real = path.resolve()
+    for part in (path, *path.absolute().parents, real, *real.parents):
+        status = part.stat()
+        if status.st_uid not in (0, os.geteuid()):
+            return f"{part} belongs to another user"
+        is_shared = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX  # as /tmp: owners keep their files
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_shared:
+            return f"others may write to {part}"
+    return None
+
+
+def build() -> None:
+    """Make :func:`library_path` unless it is there and this user's own; nothing without a compiler.
+
+    Raises:
+        BuildError: the compiler fails, or the cache folder cannot be written, or others may write to it.
+    """
+    try:
+        path, program = library_path(), compiler()
+    except RuntimeError:  # nowhere to keep it
+        return
+    if program is None or (path.is_file() and foreign(path) is None):
+        return
+    try:
+        _make_private(path.parent)
+        if problem := foreign(path.parent):
+            raise BuildError(f"{problem}; take that permission away (chmod go-w), or set XDG_CACHE_HOME")
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder) / path.name
+            _compile(program, made)
+            made.chmod(0o700)
+            with open(made, "rb") as file:
+                os.fsync(file.fileno())
+            os.replace(made, path)
+    except OSError as error:
+        raise BuildError(f"{path}: cannot be written ({error})") from None
+
+
+def _make_private(folder):
+    """Make a folder, and those above it, for this user alone; nobody else may write to one of this user that exists."""
+    if folder.is_dir():
+        status = folder.stat()
+        if status.st_uid == os.geteuid():
+            folder.chmod(stat.S_IMODE(status.st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
+        return
+    for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def _compile(program, output):
+    sources, failed = _files("*.cc"), ""
+    objects = [f"{source.stem}.o" for source in sources]
+    for more in MORE_FLAGS:
+        failed = ""
+        for step in ([*FLAGS, *more, "-c", *sources], ["-shared", *objects, *_openmp(more), "-o", output]):
+            command = [program, *map(str, step)]
+            done = subprocess.run(command, cwd=output.parent, capture_output=True, text=True, errors="replace")
+            if done.returncode:
+                failed = done.stderr or "no message"
+                break
+        if not failed:
+            return
+    lines = [line for line in failed.splitlines() if "error" in line] or failed.splitlines()
+    raise BuildError(f"{program} cannot compile the native operators: {lines[0].strip()[:300]}")
+
+
+def _openmp(flags):
+    """What to link: Paddle's own OpenMP, so that its threads are ours; a second pool of threads would wait for it."""
+    if "-fopenmp" not in flags:
+        return ()
+    shipped = _LIBRARIES / "libiomp5.so"
+    return (str(shipped), f"-Wl,-rpath,{shipped.parent}") if shipped.is_file() else ("-fopenmp",)
+
+
+def _files(*patterns):
+    return sorted(path for pattern in patterns for path in SOURCES.glob(pattern))

@@ -9,8 +9,7 @@ from paddle.distributed.fleet.utils import recompute
 
 from paddle_rope.attention.feature_maps import make_feature_map
 from paddle_rope.attention.multi_head import MultiHeadAttention
-from paddle_rope.convolution import DepthwiseConvolution
-from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, residual_norm
+from paddle_rope.layers import DepthwiseConvolution, Dropout, LayerNorm, Linear, RMSNorm, residual_norm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.roformer.config import LEARNED_POSITIONS, RoFormerConfig
 from paddle_rope.roformer.pretrained import RoFormerPretrainedModel

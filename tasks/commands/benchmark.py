@@ -137,7 +137,7 @@ def _entities(parser):
     parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help="folders of trained or exported models")
     _add_input(parser, help=LABELED)
     parser.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="for the tables and all numbers")
-    parser.add_argument("--names", nargs="+", metavar="NAME", help="of the models (default: those of their runs)")
+    parser.add_argument("--names", nargs="+", metavar="NAME", help="of the models (default: their folders)")
     _add_counts(parser, lengths=([64, 256, 1024, 4096, 16384], "characters of a document"))
     parser.add_argument("--max_tokens", type=whole(1), metavar="N", help="tokens of a window (default: as trained)")
     parser.add_argument("--whole", action="store_true", help="also measure each model reading whole documents")

@@ -76,7 +76,13 @@ def decay(argv):
     parser.add_argument("--query_position", type=int, default=0, help="m of the all-ones figure (default: 0)")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write; new or empty")
     options = parser.parse_args(argv)
-    check_decay(options)
+    for name, (low, high) in DECAY_LIMITS.items():
+        value = getattr(options, name)
+        if not low <= value <= high:
+            raise InputError(f"--{name} {value}: must be from {low} to {high}")
+    if options.head_dim % 2:
+        raise InputError(f"--head_dim {options.head_dim}: must be even, features turn in pairs")
+    check_new_folder(options.output, "--output", with_parents=True)
     prepare()
     from tasks.experiments.decay import contents
 
@@ -86,14 +92,3 @@ def decay(argv):
     print("\n".join(lines))
     print(f"written to {options.output}: {', '.join(files)}")
     return 0
-
-
-def check_decay(options):
-    """Raise InputError for numbers that make no sense and for a folder that is taken."""
-    for name, (low, high) in DECAY_LIMITS.items():
-        value = getattr(options, name)
-        if not low <= value <= high:
-            raise InputError(f"--{name} {value}: must be from {low} to {high}")
-    if options.head_dim % 2:
-        raise InputError(f"--head_dim {options.head_dim}: must be even, features turn in pairs")
-    check_new_folder(options.output, "--output", with_parents=True)

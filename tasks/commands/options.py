@@ -20,10 +20,10 @@ RECIPES_OF = {
 }
 
 
-def new_parser(verb, *description, **options):
+def new_parser(verb, description, **options):
     """The parser of ``paddle-rope VERB``."""
-    form, text = argparse.RawDescriptionHelpFormatter, "".join(description)
-    return OneLineArgumentParser(prog=f"paddle-rope {verb}", description=text, formatter_class=form, **options)
+    form = argparse.RawDescriptionHelpFormatter
+    return OneLineArgumentParser(prog=f"paddle-rope {verb}", description=description, formatter_class=form, **options)
 
 
 def whole(least):

@@ -1,11 +1,20 @@
 """paddle-rope predict: texts in, entities, scores or classes out, as they come."""
 
+import functools
 import os
 import sys
 
-from paddle_rope.machine import prepare_process
-from tasks.commands import predict_many
-from tasks.commands.options import add_computing, add_model_dirs, add_wanted, computing, new_parser, recipe_of, wanted
+from paddle_rope.machine import physical_cores, prepare_process
+from tasks.commands.options import (
+    add_computing,
+    add_model_dirs,
+    add_wanted,
+    computing,
+    new_parser,
+    recipe_of,
+    wanted,
+    whole,
+)
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
 from tasks.common.output import check_standard_output, progress_bar, standard_output
@@ -39,7 +48,13 @@ of NumPy [texts, hidden]. The dot product of two vectors is the score of the pai
 A classifier reads JSON lines with a "text" or "sentence", and writes {"text": ..., "label": ..., "probability": ...}.
 
 Results come in the order of the input: what a pipe has brought so far is read, computed in batches of like length and
-written, and then more is read. A file given as --output appears when all of it is written."""
+written, and then more is read. A file given as --output appears when all of it is written.
+
+Many documents: with a folder or several files as --input, or with one of the options for them, --output is a folder.
+Read are .txt, .jsonl, .json, .csv and .tsv (each also with .gz) and .parquet. Results are JSON lines with the other
+keys of the input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped."""
+PART_RECORDS = 10_000
+OF_MANY = ("processes", "threads", "ray", "part_records", "text_column")  # options for many documents
 CHUNK_BATCHES = 32  # whose texts are sorted by length together
 
 
@@ -47,10 +62,12 @@ def predict(argv):
     options = _parse(argv)
     recipe = recipe_of(options.model_dirs, options)
     if options.whole_files:
-        predict_many.refuse_options(options, "--whole_files reads one file after another")
+        for name in OF_MANY:
+            if getattr(options, name) is not None:
+                raise InputError(f"--{name}: --whole_files reads one file after another; leave it out")
         options.input = options.input or [STDIN]
-    elif predict_many.is_asked_for(options):
-        return predict_many.predict_many(recipe, options, chunk_size(options))
+    elif asks_for_many(options):
+        return predict_many(recipe, options)
     else:
         (options.input,) = options.input or [STDIN]
     if options.embed and options.output == STDIN:
@@ -69,7 +86,7 @@ def _parse(argv):
     from tasks.ner.page import LANGUAGES
     from tasks.ner.prediction.output_formats import FORMATS
 
-    parser = new_parser("predict", PREDICT, predict_many.DESCRIPTION)
+    parser = new_parser("predict", PREDICT)
     add_model_dirs(parser)
     given = "texts; - is standard input (default); several files or a folder: see above"
     parser.add_argument("--input", nargs="+", action="extend", metavar="FILE", help=given)
@@ -81,12 +98,21 @@ def _parse(argv):
     ner.add_argument("--html_language", default="en", choices=LANGUAGES, help="of the page (default: en)")
     overlap = "longest entity that is sure to lie whole in a window (default: the longest in training, if it fits)"
     ner.add_argument("--overlap", type=int, metavar="TOKENS", help=overlap)
-    whole = "each --input is one document with its lines, not one text a line"
-    ner.add_argument("--whole_files", action="store_true", help=whole)
+    document = "each --input is one document with its lines, not one text a line"
+    ner.add_argument("--whole_files", action="store_true", help=document)
     add_wanted(ner)
     matching = parser.add_argument_group("matching")
     matching.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
-    predict_many.add_options(parser)
+    group = parser.add_argument_group("many documents")
+    each = "processes, each with its own model (default: 1)"
+    group.add_argument("--processes", type=whole(1), metavar="N", help=each)
+    of_process = "of a process (default: cores / processes; on Ray 1)"
+    group.add_argument("--threads", type=whole(1), metavar="N", help=of_process)
+    place = "on Ray: the cluster of an address (auto, HOST:PORT, ray://HOST:PORT), or one of this machine"
+    group.add_argument("--ray", nargs="?", const="local", metavar="ADDRESS", help=place)
+    size = f"records of a finished file at most (default: {PART_RECORDS})"
+    group.add_argument("--part_records", type=whole(1), metavar="N", help=size)
+    group.add_argument("--text_column", metavar="NAME", help="key of the text, not of matching (default: text)")
     return parser.parse_args(argv)
 
 
@@ -190,3 +216,51 @@ def embed(options):
     vectors = [predictor.encode([text for text, _ in chunk]) for chunk in chunks(stream)]
     with atomic_writer(options.output, binary=True) as file:
         np.save(file, np.concatenate(vectors))
+
+
+# ---- many documents
+
+
+def asks_for_many(options):
+    """Whether this is about many documents, not about a stream."""
+    inputs = options.input or [STDIN]
+    is_given = any(getattr(options, name) is not None for name in OF_MANY)
+    return is_given or len(inputs) > 1 or os.path.isdir(inputs[0]) or inputs[0].endswith(".parquet")
+
+
+def predict_many(task, options):
+    """Predict many documents; returns the exit status."""
+    inputs = options.input or [STDIN]
+    if STDIN in inputs:
+        raise InputError("--input: many documents are read from files; give files or a folder")
+    if options.output == STDIN:
+        raise InputError("many documents are written to a folder; give --output FOLDER")
+    if (options.format or "jsonl") != "jsonl":
+        raise InputError(f"--format {options.format}: many documents are written as JSON lines; leave it out")
+    for name in ("html", "embed"):
+        if getattr(options, name):
+            raise InputError(f"--{name}: is for one file of texts; leave it out, or give one --input alone")
+    processes = options.processes or 1
+    threads = 1 if options.ray else max(1, physical_cores() // processes)
+    from tasks.scaling.run import run_documents
+    from tasks.scaling.worker import Job
+
+    overlap = {} if options.overlap is None else {"overlap": options.overlap}  # of NER, as what is wanted is
+    job = Job(
+        task=task,
+        models=tuple(os.path.abspath(path) for path in options.model_dirs),
+        output=os.path.abspath(options.output),
+        text_column=options.text_column or "text",
+        chunk_records=chunk_size(options),
+        threads=options.threads or threads,
+        options={**computing(options), **overlap, **wanted(options)},
+    )
+    if options.ray is not None:
+        from tasks.scaling.on_ray import run_on_ray
+
+        run_parts = functools.partial(run_on_ray, count=processes, address=options.ray)
+    else:
+        from tasks.scaling.processes import run_in_processes
+
+        run_parts = functools.partial(run_in_processes, count=processes)
+    return run_documents(job, inputs, options.part_records or PART_RECORDS, run_parts)

@@ -121,9 +121,10 @@ def is_exported(folder: str | os.PathLike) -> bool:
     return any((Path(folder) / name).is_file() for name in (CHECKSUMS_FILE, ONNX_FILE, *GRAPH_FILES))
 
 
-def check_exported(folder: str | os.PathLike) -> None:
-    """Raise InputError unless an exported folder holds the files that were written into it and no others. This finds
-    damage, not forgery: ``check_operators`` protects the engine from foreign graphs."""
+def load_exported(folder: str | os.PathLike, config_class: Any) -> tuple[Any, Any]:
+    """The tokenizer and the configuration of an exported folder. Raises InputError unless it holds the files that were
+    written into it and no others. This finds damage, not forgery: ``check_operators`` protects the engine from foreign
+    graphs."""
     folder = Path(folder)
     refuse_incomplete(folder, (*SETTINGS_FILES, CHECKSUMS_FILE))
     with damage_reported(f"{folder}: {CHECKSUMS_FILE}", COPY_EXPORTED):
@@ -136,6 +137,7 @@ def check_exported(folder: str | os.PathLike) -> None:
         raise InputError(f"{folder / min(unknown)}: was not exported with the others; take it out of the folder")
     if changed := changed_files(folder, CHECKSUMS_FILE):
         raise InputError(f"{folder / changed[0]}: is not the file that was exported; {COPY_EXPORTED}")
+    return load_settings(folder, config_class, COPY_EXPORTED)
 
 
 def write_checksums(folder: Path) -> None:

@@ -9,8 +9,15 @@ from typing import Any, ClassVar
 
 from paddle_rope.machine import import_paddle
 from tasks.common.errors import InputError
-from tasks.common.export.model import ExportedModel, open_exported
-from tasks.common.model_folder import check_least, is_exported, load_model, refuse_incomplete, refuse_other_recipe
+from tasks.common.export.model import ExportedModel
+from tasks.common.model_folder import (
+    check_least,
+    is_exported,
+    load_exported,
+    load_model,
+    refuse_incomplete,
+    refuse_other_recipe,
+)
 from tasks.common.process import choose_device
 
 Folder = str | os.PathLike
@@ -54,7 +61,8 @@ class Predictor:
         """The tokenizer and the model of one folder, after it is checked."""
         refuse_other_recipe(folder, self.recipe)
         if is_exported(folder):
-            return open_exported(folder, device, self.exported_class, self.config_class)
+            tokenizer, config = load_exported(folder, self.config_class)
+            return tokenizer, self.exported_class(folder, config, device)
         refuse_incomplete(folder)
         import_paddle()
         choose_device(device)

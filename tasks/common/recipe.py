@@ -290,7 +290,10 @@ class Recipe:
         if is_first_process():
             self.describe(run)
             print(f"model: {run.model.config.attention} attention, {parameters:,} parameters")
-            self._describe_training(run)
+            if is_enabled():
+                print("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off")
+                if run.training.bf16:
+                    print("training multiplies in bfloat16, evaluation in float32")
             run.claim()
         run.trainer = self.make_trainer(run)
         training_started = time.perf_counter()
@@ -311,16 +314,6 @@ class Recipe:
             write_epochs(run.output_dir, run.trainer.state.log_history, self.scores)
         run.finish(metrics, started, self.next_step)
         return metrics
-
-    def _describe_training(self, run: Run) -> None:
-        if is_enabled():
-            print("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off")
-            if run.training.bf16:
-                print("training multiplies in bfloat16, evaluation in float32")
-        if "dev" not in run.datasets:
-            print("no dev data: the last epoch is kept")
-        elif self.arguments.PLAN is BY_EPOCHS and not run.keys.keep_best:
-            print("keep_best is false: the last epoch is kept")
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         """Score the trained model, write its folder and its predictions; returns the scores of each split."""

@@ -92,17 +92,15 @@ def draw_curves(variants: Runs) -> Any:
                 width = min(SMOOTHED, len(steps))
                 steps = steps[width - 1 :]
                 values = np.lib.stride_tricks.sliding_window_view(values, width, axis=1).mean(axis=-1)
-            (line,) = axes.plot(steps, values.mean(axis=0), label=name, **_style(number))
+            (line,) = axes.plot(
+                steps, values.mean(axis=0), label=name, color=f"C{number % 10}", ls="-" if number < 10 else "--"
+            )
             axes.fill_between(steps, values.min(axis=0), values.max(axis=0), color=line.get_color(), alpha=0.2, lw=0)
         axes.set_title(title)
         axes.set_xlabel("step")
     panels[0].set_ylabel("nats a character")
     panels[1].legend(fontsize="x-small", ncols=2)
     return figure
-
-
-def _style(number):
-    return {"color": f"C{number % 10}", "ls": "-" if number < 10 else "--", "lw": 1.2}
 
 
 def _curve(runs, name):

@@ -14,14 +14,6 @@ from tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, Tra
 LONGEST_TIMES = 4
 
 BY_STEPS = TrainingPlan(
-    defaults={
-        "max_steps": 1000,
-        "per_device_train_batch_size": 16,
-        "learning_rate": 2e-3,
-        "warmup_steps": 100,
-        "logging_steps": 10,
-        "eval_steps": 200,
-    },
     fixed={**FIXED_BY_STEPS, "save_strategy": "no"},
     closed=(*CLOSED_BY_STEPS, "save_steps", "lr_scheduler_type", "warmup_ratio"),
     reason="the recipe makes max_steps steps, evaluates and keeps a checkpoint every eval_steps; its last weights stay",
@@ -36,6 +28,10 @@ class LanguageModelArguments(common.EncoderArguments):
     """Keys of the text, the model and what is measured at the end."""
 
     PLAN = BY_STEPS
+    DEFAULTS = {
+        **{"max_steps": 1000, "eval_steps": 200, "logging_steps": 10, "per_device_train_batch_size": 16},
+        **{"learning_rate": 2e-3, "warmup_steps": 100},
+    }
     UNUSED = ("pretrained", "dev_fraction")
     WHY_UNUSED = "this recipe trains from scratch and holds stretches out"
     HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "max_steps", "length", "position_embedding")

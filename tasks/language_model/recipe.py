@@ -95,7 +95,7 @@ class LanguageModelRecipe(Recipe):
             run.save_model()
         return {
             "dev": {"loss": curves["held_out"][-1][1]},
-            "seconds_per_step": run.trainer.watch.seconds_per_step(),
+            "seconds_per_step": run.trainer.monitor.seconds_per_step(),
             **curves,
             **measure(run.model, run.datasets["dev"], run.keys),
         }

@@ -80,11 +80,12 @@ def spans_of(entities: Iterable[Entity]) -> frozenset[tuple[int, int, str]]:
     return frozenset(entity[:3] for entity in entities)
 
 
-def without_overlaps(entities: Iterable[Entity]) -> list[Entity]:
-    """The predicted entities without overlaps, in order: of overlapping ones, the one with the highest score."""
+def without_overlaps(entities: Iterable[Entity], rank: Any = lambda entity: -entity.score) -> list[Entity]:
+    """The entities without overlaps, in order: of overlapping ones, the one with the lowest rank, by default the
+    highest score."""
     kept: list[Entity] = []
     taken: set[int] = set()
-    for entity in sorted(entities, key=lambda entity: (-entity.score, entity)):
+    for entity in sorted(entities, key=lambda entity: (rank(entity), entity)):
         characters = range(entity.start, entity.end)
         if taken.isdisjoint(characters):
             kept.append(entity)

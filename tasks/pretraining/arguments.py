@@ -13,7 +13,6 @@ SHORTEST = 8  # shorter rows have hardly a word between [CLS] and [SEP]
 
 # One pass through a list of batches, whose lengths and sizes the stages give.
 BY_STAGES = TrainingPlan(
-    defaults={"save_steps": 200},
     fixed={**FIXED_BY_STEPS, "save_strategy": "steps"},
     closed=(*CLOSED_BY_STEPS, "eval_steps", "max_steps", "per_device_train_batch_size"),
     reason="the stages give lengths, batch sizes and steps, each is evaluated at its end, the last weights are kept",
@@ -49,6 +48,7 @@ class PretrainingArguments(common.EncoderArguments):
     """Keys of a run, in addition to PaddleNLP's ``TrainingArguments``."""
 
     PLAN = BY_STAGES
+    DEFAULTS = {"save_steps": 200}
     HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "stages", "tokenizer")
 
     recipe: str = common.option("pretraining", "what is trained")

@@ -93,7 +93,7 @@ class PretrainingRecipe(Recipe):
             """The scores of dev in rows of the length of the stage that ends."""
             number = batches.ends.index(run.trainer.state.global_step)
             stage, scores = batches.stages[number], evaluate_model(run.model, dev[number])
-            scores["seconds_per_step"] = run.trainer.watch.seconds_per_step()
+            scores["seconds_per_step"] = run.trainer.monitor.seconds_per_step()
             if is_first_process():
                 tqdm.write(
                     f"stage {number + 1} of {len(dev)}: length {stage.max_tokens}, batch {stage.batch_size}, "

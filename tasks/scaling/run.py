@@ -51,8 +51,11 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
         if left:
             with contextlib.closing(run_parts(job, left)) as results:
                 next(results)  # a model is open: now files may be written
+                total, remaining = map(_records, (parts, left))
+                shown = {"total": total, "initial": total - remaining, "unit": " documents", "smoothing": 0.05}
+                shown["disable"] = not sys.stderr.isatty()
                 # the processes end before the folder is released
-                with _begun_folder(job, plan), contextlib.closing(results), _progress_bar(parts, left) as bar:
+                with _begun_folder(job, plan), contextlib.closing(results), tqdm(**shown) as bar:
                     started = time.perf_counter()
                     for done in results:
                         finished.append(done)
@@ -79,7 +82,7 @@ def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, lis
         "task": job.task,
         "models": {os.path.abspath(path): digest_of(Path(path)) for path in job.models},
         "inputs": {path: digest_of(Path(path)) for path in paths},
-        "options": _given({"text_column": job.text_column, "part_records": part_records, **options}),
+        "options": {"text_column": job.text_column, "part_records": part_records, **options},
         "parts": [{"file": job.part_file(part.number).name, **part._asdict()} for part in parts],
     }
     return plan, parts
@@ -96,12 +99,7 @@ def _manifest(output: str) -> dict | None:
     manifest = read_json_object(path, remedy)
     if not isinstance(manifest.get("options"), dict):
         raise InputError(f"{path}: is damaged; {remedy}")
-    return {**manifest, "options": _given(manifest["options"])}
-
-
-def _given(options):
-    """The options that are not None, because versions differ in their options."""
-    return {name: value for name, value in options.items() if value is not None}
+    return manifest
 
 
 def check_same(output: str, before: dict | None, plan: dict) -> None:
@@ -134,12 +132,6 @@ def _begun_folder(job, plan):
         finally:
             for path in itertools.chain(*(one.glob(".part-*.tmp") for one in (folder, job.rejected_file(0).parent))):
                 path.unlink(missing_ok=True)
-
-
-def _progress_bar(parts, left):
-    total, remaining = map(_records, (parts, left))
-    options = {"unit": " documents", "disable": not sys.stderr.isatty(), "smoothing": 0.05}
-    return tqdm(total=total, initial=total - remaining, **options)
 
 
 def _with_precision(job, manifest):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from typing import Any, NamedTuple
 
 from paddle_rope.machine import prepare_process
@@ -52,7 +52,7 @@ class Done(NamedTuple):
     number: int
     answered: int  # records
     rejected: int
-    megabytes: int  # of memory that the process holds after it
+    megabytes: int  # of memory that the process has held at most so far
 
 
 class PartWorker:
@@ -99,7 +99,7 @@ class PartWorker:
                 path.parent.mkdir(exist_ok=True)
                 with atomic_writer(path) as reports:
                     reports.writelines(map(as_json, rejected))
-        return Done(part.number, answered, len(rejected), _megabytes())
+        return Done(part.number, answered, len(rejected), getrusage(RUSAGE_SELF).ru_maxrss >> 10)
 
     def _chunks(self, part):
         if self._source is None or self._source.path != part.path:
@@ -139,12 +139,3 @@ def answers(predictor: Any, keys: Keys, items: list[tuple[dict, tuple[str, ...]]
                     name = f"input_{name}"
                 others[name] = record[key]
             yield {**others, **result}
-
-
-def _megabytes():
-    """Memory that this process holds now; 0 where the system does not say."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
-    except (OSError, ValueError):
-        return 0

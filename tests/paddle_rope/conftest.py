@@ -5,8 +5,7 @@ import os
 import paddle
 import pytest
 
-from paddle_rope.native.build import compiler
-from paddle_rope.native.library import VARIABLE, library, loaded
+from paddle_rope.native.library import VARIABLE, compiler, library, loaded
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_rope.layers import Dropout, LayerNorm, Linear, RMSNorm, residual_norm, scaled
+from paddle_rope.layers import Dropout, LayerNorm, RMSNorm, residual_norm
 from paddle_rope.native.dispatch import plain_forms
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor, randomize
 
@@ -19,15 +19,6 @@ def is_plain(request, native_operators):
         pytest.skip("no C++ compiler here, so no native operators")
     with request.param():
         yield request.param is plain_forms
-
-
-@pytest.mark.parametrize("bias_attr", [None, False], ids=["bias", "no bias"])
-@pytest.mark.parametrize("leading", [(), (1,), (5,), (2, 1, 4, 3)], ids=str)
-def test_linear_equals_paddles_under_the_same_names(leading, bias_attr):
-    ours, theirs = randomize(Linear(7, 3, bias_attr)), paddle.nn.Linear(7, 3, bias_attr=bias_attr)
-    assert theirs.set_state_dict(ours.state_dict()) == ([], [])
-    x = random_tensor(*leading, 7, dtype="float32")
-    assert_same(ours(x), theirs(x), [x, *ours.parameters()], [x, *theirs.parameters()], 1e-5)
 
 
 # dropout
@@ -89,12 +80,3 @@ def test_rms_norm_is_the_quotient_by_the_root_mean_square(dtype, tolerance):
     half = RMSNorm()(paddle.to_tensor([[300.0, -400.0], [0.0, 0.0]]).astype("float16"))  # squares beyond float16
     assert half.dtype == paddle.float16
     assert_close(half, [[0.8485, -1.1314], [0, 0]], 1e-3)
-
-
-@pytest.mark.parametrize("shape", [[3, 4], [1, 4], [4], [2, 1, 1], [1]])
-def test_scaled_is_the_product_that_broadcasts_and_keeps_the_dtype(shape):
-    inputs = x, factor = random_tensor(2, 3, 4), random_tensor(*shape)
-    assert_same(scaled(x, factor), x * factor, inputs, atol=1e-12)
-    masked = scaled(paddle.ones([2, 3, 4], "bfloat16"), factor > 0)
-    assert masked.dtype == paddle.bfloat16
-    assert_close(masked, np.broadcast_to(factor.numpy() > 0, [2, 3, 4]))

@@ -133,14 +133,16 @@ def test_gradients_of_theta_equal_the_loops(name, dtype, atol):
 
 # ---- static graphs
 class Rotating(nn.Layer):
-    """A rotation, to save."""
+    """A rotation, to save; and that of a second tensor at position one million, turned back, in the same graph."""
 
-    def __init__(self, rotary):
+    def __init__(self, rotary, is_far=False):
         super().__init__()
-        self.rotary = rotary
+        self.rotary, self.is_far = rotary, is_far
 
-    def forward(self, x, positions=None):
-        return self.rotary(x, positions=positions)
+    def forward(self, x, more=None):
+        if self.is_far:
+            return self.rotary(x), self.rotary(more, offset=1_000_000, inverse=True)
+        return self.rotary(x, positions=more)
 
 
 def saved_and_loaded(layer, path, *specs):
@@ -149,23 +151,12 @@ def saved_and_loaded(layer, path, *specs):
     return paddle.jit.load(str(path / "layer"))
 
 
-class NearAndFar(nn.Layer):
-    """Two tensors, the second at position one million and turned back: two rotations in one graph, to save once."""
-
-    def __init__(self, rotary):
-        super().__init__()
-        self.rotary = rotary
-
-    def forward(self, near, far):
-        return self.rotary(near), self.rotary(far, offset=1_000_000, inverse=True)
-
-
 @pytest.mark.equation("1.16")
 @every_variant
 def test_saved_graphs_rotate_any_length_and_batch_also_at_position_one_million(variant, tmp_path):
     rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
     specs = InputSpec([None, None, 3, HEAD_DIM], "float32"), InputSpec([None, None, HEAD_DIM], "float64")
-    loaded = saved_and_loaded(NearAndFar(rotary), tmp_path, *specs)
+    loaded = saved_and_loaded(Rotating(rotary, is_far=True), tmp_path, *specs)
     far = random_tensor(2, 3, HEAD_DIM)
     expected = expected_of(rotary, far, range(1_000_000, 1_000_003), inverse=True)
     for batch, seq in ((1, 1), (2, 7), (1, 1301)):

@@ -29,7 +29,7 @@ from tasks.common.training.arguments import EncoderArguments
 from tasks.common.training.settings import DOCUMENTED, usable_keys
 from tasks.matching.arguments import MatchingArguments
 from tasks.ner.arguments import NerArguments
-from tasks.pretraining.arguments import BY_STAGES, PretrainingArguments
+from tasks.pretraining.arguments import PretrainingArguments
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS, TESTS = REPOSITORY / "docs", REPOSITORY / "tests"
@@ -83,13 +83,8 @@ def command_line():
 
 TABLE = re.compile(r"(<!-- keys: (\w+) -->\n).*?(<!-- end of keys -->)", re.DOTALL)
 HEADS = {"en": ("key", "default", "meaning", "required"), "zh": ("键", "默认值", "含义", "必填")}
-# NAME -> (keys of the recipe, its own defaults of PaddleNLP's keys)
-RECIPES = {
-    "ner": (NerArguments, NerArguments.DEFAULTS),
-    "matching": (MatchingArguments, MatchingArguments.DEFAULTS),
-    "classification": (ClassificationArguments, ClassificationArguments.DEFAULTS),
-    "pretraining": (PretrainingArguments, {"save_steps": BY_STAGES.defaults["save_steps"]}),
-}
+OF_RECIPES = (NerArguments, MatchingArguments, ClassificationArguments, PretrainingArguments)
+RECIPES = {one.recipe: one for one in OF_RECIPES}
 CONFIGURATIONS = {one.__name__: one for one in (RoFormerConfig, SequenceClassificationConfig)}
 
 
@@ -99,8 +94,8 @@ def keys_of(name):
         configuration = CONFIGURATIONS[name]
         own = [one for one in dataclasses.fields(configuration) if one.name not in configuration.__base__.names()]
         return [Row(one.name, one.default, one.metadata["help"]) for one in own]
-    arguments, others = RECIPES["ner" if name == "shared" else name]
-    others = usable_keys(arguments) if name == "shared" else others
+    arguments = RECIPES["ner" if name == "shared" else name]
+    others = usable_keys(arguments) if name == "shared" else arguments.DEFAULTS
     shared = vars(EncoderArguments)["__dataclass_fields__"]
     fields = [one for one in dataclasses.fields(arguments) if (shared.get(one.name) is one) == (name == "shared")]
     rows = [Row(one.name, one.default, one.metadata["help"]) for one in fields]

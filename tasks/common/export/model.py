@@ -12,14 +12,7 @@ from paddle_rope.machine import physical_cores
 from tasks.common.errors import InputError, damage_reported
 from tasks.common.export.operators import check_operators
 from tasks.common.inference import Batch
-from tasks.common.model_folder import (
-    COPY_EXPORTED,
-    GRAPH_FILES,
-    GRAPH_WEIGHTS,
-    ONNX_FILE,
-    check_exported,
-    load_settings,
-)
+from tasks.common.model_folder import COPY_EXPORTED, GRAPH_FILES, GRAPH_WEIGHTS, ONNX_FILE
 
 _ONLY_FATAL = 4  # of the severities of onnxruntime's log
 GPU_MEGABYTES = 256  # at the beginning; Paddle takes more as it needs more
@@ -50,16 +43,6 @@ class ExportedModel:
             if len(given) != len(shape) or any(size not in (None, one) for size, one in zip(shape, given)):
                 raise ValueError(f"its output is {list(given)} in place of {list(shape)}")
         return found
-
-
-def open_exported(
-    folder: str | os.PathLike, device: str | None, model_class: type[ExportedModel], config_class: Any
-) -> tuple[Any, Any]:
-    """The tokenizer and the model of an exported folder; ``config_class`` checks its config.json. Raises InputError if
-    it is damaged or the device cannot be used."""
-    check_exported(folder)
-    tokenizer, config = load_settings(folder, config_class, COPY_EXPORTED)
-    return tokenizer, model_class(folder, config, device)
 
 
 class OnnxGraph:

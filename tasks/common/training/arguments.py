@@ -18,7 +18,6 @@ SEED = Kind(f"from 0 to {LARGEST_SEED}", lambda value: 0 <= value <= LARGEST_SEE
 class TrainingPlan(NamedTuple):
     """What a recipe makes of PaddleNLP's ``TrainingArguments``."""
 
-    defaults: dict[str, Any]  # its own defaults; a configuration may set others
     fixed: dict[str, Any]  # what it relies on
     closed: tuple[str, ...]  # keys that cannot be set, in addition to those that are fixed
     reason: str  # why
@@ -33,7 +32,6 @@ NOT_EVALUATED = {"do_eval": False, "evaluation_strategy": "no"}  # otherwise Pad
 _CLOSED = ("metric_for_best_model", "logging_dir", "resume_from_checkpoint", "dataloader_drop_last")
 # One evaluation and one checkpoint an epoch, the best one kept.
 BY_EPOCHS = TrainingPlan(
-    defaults={},
     fixed={
         "do_train": True,
         "do_eval": True,

@@ -38,6 +38,7 @@ class VisualDLMonitor(TrainerCallback):
         self.log_histograms = self._gradients_due = log_histograms
         self.writer = None
         self._goes_on = False
+        self._step_seconds, self._steps = 0.0, 0  # since they were asked for
         self._reset()
 
     def position(self):
@@ -56,6 +57,12 @@ class VisualDLMonitor(TrainerCallback):
         path = Path(self.log_dir) / Path(position["file"]).name
         if path.is_file() and path.stat().st_size > position["bytes"] >= 0:
             os.truncate(path, position["bytes"])
+
+    def seconds_per_step(self):
+        """Mean over the steps that this process has made since the last call, evaluations left out."""
+        mean = self._step_seconds / max(1, self._steps)
+        self._step_seconds, self._steps = 0.0, 0
+        return mean
 
     def _reset(self):
         self._seconds = 0.0
@@ -83,10 +90,14 @@ class VisualDLMonitor(TrainerCallback):
         self._step_start = time.perf_counter()
 
     def on_substep_end(self, args, state, control, **kwargs):  # of a batch whose gradients are accumulated
-        self._seconds += time.perf_counter() - self._step_start
+        seconds = time.perf_counter() - self._step_start
+        self._seconds += seconds
+        self._step_seconds += seconds
         self._tokens = self._tokens + self._mask.sum()  # stays on the device until it is logged
 
-    on_step_end = on_substep_end
+    def on_step_end(self, args, state, control, **kwargs):
+        self.on_substep_end(args, state, control)
+        self._steps += 1
 
     def on_optimizer_begin(self, args, state, control, scaler=None, model=None, **kwargs):
         if self.writer is None:

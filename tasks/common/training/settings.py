@@ -74,8 +74,7 @@ INSTEAD = {
 
 def usable_keys(arguments_class: type[EncoderArguments]) -> dict[str, Any]:
     """The documented keys that a recipe has: dict from their names to the recipe's defaults."""
-    plan = arguments_class.PLAN
-    own = {**plan.defaults, **arguments_class.DEFAULTS}
+    plan, own = arguments_class.PLAN, arguments_class.DEFAULTS
     return {name: own.get(name, one.default) for name, one in DOCUMENTED.items() if not plan.is_closed(name)}
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import math
 import shutil
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -291,8 +290,7 @@ class StepTrainer(RecipeTrainer):
     def __init__(self, monitor: Any, score_dev: Callable[[], dict[str, float]], ends: Iterable[int], **kwargs: Any):
         super().__init__(monitor, score_dev, lengths=(), data_collator=lambda items: items[0], **kwargs)
         self.first_step = 0
-        self.watch = _StepWatch(ends)
-        self.add_callback(self.watch)
+        self.add_callback(_Ends(ends))
 
     def train(self, resume_from_checkpoint=None):
         if resume_from_checkpoint is not None:
@@ -310,25 +308,13 @@ class StepTrainer(RecipeTrainer):
         return InOrder(len(self.train_dataset), first, self.args.dataset_world_size, self.args.dataset_rank)
 
 
-class _StepWatch(TrainerCallback):
-    """Has the run logged, evaluated and kept after the steps ``ends``; times steps, evaluations left out."""
+class _Ends(TrainerCallback):
+    """Has the run logged, evaluated and kept after the steps ``ends``."""
 
     def __init__(self, ends):
         self.ends = set(ends)
-        self._seconds, self._steps = 0.0, 0
-
-    def seconds_per_step(self):
-        """Mean over the steps that this process has made since the last call."""
-        mean = self._seconds / max(1, self._steps)
-        self._seconds, self._steps = 0.0, 0
-        return mean
-
-    def on_step_begin(self, args, state, control, **kwargs):
-        self._step_start = time.perf_counter()
 
     def on_step_end(self, args, state, control, **kwargs):
-        self._seconds += time.perf_counter() - self._step_start
-        self._steps += 1
         if state.global_step in self.ends:
             control.should_log = control.should_evaluate = control.should_save = True
 

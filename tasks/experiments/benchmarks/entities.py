@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from paddle_rope.machine import machine_in_words
@@ -34,7 +33,7 @@ def measure(options: Any) -> dict[str, Any]:
     """``what``, a description of the data; ``notes``, what was left out and why; and ``rows``: ``model``, ``length``
     (None for the texts alone), ``reading`` (``"default"``, ``"windows of N"``, or ``"whole"`` for documents that are
     read at once), ``count`` of the documents, and scores. Raises InputError if a model, a name or the file is wrong."""
-    names, folders = options.names or list(map(_run_of, options.model_dirs)), options.model_dirs
+    names, folders = options.names or options.model_dirs, options.model_dirs
     if len(names) != len(folders) or len(set(names)) < len(names):
         raise InputError(f"--names {' '.join(names)}: expected {len(folders)} different names, one for each model")
     texts = first_texts(read_examples(options.data), options.characters)
@@ -107,12 +106,6 @@ def join(examples: Sequence[Example]) -> Example:
 def _space_between(before: str, after: str) -> str:
     ends = before[-1:] + after[:1]
     return " " if len(ends) == 2 and ends.isascii() and ends.isalnum() else ""
-
-
-def _run_of(folder):
-    """The name of a model: the folder of its run for OUTPUT_DIR/model."""
-    path = Path(folder).absolute()
-    return path.parent.name if path.name == "model" else path.name
 
 
 def as_report(measured: dict[str, Any]) -> str:

@@ -70,16 +70,15 @@ def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
 def responder(side: Any) -> Callable[..., dict[str, Any]]:
     """A function that answers requests: ``do`` is ``"encoder"`` or ``"linear"``, the method of the side that makes the
     jobs, for the ``output`` of the computation, or ``"run"`` for the times of one job, with ``megabytes``, its peak
-    beyond the libraries (None where the system cannot tell)."""
+    beyond the libraries."""
     jobs: dict[str, Job] = {}
     forget_peak()
     before = peak_megabytes()
 
     def respond(do: str, **arguments: Any) -> dict[str, Any]:
         if do == "run":
-            is_new_peak = forget_peak()
-            times = timed(jobs[arguments["job"]])
-            return {**times, "megabytes": peak_megabytes() - before if is_new_peak else None}
+            forget_peak()
+            return {**timed(jobs[arguments["job"]]), "megabytes": peak_megabytes() - before}
         jobs.clear()  # frees the model before the next one is made
         made, output = getattr(side, do)(**arguments)
         jobs.update(made)
@@ -91,6 +90,11 @@ def responder(side: Any) -> Callable[..., dict[str, Any]]:
 def run(options: Any) -> None:
     """Measure the sides in turns, A B C A B C ..., after one turn to warm up. Raises InputError if an option is wrong,
     a side fails, or its numbers differ from ours."""
+    import paddle
+
+    from paddle_rope import RoFormerConfig, RoFormerModel
+    from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
+
     if not {"native", "plain"} & set(options.sides):
         raise InputError(f"--sides {' '.join(options.sides)}: add native or plain")
     sizes = {size: read_size(size) for size in options.sizes}
@@ -115,7 +119,9 @@ def run(options: Any) -> None:
                 notes.append(f"{SIDES[name]} is left out: {error}")
         for size, (layers, hidden, texts, length) in sizes.items():
             with tempfile.TemporaryDirectory() as folder:
-                write_encoder(folder, encoder_settings(layers, hidden), length)
+                paddle.seed(0)
+                encoder = RoFormerModel(RoFormerConfig(**encoder_settings(layers, hidden)))
+                write_huggingface(encoder, folder, length)
                 measure(size, do="encoder", folder=folder, texts=texts, length=length)
         for length in options.linear:
             measure(f"1x{length}", do="linear", length=length)
@@ -130,17 +136,6 @@ def read_size(size: str) -> tuple[int, ...]:
         form = "layers x hidden size, texts x length such as 4x256,32x40"
         raise InputError(f"--sizes {size}: expected {form}, with a hidden size that is a multiple of {HEAD_SIZE}")
     return tuple(map(int, match.groups()))
-
-
-def write_encoder(folder: str, settings: dict[str, Any], length: int) -> None:
-    """Write an encoder of random weights for all sides, in Hugging Face's format, for texts of so many tokens."""
-    import paddle
-
-    from paddle_rope import RoFormerConfig, RoFormerModel
-    from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
-
-    paddle.seed(0)
-    write_huggingface(RoFormerModel(RoFormerConfig(**settings)), folder, length)
 
 
 def measure_in_turns(workers: dict[str, Any], case: dict, rounds: int, rest: float = 0.0) -> dict[str, dict[str, list]]:
@@ -184,8 +179,7 @@ def as_table(rows: list[dict[str, Any]]) -> str:
                 times = f"{1000 * statistics.median(turn['processor_seconds'] for turn in ours):,.1f} ms"
             else:
                 times = f"{ratio(turns, ours, 'processor_seconds')} ({ratio(turns, ours, 'seconds')})"
-            peaks = [turn["megabytes"] for turn in turns]
-            has_peak = None not in peaks and row["job"] != "predict"
-            cell[SIDES[name]] = f"{times}, {max(peaks):,.0f} MB" if has_peak else times
+            peak = f", {max(turn['megabytes'] for turn in turns):,.0f} MB" if row["job"] != "predict" else ""
+            cell[SIDES[name]] = times + peak
         cells.append(cell)
     return as_markdown(cells, list(dict.fromkeys(name for cell in cells for name in cell)))

@@ -110,16 +110,10 @@ def paddle_jobs(
     return {"train": train, "predict": run_prediction}
 
 
-def forget_peak() -> bool:
-    """Reset :func:`peak_megabytes`; returns whether the system can do that (Linux and GPUs can)."""
-    if _gpu() is not None:
-        _gpu().empty_cache()
-        _gpu().reset_max_memory_allocated()
-        return True
+def forget_peak() -> None:
+    """Reset :func:`peak_megabytes`, where the system can do that (Linux can)."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:
         file.write("5")
-        return True
-    return False
 
 
 def peak_megabytes() -> int:

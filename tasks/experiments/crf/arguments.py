@@ -12,7 +12,6 @@ from tasks.ner.arguments import OF_FEATURES
 from tasks.ner.features import FEATURE_KINDS
 
 BY_LBFGS = TrainingPlan(
-    {},
     BY_EPOCHS.fixed,
     (*BY_EPOCHS.closed, *DOCUMENTED.keys() - {"output_dir", "device", "seed"}),
     "a CRF is trained by L-BFGS on all texts at once",

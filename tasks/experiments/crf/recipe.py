@@ -19,7 +19,7 @@ from tasks.common.training.settings import Settings
 from tasks.experiments.crf.arguments import CrfArguments
 from tasks.ner.data.splits import read_splits
 from tasks.ner.evaluation import scores_and_errors
-from tasks.ner.examples import Entity, Example, entity_types
+from tasks.ner.examples import Entity, Example, entity_types, without_overlaps
 from tasks.ner.features import WordFeatures, check_kinds
 from tasks.ner.formats.tagging import BMES, decode_tags, encode_tags, parse_tag
 from tasks.ner.reports.printed import print_scores
@@ -133,14 +133,7 @@ def attributes(text: str, features: WordFeatures | None = None, own: Example | N
 
 def longest_entities(entities: Iterable[Entity]) -> list[Entity]:
     """The entities that tags can hold: of those that share a character the longest, then the first; in order."""
-    kept: list[Entity] = []
-    taken: set[int] = set()
-    for entity in sorted(entities, key=lambda entity: (entity.start - entity.end, entity)):
-        characters = range(entity.start, entity.end)
-        if taken.isdisjoint(characters):
-            kept.append(entity)
-            taken.update(characters)
-    return sorted(kept)
+    return without_overlaps(entities, lambda entity: entity.start - entity.end)
 
 
 def tags_of(example: Example) -> list[str]:

@@ -5,7 +5,7 @@ import paddle
 import pytest
 
 from paddle_rope import RotaryPositionEmbedding
-from paddle_rope.attention import window as window_module
+from paddle_rope.attention import softmax
 from paddle_rope.attention.arguments import depends_on_relative_position_only
 from paddle_rope.options import PLACEMENTS
 from tests.helpers.comparison import assert_close, assert_same, cast, is_native
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("native_operators")
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(window_module, "_SMALLEST_BLOCK", 4)
+    monkeypatch.setattr(softmax, "_SMALLEST_BLOCK", 4)
 
 
 @pytest.mark.equation("1.1", "2.1", "2.7", "3.1", "3.8", "3.24", "3.30", "3.32", "4.2")

@@ -17,7 +17,7 @@ from paddle_rope import (
 from paddle_rope.global_pointer import losses
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from paddle_rope.global_pointer.losses import span_crossentropy
-from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
+from tests.helpers.comparison import assert_close, assert_same, cast, is_native, random_tensor
 from tests.helpers.pairwise import pairwise
 
 
@@ -192,12 +192,14 @@ def test_two_thousand_types_learn_from_lists_of_spans():
 @pytest.mark.equation("6.10")
 @pytest.mark.parametrize("head", [GlobalPointer, EfficientGlobalPointer])
 @pytest.mark.parametrize("width", [None, 3])
-def test_the_loss_of_a_head_is_that_of_its_logits(head, width):
+def test_the_loss_of_a_head_is_that_of_its_logits_at_any_positions(head, width, native_operators):
     layer, hidden = head(5, 4, 6, max_span_length=width), random_tensor(3, 7, 5, dtype="float32")
     mask = paddle.to_tensor(np.arange(7) < np.array([[7], [4], [1]]))
     spans = np.array([[(0, 0, 2), (0, 1, 3), (3, 1, 3)], [(2, 3, 3), (-1, 0, 0), (-1, 9, 9)], [(1, 0, 0)] * 3])
-    loss = layer.loss(hidden, paddle.to_tensor(spans), mask)
-    assert_same(loss, dense(layer(hidden, mask), spans), [hidden, *layer.parameters()], atol=1e-5)
+    positions = paddle.to_tensor(np.cumsum(np.random.randint(1, 5, [3, 7]), axis=1))
+    loss = layer.loss(hidden, paddle.to_tensor(spans), mask, positions)
+    assert is_native(loss) == (native_operators and head is EfficientGlobalPointer)
+    assert_same(loss, dense(layer(hidden, mask, positions), spans), [hidden, *layer.parameters()], atol=1e-5)
 
 
 @pytest.mark.equation("6.19")

@@ -10,8 +10,7 @@ import numpy as np
 import paddle
 
 from paddle_rope import EfficientGlobalPointer, RotaryPositionEmbedding, linear_attention, softmax_attention
-from paddle_rope.convolution import depthwise_convolution
-from paddle_rope.layers import Dropout, dropout, linear, residual_norm
+from paddle_rope.layers import Dropout, depthwise_convolution, dropout, linear, residual_norm
 from tests.helpers.comparison import random_tensor
 
 MASK = np.array([[False, True, True, True, True], [True, True, False, True, True]])

@@ -8,10 +8,9 @@ import sys
 import paddle
 import pytest
 
-from paddle_rope.native import build as building
 from paddle_rope.native import library as loading
-from paddle_rope.native.build import BuildError, build, library_path
 from paddle_rope.native.dispatch import is_enabled, plain_forms
+from paddle_rope.native.library import BuildError, build, library_path
 from tests.conftest import REPOSITORY
 
 
@@ -86,8 +85,8 @@ def test_folders_that_are_made_for_the_library_are_private_and_its_name_follows_
     folder, built = cache
     assert built.parent == REPOSITORY / ".pytest_cache" / "home" / "paddle_rope"  # not that of the user
     (folder / "operators.cc").write_text("int one() { return 1; }\n")
-    monkeypatch.setattr(building, "SOURCES", folder)
-    monkeypatch.setattr(building, "_compile", lambda program, output: output.write_bytes(b"library"))
+    monkeypatch.setattr(loading, "SOURCES", folder)
+    monkeypatch.setattr(loading, "_compile", lambda program, output: output.write_bytes(b"library"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "a" / "b"))
     library_path.cache_clear()
     before = os.umask(0)

@@ -9,14 +9,12 @@ import paddle
 import pytest
 from scipy.special import erf
 
-from paddle_rope import EfficientGlobalPointer
 from paddle_rope.layers import linear
 from paddle_rope.native.dispatch import plain_forms
 from tests.conftest import REPOSITORY
-from tests.helpers.comparison import assert_close, assert_same, is_native, random_tensor
+from tests.helpers.comparison import assert_close, assert_same, is_native
 from tests.paddle_rope.native.operators import (
     OPERATORS,
-    SPANS,
     bits_of,
     gradients_of,
     kept_without_backward,
@@ -41,7 +39,7 @@ def test_outputs_and_gradients_equal_the_plain_form(name):
     assert is_native(found)
     with paddle.no_grad():
         assert_close(operator(*arguments), found, 0)
-    if "dropout" in name:  # each form draws its own mask, see test_dropout.py
+    if "dropout" in name:  # each form draws its own mask, see test_layers.py
         return
     with plain_forms():
         expected = operator(*arguments)
@@ -196,14 +194,3 @@ def test_masked_tokens_anywhere_bound_no_span_however_large_their_scores():
     pairs = np.array([[0, 3, 2, 0, 1], [0, 1, 2, 0, 3]]).T  # that start with a token, that end with it
     np.testing.assert_allclose(projections.grad.numpy()[0, :, 4:], 0.5 / 7 * pairs, rtol=1e-5)
     np.testing.assert_array_equal(operator(projections, paddle.zeros([1, 5], "bool")).numpy(), [[0]])
-
-
-def test_a_head_computes_its_loss_by_the_operator_at_any_positions():
-    head, hidden = EfficientGlobalPointer(6, 3, 8), random_tensor(2, 9, 6, dtype="float32")
-    positions = paddle.to_tensor(np.cumsum(np.random.randint(1, 5, [2, 9]), axis=1))
-    mask = paddle.to_tensor(np.arange(9) < np.array([[9], [5]]))
-    found = head.loss(hidden, paddle.to_tensor(SPANS), mask, positions)
-    with plain_forms():
-        expected = head.loss(hidden, paddle.to_tensor(SPANS), mask, positions)
-    assert is_native(found) and not is_native(expected)
-    assert_same(found, expected, [hidden, *head.parameters()], atol=2e-5)

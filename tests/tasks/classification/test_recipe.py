@@ -2,9 +2,11 @@
 
 import io
 import json
+from functools import partial
 
 import numpy as np
 import pytest
+import yaml
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.classification.arguments import ClassificationArguments, ClassificationConfig
@@ -15,7 +17,13 @@ from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tests.helpers import runs
 from tests.helpers.models import assert_threads_get_what_one_caller_gets
+from tests.tasks.tiny_recipes import EPOCHS
 
+TINY = {
+    **EPOCHS, "recipe": "classification", "dev_fraction": 0.25, "max_characters": 48, "vocab_min_count": 1,
+    "hidden_size": 32, "intermediate_size": 64, "hidden_dropout_prob": 0.05, "num_train_epochs": 4, "logging_steps": 4,
+    "per_device_train_batch_size": 16,
+}  # fmt: skip
 LONG = "9" * 5000  # digits that Python does not read as a number
 
 
@@ -80,6 +88,30 @@ def test_scores_are_those_counted_by_hand():
 
 # ---- by the verbs
 CLASSES = ["交通", "体育", "天气", "美食"]
+
+
+@pytest.fixture(scope="module")
+def demo(pytestconfig):
+    return pytestconfig.rootpath / "configs/classification/demo.jsonl"
+
+
+@pytest.fixture(scope="module")
+def config_file(demo, tmp_path_factory):
+    path = tmp_path_factory.mktemp("config") / "tiny.yaml"
+    path.write_text(yaml.safe_dump({**TINY, "train_file": str(demo)}), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def train(config_file):
+    """``train(folder, key=value ...)`` -> what the run has left."""
+    return partial(runs.train, config_file)
+
+
+@pytest.fixture(scope="module")
+def trained(train, tmp_path_factory):
+    """A model that has learned the classes. Do not change its files."""
+    return train(tmp_path_factory.mktemp("trained") / "run", attention="linear", ema_decay=0.9)
 
 
 @pytest.fixture(scope="module")

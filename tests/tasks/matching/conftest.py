@@ -8,23 +8,13 @@ import yaml
 
 from tasks.matching.demo import write_demo_data
 from tests.helpers import runs
+from tests.tasks.tiny_recipes import EPOCHS
 
 TINY = {
-    "recipe": "matching",
-    "architecture": "bi_encoder",
-    "hidden_size": 32,
-    "intermediate_size": 32,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "hidden_dropout_prob": 0.05,
-    "attention_probs_dropout_prob": 0,
-    "max_tokens": 40,
-    "per_device_train_batch_size": 20,
-    "learning_rate": 1e-2,
-    "logging_steps": 4,
-    "vocab_min_count": 1,
-    "device": "cpu",
-}
+    **EPOCHS, "recipe": "matching", "architecture": "bi_encoder", "hidden_size": 32, "hidden_dropout_prob": 0.05,
+    "attention_probs_dropout_prob": 0, "max_tokens": 40, "per_device_train_batch_size": 20, "logging_steps": 4,
+    "num_train_epochs": 5, "vocab_min_count": 1,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")

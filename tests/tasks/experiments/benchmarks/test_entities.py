@@ -66,10 +66,10 @@ def test_joined_entities_keep_their_texts_and_only_ascii_words_are_kept_apart(te
 
 
 def test_report_and_numbers_of_a_model(measure, capsys):
-    numbers, report = measure("--lengths", 50, 200, "--characters", 400, "--whole")
+    numbers, report = measure("--lengths", 50, 200, "--characters", 400, "--whole", "--names", "one")
     assert report == capsys.readouterr().out
     cases = [(row["model"], row["reading"], row["length"]) for row in numbers["rows"]]
-    assert cases == [("run", reading, length) for reading in ("default", "whole") for length in (None, 50, 200)]
+    assert cases == [("one", reading, length) for reading in ("default", "whole") for length in (None, 50, 200)]
     assert len({row["support"] for row in numbers["rows"]}) == 1
     alone, whole = numbers["rows"][0], numbers["rows"][3]  # texts that fit into the window are read whole in either way
     assert alone["correct"] == whole["correct"] and alone["predicted"] == whole["predicted"] > 0

@@ -1,14 +1,21 @@
-"""Benchmarks of commands and their processes: workers, engines, a service, and what all refuse."""
+"""Benchmarks: workers, engines, a service, peers, a device, and what all refuse. Others have files of their own."""
 
 import json
+import os
 import sys
+from types import SimpleNamespace
 
+import check_gpu
 import pytest
 
+from paddle_rope import reference
+from paddle_rope.native.library import library
+from paddle_rope.native.products import why_no_bfloat16
 from tasks.commands.main import main
 from tasks.common.errors import InputError
-from tasks.experiments.benchmarks import service
+from tasks.experiments.benchmarks import device, service
 from tasks.experiments.benchmarks import worker as worker_module
+from tasks.experiments.benchmarks.peers import measure_in_turns
 from tasks.experiments.benchmarks.prediction import compare
 from tasks.experiments.benchmarks.worker import Worker
 from tasks.ner.data.reading import read_examples
@@ -141,3 +148,59 @@ def test_predictions_are_compared_span_by_span():
     second = [[Entity(0, 2, "person", 1.5), Entity(3, 4, "person", 2.0)], []]
     assert compare(first, first) == compare([[]], [[]]) == (0, 0)
     assert compare(first, second) == (1.0, 0.5)  # three spans are of one alone
+
+
+# ---- peers
+
+# Python of an environment of the dependency group peers
+PEER_PYTHON = os.environ.get("PEER_PYTHON")
+ENCODER = {"do": "encoder", "folder": "x"}
+
+
+@pytest.mark.parametrize("name, good, bad", [("huggingface", 1.00001, 1.01), ("huggingface_bfloat16", 1.01, 1.2)])
+def test_a_side_with_other_numbers_is_refused(name, good, bad):
+    def measure(output):
+        sides = {"plain": 1.0, name: output}
+        workers = {side: SimpleNamespace(ask=lambda one=one, **_: {"output": [one]}) for side, one in sides.items()}
+        measure_in_turns(workers, ENCODER, rounds=0)
+
+    measure(good)
+    for output in (bad, float("nan")):
+        with pytest.raises(InputError, match="encoder differs"):
+            measure(output)
+
+
+@pytest.mark.slow
+def test_all_sides_compute_the_same_and_are_in_the_file(tmp_path, capsys):
+    """With Hugging Face only where PEER_PYTHON names a Python with PyTorch."""
+    file = tmp_path / "peers.json"
+    argv = ["--sizes", "1x64,2x3", "--linear", "5", "--rounds", "1", "--output", str(file)]
+    assert main(["benchmark", "peers", *argv, *(["--peer_python", PEER_PYTHON] if PEER_PYTHON else [])]) == 0
+    rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    assert [row["job"] for row in rows] == ["train", "predict", "attend"]
+    linear = {"plain", *(["native"] if library() else []), *(["huggingface"] if PEER_PYTHON else [])}
+    others = {"paddlenlp", "paddlenlp_as_installed", *(["huggingface_bfloat16"] if PEER_PYTHON else [])}
+    others |= {"native_bfloat16"} if why_no_bfloat16() is None else set()
+    assert [set(row["turns"]) for row in rows] == [linear | others, linear | others, linear]
+    assert PEER_PYTHON or "Hugging Face is left out" in capsys.readouterr().out
+
+
+# ---- a device, here the CPU
+
+
+def test_every_layer_is_right_and_the_file_holds_all_figures(tmp_path, capsys):
+    file = tmp_path / "check.json"
+    assert check_gpu.main(["--device", "cpu", "--output", str(file)]) == 0
+    assert "every layer is within its bound" in capsys.readouterr().out
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert found["device"] == "cpu"
+    layers = {row["layer"]: row for row in found["layers"]}
+    assert {*device.attention_cases(), "loss of spans"} < set(layers)
+    assert all(row["passes"] and row["output"] < 1e-5 and row.get("gradient", 0) < 1e-5 for row in layers.values())
+
+
+@pytest.mark.parametrize("factor", [1.01, float("nan")])
+def test_a_wrong_layer_is_named(factor, monkeypatch):
+    monkeypatch.setattr(reference, "rotate", lambda x, *_: x * factor)
+    passes = {row["layer"]: row["passes"] for row in device.check_layers(["float32"])}
+    assert not passes["RoPE"] and passes["RMS norm"]
