@@ -16,12 +16,6 @@ class AdamW(paddle.optimizer.AdamW):
 
     With native operators one call clips by the global norm and updates all weights. What they do not take (parameter
     groups, other clipping, regularizers, AMSGrad, ...) is left to Paddle.
-
-    >>> weight = paddle.create_parameter([1], "float32", default_initializer=paddle.nn.initializer.Constant(1.0))
-    >>> (2 * weight).sum().backward()
-    >>> AdamW(0.1, parameters=[weight], weight_decay=0.0).step()
-    >>> round(weight.item(), 3)
-    0.9
     """
 
     def _apply_optimize(self, loss, startup_program, params_grads, param_group_idx=0):

@@ -13,7 +13,7 @@ import paddle
 from paddle import nn
 from safetensors.numpy import save
 
-from paddle_rope.roformer.checkpoints.reading import Checkpoint, read_checkpoint
+from paddle_rope.roformer.checkpoints.reading import Checkpoint, listed, read_checkpoint
 from paddle_rope.roformer.config import RoFormerConfig
 
 WEIGHTS_FILE = "model.safetensors"
@@ -23,7 +23,6 @@ EMBEDDING_DEVIATION = 0.02
 LINEAR_GAIN = 0.5
 MOST_NEW_NUMBERS = 2**28  # of weights that a folder lacks: 1 GB
 _SMALL = 2**22  # numbers of a square matrix that fit anywhere
-_SHOWN = 10  # weights of another shape in a message
 _BUILDING = threading.Lock()  # LazyGuard is for all threads
 _Model = TypeVar("_Model", bound="RoFormerPretrainedModel")
 
@@ -147,8 +146,7 @@ def _places(model_class, config, checkpoint, where):
         if list(tensors[source].shape) != shapes[name]
     ]
     if wrong:
-        more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        raise ValueError(f"{where}: its weights do not fit the model: {'; '.join(wrong[:_SHOWN])}{more}")
+        raise ValueError(f"{where}: its weights do not fit the model{listed(': ', wrong)}")
     if names["token_embedding.weight"] not in placed:
         raise ValueError(f"{where}: holds no weights of a RoFormer of this library")
     new = sum(math.prod(shape) for name, shape in shapes.items() if name not in placed)

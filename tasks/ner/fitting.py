@@ -20,7 +20,7 @@ FEWEST_STEPS = 300  # with fewer a model from scratch hardly begins to find enti
 FEWEST_ENTITIES = 30  # of dev; with fewer the best of many epochs is the luckiest one
 PATIENCE = 1 / 3  # of the epochs: more than the quarter of the steps that the averaged weights lag behind
 LEAST_PATIENCE = 3  # epochs
-FEW_TEXTS = 2_000  # a model of more finds enough with the threshold 0
+FEW_TEXTS = 2_000  # a model of more labeled ones finds enough with the threshold 0
 WIDE = 512  # a pretrained folder of at least this width is one of the published ones
 
 
@@ -80,16 +80,19 @@ def fit_keys(
     accumulated: int = 1,
     dev: Sequence[Example] = (),
     window: int | None = None,
+    taught: Sequence[Example] = (),
 ) -> Fit:
-    """Choose the configuration keys that are not ``given`` by the examples that are learned from, ``more`` texts
-    without labels, and the ``dev`` examples that an epoch and a threshold are chosen by. So many ``processes`` train
-    together, ``accumulated`` batches are an optimizer step, and examples of more than ``window`` characters are cut.
-    Raises InputError if the folder ``pretrained`` has no configuration."""
+    """Choose the configuration keys that are not ``given`` by the labeled ``examples``, ``more`` texts without labels,
+    the ``dev`` examples that an epoch and a threshold are chosen by, and the examples of a teacher, ``taught``. So many
+    ``processes`` train together, ``accumulated`` batches are an optimizer step, and examples of more than ``window``
+    characters are cut. Raises InputError if the folder ``pretrained`` has no configuration."""
+    labeled = sum(len(example.text) for example in examples) / CHARACTERS
+    examples = [*examples, *taught]
     size = max(1.0, sum(len(example.text) for example in examples) / CHARACTERS)
     texts = sum(math.ceil(len(example.text) / (window or math.inf)) or 1 for example in examples)
     row = next(row for row in TABLE if size <= row.texts)
     wanted = _of_the_model(row, given)
-    if dev and size <= FEW_TEXTS and "tune_thresholds" not in given:
+    if dev and labeled <= FEW_TEXTS and "tune_thresholds" not in given:
         wanted["threshold_for_f1"] = True
     entities = sum(len(example.entities) for example in dev)
     if dev and entities < FEWEST_ENTITIES and not given.get("early_stopping_patience"):

@@ -82,9 +82,9 @@ class NerRecipe(Recipe):
         if run.keys.fit_to_data:
             training = run.training
             fit = fit_keys(
-                *(run.given, run.examples["train"] + run.taught, run.more_texts),
+                *(run.given, run.examples["train"], run.more_texts),
                 *(training.dataset_world_size, training.gradient_accumulation_steps),
-                *(run.examples.get("dev", ()), run.keys.max_characters),
+                *(run.examples.get("dev", ()), run.keys.max_characters, run.taught),
             )
             self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
             if is_first_process():

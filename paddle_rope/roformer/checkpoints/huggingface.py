@@ -37,15 +37,6 @@ def write_huggingface(
 
     Raises:
         ValueError: Hugging Face's RoFormer cannot express the model; says what.
-
-    Example:
-        >>> import tempfile
-        >>> from paddle_rope import RoFormerModel
-        >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_huggingface(RoFormerModel(config), folder)
-        ...     RoFormerModel.from_pretrained(folder).config.type_vocab_size
-        2
     """
     config: Any
     config, kind = model.config, type(model).__name__

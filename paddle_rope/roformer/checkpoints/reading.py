@@ -217,7 +217,7 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
     # an encoder with a tensor that ours has no place for would compute something else; other heads do not matter
     left_over = [name for name in unused if name.startswith(layout.prefix) and not POOLER.match(name)]
     if missing or left_over:
-        of_missing, of_left_over = _listed("; missing: ", missing), _listed("; left over: ", left_over)
+        of_missing, of_left_over = listed("; missing: ", missing), listed("; left over: ", left_over)
         raise ValueError(f"{folder}: the weights do not match its configuration{of_missing}{of_left_over}")
     arrays = {}
     for name, source in sources.items():
@@ -226,7 +226,8 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
     return Checkpoint(options, arrays, sources, unused, head)
 
 
-def _listed(words, names):
+def listed(words: str, names: list[str]) -> str:
+    """The names after words that introduce them, so that they fit into a line; nothing without names."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return words + ", ".join(name[:LONGEST_NAME] for name in names[:MOST_NAMES]) + more if names else ""
 

@@ -39,7 +39,7 @@ def test_outputs_and_gradients_equal_the_plain_form(name):
     assert is_native(found)
     with paddle.no_grad():
         assert_close(operator(*arguments), found, 0)
-    if "dropout" in name:  # each form draws its own mask, see test_dropout.py
+    if "dropout" in name:  # each form draws its own mask, see test_layers.py
         return
     with plain_forms():
         expected = operator(*arguments)

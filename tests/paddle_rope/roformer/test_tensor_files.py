@@ -56,8 +56,17 @@ def encrypted(content):
     return bytes(changed)
 
 
-# name -> (content, a word of the error)
-HOSTILE = {
+def document():
+    """A zip archive of another program."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as members:
+        members.writestr("word/document.xml", "x")
+    return file.getvalue()
+
+
+# name -> (content, or what is pickled, a word of the error): small files that would need much memory or time, or would
+# change what is read; and files of something else
+REFUSED = {
     "bytes.pdparams": (b"\x80\x04}\x8e\xff\xff\xff\xff\x00\x00\x00\x00.", "cut short"),
     "bytearray.pdparams": (b"\x80\x05}\x96\xff\xff\xff\xff\x00\x00\x00\x00.", "bytearray"),
     "dtype.pdparams": (b"\x80\x02}X\x01\x00\x00\x00acnumpy\ndtype\n(" + NESTED + b"tRs.", "not a plain number"),
@@ -81,6 +90,17 @@ HOSTILE = {
     # rows of a matrix taken for elements would lead beyond its memory
     "matrix.pdparams": (tensor(b"K\x01\x85", b"K\x01\x85", b"]"), "without a storage"),
     "negative.bin": (archive(tensor(b"J\xff\xff\xff\xff\x85", b"K\x01\x85")), "impossible shape"),
+    "archive.bin": (document(), r"not one of torch\.save"),
+    "pickle.bin": ({"a": 1}, r"not written by torch\.save"),
+    "text.pdparams": ({"a": "text"}, "holds under 'a' a str"),
+    "list.pdparams": ({"a": [1.0]}, "holds under 'a' a list"),
+    "number.pdparams": ({3: np.ones(2)}, "holds under 3 a Array"),
+    "array.pdparams": ([np.ones(2)], "holds a list"),
+    "objects.pdparams": ({"a": np.array([None])}, "type 'O8', which is not a plain number"),
+    "complex.pdparams": ({"a": np.array([1j])}, "type 'c16'"),
+    "fields.pdparams": ({"a": np.zeros(2, [("x", "f4")])}, "type 'V4'"),
+    "other.onnx": (b"", r"one ends in \.safetensors, \.bin, "),
+    "missing.bin": (None, r"cannot be read \(No such file"),
 }
 
 
@@ -199,10 +219,11 @@ def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(name, pro
         assert not ran.exists()
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_small_file_that_needs_much_memory_or_time_is_one_line(name, tmp_path):
-    content, message = HOSTILE[name]
-    (tmp_path / name).write_bytes(content)
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_that_holds_something_else_or_needs_much_memory_or_time_is_one_line(name, tmp_path):
+    content, message = REFUSED[name]
+    if content is not None:
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else pickle.dumps(content, 4))
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match=f"{name}: .*{message}") as raised:
@@ -222,35 +243,3 @@ def test_files_like_hostile_ones_that_are_sound_are_read(tmp_path):
     ):
         (tmp_path / name).write_bytes(content)
         assert {key: array.tolist() for key, array in read_tensors(tmp_path / name).items()} == expected
-
-
-def document():
-    """A zip archive of another program."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as members:
-        members.writestr("word/document.xml", "x")
-    return file.getvalue()
-
-
-@pytest.mark.parametrize(
-    "name, content, message",
-    [
-        ("a.onnx", b"", r"one ends in \.safetensors, \.bin, "),
-        ("a.bin", None, r"cannot be read \(No such file"),
-        ("a.bin", document(), r"not one of torch\.save"),
-        ("a.bin", {"a": 1}, r"not written by torch\.save"),
-        ("a.pdparams", {"a": "text"}, "holds under 'a' a str"),
-        ("a.pdparams", {"a": [1.0]}, "holds under 'a' a list"),
-        ("a.pdparams", {3: np.ones(2)}, "holds under 3 a Array"),
-        ("a.pdparams", [np.ones(2)], "holds a list"),
-        ("a.pdparams", {"a": np.array([None])}, "type 'O8', which is not a plain number"),
-        ("a.pdparams", {"a": np.array(["x"])}, "type 'U1'"),
-        ("a.pdparams", {"a": np.array([1j])}, "type 'c16'"),
-        ("a.pdparams", {"a": np.zeros(2, [("x", "f4")])}, "type 'V4'"),
-    ],
-)
-def test_files_of_something_else_are_errors_that_say_what_it_is(name, content, message, tmp_path):
-    if content is not None:
-        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else pickle.dumps(content, 4))
-    with pytest.raises(ValueError, match=f"{name}: .*{message}"):
-        read_tensors(tmp_path / name)

@@ -112,6 +112,8 @@ def test_dev_chooses_the_epoch_if_it_has_enough_entities(given, entities, chosen
 
 def test_the_threshold_is_lowered_for_few_texts_alone():
     assert [fit(number=number, dev=ENOUGH).keys.get("threshold_for_f1") for number in (2_000, 2_001)] == [True, None]
+    taught = fit(dev=ENOUGH, taught=texts(6_000)).keys
+    assert taught["threshold_for_f1"] and taught["num_train_epochs"] == fit(number=6_300).keys["num_train_epochs"]
 
 
 def test_a_pretrained_folder_has_its_sizes_and_its_width_decides_the_learning_rate(tmp_path):
