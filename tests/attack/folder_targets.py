@@ -15,7 +15,6 @@ TEXTS = ["浙商银行企业信贷部叶老桂博士", ""]
 FOREIGN = Path(__file__).resolve().parents[1] / "paddle_rope" / "roformer" / "data"
 SETTINGS, WEIGHTS = ("config.json", "tokenizer_config.json", "vocab.txt"), "model.safetensors"
 CHECKSUMS = "SHA256SUMS"
-SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 BY_ENDING = {
     ".json": (*OF_BYTES[:3], *OF_LINES[:2], *OF_JSON * 3),
     ".safetensors": (change_safetensors, change_safetensors, change_safetensors, *OF_BYTES),
@@ -38,20 +37,13 @@ def _change(*names, weights=()):
 @functools.cache
 def _model():
     """The files of a small NER model that has learned nothing."""
-    import paddle
+    from tasks.ner.examples import Entity, Example
+    from tests.helpers.models import write_small_ner
 
-    from paddle_rope.roformer import CharTokenizer
-    from tasks.common.process import prepare
-    from tasks.ner.model import NerConfig, NerModel
-
-    prepare()
-    paddle.seed(0)
-    tokenizer = CharTokenizer.from_corpus(TEXTS)
-    options = {"types": ["name", "company"], "head_size": 8, "max_tokens": 64, "attention": ["softmax", "linear"]}
+    example = Example(TEXTS[0], (Entity(0, 4, "company"), Entity(9, 12, "name")), "")
+    options = {"num_hidden_layers": 2, "max_tokens": 64, "attention": ["softmax", "linear"]}
     with tempfile.TemporaryDirectory() as folder:
-        NerModel(NerConfig(vocab_size=len(tokenizer), **SIZES, **options)).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        return read_case(Path(folder))
+        return read_case(write_small_ner(Path(folder), [example], **options))
 
 
 @functools.cache

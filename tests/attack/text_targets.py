@@ -19,6 +19,7 @@ from tasks.ner.formats import TEXT_FORMATS, brat
 from tests.attack import mutators, second_readings
 from tests.attack.mutators import OF_BYTES, OF_LINES, mutator
 from tests.attack.watchdog import SilentLossError, Target, json_bytes
+from tests.tasks.test_readers import READ
 
 EXAMPLES = [
     ("浙商银行企业信贷部叶老桂博士在杭州。", (0, 4, "company"), (9, 12, "name"), (15, 17, "占比%")),
@@ -208,15 +209,7 @@ def _target(name, mutate, read, *contents):
 
 OF_TAGS = ("bio", "bioes", "bmes", "bio_sentences", "bmes_sentences")
 OF_RECORDS = ("cluener", "doccano", "doccano_entities", "jsonl")
-PAIRS = "句子一\t句子二\t1\n花呗如何还款\t花呗怎么还钱\t0\na\tb\t3.5\n"
-PAIR_RECORDS = _lines(
-    {"sentence1": "甲", "sentence2": "乙", "label": "0"}, {"sentence1": "b", "sentence2": "c", "score": 4}
-)
-PAIR_ROWS = [["id", "sentence1", "sentence2", "label"], [1, "甲,", "乙", 1], [2, "b", '"c"', 0]]
 TRIPLES = [{"A": "原告", "B": "被告", "C": "第三人"}, {"A": "甲", "B": "乙", "C": "丙"}]
-CLASSES = [{"text": "甲", "label": "10"}, {"sentence": "乙", "label": "9"}]
-NAMED = [{"sentence": "甲", "label": 1, "label_des": "体育"}, {"text": "乙", "label": 2, "label_des": "财经"}]
-ROWS = [["id", "text", "label"], [1, "甲,\n乙", "好"], [2, "[丙]", "坏"]]
 SAMPLES = {  # of targets of JSON
     **{name: [_written(name)] for name in (*OF_RECORDS, "cmeee", "labelstudio", "labelstudio_min")},
     "tokens": [_written("tokens", FLAT)],
@@ -224,19 +217,15 @@ SAMPLES = {  # of targets of JSON
     "tables": _tables(),
     "spacy": [_written("spacy"), json_bytes(SPACY)],
     "matching": [
-        *(PAIRS, "sentence1\tsentence2\tlabel\n" + PAIRS, PAIR_RECORDS, _lines(*TRIPLES), json_bytes(TRIPLES)),
-        _lines(*({**one, "label": "C"} for one in TRIPLES)),
-        *(_table(",", *(row[1:] for row in PAIR_ROWS)), _table("\t", *PAIR_ROWS)),
+        *READ["matching"],
+        *(_lines(*TRIPLES), json_bytes(TRIPLES), _lines(*({**one, "label": "C"} for one in TRIPLES))),
     ],
-    "classification": [
-        *("今天天气很好\t好\n下雨\t坏\n", _lines(*CLASSES), json_bytes(CLASSES), _lines(*NAMED)),
-        *(_table(",", *ROWS), _table("\t", ["text", "label"], ["甲,", "好"], ["[丙]", "坏"])),
-    ],
+    "classification": READ["classification"],
     "stream": [
         *("第一行\n\n第三行\n", "甲 O\n乙 B-X\n\n丙 O\n"),
         _lines({"text": "甲", "id": 1}, {"text": ""}, {"text": "丙\n丁"}),
         json_bytes([{"text": "甲", "entities": []}, {"text": "乙"}, "丙"]),
-        _table(",", *(row[:2] for row in ROWS)),
+        'id,text\n1,"甲,\n乙"\n2,[丙]\n',
     ],
 }
 READERS = {"matching": read_matching, "classification": read_classes, "stream": read_stream}

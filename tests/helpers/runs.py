@@ -43,10 +43,12 @@ def read_json_lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def curve(folder, tag):
-    """A curve of the VisualDL log: [(step, value)]."""
-    (path,) = (folder / "vdl").glob("*vdlrecords*.log")
-    return [(record.id, record.value) for record in LogReader(file_path=str(path)).get_data("scalar", tag)]
+def curves(folder):
+    """The curves of the one VisualDL log in a folder: dict from tag to [(step, value)]."""
+    (path,) = folder.glob("*vdlrecords*.log")
+    reader = LogReader(file_path=str(path))
+    tags = reader.get_tags().get("scalar", [])
+    return {tag: [(record.id, record.value) for record in reader.get_data("scalar", tag)] for tag in tags}
 
 
 # ---- the power is cut

@@ -3,11 +3,10 @@
 import hashlib
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import yaml
-from visualdl import LogReader
 
+from tests.helpers.runs import curves
 from tests.tasks.tiny_recipes import KEYS, without_times
 
 TRAINER = "tasks.common.training.trainer:RecipeTrainer"
@@ -83,7 +82,7 @@ def left(folder):
         if path.is_file() and not {"checkpoints", "vdl"} & set(path.parts):
             found[name] = _content(path)
         elif path.name == "vdl":
-            found[name] = _logged(path)
+            found[name] = {tag: values for tag, values in curves(path).items() if "second" not in tag}
     return found
 
 
@@ -93,14 +92,3 @@ def _content(path):
     if path.name.endswith(".md") or path.name in ("stages.csv", "stages.png", "runs.csv"):
         return "written"  # shows seconds
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _logged(folder):
-    """(step, value) of each curve of VisualDL but those of time."""
-    curves = {}
-    for path in sorted(Path(folder).iterdir()):
-        reader = LogReader(file_path=str(path))
-        for tag in reader.get_tags().get("scalar", []):
-            if "second" not in tag:
-                curves.setdefault(tag, []).extend([one.id, one.value] for one in reader.get_data("scalar", tag))
-    return curves

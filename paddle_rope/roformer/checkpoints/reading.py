@@ -117,10 +117,8 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     """
     folder = Path(folder_of(folder))
     if not folder.is_dir():
-        raise ValueError(
-            f"{folder}: no such folder. Models are read from folders on this machine, nothing is downloaded: get the "
-            f"files first ({CONFIG_FILES[0]}, one of {', '.join(WEIGHT_FILES)}, vocab.txt) and give their folder"
-        )
+        needed = f"{CONFIG_FILES[0]}, {WEIGHT_FILES[0]} and vocab.txt"
+        raise ValueError(f"{folder}: no such folder; nothing is downloaded: get {needed} and give their folder")
     path = next((folder / name for name in CONFIG_FILES if (folder / name).is_file()), None)
     if path is None:
         hint = ""
@@ -239,8 +237,6 @@ def _drop_copies(folder, tensors, layout):
             continue
         array = tensors.pop(copy)
         if original in tensors and not np.array_equal(array, tensors[original]):
-            raise ValueError(
-                f"{folder}: {copy} is not equal to {original}, to which the language model head of this library ties "
-                "it. If you need only the encoder, save it without the head in the library that wrote this folder"
-            )
+            what = f"{copy} is not equal to {original}, to which it is tied here"
+            raise ValueError(f"{folder}: {what}; if you need only the encoder, save it there without the head")
         tensors.setdefault(original, array)

@@ -167,9 +167,10 @@ def test_bi_encoder_learns_pairs_and_keeps_the_threshold_and_the_epoch_that_are_
     assert metrics["dev"]["threshold"] == bi_encoder.model_config["threshold"] == best_threshold(labels, scores)
     result = matching_scores("pairs", labels, scores[:, None], metrics["dev"]["threshold"])
     assert {**result, "threshold": metrics["dev"]["threshold"]} == pytest.approx(metrics["dev"])
-    spearman = runs.curve(bi_encoder.folder, "dev/spearman")
+    curves = runs.curves(bi_encoder.folder / "vdl")
+    spearman = curves["dev/spearman"]
     assert [step for step, _ in spearman] == [12 * epoch for epoch in range(1, 7)]
-    assert spearman == runs.curve(bi_encoder.folder, "dev/score")  # which chooses the epoch
+    assert spearman == curves["dev/score"]  # which chooses the epoch
     assert metrics["dev"]["spearman"] == pytest.approx(max(value for _, value in spearman))
     assert (metrics["chosen_by"], cross_encoder.metrics["chosen_by"]) == ("spearman", "accuracy")
 

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 
 from tasks.commands.main import main
 from tasks.common.training.checkpoints import COMPLETE_FILE, last_checkpoint
-from tests.helpers.runs import at_event, power_cut
+from tests.helpers.runs import at_event, curves, power_cut
 from tests.tasks.ner.conftest import log_of
 
 EPOCHS, STEPS = 4, 5  # 32 texts, 11 batches an epoch: 5 steps of two, and one batch that is left over
@@ -61,12 +61,8 @@ def assert_equal_results(folder, whole):
 def logged(folder):
     """The VisualDL log's (step, value) by name."""
     reader = log_of(folder / "vdl")
-    scalars = {
-        name: [(record.id, record.value) for record in reader.get_data("scalar", name)]
-        for name in reader.get_tags()["scalar"]
-        if not name.endswith("characters_per_second")
-    }
-    return {**scalars, "configuration": len(reader.get_data("text", "configuration"))}
+    same = {name: values for name, values in curves(folder / "vdl").items() if "second" not in name}
+    return {**same, "configuration": len(reader.get_data("text", "configuration"))}
 
 
 class Bomb:

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 import paddle
 import pytest
-from visualdl import LogReader
 
 from tasks.common.training import callbacks
 from tasks.common.training.callbacks import UPDATE_EVERY, CheckpointTimer, TrainingProgress, WeightAverage
 from tasks.common.training.monitor import VisualDLMonitor
+from tests.helpers.runs import curves
 
 START = np.array([[1.0], [2.0]], dtype=np.float32)
 
@@ -139,17 +139,10 @@ def state(step=0, is_first=True):
 
 @pytest.fixture
 def logged(tmp_path):
-    """A monitor, and a function that reads what it has written."""
+    """A monitor, and a function that reads the curves that it has written."""
     monitor = VisualDLMonitor(tmp_path / "log", {"a": 1, "b": None}, ["f1"])
     monitor.on_train_begin(ARGS, state(), None)
-
-    def read():
-        (path,) = (tmp_path / "log").glob("*.log")
-        reader = LogReader(file_path=str(path))
-        tags = reader.get_tags().get("scalar", [])
-        return {tag: [(record.id, record.value) for record in reader.get_data("scalar", tag)] for tag in tags}
-
-    yield monitor, read
+    yield monitor, lambda: curves(tmp_path / "log")
     monitor.on_train_end(ARGS, state(), None)
 
 

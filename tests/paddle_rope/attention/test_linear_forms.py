@@ -1,10 +1,10 @@
-"""Every feature map against its formula; what each promises of its features."""
+"""Linear attention: feature maps against their formulas; chunks, decay, and what continues from a state."""
 
 import numpy as np
 import paddle
 import pytest
 
-from paddle_rope import linear_attention, softmax_attention
+from paddle_rope import linear_attention, linear_attention_step, reference, softmax_attention
 from paddle_rope.attention.feature_maps import (
     OnePlusCosine,
     OrthogonalRandomFeatures,
@@ -13,7 +13,9 @@ from paddle_rope.attention.feature_maps import (
     exp,
     relu,
 )
-from tests.helpers.comparison import assert_close, random_tensor
+from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
+from tests.helpers.pairwise import pairwise
+from tests.paddle_rope.attention.kernels import KERNELS, ragged_mask, random_qkv, rope_of
 
 ELEMENTWISE = {  # the map, its formula and its slope
     "elu_plus_one": (elu_plus_one, lambda x: np.where(x > 0, x + 1, np.exp(np.minimum(x, 0))),
@@ -118,3 +120,90 @@ def test_random_features_estimate_the_softmax_kernel_and_more_of_them_come_close
         found = [linear_attention(q, k, v, feature_map=phi) for phi in maps]
         errors.append(np.mean([float((one - exact).square().mean()) for one in found]))
     assert errors[0] > 4 * errors[1] > 16 * errors[2] and errors[2] < 1e-3
+
+
+# ---- by chunks, with decay, and continued from a state
+
+
+pytestmark = pytest.mark.usefixtures("native_operators")
+
+
+@pytest.mark.equation("3.24", "3.29", "3.33")
+@pairwise(
+    {
+        "seq": [1, 13, 128, 131, 300],
+        "options": [{"causal": True}, {"decay": [0.95, 1.0]}, {"causal": True, "decay": [0.95, 1.0]}],
+        "packed": [False, True],
+    }
+)
+def test_outputs_do_not_depend_on_the_size_of_the_chunks(options, seq, packed):
+    qkv, more = random_qkv(2, seq), {}
+    if packed:
+        more["segment_ids"] = paddle.to_tensor(np.sort(np.random.randint(0, 9, (2, seq)), axis=1))
+    arguments = *qkv, rope_of(qkv[0]), paddle.to_tensor(ragged_mask(2, seq))
+    whole = linear_attention(*arguments, chunk_size=seq, **options, **more)
+    for chunk_size in (1, 5, 64, seq + 1, 10_000, None):
+        attended = linear_attention(*arguments, chunk_size=chunk_size, **options, **more)
+        assert_same(attended, whole, qkv, atol=1e-9)
+
+
+@pytest.mark.equation("3.30")
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("chunk_size", [64, None])
+def test_a_gamma_that_vanishes_leaves_each_token_its_own_value(causal, chunk_size):
+    q, k, v = qkv = random_qkv(1, 200, dtype="float32")
+    options = {"decay": [1e-30, 1e-6], "causal": causal, "chunk_size": chunk_size}
+    attended = linear_attention(*qkv, rope_of(q), **options)
+    assert_close(attended, v, 1e-4)
+    gradients = paddle.grad(attended.sum(), qkv)
+    assert_close(gradients[2], paddle.ones_like(v), 1e-4)
+    assert all(bool(paddle.isfinite(x).all()) for x in gradients)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_trained_decay_has_the_gradient_of_the_double_sum(causal):
+    qkv = [*random_qkv(), paddle.to_tensor([0.9, 0.3], dtype="float64", stop_gradient=False)]
+    options = {"decay": qkv[3], "causal": causal}
+    attended = linear_attention(*qkv[:3], rope_of(qkv[0]), chunk_size=3, **options)
+    assert_same(attended, reference.linear_attention(*qkv[:3], range(11), **options), qkv, atol=1e-9)
+
+
+@pytest.mark.equation("3.27", "4.8")
+def test_states_are_float32_at_least_are_not_changed_and_pass_gradients_back():
+    halves = cast(random_qkv(1, 3), "float16")
+    state, y = linear_attention_step(None, *halves)
+    assert y.dtype == paddle.float16 and state.key_values.dtype == state.keys.dtype == paddle.float32
+    assert linear_attention_step(None, *halves, normalizer="none")[0].keys is None
+    assert (state.length, linear_attention_step(state, *halves)[0].length) == (3, 6)
+    before = [state.key_values.numpy().copy(), state.keys.numpy().copy()]
+    branches = [linear_attention_step(state, *(x[:, i : i + 1] for x in halves))[1].numpy() for i in (1, 2, 1)]
+    np.testing.assert_array_equal(branches[0], branches[2])
+    np.testing.assert_array_equal(state.key_values.numpy(), before[0])
+    np.testing.assert_array_equal(state.keys.numpy(), before[1])
+    # RoPE of the tokens before has been applied: gradients of all tokens are those of the whole
+    decay = paddle.to_tensor([0.8, 0.3], dtype="float64", stop_gradient=False)
+    inputs = [*random_qkv(2, 11), decay]
+    pieces = KERNELS["recurrent linear"](*inputs[:3], rope_of(inputs[0]), decay=decay)
+    assert_same(pieces, linear_attention(*inputs[:3], rope_of(inputs[0]), decay=decay, causal=True), inputs)
+
+
+@pytest.mark.equation("4.1")
+def test_rope_on_values_and_outputs_is_a_complex_linear_recurrence():
+    # kexue.fm 10862: with a_ij = gamma^(i-j), o_i = R_i^T sum_{j<=i} a_ij R_j v_j is, pair by pair as complex numbers,
+    # o_i = lambda o_{i-1} + v_i with lambda = gamma exp(-i theta)
+    gamma, seq, value_dim = 0.95, 150, 6
+    q, k, v = random_qkv(1, seq, 1, 4, value_dim)
+    options = {"feature_map": lambda x: paddle.ones_like(x[..., :1]), "decay": [gamma], "placement": "vo"}
+    options |= {"rope": rope_of(v), "causal": True}
+    weights = np.cumsum(gamma ** np.arange(seq))  # the denominator, sum_{j<=i} a_ij
+    attended = linear_attention(q, k, v, **options).numpy()[0, :, 0] * weights[:, np.newaxis]
+    normed = linear_attention(q, k, v, normalizer="none", **options).numpy()[0, :, 0]
+
+    complex_v = v.numpy()[0, :, 0, 0::2] + 1j * v.numpy()[0, :, 0, 1::2]
+    factor = gamma * np.exp(-1j * 10000.0 ** (-np.arange(0, value_dim, 2) / value_dim))
+    state = np.zeros(value_dim // 2, dtype=complex)
+    for i in range(seq):
+        state = factor * state + complex_v[i]
+        expected = np.stack([state.real, state.imag], axis=-1).ravel()
+        np.testing.assert_allclose(attended[i], expected, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(normed[i], expected / np.sqrt((expected**2).mean()), rtol=0, atol=1e-8)
