@@ -114,10 +114,7 @@ def test_token_types_tell_the_texts_of_a_cross_encoder_apart():
 
 
 @pytest.mark.parametrize("options", [
-    {"architecture": "siamese"}, {"architecture": ["cross_encoder"]}, {"task": "quadruples"}, {"pooling": "max"},
-    {"max_tokens": 4}, {"max_tokens": 5.5}, {"scale": 0}, {"scale": float("nan")}, {"threshold": "0.5"},
-    {"threshold": float("inf")}, {"grades": 3}, {"grades": [0, float("nan")]}, {"grades": [1, 1]}, {"grades": [0]},
-    {"grades": [0, 1, 2]}, {"token_type_ids": "no"},
+    {"architecture": "siamese"}, {"max_tokens": 4}, {"grades": [1, 1]}, {"grades": [0, 1, 2]},
     {"token_type_ids": True},  # without token types
     {"token_type_ids": True, "type_vocab_size": 2, "architecture": "bi_encoder"},
 ], ids=str)  # fmt: skip

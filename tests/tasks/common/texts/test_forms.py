@@ -85,6 +85,7 @@ def test_what_the_csv_module_writes_reads_back_the_same():
             'text\tlabel\n"你好"\t"\n他说"好\t1',  # a quote in TSV is a character
             [(2, {"text": '"你好"', "label": '"'}), (3, {"text": '他说"好', "label": "1"})],
         ),
+        ('text\tlabel\n"甲\t1\n乙"\t2', [(2, {"text": '"甲', "label": "1"}), (3, {"text": '乙"', "label": "2"})]),
         ("id,文本,标签\n7,甲,a", [(2, {"id": "7", "text": "甲", "label": "a"})]),  # usual names of columns
         ("q1,q2,score\na,b,1", [(2, {"sentence1": "a", "sentence2": "b", "score": "1"})]),
         ('"a, b",text\n"c, d", e', [(2, {"a, b": "c, d", "text": " e"})]),  # a header is quoted as its rows are
