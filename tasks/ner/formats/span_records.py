@@ -168,13 +168,9 @@ def write_doccano_entities(examples: Iterable[Example]) -> Iterator[str]:
         entities = [
             {"id": next(numbers), "label": entity["label"], **entity} for entity in _as_objects(example, DOCCANO)
         ]
+        ids = [entity["id"] for entity in entities]
         relations = [
-            {
-                "id": next(relation_numbers),
-                "from_id": entities[head]["id"],
-                "to_id": entities[tail]["id"],
-                "type": type_,
-            }
+            {"id": next(relation_numbers), "from_id": ids[head], "to_id": ids[tail], "type": type_}
             for head, tail, type_ in example.relations
         ]
         yield json_line({"text": example.text, "entities": entities, "relations": relations})

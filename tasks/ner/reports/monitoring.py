@@ -151,9 +151,7 @@ def _compared(example, entities):
     lines = [example.text]
     for match in match_entities(example.entities, entities):
         sides = {"gold": match.gold, "predicted": match.predicted if match.kind != "correct" else None}
-        told = [
-            f"{side} {one.type} {example.surface(one)} [{one.start}, {one.end})" for side, one in sides.items() if one
-        ]
+        told = [f"{side} {example.described(one)}" for side, one in sides.items() if one]
         score = f" {match.predicted.score:.2f}" if match.predicted else ""
         lines.append(f"• {match.kind}: {', '.join(told)}{score}")
     return "\n".join(lines)

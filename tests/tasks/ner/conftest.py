@@ -14,7 +14,7 @@ from tasks.common.errors import InputError
 from tasks.common.reports import figures
 from tasks.ner import NerPredictor
 from tasks.ner.demo import write_demo_corpus
-from tasks.ner.examples import Entity, make_example
+from tasks.ner.examples import Entity, Example, make_example
 from tasks.ner.recipe import NerRecipe
 from tasks.ner.reports import monitoring
 from tasks.ner.reports.monitoring import NerMonitor
@@ -175,6 +175,11 @@ def spans_of(records):
 def example(text, *entities, where="x:1"):
     """An example with entities (start, end, type)."""
     return make_example(text, [Entity(*entity) for entity in entities], where)
+
+
+def labeled(gold):
+    """Examples with these entities."""
+    return [Example("", tuple(Entity(*span) for span in spans), "x:1") for spans in gold]
 
 
 def contents(examples):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tasks.commands.main import main
-from tasks.ner.data.inspection import FINDINGS, inspect
+from tasks.ner.data.inspection import FINDINGS, inspect, length_distribution
 from tasks.ner.data.reading import write_examples
 from tests.tasks.ner.conftest import example
 
@@ -25,7 +25,8 @@ def test_counts_of_each_split_and_types_that_one_lacks():
     assert summary["types"] == {"LOC": 2, "PER": 1}
     assert [summary[key] for key in ("texts", "texts_without_entities", "characters", "entities")] == [3, 1, 6, 3]
     assert result["splits"]["dev"]["types"] == {"LOC": 0, "PER": 1}
-    assert summary["text_lengths"] == {"min": 1, "median": 1, "p95": 4, "p99": 4, "max": 4}
+    assert [*summary["text_lengths"].values()] == [1, 1, 4, 4, 4]
+    assert [*length_distribution(range(1, 101)).values()] == [1, 50, 95, 99, 100]
     assert result["missing_types"] == {"train": [], "dev": ["LOC"]}
 
 
@@ -50,6 +51,7 @@ CASES = [  # finding, examples of train, examples of dev -> counts of both, plac
     ("two_types", [DEEP], [], (1, 0), ["x:1 GPE '北京' [0, 2] and LOC '北京' [0, 2]"]),
     ("nested", [DEEP], [], (2, 0), [f"x:1 {kind} '北京' [0, 2] in ORG '北京大学' [0, 4]" for kind in ("GPE", "LOC")]),
     ("crossing", [DEEP], [], (1, 0), ["x:1 ORG '北京大学' [0, 4] and PER '学校长' [3, 6]"]),
+    ("nested", [example("甲", (0, 1, "a"), (0, 1, "b"))], [], (0, 0), []),
     ("nested", [CHAIN], [], (3, 0), [f"x:1 {kind}" for kind in "bcd"]),
     ("crossing", [CHAIN], [], (1, 0), ["x:1 b '乙丙丁' [1, 4] and c '丙丁戊' [2, 5]"]),
     (  # the rarest type of the most frequent surface comes first

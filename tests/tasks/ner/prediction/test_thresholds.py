@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.common.errors import InputError
-from tasks.ner.examples import Entity, Example
+from tasks.ner.examples import Entity
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.calibration import (
     FIRST_TEXTS,
@@ -20,13 +20,9 @@ from tasks.ner.prediction.calibration import (
     thresholds_for,
     tune_thresholds,
 )
+from tests.tasks.ner.conftest import labeled
 
 TYPES = ["a", "b", "c"]
-
-
-def labeled(gold):
-    """Examples with these spans."""
-    return [Example("", tuple(Entity(*span) for span in sorted(spans)), "x:1") for spans in gold]
 
 
 def f1(gold, candidates, thresholds, allow_overlap=True):

@@ -84,8 +84,7 @@ def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_evaluation
         assert len(texts) == pictured.config["num_train_epochs"]
         (first,) = {text.split("\n")[0] for text in texts}
         for entity in examples[first].entities:
-            named = f"gold {entity.type} {examples[first].surface(entity)} [{entity.start}, {entity.end})"
-            assert texts[-1].count(named) == 1
+            assert texts[-1].count(f"gold {examples[first].described(entity)}") == 1
     assert any("\n• correct: gold" in record.text.encoded_text_string for record in log.get_data("text", tags[0]))
 
 

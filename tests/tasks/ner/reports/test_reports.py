@@ -12,12 +12,7 @@ from tasks.ner.metrics import entity_scores, precision_recall_curves
 from tasks.ner.reports.error_analysis import error_analysis, match_entities, worst_examples
 from tasks.ner.reports.printed import print_errors, print_scores, print_worst_examples
 from tasks.ner.reports.reliability import BINS, calibration, error_line, print_reliability, reliability
-
-
-def labeled(gold):
-    """Examples with these entities."""
-    return [Example("", tuple(Entity(*span) for span in spans), "x:1") for spans in gold]
-
+from tests.tasks.ner.conftest import labeled
 
 A, B, C = Entity(0, 2, "a"), Entity(3, 5, "a"), Entity(0, 2, "b")
 
