@@ -6,8 +6,8 @@ import pytest
 
 from paddle_rope import MultiHeadAttention, RotaryPositionEmbedding, reference
 from paddle_rope.attention import key_value_cache
-from paddle_rope.attention.linear import LinearAttentionState
 from paddle_rope.attention.key_value_cache import KeyValueState
+from paddle_rope.attention.linear import LinearAttentionState
 from paddle_rope.layers import DepthwiseConvolution
 from tests.helpers.comparison import assert_close, assert_same, random_tensor, randomize
 from tests.helpers.pairwise import pairwise
