@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from tasks.classification.data import Example, read_labeled
-from tasks.classification.prediction import ClassificationDataset, Classifier, predict_probabilities
+from tasks.classification.prediction import ClassificationDataset, Classifier
 from tasks.common.errors import visible
+from tasks.common.inference import encoder_outputs
 from tasks.common.reports.tables import f1_row, print_score_rows
 
 __all__ = ["evaluate_predictor", "read_labeled"]
@@ -18,7 +19,7 @@ def evaluate_predictor(predictor: Classifier, examples: list[Example], title: st
     """Score a predictor on examples, print the scores and return them."""
     dataset = ClassificationDataset(examples, predictor.tokenizer, predictor.classes, predictor.max_characters)
     print_data_report({title: dataset})
-    probabilities = predict_probabilities(predictor.model, dataset, predictor.batch_size, predictor.show_progress)
+    probabilities = encoder_outputs(predictor.model, dataset.texts, predictor.batch_size, predictor.show_progress)
     scores = score_probabilities(examples, probabilities, predictor.classes)
     print_scores(title, scores)
     return scores

@@ -12,14 +12,9 @@ from tasks.classification.arguments import ClassificationArguments
 from tasks.classification.data import Example, class_names, labeled_record, read_labeled, read_lines, read_splits
 from tasks.classification.evaluation import evaluate_predictor, print_data_report, print_scores, score_probabilities
 from tasks.classification.model import ClassificationModel
-from tasks.classification.prediction import (
-    ClassificationDataset,
-    Classifier,
-    as_record,
-    pad_texts,
-    predict_probabilities,
-)
+from tasks.classification.prediction import ClassificationDataset, Classifier, as_record
 from tasks.common.export.exporter import Exporter
+from tasks.common.inference import encoder_outputs, pad_items
 from tasks.common.recipe import Recipe
 from tasks.common.training.data import LabeledData
 from tasks.common.training.run import Run
@@ -52,7 +47,7 @@ class ClassificationRecipe(Recipe):
         return dataset
 
     def collator(self, run: Run) -> Callable:
-        return functools.partial(pad_texts, pad_token_id=run.tokenizer.pad_token_id)
+        return functools.partial(pad_items, pad_token_id=run.tokenizer.pad_token_id, dtype=np.int64)
 
     def describe(self, run: Run) -> None:
         print_data_report(run.datasets)
@@ -60,7 +55,7 @@ class ClassificationRecipe(Recipe):
 
     def score(self, run: Run, split: str) -> tuple:
         dataset = run.datasets[split]
-        probabilities = predict_probabilities(run.model, dataset, run.batch_size)
+        probabilities = encoder_outputs(run.model, dataset.texts, run.batch_size)
         return score_probabilities(dataset.examples, probabilities, run.model.config.classes), probabilities
 
     def records(self, run, split, predictions):

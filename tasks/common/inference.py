@@ -1,8 +1,9 @@
 """Padded batches of texts of like length, and models in evaluation mode. Imports paddle only for a model of paddle."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
@@ -25,6 +26,29 @@ def pad_tokens(ids, pad_token_id):
     """dict of ``input_ids`` int64 and ``attention_mask`` bool ``[batch, seq]``, from the list of ids of each text."""
     mask = pad([np.ones(len(row)) for row in ids], bool)
     return {"input_ids": pad(ids, np.int64, pad_token_id), "attention_mask": mask}
+
+
+class Tokens(NamedTuple):
+    """The tokens of a text, or of several as one sequence; token types where the model tells these apart."""
+
+    ids: Sequence[int]
+    token_type_ids: Sequence[int] | None = None
+
+
+def pad_texts(texts: Sequence[Tokens], pad_token_id: int) -> Batch:
+    """dict of arrays ``[batch, seq]``: ``input_ids`` int64, ``attention_mask`` bool, and ``token_type_ids`` int64 of
+    texts that have them."""
+    batch = pad_tokens([text.ids for text in texts], pad_token_id)
+    if texts[0].token_type_ids is not None:
+        batch["token_type_ids"] = pad([text.token_type_ids for text in texts], np.int64)
+    return batch
+
+
+def pad_items(items: Sequence[tuple[Sequence[Tokens], float]], pad_token_id: int, dtype: Any) -> Batch:
+    """A batch to train on, of pairs of some texts and their label: :func:`pad_texts` of the first texts of all items,
+    then the second ones, and so on; and ``labels`` ``[batch]`` of a dtype."""
+    texts = [text for part in zip(*(of_item for of_item, _ in items)) for text in part]
+    return {**pad_texts(texts, pad_token_id), "labels": np.array([label for _, label in items], dtype=dtype)}
 
 
 @contextlib.contextmanager
@@ -80,23 +104,18 @@ def batched_outputs(
             progress.update(len(rows))
 
 
-def encoder_outputs(
-    model: Any,
-    items: Sequence[Any],
-    collate: Callable[[list], Batch],
-    batch_size: int,
-    show_progress: bool = False,
-) -> np.ndarray:
-    """What a trained or exported model computes for tokenized texts: float32 ``[items, *config.output_shape]``. Its
-    method ``output`` makes such an array of a batch; the other arguments are as of :func:`batched_outputs`."""
+def encoder_outputs(model: Any, texts: Sequence[Tokens], batch_size: int, show_progress: bool = False) -> np.ndarray:
+    """What a trained or exported model computes for texts: float32 ``[texts, *config.output_shape]``. Its method
+    ``output`` makes such an array of a batch; the other arguments are as of :func:`batched_outputs`."""
     config = model.config
+    collate = functools.partial(pad_texts, pad_token_id=config.pad_token_id)
 
     def numbers_of(length):
         scores = config.num_attention_heads * length * length if "softmax" in config.attention else 0
         return max(scores, config.intermediate_size * length)
 
-    found = np.zeros([len(items), *config.output_shape], dtype=np.float32)
-    batches = batched_outputs(model.output, items, collate, batch_size, numbers_of, show_progress=show_progress)
+    found = np.zeros([len(texts), *config.output_shape], dtype=np.float32)
+    batches = batched_outputs(model.output, texts, collate, batch_size, numbers_of, show_progress=show_progress)
     for rows, output in batches:
         found[rows] = output
     return found

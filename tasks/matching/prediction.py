@@ -6,35 +6,28 @@ are dropped one by one from the longer: each text has half of the room, and what
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tasks.common.errors import InputError
-from tasks.common.inference import encoder_outputs, pad, pad_tokens
+from tasks.common.inference import Tokens, encoder_outputs
 from tasks.common.model_folder import check_least
 from tasks.common.predictor import Predictor
 from tasks.matching.arguments import SHORTEST, MatchingConfig
 from tasks.matching.data import Example, prediction_records
 
 
-class Tokens(NamedTuple):
-    """Tokens of ``[CLS] a [SEP]`` or ``[CLS] a [SEP] b [SEP]``; token types where the model tells texts apart."""
-
-    ids: np.ndarray
-    token_type_ids: np.ndarray | None = None
-
-
 class MatchingDataset:
     """Tokenized examples, all pairs or all triples. A sequence that several of them share is kept, and scored, once.
 
-    ``sequences`` are :class:`Tokens`; ``rows``, int64 ``[examples, parts]``, has the numbers of each example's
-    sequences, parts as of :meth:`tasks.matching.model.MatchingModel.forward`; ``lengths`` the tokens of the longest one
-    of each example; ``num_cut`` says how many sequences are cut to ``max_tokens`` (None: that of the model).
+    ``sequences`` are :class:`~tasks.common.inference.Tokens`; ``rows``, int64 ``[examples, parts]``, has the numbers of
+    each example's sequences, parts as of :meth:`tasks.matching.model.MatchingModel.forward`; ``lengths`` the tokens of
+    the longest one of each example; ``num_cut`` says how many sequences are cut to ``max_tokens`` (None: that of the
+    model).
     """
 
     def __init__(self, examples, tokenizer, config, max_tokens=None):
@@ -65,36 +58,13 @@ class MatchingDataset:
         return [self.sequences[row] for row in self.rows[index]], self.examples[index].label
 
 
-def pad_items(items, pad_token_id):
-    """The inputs of :class:`tasks.matching.model.MatchingModel` for items of a :class:`MatchingDataset`: dict of arrays
-    as of :func:`pad_sequences`, the first sequences of all items first, and ``labels`` float32 ``[batch]``."""
-    sequences = [sequence for part in zip(*(of_item for of_item, _ in items)) for sequence in part]
-    labels = np.array([label for _, label in items], dtype=np.float32)
-    return {**pad_sequences(sequences, pad_token_id), "labels": labels}
-
-
-def pad_sequences(sequences, pad_token_id):
-    """dict of arrays ``[rows, seq]``: ``input_ids`` int64, ``attention_mask`` bool, and ``token_type_ids`` int64 of
-    sequences that have them."""
-    batch = pad_tokens([sequence.ids for sequence in sequences], pad_token_id)
-    if sequences[0].token_type_ids is not None:
-        batch["token_type_ids"] = pad([sequence.token_type_ids for sequence in sequences], np.int64)
-    return batch
-
-
-def represent_sequences(model, sequences, batch_size, show_progress=False):
-    """The model's output for many sequences: float32 ``[sequences, hidden]`` or ``[sequences]``."""
-    collate = functools.partial(pad_sequences, pad_token_id=model.config.pad_token_id)
-    return encoder_outputs(model, sequences, collate, batch_size, show_progress)
-
-
 def score_dataset(model, dataset, batch_size, show_progress=False):
     """Scores of the candidates of each example of a :class:`MatchingDataset`.
 
     float32 ``[examples, candidates]``, one candidate of a pair and two of a triple: cosines of a bi-encoder; of a
     cross-encoder the probability that a pair matches, its grade, or of triples logits.
     """
-    outputs = represent_sequences(model, dataset.sequences, batch_size, show_progress)
+    outputs = encoder_outputs(model, dataset.sequences, batch_size, show_progress)
     if not model.config.is_cross_encoder:
         first, *others = dataset.rows.T
         return np.stack([(outputs[first] * outputs[other]).sum(axis=1) for other in others], axis=1)
@@ -166,7 +136,7 @@ class MatchingPredictor(Predictor):
                 "train with architecture: bi_encoder"
             )
         dataset = self._dataset(texts, 1)
-        outputs = represent_sequences(self.model, dataset.sequences, self.batch_size, self.show_progress)
+        outputs = encoder_outputs(self.model, dataset.sequences, self.batch_size, self.show_progress)
         return outputs[dataset.rows[:, 0]] if dataset else outputs
 
     def _dataset(self, items, count):

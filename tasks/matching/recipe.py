@@ -12,6 +12,7 @@ from paddle.static import InputSpec
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.export.exporter import Exporter
+from tasks.common.inference import pad_items
 from tasks.common.recipe import Recipe
 from tasks.common.training.data import LabeledData
 from tasks.common.training.run import Run
@@ -26,7 +27,7 @@ from tasks.matching.evaluation import (
     scores_in_words,
 )
 from tasks.matching.model import MatchingModel
-from tasks.matching.prediction import MatchingDataset, MatchingPredictor, pad_items
+from tasks.matching.prediction import MatchingDataset, MatchingPredictor
 
 CHECKED_PAIRS = [("花呗可以分期吗", "花呗如何分期还款"), ("我的银行卡丢了怎么办", "好")]
 
@@ -66,7 +67,7 @@ class MatchingRecipe(Recipe):
         return MatchingDataset(run.examples[split], run.tokenizer, run.model.config)
 
     def collator(self, run: Run) -> Callable:
-        return functools.partial(pad_items, pad_token_id=run.tokenizer.pad_token_id)
+        return functools.partial(pad_items, pad_token_id=run.tokenizer.pad_token_id, dtype=np.float32)
 
     def describe(self, run: Run) -> None:
         for split, dataset in run.datasets.items():

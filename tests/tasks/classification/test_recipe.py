@@ -12,9 +12,10 @@ from paddle_rope.roformer import CharTokenizer
 from tasks.classification.arguments import ClassificationArguments, ClassificationConfig
 from tasks.classification.data import Example, class_names, read_labeled, read_splits
 from tasks.classification.evaluation import classification_scores, print_data_report
-from tasks.classification.prediction import ClassificationDataset, Classifier, pad_texts
+from tasks.classification.prediction import ClassificationDataset, Classifier
 from tasks.commands.main import main
 from tasks.common.errors import InputError
+from tasks.common.inference import pad_items
 from tests.helpers import runs
 from tests.helpers.models import assert_threads_get_what_one_caller_gets
 from tests.tasks.tiny_recipes import EPOCHS
@@ -49,9 +50,9 @@ def test_text_is_read_from_its_beginning_and_padded_at_its_end(capsys):
     examples = [Example("甲乙丙丁", "x", "f:1"), Example("甲", "y", "f:2"), Example("丁丙乙", "y", "f:3")]
     tokenizer = CharTokenizer.from_corpus(["甲乙丙丁"], 1)
     dataset = ClassificationDataset(examples, tokenizer, ["x", "y"], max_characters=2)
-    assert [text.ids for text in dataset] == [tokenizer.encode(text)[0] for text in ("甲乙", "甲", "丁丙")]
+    assert [text.ids for text in dataset.texts] == [tokenizer.encode(text)[0] for text in ("甲乙", "甲", "丁丙")]
     assert (dataset.cut, dataset.cut_characters, dataset.lengths) == (2, 3, [4, 3, 4])
-    batch = pad_texts(dataset, tokenizer.pad_token_id)
+    batch = pad_items(list(map(dataset.__getitem__, range(3))), tokenizer.pad_token_id, np.int64)
     assert batch["attention_mask"].tolist() == [[True] * 4, [True] * 3 + [False], [True] * 4]
     assert batch["input_ids"][1, 3] == tokenizer.pad_token_id and batch["labels"].tolist() == [0, 1, 1]
     print_data_report({"train": dataset})
