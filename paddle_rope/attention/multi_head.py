@@ -1,22 +1,19 @@
-"""Multi-head self-attention: projections around an attention kernel; the cache of causal softmax attention."""
+"""Multi-head self-attention: projections around an attention kernel."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn, no_grad
 
-from paddle_rope.attention.arguments import by_head, check_placement, for_all_heads, rotate_back, rotate_qkv
+from paddle_rope.attention.arguments import check_placement, for_all_heads
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
+from paddle_rope.attention.key_value_cache import softmax_attention_step
 from paddle_rope.attention.linear import check_linear_options, linear_attention, linear_attention_step
-from paddle_rope.attention.softmax import computable, softmax_attention, weighted_values, window_attention
-from paddle_rope.layers import DepthwiseConvolution, Dropout, Linear, first_two, padded
+from paddle_rope.attention.softmax import softmax_attention, window_attention
+from paddle_rope.layers import DepthwiseConvolution, Dropout, Linear, first_two
 from paddle_rope.options import ATTENTION_KINDS, choice
 from paddle_rope.rotary import Rope
-
-_ROOM = 256  # by so many tokens a cache grows
 
 
 class AttentionCache(NamedTuple):
@@ -199,91 +196,3 @@ class MultiHeadAttention(nn.Layer):
         if self.gate is not None:
             attended = attended * F.silu(self.gate(hidden))
         return self.output(attended)
-
-
-@dataclass
-class KeyValueState:
-    """What causal softmax attention remembers of the tokens before, with a window of the last ones: their keys and
-    values, rotated where RoPE is.
-
-    The next step writes its tokens into the room behind them, which grows where it ends. A state from which a step has
-    been made before is copied first, so that texts can branch.
-    """
-
-    keys: Tensor  # [batch, heads, room, head_dim], heads before tokens so that no step transposes them
-    values: Tensor | None  # [batch, heads, room, value_dim]; None where they are the keys
-    length: int  # tokens in the room
-    is_continued: bool = False
-
-    def written(self, *new: Tensor) -> list[Tensor]:
-        """Keys and values with ``new`` ones, ``[batch, heads, new, size]``, behind them."""
-        end, rooms = self.length + new[0].shape[2], []
-        for room, more in zip((self.keys, self.values), new):
-            if end > room.shape[2]:
-                room = padded(room, 2, after=-(-end // _ROOM) * _ROOM - room.shape[2])
-            elif self.is_continued:
-                room = room.clone()
-            room[:, :, self.length : end] = more
-            rooms.append(room)
-        self.is_continued = True
-        return rooms
-
-
-def softmax_attention_step(
-    state: KeyValueState | None,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    rope: Rope | None = None,
-    key_mask: Tensor | None = None,
-    dropout: float = 0.0,
-    placement: str = "qk",
-    score_bias: Tensor | None = None,
-    window: int | None = None,
-) -> tuple[KeyValueState, Tensor]:
-    """The next tokens of causal :func:`~paddle_rope.softmax_attention` or, in a window, :func:`window_attention`.
-
-    Args:
-        state: as returned by the call before, None at the start.
-        q: ``[batch, new, heads, head_dim]``.
-        k, v: alike or, where queries share them, of fewer heads, which divide those of q. Where v is k, and both are
-            rotated or neither, one tensor is kept.
-        rope: R at the positions of the new tokens.
-        key_mask: bool ``[batch, seq]`` of all tokens, old and new.
-        score_bias, window: None for none, and for all tokens; no bias in a window.
-    """
-    one_tensor = v is k and ("k" in placement) == ("v" in placement)
-    q, k, v = rotate_qkv(q, k, v, rope, placement)
-    if state is None or window is not None:
-        if state is not None:
-            k = paddle.concat([by_head(state.keys), k], axis=1)
-            v = k if one_tensor else paddle.concat([by_head(state.values), v], axis=1)
-        seen = None if key_mask is None else key_mask[:, -k.shape[1] :]
-        qkv = q, for_all_heads(k, q.shape[2]), for_all_heads(v, q.shape[2])
-        if window is None:
-            attended = softmax_attention(*qkv, None, seen, dropout, causal=True, score_bias=score_bias)
-        else:
-            attended = window_attention(*qkv, window, None, seen, dropout, causal=True)
-            k, v = (x[:, -window:].clone() if x.shape[1] > window else x for x in (k, v))
-        rooms, length = [by_head(k), by_head(v)], k.shape[1]
-    else:
-        rooms, length = state.written(by_head(k), *([] if one_tensor else [by_head(v)])), state.length + k.shape[1]
-        attended = _attend_to_room(q, rooms[0], rooms[-1], length, key_mask, dropout, score_bias)
-    return KeyValueState(rooms[0], None if one_tensor else rooms[1], length), rotate_back(attended, rope, placement)
-
-
-def _attend_to_room(q, keys, values, length, key_mask, dropout, score_bias):
-    """Causal softmax attention of the last of ``length`` tokens to keys and values with room behind them."""
-    batch, new, heads, _ = q.shape
-    groups, room = keys.shape[1:3]
-    visible = (paddle.arange(room) <= paddle.arange(length - new, length).unsqueeze(1)).unsqueeze([0, 1])
-    if key_mask is not None:
-        is_key = padded(key_mask.astype("int32"), 1, after=room - length).astype("bool")
-        visible = paddle.logical_and(visible, is_key.unsqueeze([1, 2]))
-    if score_bias is not None:
-        score_bias = padded(score_bias, 3, after=room - length).reshape([-1, groups, heads // groups * new, room])
-    rows = by_head(q).reshape([batch, groups, heads // groups * new, q.shape[3]])  # all queries of a group
-    visible = visible.tile([1, 1, heads // groups, 1])
-    rows, keys, values = computable(rows, keys, values)
-    attended = weighted_values(rows, keys, values, visible, dropout, score_bias)
-    return by_head(attended.reshape([batch, heads, new, values.shape[3]])).astype(q.dtype)

@@ -2,15 +2,14 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import paddle
 from paddle import Tensor, nn
-from paddle.distributed.fleet.utils import recompute
 
 from paddle_rope.attention.feature_maps import make_feature_map
 from paddle_rope.attention.multi_head import MultiHeadAttention
 from paddle_rope.layers import DepthwiseConvolution, Dropout, LayerNorm, Linear, RMSNorm, residual_norm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
+from paddle_rope.recompute import recompute_layer
 from paddle_rope.roformer.config import LEARNED_POSITIONS, RoFormerConfig
 from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
 from paddle_rope.rotary import Rope, RotaryPositionEmbedding
@@ -254,36 +253,3 @@ class RoFormerModel(RoFormerPretrainedModel):
 def _arange(input_ids):
     """0, 1, 2, ...: int64 ``[1, seq]``."""
     return paddle.arange(paddle.shape(input_ids)[1]).unsqueeze(0)
-
-
-def recompute_layer(layer: nn.Layer, *inputs: Any) -> Tensor:
-    """``layer(*inputs)`` by Paddle's ``recompute``, with the same dropout in both passes.
-
-    Paddle sets its own random numbers back; on CPU our :class:`~paddle_rope.layers.Dropout` draws from numpy, whose
-    generator is set back here. ``inputs`` are a tensor, then anything, also tuples of tensors; gradients reach the
-    tensors that need one.
-
-    >>> recompute_layer(paddle.nn.Linear(2, 3), paddle.ones([1, 2])).sum().backward()
-    """
-    before = np.random.get_state()
-    flat = paddle.utils.flatten(inputs)  # Paddle finds the tensors that need gradients among arguments only
-    calls = 0
-
-    def run(*arguments):
-        nonlocal calls
-        calls += 1
-        arguments = paddle.utils.pack_sequence_as(inputs, list(arguments))
-        if calls == 1:
-            return layer(*arguments)
-        now = np.random.get_state()
-        np.random.set_state(before)
-        try:
-            return layer(*arguments)
-        finally:
-            np.random.set_state(now)
-
-    if all(x.stop_gradient for x in flat if isinstance(x, Tensor)):
-        # Paddle then takes the layer for one without gradients, whatever its weights say.
-        flat[0] = flat[0].detach()
-        flat[0].stop_gradient = False
-    return recompute(run, *flat)

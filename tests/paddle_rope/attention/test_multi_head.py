@@ -5,9 +5,9 @@ import paddle
 import pytest
 
 from paddle_rope import MultiHeadAttention, RotaryPositionEmbedding, reference
-from paddle_rope.attention import multi_head
+from paddle_rope.attention import key_value_cache
+from paddle_rope.attention.key_value_cache import KeyValueState
 from paddle_rope.attention.linear import LinearAttentionState
-from paddle_rope.attention.multi_head import KeyValueState
 from paddle_rope.layers import DepthwiseConvolution
 from tests.helpers.comparison import assert_close, assert_same, random_tensor, randomize
 from tests.helpers.pairwise import pairwise
@@ -83,7 +83,7 @@ def in_pieces(layer, hidden, pieces, key_mask=None):
 def test_pieces_give_the_whole(
     kind, placement, pieces, share_kv, num_key_value_heads, convolutions, padded, monkeypatch
 ):
-    monkeypatch.setattr(multi_head, "_ROOM", 3)
+    monkeypatch.setattr(key_value_cache, "_ROOM", 3)
     options = {"placement": placement, "share_kv": share_kv, "convolutions": convolutions, "window": 3}
     options["num_key_value_heads"] = num_key_value_heads
     layer, hidden = random_layer(kind, causal=True, output_gate=True, **options), random_hidden()

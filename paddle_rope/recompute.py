@@ -1,0 +1,41 @@
+"""Recomputation: activations of a layer are forgotten in the forward pass and computed again in backward."""
+
+from typing import Any
+
+import numpy as np
+import paddle
+from paddle import Tensor, nn
+from paddle.distributed.fleet.utils import recompute
+
+
+def recompute_layer(layer: nn.Layer, *inputs: Any) -> Tensor:
+    """``layer(*inputs)`` by Paddle's ``recompute``, with the same dropout in both passes.
+
+    Paddle sets its own random numbers back; on CPU our :class:`~paddle_rope.layers.Dropout` draws from numpy, whose
+    generator is set back here. ``inputs`` are a tensor, then anything, also tuples of tensors; gradients reach the
+    tensors that need one.
+
+    >>> recompute_layer(paddle.nn.Linear(2, 3), paddle.ones([1, 2])).sum().backward()
+    """
+    before = np.random.get_state()
+    flat = paddle.utils.flatten(inputs)  # Paddle finds the tensors that need gradients among arguments only
+    calls = 0
+
+    def run(*arguments):
+        nonlocal calls
+        calls += 1
+        arguments = paddle.utils.pack_sequence_as(inputs, list(arguments))
+        if calls == 1:
+            return layer(*arguments)
+        now = np.random.get_state()
+        np.random.set_state(before)
+        try:
+            return layer(*arguments)
+        finally:
+            np.random.set_state(now)
+
+    if all(x.stop_gradient for x in flat if isinstance(x, Tensor)):
+        # Paddle then takes the layer for one without gradients, whatever its weights say.
+        flat[0] = flat[0].detach()
+        flat[0].stop_gradient = False
+    return recompute(run, *flat)
