@@ -31,8 +31,8 @@ def pad_tokens(ids, pad_token_id):
 class Tokens(NamedTuple):
     """The tokens of a text, or of several as one sequence; token types where the model tells these apart."""
 
-    ids: Sequence[int]
-    token_type_ids: Sequence[int] | None = None
+    ids: Sequence[int] | np.ndarray
+    token_type_ids: Sequence[int] | np.ndarray | None = None
 
 
 def pad_texts(texts: Sequence[Tokens], pad_token_id: int) -> Batch:
