@@ -4,6 +4,7 @@
     paddle-rope train configs/pretraining/small.yaml
     python tools/dev/shipped_encoder.py ship runs/pretraining_small data/text/open
     python tools/dev/shipped_encoder.py split data/ner/cluener/train.json runs      held.json, rest.json: to try recipes
+    python tools/dev/shipped_encoder.py few data/ner/cluener/train.json runs 42     few.json, unlabeled.txt: for a teacher
 
 ``texts`` expects the .txt files of openly licensed Chinese that configs/pretraining/small.yaml describes. ``ship``
 writes paddle_rope/roformer/encoders/small: weights in float16, and the model card, with the loss on test.jsonl, which
@@ -23,12 +24,13 @@ from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, load_tokeni
 from paddle_rope.roformer.config import ENCODERS
 from tasks.common.reports.tables import as_markdown
 from tasks.common.texts.documents import read_documents
+from tasks.ner.data.splits import draw
 
 NAME = "small"
 KEPT = {"laws_national": 1 / 3, "opensource_com_translations": 2 / 3, "court_documents": 2 / 3}  # of the documents
 HELD_OUT = 0.02  # of the documents of each file, for dev and once more for test
 MIN_COUNT = 3  # of a character of the vocabulary
-MEASURED = 1500  # labeled texts
+MEASURED, FEW = 1500, 300  # labeled texts
 SPECIAL = 6  # tokens at the beginning of a vocabulary
 TABLE = "table.json"
 CARD = """\
@@ -138,6 +140,15 @@ def split(file, folder):
         (folder / f"{name}.json").write_text("\n".join(part) + "\n", encoding="utf-8")
 
 
+def few(file, folder, seed):
+    """Write the 300 lines of a labeled file that ``--train_texts 300 --seed SEED`` takes, and the texts of the others."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    labeled = draw(lines, FEW, int(str(seed)))
+    texts = [json.loads(line)["text"] for line in lines if line not in labeled]
+    for name, part in (("few.json", labeled), ("unlabeled.txt", texts)):
+        (folder / name).write_text("\n".join(part) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    verb, *folders = sys.argv[1:]
-    {"texts": prepare_texts, "ship": ship, "split": split}[verb](*map(Path, folders))
+    verb, *arguments = sys.argv[1:]
+    {"texts": prepare_texts, "ship": ship, "split": split, "few": few}[verb](*map(Path, arguments))
