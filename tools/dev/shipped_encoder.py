@@ -4,7 +4,7 @@
     paddle-rope train configs/pretraining/small.yaml
     python tools/dev/shipped_encoder.py ship runs/pretraining_small data/text/open
     python tools/dev/shipped_encoder.py split data/ner/cluener/train.json runs      held.json, rest.json: to try recipes
-    python tools/dev/shipped_encoder.py few data/ner/cluener/train.json runs 42     few.json, unlabeled.txt: for a teacher
+    python tools/dev/shipped_encoder.py few data/ner/cluener/train.json runs 42     few.json, unlabeled.txt
 
 ``texts`` expects the .txt files of openly licensed Chinese that configs/pretraining/small.yaml describes. ``ship``
 writes paddle_rope/roformer/encoders/small: weights in float16, and the model card, with the loss on test.jsonl, which
@@ -141,7 +141,7 @@ def split(file, folder):
 
 
 def few(file, folder, seed):
-    """Write the 300 lines of a labeled file that ``--train_texts 300 --seed SEED`` takes, and the texts of the others."""
+    """Write 300 lines of a labeled file, those of ``--train_texts 300 --seed SEED``, and the texts of the others."""
     lines = file.read_text(encoding="utf-8").splitlines()
     labeled = draw(lines, FEW, int(str(seed)))
     texts = [json.loads(line)["text"] for line in lines if line not in labeled]
