@@ -164,8 +164,8 @@ def depthwise_convolution(
     r"""y_i = sum_{|t| <= radius} w_t * x_{i + t}, feature by feature, size = 2 radius + 1 (MILA, arXiv 2405.16605).
 
     With ``causal`` -size < t <= 0. The sum leaves out what is before the first and after the last token, at padding, or
-    of another packed text. ``x`` is ``[batch, seq, hidden]``, ``weight`` ``[size, hidden]``, the first row that of the
-    smallest t; ``key_mask`` and ``segment_ids`` are as of the attention.
+    of another packed text. ``x`` is ``[batch, seq, hidden]``, ``weight`` ``[size, hidden]``, whose first row
+    belongs to the smallest t; ``key_mask`` and ``segment_ids`` are as of the attention.
 
     A sum of shifted products: on CPU the mask and the weight of a shift are one outer product, whose gradient is a
     matrix product. Paddle's convolution by groups takes longer on short texts, and knows no segments.
@@ -218,8 +218,8 @@ class DepthwiseConvolution(nn.Layer):
     def forward_with_cache(
         self, x: Tensor, cache: Tensor | None = None, key_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Convolve the tokens ``[batch, new, hidden]`` that follow those of ``cache``, None at the start; for causal
-        ones.
+        """Convolve the next tokens ``[batch, new, hidden]`` of a causal layer. ``cache`` is what the call before
+        returned, None at the start.
 
         Returns:
             ``[batch, new, hidden]``, and a new cache: the last ``size`` - 1 tokens seen, 0 at padding.

@@ -54,7 +54,7 @@ def exp(x: Tensor) -> Tensor:
 
 
 class FeatureMap:
-    """A function as a map, and the base of maps that treat queries and keys differently, or add features.
+    """Base of the maps that treat queries and keys differently, or add features; subclasses give at least ``query``.
 
     Attributes:
         over_sequence: each key sees the whole sequence: the map is neither causal nor for packed texts.
@@ -63,11 +63,10 @@ class FeatureMap:
 
     over_sequence = False
     rotates_denominator = False
-    function: Callable[[Tensor], Tensor]
 
     def query(self, x: Tensor) -> Tensor:
         """``[batch, seq, heads, head_dim]`` -> ``[batch, seq, heads, features]``."""
-        return self.function(x)
+        raise NotImplementedError
 
     def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
         """As :meth:`query` for keys; ``key_mask`` bool ``[batch, seq]``, False at padding."""
@@ -78,16 +77,22 @@ class FeatureMap:
         return features
 
 
+class Elementwise(FeatureMap):
+    """A function ``[..., head_dim]`` -> ``[..., features]`` as a map of queries and keys alike."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        self.function = function
+
+    def query(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
 FeatureMapLike = Union[FeatureMap, Callable[[Tensor], Tensor]]
 
 
 def as_feature_map(feature_map: FeatureMapLike) -> FeatureMap:
-    """A :class:`FeatureMap` as it is, a function as one."""
-    if isinstance(feature_map, FeatureMap):
-        return feature_map
-    made = FeatureMap()
-    made.function = feature_map
-    return made
+    """A :class:`FeatureMap` as it is, a function as an :class:`Elementwise` one."""
+    return feature_map if isinstance(feature_map, FeatureMap) else Elementwise(feature_map)
 
 
 class SoftmaxExp(FeatureMap):

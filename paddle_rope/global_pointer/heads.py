@@ -200,7 +200,7 @@ def band_products(q: Tensor | None, k: Tensor, width: int) -> Tensor:
 
     k = in_blocks(k, blocks + 1)
     k = paddle.concat([k[:, :-1], k[:, 1:]], axis=2)[:, :, : size + columns - 1]
-    if q is None:  # not a product of ones: that of oneDNN in paddle 3.3.1 is wrong for vectors of one number
+    if q is None:  # not a product of ones, which oneDNN in paddle 3.3.1 computes wrongly for vectors of one number
         band = k.transpose([0, 1, 3, 2]).expand([-1, -1, size, -1])
     else:
         band = paddle.matmul(in_blocks(q, blocks), k, transpose_y=True)

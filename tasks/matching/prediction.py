@@ -26,8 +26,8 @@ class MatchingDataset:
 
     ``sequences`` are :class:`~tasks.common.inference.Tokens`; ``rows``, int64 ``[examples, parts]``, has the numbers of
     each example's sequences, parts as of :meth:`tasks.matching.model.MatchingModel.forward`; ``lengths`` the tokens of
-    the longest one of each example; ``num_cut`` says how many sequences are cut to ``max_tokens`` (None: that of the
-    model).
+    the longest one of each example; ``num_cut`` says how many sequences are cut to ``max_tokens`` (None: the
+    model's).
     """
 
     def __init__(self, examples, tokenizer, config, max_tokens=None):

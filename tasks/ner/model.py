@@ -108,7 +108,7 @@ class NerModel(RoFormerPretrainedModel):
             token_mask: bool ``[batch, seq]``, True where the token has characters of the text.
             columns, flags: as of :meth:`FeatureEmbedding.forward`, for a model with features.
             labels: int64 ``[batch, entities, 3]``, (type, first token, last token) of the entities; type -1 is padding.
-            probabilities: float ``[batch, entities]``, of which each label is drawn, if they are those of a teacher.
+            probabilities: float ``[batch, entities]`` of a teacher's labels: each is there with its probability.
         """
         config = self.config
         if self.training and config.character_dropout:

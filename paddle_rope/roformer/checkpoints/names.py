@@ -97,7 +97,7 @@ _HEADS = {
 def source_names(config: RoFormerConfig, layout: Layout) -> dict[str, str]:
     """``{name here: name there}`` of the weights of an encoder of this configuration, and of a head for language
     modeling (all but the tied embedding) or classification. Names here begin with ``roformer.``, ``lm_head.`` or
-    ``classifier.``, those of the encoder there with the layout's prefix.
+    ``classifier.``; there, the encoder's begin with the layout's prefix.
     """
     modules = {f"roformer.{here}": f"roformer.{there}" for here, there in _EMBEDDING.items()}
     for block in range(config.num_hidden_layers):
@@ -125,7 +125,7 @@ def _exists(name, config):
 
 
 def is_transposed(name: str, layout: Layout) -> bool:
-    """Whether the weight of this name here is transposed there, because it is that of a linear layer."""
+    """Whether the weight of this name here is transposed there, because it belongs to a linear layer."""
     return (
         layout.transposed and name.endswith(".weight") and "norm" not in name and not name.endswith("embedding.weight")
     )

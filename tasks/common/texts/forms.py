@@ -73,7 +73,7 @@ def _is_tagged(line):
 
 def records(lines: list[str], name: str, form: Form | None = None) -> Iterator[tuple[str, dict]]:
     """Pairs ("path:line", record) of a :class:`Form` of records, of a table with strings as values; without a form,
-    that of the first line, by default JSON lines."""
+    the first line decides, and JSON lines are the default."""
     first = first_non_blank(lines) or ""
     if form is Form.JSON_LIST or (form is None and first.strip(BLANKS).startswith("[")):
         return list_records("\n".join(lines), name)

@@ -97,7 +97,7 @@ def rows(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def split_rows(lines: Iterable[str], header: Header) -> Iterator[str]:
-    """Each row as the text of its lines, which have their ends: one line, or in CSV those of a quoted value."""
+    """The text of each row, with the ends of its lines. A row is one line, or several where CSV quotes a value."""
     if header.separator == "\t":
         yield from lines
         return

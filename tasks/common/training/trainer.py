@@ -321,7 +321,7 @@ class _Ends(TrainerCallback):
 
 class InOrder(BatchSampler):
     """The numbers of the batches of one process, one at a time, in their order: of ``total`` batches of all
-    ``num_replicas`` processes from the batch ``first`` on, those of the process ``rank``."""
+    ``num_replicas`` processes, the share of the process ``rank`` from the batch ``first`` on."""
 
     def __init__(self, total, first=0, num_replicas=1, rank=0):
         self.total, self.first, self.num_replicas, self.rank = total, first, num_replicas, rank
