@@ -14,7 +14,8 @@ import paddle
 import pytest
 from safetensors.numpy import save_file
 
-from paddle_rope.roformer.checkpoints.tensor_files import TORCH_LEGACY_MAGIC, find_weights, read_tensors
+from paddle_rope.roformer.checkpoints.pickled_tensors import TORCH_LEGACY_MAGIC
+from paddle_rope.roformer.checkpoints.tensor_files import find_weights, read_tensors
 
 STORAGE = (  # the persistent id of a torch storage of one number, on the stack
     b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQ"
