@@ -11,8 +11,6 @@ The name of a class is ``label_des``, or else ``label``. Whatever is wrong with 
 ``tasks.common.errors.InputError``: one line with ``path:line``, what is wrong and how to fix it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

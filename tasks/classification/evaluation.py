@@ -1,7 +1,5 @@
 """Scores of a classifier on labeled texts. Imports paddle only if the predictor does."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from tasks.classification.data import Example, read_labeled

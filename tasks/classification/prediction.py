@@ -1,7 +1,5 @@
 """From texts to labels, with a model in training, a trained one or an exported one."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The recipe of document classification, and how its models are exported."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

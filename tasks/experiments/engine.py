@@ -1,7 +1,5 @@
 """Train the runs of a plan: finished ones stay, interrupted ones continue from their last checkpoint."""
 
-from __future__ import annotations
-
 import itertools
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """The report of language models: losses against the published ones, loss curves, longer texts."""
 
-from __future__ import annotations
-
 import statistics
 from typing import Any
 

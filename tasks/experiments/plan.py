@@ -1,7 +1,5 @@
 """A plan: training runs that differ in case, variant and seed, from a YAML file (docs/results/experiments.md)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

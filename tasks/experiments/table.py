@@ -1,8 +1,6 @@
 """What finished runs gave: of a plan each run, mean and deviation of each variant over its seeds, and a picture; of any
 runs a table with the keys that differ."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Configuration keys of the language model, in addition to the keys of every recipe that trains an encoder."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Optional
 

@@ -1,7 +1,5 @@
 """The recipe of causal language models of characters, which counts in steps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import paddle

@@ -1,7 +1,5 @@
 """The options of a matching model, and the keys of its recipe: each is declared once. Without Paddle."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Optional
 

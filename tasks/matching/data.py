@@ -13,8 +13,6 @@ The formats are recognized by the content:
 A label is 0, 1 or a grade, any finite number. Blank lines are left out.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

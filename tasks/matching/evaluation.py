@@ -1,8 +1,6 @@
 """Scores of a model on labeled pairs or triples: accuracy, F1 of label 1, Spearman correlation, and the threshold
 between labels 0 and 1. Imports paddle only if the predictor does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

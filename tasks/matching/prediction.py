@@ -4,8 +4,6 @@ A sequence longer than ``max_tokens`` tokens, special tokens counted, loses its 
 are dropped one by one from the longer: each text has half of the room, and what a shorter one leaves is the longer's.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Sequence

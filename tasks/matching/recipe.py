@@ -1,7 +1,5 @@
 """The recipe of text matching, and how its models are exported."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,8 +1,6 @@
 """The options of the NER model, with what models compute from them, and the keys of its recipe: each is declared once.
 Without Paddle."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

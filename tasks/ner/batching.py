@@ -1,7 +1,5 @@
 """Examples -> tokens -> padded batches."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 

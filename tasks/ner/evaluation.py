@@ -1,7 +1,5 @@
 """Scores of a model, or of a predictor, on labeled texts. Without paddle, unless the model needs it."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any, NamedTuple, Optional
 

@@ -1,7 +1,5 @@
 """How NER models are exported. The ONNX graph ends in spans, so that its caller decodes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

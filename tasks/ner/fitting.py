@@ -2,8 +2,6 @@
 and a pretrained encoder; many labels need more layers and few epochs. docs/guides/training.md has the table and what it
 was measured on."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """How long the texts and entities of training were, and what prediction makes of it. Standard library only."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple

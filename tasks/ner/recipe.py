@@ -1,7 +1,5 @@
 """The recipe of named entity recognition."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field

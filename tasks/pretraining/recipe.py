@@ -1,7 +1,5 @@
 """The recipe of masked-language-model pretraining: texts -> a folder that every recipe takes as ``pretrained``."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -4,8 +4,6 @@ A record is a line of plain text or of JSON lines, or a row. An error in one rec
 nothing. Only a file that cannot be read at all raises ``InputError``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

@@ -4,8 +4,6 @@ Each actor has its own predictor and does one part at a time. An actor that dies
 and its part is computed again.
 """
 
-from __future__ import annotations
-
 import functools
 import logging
 import os

@@ -1,7 +1,5 @@
 """The parts of a run in processes of this machine."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import queue

@@ -9,8 +9,6 @@ The folder of a run holds
 - ``summary.json``, written last: the numbers of records, and the speed and memory of the last call.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools

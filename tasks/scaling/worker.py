@@ -1,7 +1,5 @@
 """One part of the work: read records, predict, write results. Processes and Ray share it."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field

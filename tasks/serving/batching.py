@@ -1,7 +1,5 @@
 """Requests of many connections, computed together: a bounded queue, one thread, requests in turn."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """Bounds on requests before anything else sees them: their heads, their bodies, and how many of them are counted."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import contextlib

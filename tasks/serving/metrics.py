@@ -1,7 +1,5 @@
 """What the service counts, for Prometheus; with several workers each one answers for all."""
 
-from __future__ import annotations
-
 import os
 
 from prometheus_client import (

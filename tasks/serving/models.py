@@ -1,7 +1,5 @@
 """Opened models, and what a service computes with them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 serve run tasks.serving.ray_serve:build model=runs/mine/model replicas=2
 """
 
-from __future__ import annotations
-
 import os
 
 from pydantic import ConfigDict, Field, create_model

@@ -1,7 +1,5 @@
 """The application in uvicorn's own worker processes, with a bound on slow clients."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

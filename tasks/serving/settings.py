@@ -1,7 +1,5 @@
 """What a service is started with, checked before anything is opened."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whether this library is right on a device: a table, and a JSON file to send in. ``benchmark device``."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """F1 of trained NER models against the length of the text: ``benchmark entities``."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

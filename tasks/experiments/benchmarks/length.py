@@ -1,7 +1,5 @@
 """Time and peak memory of a model against the length of its text, training and prediction: ``benchmark length``."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Our RoFormer and linear attention, and PaddleNLP's RoFormer: sides of :mod:`tasks.experiments.benchmarks.peers`."""
 
-from __future__ import annotations
-
 import contextlib
 
 import paddle

@@ -5,8 +5,6 @@ Each side has a worker and is an object with ``version`` and two methods (:mod:`
 and :data:`COMPARED` tokens, to compare with the other sides'. No framework is imported before its turn.
 """
 
-from __future__ import annotations
-
 import contextlib
 import pkgutil
 import re

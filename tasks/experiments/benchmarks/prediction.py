@@ -4,8 +4,6 @@ Each engine has a worker. All of them read, tokenize and decode the same texts i
 the scores are computed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

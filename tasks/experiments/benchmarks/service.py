@@ -1,7 +1,5 @@
 """Load on a service of this machine, from several connections: ``benchmark service``."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

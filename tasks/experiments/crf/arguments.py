@@ -1,7 +1,5 @@
 """Configuration keys of the CRF: defaults, types and ranges."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Optional
 

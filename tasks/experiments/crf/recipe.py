@@ -4,8 +4,6 @@ The features of a character follow Chen, Zhang and Isahara (2006), aclanthology.
 pairs of characters around it, and beside them the word features that the neural models take.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass

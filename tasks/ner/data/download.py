@@ -1,7 +1,5 @@
 """Public NER data sets, which ``published.yaml`` lists: downloaded, checked, and under their name only when whole."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import zipfile

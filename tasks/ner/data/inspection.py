@@ -3,8 +3,6 @@
 Nothing here is an error. Data that cannot be read at all stops in the reader.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ predict. Offsets count characters (code points), and spans in memory are half-op
 with a file raises ``InputError``: one line with ``path:line``, what is wrong and how to fix it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -1,7 +1,5 @@
 """The formats of labeled text, and which one a file has: its content decides."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

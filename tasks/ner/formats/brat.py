@@ -10,8 +10,6 @@ relations of what is skipped; this module's log counts them.
 Source: https://brat.nlplab.org/standoff.html
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -11,8 +11,6 @@ characters of each word ("科0", "技1"): the numbers are removed if nearly all 
 says so, or warns if only some have them.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterator

@@ -19,8 +19,6 @@ that are no labels of text, and relations of those.
 Source: https://labelstud.io/guide/task_format, https://github.com/HumanSignal/label-studio/pull/1559 and /issues/3078
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 import itertools

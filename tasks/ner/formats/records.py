@@ -1,7 +1,5 @@
 """Records of labeled files, and the checks that all formats of records share."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

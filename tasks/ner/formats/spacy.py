@@ -6,8 +6,6 @@ Documents: ``[{"id": 0, "paragraphs": [{"raw": "...", "sentences": [{"tokens": [
 Source: https://v2.spacy.io/api/annotation#json-input
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

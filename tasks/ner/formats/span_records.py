@@ -18,8 +18,6 @@
 Offsets count characters and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import count

@@ -7,8 +7,6 @@ A tag is ``O`` or ``<prefix>-<type>``; a parsed tag is the pair (prefix, type), 
 * BMES: the same with ``M-X`` for ``I-X``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ A text is its tokens joined; it is written one character a token. Tags that are 
 convention of conlleval and reported in this module's log.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

@@ -5,8 +5,6 @@ read. The keys may have other names. Tokens may be a string, of one token a char
 tags a string separated by spaces or commas. Source: https://huggingface.co/docs/datasets
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

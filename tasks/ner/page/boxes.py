@@ -4,8 +4,6 @@ Boxes nest as the entities do. HTML cannot nest two entities that cross, nor one
 that such an entity is drawn in pieces, open where it goes on, with one label behind the last.
 """
 
-from __future__ import annotations
-
 import bisect
 import heapq
 from collections.abc import Iterator, Sequence

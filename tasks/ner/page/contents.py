@@ -1,8 +1,6 @@
 """The way into a long page: sections of texts and their paragraphs, a table of contents, and a list of the entities
 with links to their first mentions."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -8,8 +8,6 @@ and, if it has more than one section, a table of contents.
 are not in the way of searching or copying the text.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,6 @@
 """A threshold and a temperature for each entity type, chosen on labeled data from the candidates: the spans that could
 be entities."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """From tokenized texts to entities: texts -> windows -> batches -> scores -> spans -> the entities of each text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import Any

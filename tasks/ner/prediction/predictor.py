@@ -1,7 +1,5 @@
 """From texts to entities with a trained model."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence

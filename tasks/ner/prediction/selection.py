@@ -10,8 +10,6 @@ teaches more than a text with one.
 Texts that nearly repeat another one teach nothing, so of each group of such texts only the most uncertain is taken.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable

@@ -16,8 +16,6 @@ where ``PART_CHARACTERS`` characters and more follow each other without any such
 words near the cut may then differ.
 """
 
-from __future__ import annotations
-
 import bisect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

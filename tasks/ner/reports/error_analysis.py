@@ -15,8 +15,6 @@ So correct + type + boundary + both + missed are all gold entities, and correct 
 predictions.
 """
 
-from __future__ import annotations
-
 import bisect
 from collections import Counter
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """What VisualDL shows of an NER training run, in addition to :mod:`tasks.common.training.monitor`."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import math

@@ -1,7 +1,5 @@
 """Whether the probabilities of found entities say how often they are right."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np
