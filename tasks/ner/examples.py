@@ -1,5 +1,7 @@
 """Texts with entities in memory, as characters and as tokens. Standard library only."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise

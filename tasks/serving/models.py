@@ -1,5 +1,7 @@
 """Opened models, and what a service computes with them."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

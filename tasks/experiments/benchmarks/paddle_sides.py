@@ -1,5 +1,7 @@
 """Our RoFormer and linear attention, and PaddleNLP's RoFormer: sides of :mod:`tasks.experiments.benchmarks.peers`."""
 
+from __future__ import annotations
+
 import contextlib
 
 import paddle

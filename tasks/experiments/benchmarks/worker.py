@@ -5,6 +5,8 @@ turns. The module that a worker runs has a function ``start(*arguments)``, which
 function that answers a request: keyword arguments -> dict.
 """
 
+from __future__ import annotations
+
 import contextlib
 import importlib
 import json

@@ -1,5 +1,7 @@
 """Features of the tokens of a text, with the vocabularies and the gazetteer of the training data."""
 
+from __future__ import annotations
+
 import json
 import logging
 import os

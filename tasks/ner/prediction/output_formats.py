@@ -1,5 +1,7 @@
 """Predictions as text: the formats of ``paddle-rope predict`` and ``select``."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable
 from typing import TextIO

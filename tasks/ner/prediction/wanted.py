@@ -1,6 +1,8 @@
 """Wishes of a user about found entities: types, probabilities, one decision for a mention; and entities that the user
 lists, as terms or regular expressions: forced, or hinted at."""
 
+from __future__ import annotations
+
 import bisect
 import math
 import os
