@@ -7,21 +7,18 @@ Source: https://v2.spacy.io/api/annotation#json-input
 """
 
 from collections.abc import Iterator
-from functools import partial
 
 from tasks.common.errors import InputError
 from tasks.common.texts.json_records import check_encodable, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import Records, check_objects, reader
-from tasks.ner.formats.span_records import listed_entities
+from tasks.ner.formats.records import Records, check_like, reader
+from tasks.ner.formats.span_records import LISTED, listed_entities
 from tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_tag
 
 PARAGRAPHS = "paragraphs"
-SHAPE = 'write it as {"paragraphs": [{"raw": "text", "sentences": [{"tokens": [{"orth": ..., "ner": ...}]}]}]}'
 _PREFIXES = {"U": "S", "L": "E"}  # of BILUO -> of BIOES
-_entities = partial(listed_entities, key="entities")
-_read_tuples = reader(("entities",), _entities)
+_read_tuples = reader(("entities",), LISTED, listed_entities)
 
 
 def read(records: Records, name: str) -> list[Example]:
@@ -41,14 +38,12 @@ def texts_of(record: dict, where: str) -> list[str]:
 
 def _paragraphs(record: dict, where: str) -> Iterator[tuple[dict, str, list[list[dict]], list[tuple[int, int]]]]:
     """Of each paragraph its object, its text, the tokens of each sentence, and the half-open characters of all."""
-    for content in check_objects(record[PARAGRAPHS], PARAGRAPHS, SHAPE, where):
-        sentences = [
-            check_objects(sentence.get("tokens"), "tokens", SHAPE, where)
-            for sentence in check_objects(content.get("sentences", []), "sentences", SHAPE, where)
-        ]
-        words = [token.get("orth") for tokens in sentences for token in tokens]
-        if not all(isinstance(word, str) and word for word in words):
-            raise InputError(f'{where}: a token has no "orth"; {SHAPE}')
+    for content in check_like(record[PARAGRAPHS], [{}], PARAGRAPHS, where):
+        sample = [{"tokens": [{"orth": "word"}]}]
+        sentences = [one["tokens"] for one in check_like(content.get("sentences", []), sample, "sentences", where)]
+        words = [token["orth"] for tokens in sentences for token in tokens]
+        if not all(words):
+            raise InputError(f'{where}: the "orth" of a token is empty; remove the token')
         if content.get("raw") is None:
             text, offsets = join_tokens(words)
         else:
@@ -85,7 +80,7 @@ def _example(content, text, sentences, offsets, where):
             entities.append(Entity(offsets[first + start][0], offsets[first + end - 1][1], type_))
         first += len(tokens)
     if "entities" in content:
-        entities += _entities(content["entities"], text, where)
+        entities += listed_entities(check_like(content["entities"], LISTED, "entities", where), text, where)
     elif not any("ner" in token for tokens in sentences for token in tokens):
         raise InputError(f'{where}: no token has a "ner", the file is unlabeled; give labeled data, or predict with it')
     return make_example(text, entities, where)

@@ -12,13 +12,12 @@ from tasks.common.errors import InputError
 from tasks.common.texts.json_records import check_encodable, json_line
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Example
-from tasks.ner.formats.records import Records
+from tasks.ner.formats.records import Records, check_like
 from tasks.ner.formats.tagging import BIO, join_tokens, parse_tag
 from tasks.ner.formats.tags import Sentence, find_scheme, tags_of, to_examples
 
 TOKEN_KEYS = ("tokens", "words", "chars", "text")
 TAG_KEYS = ("ner_tags", "tags", "labels", "label")
-SHAPE = 'write it as {"tokens": ["中", "国"], "ner_tags": ["B-LOC", "I-LOC"]}'
 _BETWEEN = re.compile(r"[\s,]+")
 
 
@@ -50,10 +49,9 @@ def tokens_of(record: dict, where: str) -> list[str]:
     key, tokens = _first(record, TOKEN_KEYS)
     if isinstance(tokens, str):
         tokens = tokens.split() if key != "text" else list(tokens)
-    if not (isinstance(tokens, list) and all(isinstance(token, str) and token for token in tokens)):
-        raise InputError(f"{where}: the tokens are {shown(tokens)}, not a list of strings that are not empty; {SHAPE}")
-    if not tokens:
-        raise InputError(f"{where}: there are no tokens; remove the record")
+    check_like(tokens, ["中"], key or TOKEN_KEYS[0], where)
+    if not tokens or not all(tokens):
+        raise InputError(f"{where}: the tokens are {shown(tokens)}; give at least one, and none that is empty")
     check_encodable("".join(tokens), "a token", where)
     return tokens
 
@@ -69,8 +67,7 @@ def _tokens_and_tags(record, where):
             f'names, with names = dataset.features["{key}"].feature.names and dataset.map(lambda one: {{"{key}": '
             f'[names[i] for i in one["{key}"]]}}).to_json(FILE, force_ascii=False)'
         )
-    if not (isinstance(tags, list) and all(isinstance(tag, str) for tag in tags)):
-        raise InputError(f'{where}: "{key}" is {shown(tags)}, not a list of strings; {SHAPE}')
+    check_like(tags, ["B-LOC"], key, where)
     check_encodable("".join(tags), "a tag", where)
     tokens, text = tokens_of(record, where), record.get("text")
     if len(tokens) != len(tags) and isinstance(text, str) and len(text.split()) == len(tags):
