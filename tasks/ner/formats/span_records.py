@@ -13,7 +13,10 @@
 * the JSON lines of ``paddle-rope predict``: ``{"text": "...", "entities": [{"start": 0, "end": 3, "type": "name",
   "text": "叶老桂", "score": 7.3}]}``. The surface ``text`` is checked if it is there; scores are not read, and
   probabilities only of a teacher. A text may be empty, because one line of input gives one record;
-* spaCy's training tuples: ``[["...", {"entities": [[9, 12, "name"]]}], ...]`` (https://v2.spacy.io/api/annotation).
+* spaCy's training tuples: ``[["...", {"entities": [[9, 12, "name"]]}], ...]``; and the documents of its version 2:
+  ``[{"id": 0, "paragraphs": [{"raw": "...", "sentences": [{"tokens": [{"orth": "...", "ner": "B-name"}, ...]}]}]}]``,
+  tags by the scheme BILUO. Each paragraph is an example; its text is ``raw``, or the tokens joined
+  (https://v2.spacy.io/api/annotation).
 
 Offsets count characters and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
 """
@@ -24,10 +27,11 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_records import json_line
+from tasks.common.texts.json_records import check_encodable, json_line, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
 from tasks.ner.formats.records import EntityIds, Records, check_like, entity_of, reader, write_list
+from tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_tag
 
 # ---- CLUENER
 
@@ -63,7 +67,7 @@ read_cluener = reader(("label",), {"<type>": {"<surface>": [[0, 2]]}}, _cluener_
 LISTED = [[0, 3, "type"]]
 
 
-def listed_entities(spans: list[list], text: str, where: str) -> Iterator[Entity]:
+def _listed_entities(spans: list[list], text: str, where: str) -> Iterator[Entity]:
     """The entities of lists like ``LISTED``."""
     return (entity_of(*span, text, where) for span in spans)
 
@@ -72,7 +76,10 @@ def _as_lists(example):
     return [[entity.start, entity.end, entity.type] for entity in example.entities]
 
 
-read_doccano = reader(("label", "labels"), LISTED, listed_entities)
+read_doccano = reader(("label", "labels"), LISTED, _listed_entities)
+
+
+_read_spacy_tuples = reader(("entities",), LISTED, _listed_entities)
 
 
 def write_doccano(examples: Iterable[Example]) -> Iterator[str]:
@@ -168,3 +175,84 @@ read_cmeee = CMEEE.reader()
 
 def write_cmeee(examples: Iterable[Example]) -> Iterator[str]:
     return write_list({"text": one.text, "entities": [*_as_objects(one, CMEEE)]} for one in examples)
+
+
+# ---- documents of spaCy 2
+
+PARAGRAPHS = "paragraphs"
+_BIOES_OF = {"U": "S", "L": "E"}  # of BILUO -> of BIOES
+
+
+def read_spacy(records: Records, name: str) -> list[Example]:
+    examples = []
+    for where, record in records:
+        if PARAGRAPHS in record:
+            examples += [_of_paragraph(*paragraph, where) for paragraph in _paragraphs(record, where)]
+        else:
+            examples += _read_spacy_tuples([(where, record)], name)
+    return examples
+
+
+def paragraph_texts(record: dict, where: str) -> list[str]:
+    """The texts of a record of paragraphs, with labels or without."""
+    return [text for _, text, *_ in _paragraphs(record, where)]
+
+
+def _paragraphs(record: dict, where: str) -> Iterator[tuple[dict, str, list[list[dict]], list[tuple[int, int]]]]:
+    """Of each paragraph its object, its text, the tokens of each sentence, and the half-open characters of all."""
+    for content in check_like(record[PARAGRAPHS], [{}], PARAGRAPHS, where):
+        sample = [{"tokens": [{"orth": "word"}]}]
+        sentences = [one["tokens"] for one in check_like(content.get("sentences", []), sample, "sentences", where)]
+        words = [token["orth"] for tokens in sentences for token in tokens]
+        if not all(words):
+            raise InputError(f'{where}: the "orth" of a token is empty; remove the token')
+        if content.get("raw") is None:
+            text, offsets = join_tokens(words)
+        else:
+            text = json_text(content, where, ("raw",))
+            offsets = _found_in(text, words, where)
+        if not text:
+            raise InputError(f"{where}: a paragraph has no text; remove it")
+        check_encodable(text, "a paragraph", where)
+        yield content, text, sentences, offsets
+
+
+def _found_in(text, words, where):
+    """The half-open characters of words in a text, one after the other with white space between."""
+    offsets, end = [], 0
+    for word in words:
+        begin = end
+        while not word[0].isspace() and text[begin : begin + 1].isspace():
+            begin += 1
+        if not text.startswith(word, begin):
+            raise InputError(
+                f"{where}: expected token {shown(word)} in the raw text after {end} characters, found "
+                f"{shown(text[end : end + 20])}; correct the tokens or the text"
+            )
+        end = begin + len(word)
+        offsets.append((begin, end))
+    return offsets
+
+
+def _of_paragraph(content, text, sentences, offsets, where):
+    entities, first = [], 0  # token of the paragraph with which the sentence begins
+    for tokens in sentences:
+        tags = [_tag(token.get("ner", "O"), where) for token in tokens]
+        for start, end, type_ in decode_tags(tags, must_close=True)[0]:
+            entities.append(Entity(offsets[first + start][0], offsets[first + end - 1][1], type_))
+        first += len(tokens)
+    if "entities" in content:
+        entities += _listed_entities(check_like(content["entities"], LISTED, "entities", where), text, where)
+    elif not any("ner" in token for tokens in sentences for token in tokens):
+        raise InputError(f'{where}: no token has a "ner", the file is unlabeled; give labeled data, or predict with it')
+    return make_example(text, entities, where)
+
+
+def _tag(tag, where):
+    if tag in ("", "-", None):  # not labeled
+        return OUTSIDE
+    parsed = parse_tag(_BIOES_OF.get(tag[:1], tag[:1]) + tag[1:]) if isinstance(tag, str) else None
+    if parsed is None:
+        raise InputError(f"{where}: unknown tag {shown(tag)}; BILUO has B-X, I-X, L-X, U-X and O")
+    check_encodable(tag, "a tag", where)
+    return parsed
