@@ -99,7 +99,7 @@ def test_every_request_to_a_service_is_answered_or_refused(served, tmp_path, mon
         ("service . --input texts.txt -- --max_queue 0", "--max_queue must be"),
         *((f"peers {words}", words.split()[0]) for words in ("--sizes 4x250,1x1", "--rounds 0", "--sides huggingface")),
         ("prediction nowhere --input texts.txt", "texts.txt"),
-        ("entities . --input texts.txt --output out --names a b", "--names"),
+        ("entities . --input texts.txt --names a b", "--names"),
         ("length missing.yaml", "missing.yaml"),
         ("device --device abacus", "--device abacus"),
     ],
