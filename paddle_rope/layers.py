@@ -12,7 +12,7 @@ import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_rope.native.dispatch import native_form
-from paddle_rope.native.layers import native_convolution, native_dropout, native_linear, native_residual_norm
+from paddle_rope.native.operators import native_convolution, native_dropout, native_linear, native_residual_norm
 
 ACTIVATION_FUNCTIONS = {
     "gelu": F.gelu,

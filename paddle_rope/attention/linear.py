@@ -12,8 +12,8 @@ from paddle import Tensor
 from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
 from paddle_rope.layers import at_least_float32, computes_on_cpu, padded, scaled, without_amp
-from paddle_rope.native.attention import native_linear_attention
 from paddle_rope.native.dispatch import native_form
+from paddle_rope.native.operators import native_linear_attention
 from paddle_rope.options import NORMALIZERS, choice
 from paddle_rope.rotary import Rope
 

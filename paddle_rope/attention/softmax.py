@@ -12,8 +12,8 @@ from paddle.nn.functional.flash_attention import flash_attn_unpadded
 from paddle_rope import layers
 from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
 from paddle_rope.layers import at_least_float32, computes_on_cpu, padded, scaled, without_amp
-from paddle_rope.native.attention import native_softmax_attention
 from paddle_rope.native.dispatch import native_form
+from paddle_rope.native.operators import native_softmax_attention
 from paddle_rope.rotary import Rope
 
 # Smaller weights become 0. Paddle's softmax on CPU leaves exp(-64) at masked keys; gradients that small underflow to

@@ -11,8 +11,8 @@ from paddle import Tensor, nn
 
 from paddle_rope.global_pointer.losses import sorted_spans, span_crossentropy
 from paddle_rope.layers import Linear, first_two, padded
-from paddle_rope.native.attention import native_span_loss
 from paddle_rope.native.dispatch import is_enabled
+from paddle_rope.native.operators import native_span_loss
 from paddle_rope.options import WIDEST_BAND, integer, optional
 from paddle_rope.rotary import RotaryPositionEmbedding
 

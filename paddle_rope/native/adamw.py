@@ -35,7 +35,8 @@ class AdamW(paddle.optimizer.AdamW):
             *(np.array([tensor.data_ptr() for tensor in one], "uintp") for one in (weights, gradients, *states)),
         ]
         max_norm = 0.0 if self._grad_clip is None else self._grad_clip.clip_norm
-        call("adamw_step", len(weights), *arrays, self._beta1, self._beta2, self._epsilon, max_norm)
+        numbers = map(float, (self._beta1, self._beta2, self._epsilon, max_norm))
+        call("adamw_step", len(weights), *arrays, *numbers)
         return None
 
     def _is_native(self, params_grads):

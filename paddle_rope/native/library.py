@@ -20,31 +20,6 @@ from paddle import Tensor
 from paddle_rope.machine import processors
 
 VARIABLE = "PADDLE_ROPE_NATIVE"
-_TYPES = {
-    "l": ctypes.c_int64,
-    "i": ctypes.c_int,
-    "f": ctypes.c_float,
-    "u": ctypes.c_uint32,
-    "U": ctypes.c_uint64,
-    "p": ctypes.c_void_p,
-}
-# Arguments of the functions, in the letters above.
-_SIGNATURES = {
-    "residual_norm_forward": "ll pppp if ufU ppp",
-    "residual_norm_backward": "ll pp i ufU pp pppp",
-    "dropout": "ll p ufU p",
-    "activation_forward": "ll i ppp",
-    "activation_backward": "ll i pp pp",
-    "softmax_attention": "llll ppli pp i ufU ppp pp p ppp",
-    "linear_attention": "llll ppli p ipi ppp ppp p ppp",
-    "convolution_forward": "lllll pp pp p",
-    "convolution_backward": "lllll pp pp ppp",
-    "span_loss": "lllll ppli p pp pp pp p pp",
-    "round_to_bfloat16": "l pp",
-    "product_float32": "lll ii ppp",
-    "product_bfloat16": "lll ii ppp",
-    "adamw_step": "l ppp pppppp ffff",
-}
 _LEVELS = 1 << 32  # of the random bits of dropout
 SOURCES = Path(__file__).parent / "csrc"
 _LIBRARIES = Path(paddle.__file__).parent / "libs"  # of Paddle
@@ -56,7 +31,7 @@ MORE_FLAGS = (("-march=native", "-fopenmp"), ("-mcpu=native", "-fopenmp"), ("-fo
 
 
 def library() -> Any:
-    """The shared library, a ``ctypes.CDLL`` with its functions declared; None where :func:`state_in_words` says why."""
+    """The shared library, a ``ctypes.CDLL``; None where :func:`state_in_words` says why."""
     return loaded()[0]
 
 
@@ -82,7 +57,7 @@ def loaded() -> tuple[Any, str]:
     if problem is None:
         try:
             return _load(path), str(path)
-        except (OSError, AttributeError):  # it is no library, or lacks a function
+        except (OSError, AttributeError):  # it is no library, or not ours
             problem = f"{path} cannot be loaded, or this Paddle has no libmklml_intel.so"
     return None, f"none, {problem}; python -m paddle_rope.native builds them anew where that is deleted"
 
@@ -90,10 +65,6 @@ def loaded() -> tuple[Any, str]:
 def _load(path):
     """The library at a path, with the products of Paddle's own libraries; those in bfloat16 where oneDNN has them."""
     found: Any = ctypes.CDLL(str(path))
-    for name, letters in _SIGNATURES.items():
-        function = getattr(found, name)
-        function.argtypes = [_TYPES[letter] for letter in letters.replace(" ", "")]
-        function.restype = None
     products = ctypes.CDLL(str(_LIBRARIES / "libmklml_intel.so"))
     found.set_sgemm(ctypes.cast(products.cblas_sgemm, ctypes.c_void_p))
     found.has_bfloat16 = False
@@ -105,14 +76,20 @@ def _load(path):
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Call a function of the library; tensors and arrays are passed as addresses, so they are contiguous."""
-    getattr(library(), name)(*map(_address, arguments))
+    """Call a function of the library with contiguous tensors and arrays, None, integers and floats. An integer fills 64
+    bits, of which a narrower parameter has the low ones.
+    """
+    getattr(library(), name)(*map(_passed, arguments))
 
 
-def _address(argument):
+def _passed(argument):
     if isinstance(argument, Tensor):
-        return argument.data_ptr()
-    return argument.ctypes.data if isinstance(argument, np.ndarray) else argument
+        return ctypes.c_void_p(argument.data_ptr())
+    if isinstance(argument, int):
+        return ctypes.c_int64(argument)
+    if isinstance(argument, np.ndarray):
+        return ctypes.c_void_p(argument.ctypes.data)
+    return None if argument is None else ctypes.c_float(argument)
 
 
 def dense(tensor: Tensor | None) -> Tensor | None:

@@ -13,7 +13,7 @@ Measure time and peak memory against the length of the text, in training and pre
     OMP_NUM_THREADS=1 paddle-rope benchmark length configs/experiments/speed.yaml
 
 Each cell (job, variant, length) runs in its own process; the fastest of two or three runs counts. Lengths that would
-exceed a limit of the plan are left out. Writes speed.json and speed.md. The same command again resumes."""
+exceed a limit of the plan are left out. Writes speed.json; the same command again resumes."""
 PEERS = """\
 Time our RoFormer, with native operators and without, against PaddleNLP's and Hugging Face's, on CPU in float32: a
 training step and an inference on random tokens; and our linear attention against the same formula in PyTorch. Where the
@@ -41,10 +41,10 @@ must find the same entities, except int8."""
 ENTITIES = """\
 Measure how F1 of trained NER models changes with the length of the text.
 
-    paddle-rope benchmark entities runs/cluener/model --input data/ner/cluener/dev.json --output runs/lengths
+    paddle-rope benchmark entities runs/cluener/model --input data/ner/cluener/dev.json
 
 Neighboring texts are joined to documents of several lengths, and the entities found in them are compared with those
-found in the same texts alone. Writes entities.json and entities.md."""
+found in the same texts alone."""
 SERVICE = """\
 Start paddle-rope serve on a model, and load it from several connections of this machine: as fast as it answers, then
 with half and with ten times as many requests at random times. Arguments after -- go to paddle-rope serve:
@@ -70,7 +70,7 @@ def benchmark(argv):
     options = parser.parse_args(argv[:end])
     if kind == "service":
         options.served = argv[end + 1 :]
-    if kind in ("peers", "device", "prediction", "service") and options.output is not None:
+    if kind != "length" and options.output is not None:
         check_output_file(options.output, [options.data] if "data" in options else [])
     prepare()
     return importlib.import_module(f"tasks.experiments.benchmarks.{kind}").run(options) or 0
@@ -136,7 +136,6 @@ def _prediction(parser):
 def _entities(parser):
     parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help="folders of trained or exported models")
     _add_input(parser, help=LABELED)
-    parser.add_argument("--output", required=True, type=Path, metavar="FOLDER", help="for the tables and all numbers")
     parser.add_argument("--names", nargs="+", metavar="NAME", help="of the models (default: their folders)")
     _add_counts(parser, lengths=([64, 256, 1024, 4096, 16384], "characters of a document"))
     parser.add_argument("--max_tokens", type=whole(1), metavar="N", help="tokens of a window (default: as trained)")
@@ -144,6 +143,7 @@ def _entities(parser):
     counts = {"characters": (60_000, "characters of all texts together"), "batch_size": (32, "texts of a batch")}
     _add_counts(parser, **counts)
     _add_device(parser)
+    _add_json(parser)
 
 
 def _service(parser):

@@ -18,10 +18,10 @@ Train the runs of a plan (case, variant, seed) and compare their scores.
 
 The plans are in configs/experiments/; docs/results/experiments.md describes their keys. Runs go to OUTPUT_DIR/runs.
 After each run the tables of all finished runs are written: runs.csv (each run), summary.md and summary.json (mean and
-standard deviation over the seeds, points against the reference), scores.png, and the files of the plan's report. Run
-the command again to resume: finished runs are skipped, an interrupted run continues from its last checkpoint, and
-results of other keys than the plan now has are refused. You can run the command several times at once: each process
-takes runs that no other has. Any other --key value is a configuration key of all runs."""
+standard deviation over the seeds, points against the reference), and the files of the plan's report. Run the
+command again to resume: finished runs are skipped, an interrupted run continues from its last checkpoint, and results
+of other keys than the plan now has are refused. You can run the command several times at once: each process takes runs
+that no other has. Any other --key value is a configuration key of all runs."""
 COMPARE = """\
 Print finished training runs of any recipe side by side, as a Markdown table: the configuration keys that differ, the
 number of parameters, minutes of training, and the scores on dev and test."""

@@ -27,17 +27,19 @@ def report(results: list[dict[str, Any]]) -> dict[str, str | bytes]:
     variants: Runs = {}
     for result in results:
         variants.setdefault(result["variant"], []).append(result)
-    longer = _table(
-        {"": name, **{str(n): mean_and_deviation([one["loss"] for one in entries]) for n, entries in of_name.items()}}
-        for name, of_name in at_lengths(variants).items()
-    )
-    sections = {
-        "Held-out loss": f"{losses(variants)}\n\n{rank_correlation(variants)}",
-        "Texts longer than in training": longer and f"{LONGER_NOTE}\n\n{longer}",
-        "Loss curves": "![curves](curves.png)",
-    }
-    text = "# Character language models\n"
-    text += "".join(f"\n## {title}\n\n{content.rstrip()}\n" for title, content in sections.items() if content)
+    longer: dict = {}  # variant, also with scaled frequencies -> length -> the losses of all seeds
+    for name, runs in variants.items():
+        for entry in (entry for run in runs for entry in run.get("lengths", ())):
+            scaled = "" if entry["scaling"] == UNSCALED else f", {entry['scaling']}"
+            longer.setdefault(name + scaled, {}).setdefault(str(entry["length"]), []).append(entry["loss"])
+    text = f"# Character language models\n\n## Held-out loss\n\n{losses(variants)}\n{rank_correlation(variants)}"
+    if longer:
+        rows = [
+            {"": name, **{length: mean_and_deviation(found) for length, found in of_name.items()}}
+            for name, of_name in longer.items()
+        ]
+        text += f"\n## Texts longer than in training\n\n{LONGER_NOTE}\n\n{as_markdown(rows)}"
+    text += "\n## Loss curves\n\n![curves](curves.png)\n"
     return {"results.md": text, "curves.png": png(draw_curves(variants))}
 
 
@@ -52,10 +54,8 @@ def losses(variants: Runs) -> str:
             row["over QK"] = f"{'' if statistics.fmean(over_qk) < 0 else '+'}{mean_and_deviation(over_qk)}"
         if bases and name in PUBLISHED:
             row |= {"published": f"{PUBLISHED[name]:.3f}", "over its QK": f"{PUBLISHED[name] - PUBLISHED['qk']:+.3f}"}
-        last = [statistics.fmean(loss for _, loss in run["training"][-SMOOTHED:]) for run in runs]
-        row["training loss at the end"] = mean_and_deviation(last)
         rows.append({**row, "s/step": f"{statistics.fmean(run['seconds_per_step'] for run in runs):.3f}"})
-    return _table(rows)
+    return as_markdown(rows)
 
 
 def rank_correlation(variants: Runs) -> str:
@@ -68,24 +68,13 @@ def rank_correlation(variants: Runs) -> str:
     return f"Rank correlation with the published losses: {rho:.3f} (p = {p_value:.3g}, {len(ours)} placements)\n"
 
 
-def at_lengths(variants: Runs) -> dict[str, dict[int, list[dict]]]:
-    """Measurements in texts of each length: name of a variant, or of it with scaled frequencies -> length -> the
-    entries of all seeds."""
-    found: dict = {}
-    for name, runs in variants.items():
-        for entry in (entry for run in runs for entry in run.get("lengths", ())):
-            scaled = "" if entry["scaling"] == UNSCALED else f", {entry['scaling']}"
-            found.setdefault(name + scaled, {}).setdefault(entry["length"], []).append(entry)
-    return found
-
-
 def draw_curves(variants: Runs) -> Any:
     """Training loss on the left, held-out loss on the right: means, and bands from the least to the most over seeds."""
     figure, panels = new_figure(11, 4.5, 1, 2, sharey=True)
     titles = {"training": f"training loss, running mean of {SMOOTHED} entries", "held_out": "held-out loss"}
     for axes, (kind, title) in zip(panels, titles.items()):
         for number, (name, runs) in enumerate(variants.items()):
-            steps, values = _curve(runs, kind)
+            (steps, *_), values = np.moveaxis(np.array([run[kind] for run in runs]), -1, 0)
             if kind == "training":
                 width = min(SMOOTHED, len(steps))
                 steps = steps[width - 1 :]
@@ -101,16 +90,5 @@ def draw_curves(variants: Runs) -> Any:
     return figure
 
 
-def _curve(runs, name):
-    """Steps, and losses ``[seeds, steps]``, of ``name`` (``training`` or ``held_out``)."""
-    steps, values = np.moveaxis(np.array([run[name] for run in runs]), -1, 0)
-    return steps[0], values
-
-
 def _final_loss(run):
     return run["dev"]["loss"]
-
-
-def _table(rows):
-    rows = list(rows)
-    return as_markdown(rows, list(dict.fromkeys(name for row in rows for name in row))).rstrip() if rows else ""

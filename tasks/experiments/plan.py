@@ -57,7 +57,7 @@ class Plan:
 
     output_dir: Path  # folder of all runs and tables
     cells: list[Cell]  # in the order in which they are trained: all variants with the first seed come first
-    scores: dict[str, str]  # dotted place in ``metrics.json`` -> name in the tables; the first is the one that is drawn
+    scores: dict[str, str]  # dotted place in ``metrics.json`` -> name in the tables; the first is compared
     case_name: str = "case"  # what the cases are called
     reference: str | None = None  # variant to compare with
 

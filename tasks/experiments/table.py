@@ -1,15 +1,12 @@
-"""What finished runs gave: of a plan each run, mean and deviation of each variant over its seeds, and a picture; of any
-runs a table with the keys that differ."""
+"""What finished runs gave: of a plan each run, mean and deviation of each variant over its seeds; of any runs a table
+with the keys that differ."""
 
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tasks.common.files import read_json_object, write_files
-from tasks.common.reports.figures import BLUE, ORANGE, new_figure, png
 from tasks.common.reports.tables import as_markdown, mean_and_deviation
 from tasks.common.run_config import read_run_config
 from tasks.common.training.run import CONFIG_FILE, METRICS_FILE
@@ -19,8 +16,8 @@ from tasks.experiments.plan import Plan
 
 
 def write_tables(plan: Plan) -> str:
-    """Write what is finished of a plan: ``runs.csv``, ``summary.json``, ``summary.md``, ``scores.png``, and of language
-    models the files of their report. Returns the table in Markdown."""
+    """Write what is finished of a plan: ``runs.csv``, ``summary.json``, ``summary.md``, and of language models
+    the files of their report. Returns the table in Markdown."""
     runs: list[FinishedRun] = []
     summary: list[dict[str, Any]] = []
     for case, variant in itertools.product(plan.cases, plan.variants):
@@ -32,10 +29,7 @@ def write_tables(plan: Plan) -> str:
             summary.append({"case": case, "variant": variant, **summarize(of_group, plan.scores)})
     if not runs:
         return "no run is finished\n"
-    main = next(iter(plan.scores))
-    means = {(entry["case"], entry["variant"]): entry["scores"][main]["mean"] for entry in summary}
-    files: dict[str, Any] = summary_files(runs, plan.scores, summary, variants_table(plan, summary, means))
-    files["scores.png"] = png(draw(plan, means))
+    files: dict[str, Any] = summary_files(runs, plan.scores, summary, variants_table(plan, summary))
     if plan.cells[0].recipe == "language_model":
         results = [{**run.metrics, **run.labels} for run in runs]
         for result in results:
@@ -45,10 +39,10 @@ def write_tables(plan: Plan) -> str:
     return files[SUMMARY_MD]
 
 
-def variants_table(
-    plan: Plan, summary: list[dict[str, Any]], means: dict[tuple[str, str], float]
-) -> list[dict[str, Any]]:
-    """One row a case and variant; ``points against`` are 100 times the difference of ``means``, of the first scores."""
+def variants_table(plan: Plan, summary: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row a case and variant; ``points against`` are 100 times the difference of the means of the first score."""
+    main = next(iter(plan.scores))
+    means = {(entry["case"], entry["variant"]): entry["scores"][main]["mean"] for entry in summary}
     rows = []
     for entry in summary:
         row = {plan.case_name: entry["case"]} if len(plan.cases) > 1 else {}
@@ -56,25 +50,12 @@ def variants_table(
         for place, title in plan.scores.items():
             row[title] = mean_and_deviation(entry["scores"][place]["values"])
         if plan.reference is not None:
-            reference = means.get((entry["case"], plan.reference), np.nan)
-            points = 100 * (means[entry["case"], entry["variant"]] - reference)
-            row[f"points against {plan.reference}"] = "" if np.isnan(points) else f"{points:+.1f}"
+            reference = means.get((entry["case"], plan.reference))
+            points = "" if reference is None else f"{100 * (entry['scores'][main]['mean'] - reference):+.1f}"
+            row[f"points against {plan.reference}"] = points
         row["train minutes"] = f"{entry['train_seconds'] / 60:.1f}"
         rows.append(row)
     return rows
-
-
-def draw(plan: Plan, means: dict[tuple[str, str], float]) -> Any:
-    """A figure of the mean first scores: a point for each case and variant, whose pairs are the keys of ``means``."""
-    values = list(means.values())
-    figure, axes = new_figure(8, 1 + 0.28 * len(means), grid="y")
-    colors = [ORANGE if variant == plan.reference else BLUE for _, variant in means]
-    axes.scatter(values, range(len(means)), color=colors, s=30, zorder=2)
-    labels = [f"{case} {variant}  {value:.3f}".strip() for (case, variant), value in means.items()]
-    axes.set_yticks(range(len(means)), labels, fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xlabel(next(iter(plan.scores.values())))
-    return figure
 
 
 # ---- runs of any recipe side by side
@@ -96,7 +77,7 @@ def compare_runs(folders: Sequence[Path]) -> str:
             scores = (metrics.get(split) or {}).items()
             row.update({f"{split} {name}": f"{value:.4f}" for name, value in scores if isinstance(value, float)})
         rows.append(row)
-    return as_markdown(rows, list(dict.fromkeys(name for row in rows for name in row)))
+    return as_markdown(rows)
 
 
 def _shown(value):

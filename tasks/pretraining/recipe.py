@@ -10,22 +10,15 @@ from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokeniz
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
-from tasks.common.files import write_files
 from tasks.common.inference import evaluation_mode
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
-from tasks.common.reports.tables import as_csv, as_markdown
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.training.run import Run
 from tasks.common.training.trainer import StepTrainer
 from tasks.pretraining.arguments import PretrainingArguments, parse_stages
 from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking
 from tasks.pretraining.packing import tokenize
-
-COLUMNS = (
-    "stage", "max_tokens", "batch_size", "steps", "million_tokens", "seconds_per_step", "dev_loss", "dev_accuracy"
-)  # fmt: skip
-DIGITS = {"million_tokens": 2, "seconds_per_step": 3, "dev_loss": 4, "dev_accuracy": 4}
 
 
 class PretrainingRecipe(Recipe):
@@ -112,12 +105,15 @@ class PretrainingRecipe(Recipe):
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         batches, history = run.datasets["train"], run.trainer.state.log_history
-        rows = stage_rows(batches.stages, batches.ends, history, batches.batches_per_step)
         run.save_model()
-        write_files(run.output_dir, {"stages.csv": as_csv(rows, COLUMNS)})
-        rounded = [{**row, **{name: round(row[name], digits) for name, digits in DIGITS.items()}} for row in rows]
-        print(as_markdown(rounded, COLUMNS), end="")
-        return {"stages": rows, "dev": {name: rows[-1][f"dev_{name}"] for name in self.scores}}
+        stages = []
+        for number, (stage, end) in enumerate(zip(batches.stages, batches.ends), 1):
+            dev = next(entry for entry in reversed(history) if "eval_loss" in entry and entry["step"] == end)
+            tokens = stage.max_tokens * stage.batch_size * stage.steps * batches.batches_per_step
+            row = {"stage": number, **stage._asdict(), "million_tokens": tokens / 1e6}
+            row["seconds_per_step"] = dev["eval_seconds_per_step"]
+            stages.append({**row, **{f"dev_{name}": dev[f"eval_{name}"] for name in self.scores}})
+        return {"stages": stages, "dev": {name: stages[-1][f"dev_{name}"] for name in self.scores}}
 
 
 def evaluate_model(model, batches):
@@ -135,18 +131,3 @@ def evaluate_model(model, batches):
             right += int((logits.argmax(axis=-1).numpy() == wanted).sum())
             total += wanted.size
     return {"loss": total_loss / total, "accuracy": right / total}
-
-
-# ---- what a run leaves of its stages
-
-
-def stage_rows(stages, ends, history, batches_per_step):
-    """A dict with ``COLUMNS`` of each of ``stages``, whose last steps are ``ends``, from the ``log_history`` of the
-    trainer's state."""
-    rows = []
-    for number, (stage, end) in enumerate(zip(stages, ends), 1):
-        dev = next(entry for entry in reversed(history) if "eval_loss" in entry and entry["step"] == end)
-        tokens = stage.max_tokens * stage.batch_size * stage.steps * batches_per_step
-        values = (number, *stage, tokens / 1e6, dev["eval_seconds_per_step"], dev["eval_loss"], dev["eval_accuracy"])
-        rows.append(dict(zip(COLUMNS, values)))
-    return rows

@@ -40,7 +40,7 @@ LEFT = {  # recipe -> files of the run and of its folder ``model``
     "ner": (BY_EPOCHS, {*MODEL, *VOCABULARY, "features.json"}),
     "matching": (BY_EPOCHS, {*MODEL, *VOCABULARY}),
     "classification": (BY_EPOCHS, {*MODEL, *VOCABULARY}),
-    "pretraining": ({*LOGS, "stages.csv"}, {*MODEL, *VOCABULARY}),
+    "pretraining": (LOGS, {*MODEL, *VOCABULARY}),
     "language_model": (LOGS, {*MODEL, *VOCABULARY}),
     "crf": (set(), {"model.crfsuite"}),
 }

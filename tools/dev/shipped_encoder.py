@@ -83,7 +83,7 @@ def prepare_texts(folder):
     (folder / "vocab.txt").write_text("\n".join([*vocab[:SPECIAL], *kept]) + "\n", encoding="utf-8")
     rows = [dict(zip(("file", "documents", "characters"), row)) for row in table]
     (folder / TABLE).write_text(json.dumps(rows), encoding="utf-8")
-    print(as_markdown(rows, list(rows[0])), end="")
+    print(as_markdown(rows), end="")
 
 
 def is_full_width(unit):
@@ -126,7 +126,7 @@ def ship(run, texts):
         },
         **{"seed": metrics["seed"], "documents": len(documents), **scores},
         stages=as_markdown(shown, list(columns)),
-        texts=as_markdown(rows, list(rows[0])),
+        texts=as_markdown(rows),
     )
     (target / "README.md").write_text(card, encoding="utf-8")
     print(card)

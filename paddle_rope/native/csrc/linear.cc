@@ -4,7 +4,7 @@
 
 #include "kernels.h"
 
-enum Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };  // as in native/layers.py
+enum Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };  // as in native/operators.py
 
 namespace {
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from tasks.common.files import write_files
-from tasks.common.reports.tables import as_csv
+from tasks.common.reports.tables import as_csv, keys_of
 
 COLORS = 256  # of the palette
 EPOCH = "progress_or_epoch"  # in PaddleNLP's log
@@ -61,13 +61,12 @@ def epoch_rows(history, scores):
 def write_epochs(folder, history, scores):
     """Write the table and the picture into ``folder``; the arguments are as for :func:`epoch_rows`."""
     rows = epoch_rows(history, scores)
-    columns = dict.fromkeys(name for row in rows for name in row)
-    write_files(folder, {"epochs.csv": as_csv(rows, columns), "epochs.png": draw_epochs(rows, history)})
+    write_files(folder, {"epochs.csv": as_csv(rows), "epochs.png": draw_epochs(rows, history)})
 
 
 def draw_epochs(rows, history):
     """Training loss on the left, dev scores, if there are such, on the right, against epochs. PNG, bytes."""
-    shown = list(dict.fromkeys(name for row in rows for name in row if name.startswith("dev ")))
+    shown = [name for name in keys_of(rows) if name.startswith("dev ")]
     columns = 2 if shown else 1
     figure, (panels,) = new_figure(5 * columns, 4, 1, columns, squeeze=False)
     logged = [entry for entry in history if "loss" in entry]

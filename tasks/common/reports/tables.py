@@ -9,22 +9,29 @@ from collections.abc import Sequence
 from tasks.common.errors import visible
 
 
-def as_csv(rows, columns):
-    """Rows (dicts) as CSV with a header, LF at line ends."""
+def as_csv(rows, columns=None):
+    """Rows (dicts) as CSV with a header, LF at line ends; columns as of :func:`as_markdown`."""
     table = io.StringIO()
-    writer = csv.DictWriter(table, columns, lineterminator="\n", extrasaction="ignore")
+    writer = csv.DictWriter(table, columns or keys_of(rows), lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     writer.writerows(rows)
     return table.getvalue()
 
 
-def as_markdown(rows, columns):
-    """Rows (dicts) as a Markdown table; a column with numbers only is set to the right; None is an empty cell."""
+def as_markdown(rows, columns=None):
+    """Rows (dicts) as a Markdown table of ``columns``, by default of all keys; a column with numbers only is set to the
+    right; None is an empty cell."""
+    columns = columns or keys_of(rows)
     right = {name: all(isinstance(row.get(name, ""), (int, float)) for row in rows) for name in columns}
     lines = [columns, ["---:" if right[name] else "---" for name in columns]]
     cells = [["" if row.get(name) is None else str(row[name]) for name in columns] for row in rows]
     lines += [[cell.replace("|", "\\|") for cell in of_row] for of_row in cells]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def keys_of(rows):
+    """All keys of some dicts, in order."""
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:

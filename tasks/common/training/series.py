@@ -238,11 +238,11 @@ def summary_files(
     """The content of ``runs.csv``, ``summary.json`` and ``summary.md``, which holds the table; ``titles`` name the
     scores by their place in the metrics."""
     machine, seeds = machine_in_words(), dict.fromkeys(run.labels["seed"] for run in runs if "seed" in run.labels)
-    text = f"{machine}{'; seeds ' * bool(seeds)}{', '.join(map(str, seeds))}\n\n{as_markdown(table, list(table[0]))}"
+    text = f"{machine}{'; seeds ' * bool(seeds)}{', '.join(map(str, seeds))}\n\n{as_markdown(table)}"
     content = json.dumps({"machine": machine, "variants": summaries}, ensure_ascii=False, indent=2)
     rows = []
     for run in runs:
         scores = {title: run.score(place) for place, title in titles.items()}
         facts = {name: run.metrics.get(name, "") for name in ("train_seconds", "parameters")}
         rows.append({**run.labels, **scores, **facts})
-    return {RUNS_CSV: as_csv(rows, list(rows[0])), SUMMARY_JSON: f"{content}\n", SUMMARY_MD: text}
+    return {RUNS_CSV: as_csv(rows), SUMMARY_JSON: f"{content}\n", SUMMARY_MD: text}

@@ -11,31 +11,26 @@ import paddle_rope
 from paddle_rope import reference
 from paddle_rope.global_pointer.losses import multilabel_categorical_crossentropy, span_crossentropy
 from paddle_rope.layers import RMSNorm
-from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel
-from tasks.common.files import write_json
 from tasks.common.process import choose_device
 from tasks.common.reports.tables import as_markdown
+from tasks.experiments.benchmarks.worker import report
 
 
 def run(options: Any) -> int:
     """Check; print a table. Returns the exit status: 1 if a layer exceeds its bound."""
     on_gpu = choose_device(options.device).startswith("gpu")
-    dtypes = ["float32", "bfloat16", "float16"] if on_gpu else ["float32"]  # of its matrix products
-    found: dict[str, Any] = {"machine": f"{machine_in_words()}; {platform.platform()}", "device": paddle.get_device()}
+    found: dict[str, Any] = {"platform": platform.platform(), "device": paddle.get_device()}
     if on_gpu:
         gpu = paddle.device.cuda.get_device_properties()
         found["gpu"] = f"{gpu.name}, compute capability {gpu.major}.{gpu.minor}, {gpu.total_memory / 2**30:.1f} GB"
         found |= {"cuda": paddle.version.cuda(), "cudnn": paddle.version.cudnn()}
-    print("\n".join(f"{name}: {value}" for name, value in found.items()), end="\n\n", flush=True)
-    found["layers"] = rows = check_layers(dtypes)
+    rows = check_layers(["float32", "bfloat16", "float16"] if on_gpu else ["float32"])  # of its matrix products
     shown = [{key: f"{value:.3g}" if isinstance(value, float) else value for key, value in row.items()} for row in rows]
-    print(as_markdown(shown, list(shown[0])))
-    if options.output is not None:
-        write_json(options.output, found)
-        print(f"written to {options.output}")
     failed = [f"{row['layer']} in {row['dtype']}" for row in rows if not row["passes"]]
-    print(f"beyond their bounds: {', '.join(failed)}" if failed else "every layer is within its bound")
+    last = f"beyond their bounds: {', '.join(failed)}" if failed else "every layer is within its bound"
+    places = "\n".join(f"{name}: {value}" for name, value in found.items())
+    report({**found, "layers": rows}, f"{places}\n\n{as_markdown(shown)}\n{last}", options.output)
     return int(bool(failed))
 
 

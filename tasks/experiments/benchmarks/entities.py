@@ -4,10 +4,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError, is_out_of_memory
-from tasks.common.files import check_makeable, write_files, write_json
 from tasks.common.reports.tables import as_markdown
+from tasks.experiments.benchmarks.worker import report
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Example, make_example
@@ -16,15 +15,11 @@ from tasks.ner.prediction.predictor import NerPredictor
 
 
 def run(options: Any) -> None:
-    """Score models on the first texts of a file, alone and joined to documents of several lengths; write and print the
-    tables. All lengths have the same texts, so the choice of texts makes no difference."""
-    check_makeable(options.output, "--output")
-    measured = {"machine": machine_in_words(), **measure(options)}
-    report = as_report(measured)
-    options.output.mkdir(parents=True, exist_ok=True)
-    write_json(options.output / "entities.json", measured)
-    write_files(options.output, {"entities.md": report})
-    print(report, end="")
+    """Score models on the first texts of a file, alone and joined to documents of several lengths. All lengths have the
+    same texts, so the choice of texts makes no difference."""
+    measured = measure(options)
+    text = "F1, and points against the texts alone, by the length of the documents in characters:\n"
+    report(measured, f"{measured['what']}\n{text}\n{as_table(measured['rows'])}", options.output)
 
 
 def measure(options: Any) -> dict[str, Any]:
@@ -106,18 +101,14 @@ def _space_between(before: str, after: str) -> str:
     return " " if len(ends) == 2 and ends.isascii() and ends.isalnum() else ""
 
 
-def as_report(measured: dict[str, Any]) -> str:
-    """Markdown: a table of F1 against the length, and how it was measured."""
+def as_table(rows: list[dict[str, Any]]) -> str:
+    """Markdown: F1 against the length."""
     table: dict = {}
     alone = 0.0
-    for row in measured["rows"]:
+    for row in rows:
         cells = table.setdefault((row["model"], row["reading"]), {"model": row["model"], "reads": row["reading"]})
         if row["length"] is None:  # the first row of a model
             alone, cells["alone"] = row["f1"], f"{row['f1']:.4f}"
         else:
             cells[f"{row['length']:,}"] = f"{row['f1']:.4f} ({100 * (row['f1'] - alone):+.1f})"
-    columns = list(dict.fromkeys(name for cells in table.values() for name in cells))
-    parts = ["F1, and points against the texts alone, by the length of the documents in characters:\n"]
-    parts.append(as_markdown(list(table.values()), columns))
-    parts += [f"note: {note}\n" for note in measured["notes"]]
-    return "\n".join([*parts, f"{measured['what']}. {measured['machine']}\n"])
+    return as_markdown(list(table.values()))

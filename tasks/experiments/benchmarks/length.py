@@ -13,7 +13,7 @@ from paddle_rope.machine import machine_in_words
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.roformer import RoFormerForSequenceClassification, SequenceClassificationConfig
 from tasks.common.errors import InputError
-from tasks.common.files import check_makeable, write_files, write_json
+from tasks.common.files import check_makeable, write_json
 from tasks.common.process import choose_device
 from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.worker import Job, Worker, paddle_jobs, peak_megabytes, timed
@@ -25,8 +25,6 @@ from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.finding import predict_entities
 
 JOBS = ("train", "predict")  # a training step on one text; prediction of one text
-COLUMNS = ["job", "variant", "length", "seconds", "peak_mb", "idle_mb", "left_out"]
-SLOPE_COLUMNS = ["job", "variant", "longest", "time slope", "memory slope", "time share", "memory share"]
 KEYS = {  # of a plan -> types of their values
     **dict.fromkeys(("output_dir", "task", "reference"), (str,)),
     **dict.fromkeys(("model", "variants"), (dict,)),
@@ -39,9 +37,9 @@ FITTED = 4  # lengths, the last ones of a variant: there attention outweighs the
 
 
 def run(options: Any) -> None:
-    """Measure the cells (job, variant, length) of a plan that have no measurement yet; write ``speed.json`` after each,
-    and at the end ``speed.md``; print the slopes. Raises InputError if the plan is wrong, or its
-    options differ from earlier measurements."""
+    """Measure the cells (job, variant, length) of a plan that have no measurement yet, and write ``speed.json`` after
+    each; print all cells, and the slopes. Raises InputError if the plan is wrong, or its options differ from earlier
+    measurements."""
     plan = read_length_plan(options.plan, options.output_dir)
     folder, variants = Path(plan["output_dir"]), plan["variants"]
     check_makeable(folder, "--output_dir")
@@ -62,11 +60,8 @@ def run(options: Any) -> None:
         row = rows[key]
         result = f"left out: {row['left_out']}" if row["left_out"] else f"{row['seconds']:9.3f} s {row['peak_mb']:7} MB"
         print(f"{row['job']:7} {row['variant']:24} {row['length']:7}  {result}", flush=True)
-    measured = [rows[key] for key in planned]
-    table = as_markdown(slope_rows(plan["reference"], measured), SLOPE_COLUMNS)
-    slopes = f"{machine_in_words()}\n\nAgainst {plan['reference']}:\n\n{table}"
-    write_files(folder, {"speed.md": f"{slopes}\n{as_markdown(measured, COLUMNS)}"})
-    print(slopes)
+    slopes = as_markdown(slope_rows(plan["reference"], [rows[key] for key in planned]))
+    print(f"{machine_in_words()}\n\nAgainst {plan['reference']}:\n\n{slopes}")
 
 
 def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> dict[str, Any]:
@@ -97,12 +92,13 @@ def measure_cell(
     plan: dict[str, Any], job: str, variant: str, length: int, device: str, shorter: list[dict]
 ) -> dict[str, Any]:
     """The row of a cell, measured in a separate process unless the rows of ``shorter`` lengths predict too much."""
-    row = {**dict.fromkeys(COLUMNS, ""), "job": job, "variant": variant, "length": length}
-    reason = "a shorter text is left out" if any(other["left_out"] for other in shorter) else ""
-    known = [(one["length"], one["seconds"], one["peak_mb"]) for one in shorter]
-    if reason := reason or reason_to_leave_out(known, length, plan):
-        return {**row, "left_out": reason}
+    row = {"job": job, "variant": variant, "length": length, "left_out": ""}
+    known = [(one["length"], one["seconds"], one["peak_mb"]) for one in shorter if not one["left_out"]]
     try:
+        if len(known) < len(shorter):
+            raise InputError("a shorter text is left out")
+        if reason := reason_to_leave_out(known, length, plan):
+            raise InputError(reason)
         return {**row, **measure_apart(plan["task"], job, plan["variants"][variant], length, device)}
     except InputError as error:  # such as a lack of memory
         return {**row, "left_out": str(error)}

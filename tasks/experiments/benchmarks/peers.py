@@ -180,4 +180,4 @@ def as_table(rows: list[dict[str, Any]]) -> str:
             peak = f", {max(turn['megabytes'] for turn in turns):,.0f} MB" if row["job"] != "predict" else ""
             cell[SIDES[name]] = times + peak
         cells.append(cell)
-    return as_markdown(cells, list(dict.fromkeys(name for cell in cells for name in cell)))
+    return as_markdown(cells)

@@ -119,6 +119,7 @@ CALLS = {
     "large decay": lambda: attended(linear_attention, decay=[0.9, 1.5]),
     "no decay": lambda: attended(linear_attention, decay=[0.9, 0.0]),
     "bias of one number": lambda: of_layer(with_short_bias(Linear(6, 4))),
+    "integer as epsilon": lambda: of_layer(RMSNorm(1)),
     "negative dropout of a norm": lambda: of_layer(lambda x: residual_norm(RMSNorm(), x, x, Dropout(-0.5))),
     "spans of more texts": lambda: head_loss(texts=3),
     "short mask of spans": lambda: head_loss(token_mask=LAST_MASKED[:, :4]),

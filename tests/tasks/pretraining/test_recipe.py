@@ -1,6 +1,5 @@
 """Pretraining runs: what they leave and what is refused; how they repeat and resume: test_recipes.py."""
 
-import csv
 import math
 from functools import partial
 
@@ -51,8 +50,6 @@ def test_scores_of_each_stage_are_recorded(whole):
         assert row["million_tokens"] == row["max_tokens"] * row["batch_size"] * row["steps"] / 1e6
     assert rows[-1]["dev_loss"] < rows[0]["dev_loss"]
     assert whole.metrics["dev"] == {"loss": rows[-1]["dev_loss"], "accuracy": rows[-1]["dev_accuracy"]}
-    with open(whole.folder / "stages.csv", encoding="utf-8", newline="") as file:
-        assert [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)] == rows
 
 
 def test_recorded_scores_are_those_of_the_weights_at_the_length_of_the_stage(whole, corpus_file):

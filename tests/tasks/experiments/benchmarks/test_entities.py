@@ -22,14 +22,13 @@ def demo(tmp_path_factory):
 
 @pytest.fixture
 def measure(demo, tmp_path):
-    """``measure(*words)``: (what is written as numbers, the report)."""
+    """``measure(*words)``: what is written."""
 
     def measure(*words):
-        model, data, output = *demo, tmp_path / "out"
+        model, data, output = *demo, tmp_path / "out.json"
         words = ["entities", model, "--input", data, "--output", output, "--device", "cpu", *words]
         assert main(["benchmark", *map(str, words)]) == 0
-        numbers = json.loads((output / "entities.json").read_text(encoding="utf-8"))
-        return numbers, (output / "entities.md").read_text(encoding="utf-8")
+        return json.loads(output.read_text(encoding="utf-8"))
 
     return measure
 
@@ -66,10 +65,11 @@ def test_joined_entities_keep_their_texts_and_only_ascii_words_are_kept_apart(te
 
 
 def test_report_and_numbers_of_a_model(measure, capsys):
-    numbers, report = measure("--lengths", 50, 200, "--characters", 400, "--whole", "--names", "one")
-    assert report == capsys.readouterr().out
+    numbers = measure("--lengths", 50, 200, "--characters", 400, "--whole", "--names", "one")
+    shown = capsys.readouterr().out
     cases = [(row["model"], row["reading"], row["length"]) for row in numbers["rows"]]
     assert cases == [("one", reading, length) for reading in ("default", "whole") for length in (None, 50, 200)]
     assert len({row["support"] for row in numbers["rows"]}) == 1
     alone, whole = numbers["rows"][0], numbers["rows"][3]  # texts that fit into the window are read whole in either way
     assert alone["correct"] == whole["correct"] and alone["predicted"] == whole["predicted"] > 0
+    assert "\n| model | reads | alone | 50 | 200 |\n" in shown and f"| one | whole | {whole['f1']:.4f} |" in shown

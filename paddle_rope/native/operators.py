@@ -1,0 +1,222 @@
+"""The native forms of :mod:`paddle_rope.layers`, of attention and of the loss of the efficient GlobalPointer.
+
+Their arguments are those of the plain forms; each is None where shapes or options do not fit. Softmax attention stores
+no weights ``[seq, seq]``, linear attention stores its inputs and output, the loss stores no scores.
+"""
+
+import numpy as np
+import paddle
+
+from paddle_rope.native.dispatch import sizes_of, with_gradients
+from paddle_rope.native.library import call, dense, dropout_arguments
+from paddle_rope.native.products import are_rounded, product, rounded, rows_and_width
+
+ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "tanh": 4}  # as in linear.cc
+_QKV = "batch seq heads dim"
+_BY_OUTPUT = ("relu", "tanh")  # whose derivative is computed from the output
+
+
+def native_linear(x, weight, bias, activation):
+    if not x.ndim or weight.ndim != 2 or x.shape[-1] != weight.shape[0] or activation not in ACTIVATIONS:
+        return None
+    if bias is not None and bias.shape != weight.shape[1:]:
+        return None
+    (rows, _), width, kind = rows_and_width(x), weight.shape[1], ACTIVATIONS[activation]
+
+    def compute(needs, x, weight, bias):
+        is_rounded = are_rounded()
+        factors = (rounded(x), rounded(weight)) if is_rounded else (x, weight)
+        sums = product(*factors)
+        y = sums
+        if activation not in (None, *_BY_OUTPUT) and any(needs):
+            y = paddle.empty_like(sums)
+        if kind or bias is not None:
+            call("activation_forward", rows, width, kind, sums, bias, y)
+        kept = sums.detach() if kind else None
+
+        def differentiate(grad_y):
+            grad_sums = paddle.empty_like(grad_y) if kind else grad_y
+            grad_x = grad_weight = None
+            grad_bias = paddle.empty([width], grad_y.dtype) if needs[2] else None
+            if kind or needs[2]:
+                into = grad_sums if kind else None
+                call("activation_backward", rows, width, kind, kept, grad_y, into, grad_bias)
+            if is_rounded:
+                grad_sums = rounded(grad_sums)
+            if needs[0]:
+                grad_x = product(grad_sums, factors[1], transpose_b=True)
+            if needs[1]:
+                grad_weight = product(factors[0], grad_sums, transpose_a=True)
+            return grad_x, grad_weight, grad_bias
+
+        return y, differentiate, (*factors, kept)
+
+    return with_gradients(compute, x, weight, bias)
+
+
+def native_residual_norm(residual, x, weight, bias, epsilon, p):
+    if not 0 <= p < 1 or (residual is not None and residual.shape != x.shape) or (weight is None) != (bias is None):
+        return None
+    if weight is not None and bias is not None and not weight.shape == bias.shape == x.shape[-1:]:
+        return None
+    rows, width = rows_and_width(x)
+    centered, dropout = int(weight is not None), dropout_arguments(p)
+
+    def compute(needs, residual, x, weight, bias):
+        y, normalized, deviations = paddle.empty_like(x), None, None
+        if any(needs):
+            normalized, deviations = paddle.empty_like(x), paddle.empty([rows], x.dtype)
+        given = (residual, x, weight, bias, centered, float(epsilon), *dropout)
+        call("residual_norm_forward", rows, width, *given, y, normalized, deviations)
+
+        def differentiate(grad_y):
+            grad_residual, grad_x = (paddle.empty_like(grad_y) if needed else None for needed in needs[:2])
+            # of both or none
+            grad_weight, grad_bias = (paddle.empty_like(weight) if any(needs[2:]) else None for _ in range(2))
+            gradients = grad_residual, grad_x, grad_weight, grad_bias
+            known = (grad_y, weight, centered, *dropout, normalized, deviations)
+            call("residual_norm_backward", rows, width, *known, *gradients)
+            return gradients
+
+        return y, differentiate, (normalized, deviations, weight)
+
+    return with_gradients(compute, residual, x, weight, bias)
+
+
+def native_dropout(x, p):
+    if not 0 < p < 1:
+        return None
+    (rows, width), dropout = rows_and_width(x), dropout_arguments(p)
+
+    def masked(x):
+        y = paddle.empty_like(x)
+        call("dropout", rows, width, x, *dropout, y)
+        return y
+
+    return with_gradients(lambda needs, x: (masked(x), lambda grad_y: (masked(grad_y),), ()), x)
+
+
+def native_convolution(x, weight, key_mask, segment_ids, causal):
+    sizes = sizes_of(
+        (x, "batch seq hidden"),
+        (weight, "size hidden"),
+        (key_mask, "batch seq", paddle.bool),
+        (segment_ids, "batch seq", paddle.int32, paddle.int64),
+    )
+    if sizes is None or (sizes["size"] % 2 == 0 and not causal):
+        return None
+    before = sizes["size"] - 1 if causal else sizes["size"] // 2
+    masks = dense(key_mask), None if segment_ids is None else dense(segment_ids.astype("int64"))
+    arguments = (*x.shape, sizes["size"], before, *masks)
+
+    def compute(needs, x, weight):
+        y = paddle.empty_like(x)
+        call("convolution_forward", *arguments, x, weight, y)
+
+        def differentiate(grad_y):
+            gradients = [paddle.empty_like(one) if needed else None for one, needed in zip((x, weight), needs)]
+            call("convolution_backward", *arguments, x, weight, grad_y, *gradients)
+            return gradients
+
+        return y, differentiate, (x, weight, *masks)
+
+    return with_gradients(compute, x, weight)
+
+
+def native_softmax_attention(q, k, v, rope, key_mask, dropout, segment_ids, causal, cu_seqlens):
+    """Where a text has nothing but padding the output is 0. ``cu_seqlens`` adds nothing to ``segment_ids``."""
+    sizes = sizes_of(
+        (q, _QKV),
+        (k, _QKV),
+        (v, _QKV),
+        (key_mask, "batch seq", paddle.bool),
+        (segment_ids, "batch seq", paddle.int32, paddle.int64),
+    )
+    if sizes is None or not 0 <= dropout < 1 or not _fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
+        return None
+    masks = dense(key_mask), None if segment_ids is None else dense(segment_ids.astype("int64"))
+    arguments = (*q.shape, *_rope_arguments(rope), *masks, int(causal), *dropout_arguments(dropout))
+    return _operator("softmax_attention", arguments, masks, [q, k, v], q.shape, [q.shape[0], q.shape[2], q.shape[1]])
+
+
+def native_linear_attention(q, k, v, rope, key_mask, normalizer, causal, decay):
+    sizes = sizes_of((q, _QKV), (k, _QKV), (v, _QKV), (key_mask, "batch seq", paddle.bool))
+    if sizes is None or not _fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
+        return None
+    if normalizer not in ("unrotated", "none") or not _fits_decay(decay, sizes["heads"]):
+        return None
+    mask, gammas = dense(key_mask), None if decay is None else paddle.to_tensor(list(decay), dtype="float32")
+    arguments = (*q.shape, *_rope_arguments(rope), mask, int(causal), gammas, int(normalizer == "unrotated"))
+    batch, seq, heads, dim = q.shape
+    kept_shapes = q.shape, [batch, heads, seq], [batch, heads, dim + 1, dim]
+    return _operator("linear_attention", arguments, [mask], [q, k, v], *kept_shapes)
+
+
+def _operator(name, arguments, masks, inputs, *kept_shapes, output=lambda kept: kept[0]):
+    """The output of an operator, made of the tensors of the given shapes that it fills, which its backward pass reads.
+    Forward and backward are one function: without a gradient of the output, it computes none of the inputs.
+    """
+
+    def compute(needs, *inputs):
+        kept = [paddle.empty(shape, "float32") for shape in kept_shapes]
+        saved = (*inputs, *(one.detach() for one in kept))
+        call(name, *arguments, *saved, *[None] * (1 + len(inputs)))
+
+        def differentiate(grad_output):
+            gradients = [paddle.empty_like(one) for one in inputs]
+            call(name, *arguments, *saved, grad_output, *gradients)
+            return gradients
+
+        return output(kept), differentiate, (*saved, *masks)
+
+    return with_gradients(compute, *inputs)
+
+
+def native_span_loss(qk, type_scores, rows, spans, rope, token_mask, max_span_length):
+    """The loss of :class:`~paddle_rope.EfficientGlobalPointer` from its projections, float32 ``[batch, types]``; None
+    also where a positive starts or ends at a masked token.
+
+    ``qk`` is ``[batch, seq, 2 * head_size]``, q and k side by side; ``type_scores`` ``[batch, seq, 2 * types]``, of
+    starts and of ends, not yet halved; ``rows`` and ``spans`` are from
+    :func:`~paddle_rope.global_pointer.losses.sorted_spans`, the rest is of the head.
+    """
+    sizes = sizes_of((qk, "batch seq qk"), (type_scores, "batch seq types"), (token_mask, "batch seq"))
+    if sizes is None or sizes["qk"] % 2 or sizes["types"] % 2:
+        return None
+    batch, seq, types, head_size = sizes["batch"], sizes["seq"], sizes["types"] // 2, sizes["qk"] // 2
+    if not _fits_rope(rope, batch, seq, head_size) or (len(rows) and rows[-1] >= batch * types):
+        return None
+    mask = None if token_mask is None else dense(token_mask.astype("bool"))
+    if mask is not None and not mask.numpy()[(rows // types)[:, None], spans].all():
+        return None
+    bounds = np.searchsorted(rows, np.arange(batch * types + 1)).astype(np.int64)
+    given = *_rope_arguments(rope), mask, bounds, np.ascontiguousarray(spans)
+    arguments = batch, seq, types, head_size, max_span_length or seq, *given
+    kept_shapes = [batch, types], [batch, types]  # of the negatives and of the positives
+    return _operator("span_loss", arguments, [mask], [qk, type_scores], *kept_shapes, output=sum)
+
+
+def _fits_rope(rope, batch, seq, head_dim):
+    """Whether all features of ``[batch, seq, .., head_dim]`` turn by these float32 tables; also for None."""
+    if rope is None:
+        return True
+    cos, sin, *_ = rope
+    if cos.shape != sin.shape or cos.shape[-2:] != [seq, head_dim // 2] or not cos.dtype == sin.dtype == paddle.float32:
+        return False
+    return head_dim % 2 == 0 and cos.stop_gradient and sin.stop_gradient and cos.shape[:-2] in ([], [1], [batch])
+
+
+def _rope_arguments(rope):
+    """cos, sin, numbers from one text to the next, whether pairs are interleaved: as in kernels.h."""
+    if rope is None:
+        return None, None, 0, 0
+    cos, sin, layout = rope
+    each = cos.ndim == 3 and cos.shape[0] > 1
+    return dense(cos), dense(sin), cos.shape[-2] * cos.shape[-1] if each else 0, int(layout == "interleaved")
+
+
+def _fits_decay(decay, heads):
+    """None, or a list of one number in (0, 1] for each head; what is trained has no native form."""
+    if decay is None:
+        return True
+    return isinstance(decay, (list, tuple)) and len(decay) == heads and all(0 < gamma <= 1 for gamma in decay)
