@@ -96,15 +96,6 @@ def test_octave_averages_of_ones_fall_to_the_octave_of_the_quarter_period_and_ri
     assert quarter_period([1.0, 0.0]) == math.inf
 
 
-@pytest.mark.equation("7.6")
-@pytest.mark.parametrize("x", [0.5, 3.0, 20.0])
-def test_slope_of_ones_with_many_pairs_is_the_difference_of_the_fastest_and_the_slowest_cosine(x):
-    head_dim, base, step = 65536, 100.0, 1e-3
-    below, above = ones_scores(frequencies(head_dim, base), [x - step, x + step])
-    slope = x * (above - below) / (2 * step)
-    assert abs(slope * math.log(base) / head_dim - (math.cos(x) - math.cos(x / base))) < 1e-2
-
-
 @pytest.mark.equation("7.7")
 def test_octaves_are_whole_and_begin_at_one():
     np.testing.assert_array_equal(octave_averages([9, 1, 2, 4, 5, 5, 5, 9, 100]), [1, 3, 6])
