@@ -28,13 +28,12 @@ def prepare_process() -> None:
     and on Linux that memory which is freed stays with the process. After paddle is imported only the memory and what
     other processes inherit still change, which a RuntimeWarning says.
 
-    Example:
-        >>> import paddle_rope
-        >>> paddle_rope.prepare_process()  # doctest: +SKIP
-        >>> import paddle  # from here on with these settings
+    >>> import paddle_rope
+    >>> paddle_rope.prepare_process()  # doctest: +SKIP
+    >>> import paddle  # from here on with these settings
     """
     settings = {"OMP_NUM_THREADS": str(physical_cores()), "FLAGS_use_stride_kernel": "0"}
-    if _is_amd_with_avx2():
+    if any(one.get("vendor_id") == "AuthenticAMD" and "avx2" in one.get("flags", "").split() for one in processors()):
         settings["MKL_DEBUG_CPU_TYPE"] = "5"  # MKLML of 2019 takes SSE there otherwise; 5: AVX2
     missing = [name for name in settings if name not in os.environ]
     if missing and "paddle" in sys.modules:
@@ -73,12 +72,6 @@ def machine_in_words() -> str:
     names = [one["model name"] for one in processors() if "model name" in one]
     processor = names[0] if names else platform.processor() or platform.machine()
     return f"{processor}, Python {platform.python_version()}, paddlepaddle {paddle.__version__}"
-
-
-def _is_amd_with_avx2() -> bool:
-    return any(
-        one.get("vendor_id") == "AuthenticAMD" and "avx2" in one.get("flags", "").split() for one in processors()
-    )
 
 
 def processors() -> list[dict[str, str]]:

@@ -1,7 +1,7 @@
 """Linear attention with RoPE in the numerator: bidirectional, causal, and continued token by token from a state."""
 
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from functools import reduce
 from operator import mul
 from typing import NamedTuple
 
@@ -82,11 +82,10 @@ def linear_attention(
         ValueError: an unknown normalizer or placement, options that contradict each other, segments with gaps; a static
             graph of unknown length with ``causal`` or ``segment_ids``; ``decay`` or ``chunk_size`` out of range.
 
-    Example:
-        >>> from paddle_rope import RotaryPositionEmbedding
-        >>> q = k = v = paddle.ones([1, 5, 2, 4])
-        >>> tuple(linear_attention(q, k, v, RotaryPositionEmbedding(4).cos_sin(5)).shape)
-        (1, 5, 2, 4)
+    >>> from paddle_rope import RotaryPositionEmbedding
+    >>> q = k = v = paddle.ones([1, 5, 2, 4])
+    >>> tuple(linear_attention(q, k, v, RotaryPositionEmbedding(4).cos_sin(5)).shape)
+    (1, 5, 2, 4)
     """
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be positive, got {chunk_size}")
@@ -99,7 +98,10 @@ def linear_attention(
     with without_amp():  # which would take the sums in half precision
         numerator, denominators = _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement)
         multiply = _product_in(q.dtype)
-        sums: Callable[..., Tensor] = partial(_whole_sums, multiply)
+
+        def sums(q, k, v):  # over all j: the sum of k_j v_j^T is taken once
+            return multiply(q, multiply(k, v, transpose_x=True))
+
         if decay is not None or not sees_all:
             sums = _ChunkedSums(numerator[2], decay, segment_ids, causal, chunk_size, multiply).sums
         output = _quotient(sums(*numerator), [sums(*one) for one in denominators], normalizer)
@@ -142,12 +144,11 @@ def linear_attention_step(
         q, k, v: ``[batch, new, heads, head_dim]`` or, of v, ``value_dim``.
         rope: R at the positions of the new tokens, ``rotary.cos_sin(new, offset=state.length)``.
 
-    Example:
-        >>> state, token = None, paddle.ones([1, 1, 2, 4])
-        >>> for _ in range(3):
-        ...     state, y = linear_attention_step(state, token, token, token)
-        >>> state.length, tuple(y.shape)
-        (3, (1, 1, 2, 4))
+    >>> state, token = None, paddle.ones([1, 1, 2, 4])
+    >>> for _ in range(3):
+    ...     state, y = linear_attention_step(state, token, token, token)
+    >>> state.length, tuple(y.shape)
+    (3, (1, 1, 2, 4))
     """
     check_linear_options(feature_map, normalizer, placement)
     decay = _checked_decay(decay, q.shape[2])
@@ -214,11 +215,6 @@ def _product_in(dtype):
         return paddle.matmul(x.astype(dtype), y.astype(dtype), **transposed).astype("float32")
 
     return multiply
-
-
-def _whole_sums(multiply, q, k, v):
-    """sum_j (q_i . k_j) v_j over all j: the sum of k_j v_j^T is taken once."""
-    return multiply(q, multiply(k, v, transpose_x=True))
 
 
 def _quotient(numerator, denominators, normalizer):

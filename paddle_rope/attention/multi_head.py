@@ -46,11 +46,10 @@ class MultiHeadAttention(nn.Layer):
     Raises:
         ValueError: sizes that do not fit, an unknown kind or placement, contradicting options of linear attention.
 
-    Example:
-        >>> import paddle, paddle_rope
-        >>> layer, rotary = MultiHeadAttention(8, 2, "linear"), paddle_rope.RotaryPositionEmbedding(4)
-        >>> tuple(layer(paddle.ones([1, 5, 8]), rotary.cos_sin(5)).shape)
-        (1, 5, 8)
+    >>> import paddle, paddle_rope
+    >>> layer, rotary = MultiHeadAttention(8, 2, "linear"), paddle_rope.RotaryPositionEmbedding(4)
+    >>> tuple(layer(paddle.ones([1, 5, 8]), rotary.cos_sin(5)).shape)
+    (1, 5, 8)
     """
 
     def __init__(

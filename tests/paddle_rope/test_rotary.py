@@ -104,7 +104,7 @@ def test_half_precision_is_lost_in_the_rounding_of_the_output_only(dtype, unit, 
 @every_variant
 def test_the_arithmetic_is_not_under_automatic_mixed_precision(variant, amp_as_on_gpu, monkeypatch):
     seen = []
-    for name in ("_turn_interleaved", "_turn_half"):
+    for name in ("_turn_interleaved", "_turn_pairs"):
         turn = getattr(paddle_rope.rotary, name)
 
         def recorded(*args, turn=turn):
