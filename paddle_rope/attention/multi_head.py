@@ -143,7 +143,7 @@ class MultiHeadAttention(nn.Layer):
         whole, and the new cache.
         """
         if not self.causal:
-            raise ValueError("only causal attention continues from a cache")
+            raise ValueError("only causal attention continues from a cache: give causal=True")
         state, of_values, of_output = cache or AttentionCache()
         new_keys = None if key_mask is None else key_mask[:, -hidden.shape[1] :]
         query, key, value = self._project(hidden)

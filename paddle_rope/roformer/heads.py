@@ -149,8 +149,6 @@ def generate(
         raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
     if temperature < 0 or not 0 < top_p <= 1:
         raise ValueError(f"temperature must be 0 or more and top_p in (0, 1], got {temperature} and {top_p}")
-    if input_ids.shape[1] == 0:
-        raise ValueError("input_ids must hold at least one token of each text")
     if attention_mask is not None and not bool(attention_mask[:, -1].astype("bool").all()):
         raise ValueError("the last token of each text must be real: pad on the left")
     random = np.random.default_rng(seed)
