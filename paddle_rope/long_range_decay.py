@@ -42,9 +42,8 @@ def pair_products(q: np.ndarray, k: np.ndarray) -> np.ndarray:
 
     <R_m q, R_n k> = Re sum_i h_i exp(i (m - n) theta_i): 2104.09864, eq. (35).
 
-    Example:
-        >>> pair_products([1, 0], [0, 1])
-        array([0.-1.j])
+    >>> pair_products([1, 0], [0, 1])
+    array([0.-1.j])
     """
     q, k = _vector(q, "q"), _vector(k, "k")
     if q.size != k.size or q.size % 2:
@@ -59,10 +58,9 @@ def abel_bound(q: np.ndarray, k: np.ndarray, theta: np.ndarray, distances: np.nd
     sum_i h_i (S_{i+1} - S_i) = -sum_i S_{i+1} (h_{i+1} - h_i), and the triangle inequality the rest. The vectors are
     in the first factor only, the distance in the second only: d/2 times :func:`mean_partial_sums`.
 
-    Example:
-        >>> ones = np.ones(64)
-        >>> bool(abel_bound(ones, ones, frequencies(64), [100]) >= abs(ones_scores(frequencies(64), [100])))
-        True
+    >>> ones = np.ones(64)
+    >>> bool(abel_bound(ones, ones, frequencies(64), [100]) >= abs(ones_scores(frequencies(64), [100])))
+    True
     """
     theta = _vector(theta, "theta")
     products = pair_products(q, k)
@@ -86,24 +84,12 @@ def quarter_period(theta: np.ndarray) -> float:
     return float(np.pi / (2 * slowest)) if slowest else np.inf
 
 
-def falls_until(values: np.ndarray) -> int:
-    """The last index to which every value is less than the one before: 0 if already the second is not.
-
-    Example:
-        >>> falls_until([3, 2, 1, 2])
-        2
-    """
-    rises = np.flatnonzero(np.diff(_vector(values, "values")) >= 0)
-    return int(rises[0]) if rises.size else len(values) - 1
-
-
 def octave_averages(values: np.ndarray) -> np.ndarray:
     """Averages of the values at distances 0, 1, 2, ... over the whole octaves 1, 2-3, 4-7, ...: the trend without the
     ripple of the fast pairs.
 
-    Example:
-        >>> octave_averages([9, 1, 2, 4])
-        array([1., 3.])
+    >>> octave_averages([9, 1, 2, 4])
+    array([1., 3.])
     """
     values = _vector(values, "values")
     return np.array([values[1 << k : 2 << k].mean() for k in range(values.size.bit_length() - 1)])
@@ -123,9 +109,8 @@ def smallest_base(head_dim: int, length: int) -> float:
     Raises:
         ValueError: ``head_dim`` or ``length`` is not as above.
 
-    Example:
-        >>> round(smallest_base(64, 512))
-        5267
+    >>> round(smallest_base(64, 512))
+    5267
     """
     if head_dim < 4 or head_dim % 2 or length < 2:
         raise ValueError(f"head_dim must be even and at least 4, length at least 2, got {head_dim} and {length}")

@@ -2,29 +2,16 @@
 
 For tests: made of elementary operations so that gradients follow, and meant for float64. Nothing is stabilized or
 reordered here, so keep the inputs small in size and in value. Tensors are ``[batch, seq, heads, size]``, weights
-``[batch, heads, seq, seq]``.
+``[batch, heads, seq, seq]``; positions are seq numbers, None for no rotation; masks and segments ``[batch][seq]``.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import paddle
-from paddle import Tensor, nn
-
-Positions = Sequence[float] | None
-Mask = Sequence[Sequence[Any]] | None  # ``[batch][seq]`` truth values or numbers
 
 
-def rotate(
-    x: Tensor,
-    positions: Sequence[float],
-    base: float = 10000.0,
-    theta: Sequence[float] | Tensor | None = None,
-    layout: str = "interleaved",
-    amplitude: float = 1.0,
-) -> Tensor:
+def rotate(x, positions, base=10000.0, theta=None, layout="interleaved", amplitude=1.0):
     r"""RoPE, pair by pair: kexue.fm 8265, eq. (11); arXiv 2104.09864, eq. (14)-(15).
 
     (y_{2i}, y_{2i+1}) = [[cos a, -sin a], [sin a, cos a]] (x_{2i}, x_{2i+1}) with a = m theta_i for each vector x,
@@ -47,25 +34,15 @@ def rotate(
 
 
 def softmax_attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    positions: Positions = None,
-    key_mask: Mask = None,
-    segment_ids: Mask = None,
-    causal: bool = False,
-    placement: str = "qk",
-    slopes: Sequence[float] | None = None,
-    window: int | None = None,
-) -> Tensor:
+    q, k, v, positions=None, key_mask=None, segment_ids=None, causal=False, placement="qk", slopes=None, window=None
+):
     r"""o_i = sum_j exp(s_ij) v_j / sum_j exp(s_ij), s_ij = (R_i q_i) . (R_j k_j) / sqrt(head_dim) - slope |i - j|.
 
     arXiv 2104.09864, eq. (2) and (14)-(16); j runs over the keys that i sees. A query that sees no key gets 0. With v
     and o in ``placement``, o_i = R_i^-1 sum_j exp(s_ij) R_j v_j / sum_j exp(s_ij) (kexue.fm 10862).
 
     Args:
-        positions: seq numbers for R; None for no rotation.
-        key_mask, segment_ids: ``[batch][seq]``, False at padding; i sees the j of its segment.
+        key_mask, segment_ids: False at padding; i sees the j of its segment.
         slopes: a number for each head (ALiBi, arXiv 2108.12409); None for 0.
         window: i sees the j with \|i - j\| <= window only; None for all.
 
@@ -82,7 +59,7 @@ def softmax_attention(
     return _turn_back(attended, positions, placement)
 
 
-def elu_plus_one(x: Tensor) -> Tensor:
+def elu_plus_one(x):
     """phi of arXiv 2006.16236, eq. (7), as it is written there.
 
     >>> elu_plus_one(paddle.to_tensor([0.0, 2.0])).tolist()
@@ -92,19 +69,9 @@ def elu_plus_one(x: Tensor) -> Tensor:
 
 
 def linear_attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    positions: Positions = None,
-    key_mask: Mask = None,
-    phi_q: Callable = elu_plus_one,
-    phi_k: Callable = elu_plus_one,
-    normalizer: str = "unrotated",
-    segment_ids: Mask = None,
-    causal: bool = False,
-    decay: Sequence[float] | Tensor | None = None,
-    placement: str = "qk",
-) -> Tensor:
+    q, k, v, positions=None, key_mask=None, phi_q=elu_plus_one, phi_k=elu_plus_one, normalizer="unrotated",
+    segment_ids=None, causal=False, decay=None, placement="qk",
+):  # fmt: skip
     r"""o_i = sum_j g_ij (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j g_ij phi(q_i) . phi(k_j), g_ij = gamma^|i-j|.
 
     arXiv 2104.09864, eq. (19): R is in the numerator only (``normalizer="unrotated"``) or in both ("rotated"); "none":
@@ -127,9 +94,7 @@ def linear_attention(
     return _turn_back(attended, positions, placement)
 
 
-def cosine_attention(
-    q: Tensor, k: Tensor, v: Tensor, positions: Positions = None, key_mask: Mask = None, causal: bool = False
-) -> Tensor:
+def cosine_attention(q, k, v, positions=None, key_mask=None, causal=False):
     r"""o_i = sum_j w_ij v_j / sum_j w_ij, w_ij = 1 + (R_i q_i) . (R_j k_j) / (|q_i| |k_j|): kexue.fm 7546, eq. (7).
 
     >>> x = paddle.to_tensor([-1.0, 1.0]).reshape([1, 2, 1, 1])
@@ -162,7 +127,7 @@ def _products(q, k):
 
 def _for_each_head(numbers, x):
     """``[heads]`` -> ``[heads, 1, 1]``."""
-    numbers = numbers if isinstance(numbers, Tensor) else paddle.to_tensor(numbers, dtype="float64")
+    numbers = numbers if isinstance(numbers, paddle.Tensor) else paddle.to_tensor(numbers, dtype="float64")
     return numbers.astype(x.dtype).reshape([-1, 1, 1])
 
 
@@ -202,9 +167,7 @@ def _weighted_means(above, below, v, visible):
     return (numerator / divisor).transpose([0, 2, 1, 3])
 
 
-def depthwise_convolution(
-    x: Tensor, weight: Tensor, key_mask: Mask = None, segment_ids: Mask = None, causal: bool = False
-) -> Tensor:
+def depthwise_convolution(x, weight, key_mask=None, segment_ids=None, causal=False):
     r"""y_i = sum_{|t| <= radius} w_t * x_{i + t} over the i + t that are real tokens of the segment of i.
 
     MILA (arXiv 2405.16605), there in two dimensions. x is ``[batch, seq, hidden]``, the weight ``[2 radius + 1,
@@ -222,7 +185,7 @@ def depthwise_convolution(
     return paddle.stack(y, axis=1)
 
 
-def global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_span: float = -1e4) -> Tensor:
+def global_pointer(layer, hidden, token_mask=None, no_span=-10000.0):
     r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), q_{t,i} = W_{q,t} h_i + b_{q,t}, k alike.
 
     kexue.fm 8373, eq. (1)-(2), with the factor 1 / sqrt(head_size) of its author's bert4keras. The columns of the
@@ -237,7 +200,7 @@ def global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_
     return _of_spans(paddle.stack(scores, axis=1) / math.sqrt(layer.head_size), token_mask, no_span)
 
 
-def efficient_global_pointer(layer: nn.Layer, hidden: Tensor, token_mask: Mask = None, no_span: float = -1e4) -> Tensor:
+def efficient_global_pointer(layer, hidden, token_mask=None, no_span=-10000.0):
     r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t . [q_i; k_i] + a_t + u_t . [q_j; k_j] + b_t) / 2.
 
     kexue.fm 8877, eq. (3), with sqrt(head_size) and 2 as in its author's bert4keras: one q and k for all types; the
@@ -274,7 +237,7 @@ def _of_spans(scores, token_mask, no_span):
     return paddle.where(is_span, scores, paddle.full_like(scores, no_span))
 
 
-def multilabel_categorical_crossentropy(logits: Tensor, labels: Sequence[Sequence[Any]]) -> Tensor:
+def multilabel_categorical_crossentropy(logits, labels):
     r"""log(1 + sum_{n in negatives} exp(s_n)) + log(1 + sum_{p in positives} exp(-s_p)): kexue.fm 7359.
 
     The exponentials are summed as they are, so scores, float64 ``[rows, classes]``, must stay within a few hundred.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import pkgutil
 from collections.abc import Callable
@@ -108,26 +106,25 @@ def train(config: dict[str, Any]) -> dict[str, Any] | None:
     return recipe.train(config)
 
 
-def resume(folder: str | os.PathLike, recipe: str | None = None) -> dict[str, Any] | None:
-    """Continue the run, or series, that was interrupted, of an ``output_dir``; returns what :func:`train` does.
-    ``recipe`` is its name, for a run whose configuration does not have it."""
+def resume(folder: str | os.PathLike) -> dict[str, Any] | None:
+    """Continue the run, or series, that was interrupted, of an ``output_dir``; returns what :func:`train` does."""
     from tasks.common.training.run import CONFIG_FILE, read_config
     from tasks.common.training.series import SERIES_FILE, read_series, resume_series
 
     folder = Path(folder)
     if (folder / SERIES_FILE).is_file():
         return resume_series(get_recipe(read_series(folder)["recipe"]), folder)
-    return get_recipe(recipe or recipe_of_config(read_config(folder), folder / CONFIG_FILE)).resume(folder)
+    return get_recipe(recipe_of_config(read_config(folder), folder / CONFIG_FILE)).resume(folder)
 
 
 def check_run(config: dict[str, Any]) -> None:
-    """Raise InputError if a key of a configuration is unknown, a value does not fit, a file of its data is missing or
-    wrong, or its folder cannot be made. Imports no Paddle."""
+    """Raise InputError if a key of a configuration is unknown, a value does not fit, a file of its data is missing, or
+    its folder cannot be made. Imports no Paddle."""
     name, config = recipe_of_config(config), dict(config)
     seeds = config.pop("seeds", None)
     if seeds is not None:
         parse_seeds(seeds)
-    checked = check_config(config, get_arguments(name), {recipe: get_arguments(recipe) for recipe in RECIPES})
+    checked = check_config(config, get_arguments(name))
     if name == "ner":
         from tasks.ner.data.reading import check_there
 
@@ -136,16 +133,8 @@ def check_run(config: dict[str, Any]) -> None:
     check_readable(checked.config)
     if checked.keys.pretrained is not None:
         check_pretrained(checked.keys.pretrained)
-    if not is_first_process():  # which may have made the folder
-        return
-    check_output_dir(checked.config["output_dir"])
-    if name not in PREDICTING:
-        return
-    # The labeled data are read for their mistakes alone: training, which reads them again, says what it notes.
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        for path in (checked.keys.train_file, checked.keys.dev_file, checked.keys.test_file):
-            if path and (os.path.isfile(path) or os.path.isdir(path)):  # a pipe can be read only once
-                get_evaluation(name).read_labeled(path)
+    if is_first_process():  # which may have made the folder where it is not this one
+        check_output_dir(checked.config["output_dir"])
 
 
 def open_predictor(

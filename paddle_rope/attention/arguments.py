@@ -18,18 +18,6 @@ def check_placement(placement: str) -> None:
         raise ValueError(f"placement must be some of the letters qkvo in this order, such as 'qk', got {placement!r}")
 
 
-def depends_on_relative_position_only(placement: str) -> bool:
-    """Whether shifting all positions by the same number leaves the output unchanged.
-
-    The scores see the shift unless both q and k are rotated or neither; the values unless both v and o are or neither.
-
-    >>> depends_on_relative_position_only("qk"), depends_on_relative_position_only("qkv")
-    (True, False)
-    """
-    check_placement(placement)
-    return ("q" in placement) == ("k" in placement) and ("v" in placement) == ("o" in placement)
-
-
 def rotate(x: Tensor, rope: Rope) -> Tensor:
     """``apply_rotary(x, *rope)``, which ``to_static`` of Paddle 2.6.2 cannot read."""
     return apply_rotary(x, rope.cos, rope.sin, rope.layout)

@@ -73,7 +73,7 @@ def benchmark(argv):
     if kind != "length" and options.output is not None:
         check_output_file(options.output, [options.data] if "data" in options else [])
     prepare()
-    return importlib.import_module(f"tasks.experiments.benchmarks.{kind}").run(options) or 0
+    return importlib.import_module(f"tasks.experiments.benchmarks.{kind}").run(options)
 
 
 def _add_counts(parser, **meanings):

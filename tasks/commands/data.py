@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tasks.commands.options import LABELED, choose, new_parser, whole
 from tasks.common.errors import InputError
-from tasks.common.files import check_makeable, check_output_file, write_json
+from tasks.common.files import check_new_folder, check_output_file, write_json
 from tasks.common.output import check_standard_output, standard_output
 from tasks.common.texts.text_files import STDIN
 
@@ -68,7 +68,6 @@ def inspect(argv):
     print_inspection(result)
     if options.output:
         write_json(options.output, result)
-    return 0
 
 
 def convert(argv):
@@ -99,7 +98,6 @@ def convert(argv):
     counts = f"{len(examples)} texts, {characters} characters, {entities} entities"
     done = f"{options.source} ({source_format}) -> {options.target} ({options.to}): {counts}"
     print(done, file=sys.stderr if to_stdout else sys.stdout)
-    return 0
 
 
 def _belongs_to(source, target):
@@ -119,7 +117,6 @@ def download(argv):
     parser.add_argument("--output", type=Path, default=Path("data"), metavar="OUTPUT", help="folder (default: data)")
     options = parser.parse_args(argv)
     fetch_dataset(DATASETS[options.name], options.output / "ner" / options.name, show_progress=sys.stderr.isatty())
-    return 0
 
 
 def demo(argv):
@@ -127,9 +124,7 @@ def demo(argv):
     parser = new_parser(f"demo {task}", f"Write {DEMOS[task]}.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="where to write; new or empty")
     options = parser.parse_args(argv)
-    if options.folder.is_dir() and any(options.folder.iterdir()):
-        raise InputError(f"{options.folder}: is not empty; give another FOLDER")
-    check_makeable(options.folder, "FOLDER")
+    check_new_folder(options.folder, "FOLDER")
     options.folder.mkdir(parents=True, exist_ok=True)
     if task == "ner":
         from tasks.ner.data.reading import read_examples
@@ -145,4 +140,3 @@ def demo(argv):
 
         for path in write_demo_data(options.folder):
             print(f"{path}: {len(path.read_text(encoding='utf-8').splitlines())} lines")
-    return 0

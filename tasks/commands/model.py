@@ -66,7 +66,6 @@ def evaluate(argv):
     scores = evaluation.evaluate_predictor(predictor, examples, str(options.data), **shown)
     if options.output:
         write_json(options.output, scores)
-    return 0
 
 
 def export(argv):
@@ -92,7 +91,6 @@ def export(argv):
     for limit in found.limits:
         print(f"note: {limit}")
     print(f"predict:  {own_command()} predict {quoted(output)} --input FILE")
-    return 0
 
 
 def tune(argv):
@@ -107,7 +105,6 @@ def tune(argv):
     from tasks.ner.tuning import tune_model
 
     tune_model(options.model_dir, options.data, only=options.only, **computing(options))
-    return 0
 
 
 def convert_weights(argv):
@@ -124,7 +121,6 @@ def convert_weights(argv):
     except (ValueError, OSError) as error:
         raise InputError(" ".join(str(error).split())) from error
     print(f"{options.target}: {type(model).__name__} as {options.to}")
-    return 0
 
 
 def read_model(source):

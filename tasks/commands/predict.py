@@ -79,7 +79,6 @@ def predict(argv):
         embed(options)
     else:
         write_predictions(recipe, options)
-    return 0
 
 
 def _parse(argv):
@@ -118,17 +117,13 @@ def _parse(argv):
 
 def check_files(options):
     """Raise InputError if a file to write cannot be written or is another file of the command line."""
-    inputs = [options.input] if isinstance(options.input, str) else options.input
-    taken = {os.path.realpath(path): "the input" for path in inputs if path != STDIN}
+    others = [options.input] if isinstance(options.input, str) else [*options.input]
     if options.output == STDIN:
         check_standard_output()
-    for name, path in (("--output", options.output), ("--html", getattr(options, "html", None))):
-        if path is None or (name, path) == ("--output", STDIN):
-            continue
-        check_output_file(path)
-        other = taken.setdefault(os.path.realpath(path), f"the {name}")
-        if other != f"the {name}":
-            raise InputError(f"{path}: is {other} too; give another {name}")
+    else:
+        check_output_file(options.output, others)
+    if getattr(options, "html", None) is not None:
+        check_output_file(options.html, [*others, options.output])
 
 
 def open_model(recipe, model, options, **more):

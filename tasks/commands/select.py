@@ -35,7 +35,6 @@ def select(argv):
     if selected < options.count:
         note += f", fewer than {options.count}: the others are empty or near duplicates"
     print(note, file=sys.stderr)
-    return 0
 
 
 def _parse(argv):

@@ -2,13 +2,13 @@
 
 import dataclasses
 import textwrap
-from typing import Any, NamedTuple
+from typing import Any
 
 from tasks import recipes
 from tasks.common.errors import InputError
 from tasks.common.process import prepare
 from tasks.common.run_config import read_run_config
-from tasks.common.training.arguments import EncoderArguments, RecipeArguments
+from tasks.common.training.arguments import EncoderArguments
 from tasks.common.training.settings import DOCUMENTED, usable_keys
 from tasks.recipes import RECIPES
 
@@ -44,8 +44,8 @@ def train(argv):
         if len(argv) != 2 or argv[0] != "--resume":
             raise InputError("usage: paddle-rope train --resume OUTPUT_DIR; the run keeps its configuration")
         prepare()
-        recipes.resume(argv[1], recipe)
-        return 0
+        recipes.resume(argv[1])
+        return
     file = argv.pop(0) if argv and not argv[0].startswith("--") else None
     if not (file or argv or asks_help):
         raise InputError("no configuration file; usage: paddle-rope train CONFIG.yaml [--key value ...]")
@@ -54,12 +54,11 @@ def train(argv):
         config["recipe"] = recipe
     if asks_help:
         print(_help(config.get("recipe")))
-        return 0
+        return
     recipes.recipe_of_config(config, file or "command line")
     recipes.check_run(config)  # mistakes are reported before the seconds that importing Paddle takes
     prepare()
     recipes.train(config)
-    return 0
 
 
 def _help(recipe):
@@ -74,48 +73,32 @@ def _help(recipe):
 
 
 WIDTH = 110
-REQUIRED = ...  # in place of the default of a key that must be given
-
-
-class Row(NamedTuple):
-    key: str
-    default: Any
-    help: str
 
 
 def listing(recipe: str, arguments_class: type[EncoderArguments]) -> str:
     """All keys with default, meaning and unit: first the recipe's, then the shared ones, then PaddleNLP's."""
-    bases = {**EncoderArguments.__dataclass_fields__}
-    if issubclass(arguments_class, RecipeArguments):
-        bases.update(RecipeArguments.__dataclass_fields__)
-    unused = arguments_class.unused_keys(arguments_class(**{}))
-    own, shared = [], []
-    for one in dataclasses.fields(arguments_class):
-        if one.name not in unused:  # a field is shared if it is the very one of a base of all recipes
-            (shared if bases.get(one.name) is one else own).append(Row(one.name, one.default, one.metadata["help"]))
-    others = usable_keys(arguments_class).items()
-    groups = {
-        f"Keys of {recipe}": own,
-        "Keys that recipes share": shared,
-        "Keys of PaddleNLP's TrainingArguments that are documented; it takes others": [
-            Row(name, default, DOCUMENTED[name].metadata["help"]) for name, default in others
-        ],
+    of_all, of_trainer = EncoderArguments.__dataclass_fields__, usable_keys(arguments_class)
+    unused = arguments_class().unused_keys()
+    fields = [one for one in dataclasses.fields(arguments_class) if one.name not in unused]
+    groups = {  # a field is shared if it is the very one of the base of all recipes
+        f"Keys of {recipe}": [one for one in fields if of_all.get(one.name) is not one],
+        "Keys that recipes share": [one for one in fields if of_all.get(one.name) is one],
+        "Keys of PaddleNLP's TrainingArguments that are documented; it takes others": map(DOCUMENTED.get, of_trainer),
     }
-    width = max(len(row.key) for rows in groups.values() for row in rows)
+    required, width = arguments_class.REQUIRED, max(map(len, [*of_trainer, *(one.name for one in fields)]))
     lines = ["Columns: key, default (- for none), meaning."]
-    for title, rows in groups.items():
+    for title, listed in groups.items():
         lines += ["", f"{title}:"]
-        for row in sorted(rows, key=lambda row: row.key not in arguments_class.REQUIRED):
-            is_required = row.key in arguments_class.REQUIRED
-            default = "required" if is_required else "-" if row.default in (None, "") else as_yaml(row.default)
-            head = f"  {row.key:{width}}  {default:13}  "
-            meaning = head + row.help.replace("`", "")
+        for one in sorted(listed, key=lambda one: one.name not in required):
+            default = as_yaml(of_trainer.get(one.name, one.default)) or "-"
+            head = f"  {one.name:{width}}  {'required' if one.name in required else default:13}  "
+            meaning = head + one.metadata["help"].replace("`", "")
             lines += textwrap.wrap(meaning, WIDTH, subsequent_indent=" " * (width + 19), break_on_hyphens=False)
     return "\n".join(lines)
 
 
 def as_yaml(value: Any) -> str:
-    """A default as a configuration file has it."""
+    """A default as a configuration file has it; "" for none."""
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

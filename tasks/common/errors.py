@@ -96,15 +96,15 @@ def missing_paddle_named():
 
 
 def exit_on_input_error(main):
-    """Wrap a tool's ``main(argv) -> int``: an ``InputError``, a missing permission, a missing paddle or too little
-    memory becomes one line on stderr and exit status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of
-    the signal, as shells report it."""
+    """Wrap a tool's ``main(argv)``, which returns its exit status, None for 0: an ``InputError``, a missing permission,
+    a missing paddle or too little memory becomes one line on stderr and exit status 2; Ctrl-C and SIGTERM become one
+    line and 128 plus the number of the signal, as shells report it."""
 
     @functools.wraps(main)
     def wrapped(argv=None):
         try:
             with missing_paddle_named():
-                return main(argv)
+                return main(argv) or 0
         except InputError as error:
             message = str(error)
         except PermissionError as error:

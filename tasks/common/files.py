@@ -55,7 +55,7 @@ def atomic_folder(path):
     path = Path(path)
     check_new_folder(path)
     temporary = path.absolute().with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.mkdir()
+    temporary.mkdir(parents=True)
     try:
         yield temporary
         os.replace(temporary, path)
@@ -84,25 +84,21 @@ def write_json_lines(path, records):
 
 
 def as_json(value, **options):
-    """``value`` as JSON that can be written in UTF-8: where a name of a file is not UTF-8, all that is not ASCII is
-    escaped; ``options`` are those of ``json.dumps``."""
-    content = json.dumps(value, ensure_ascii=False, **options)
-    try:
-        content.encode("utf-8")
-    except UnicodeEncodeError:
-        content = json.dumps(value, **options)
-    return content
+    """``value`` as JSON in UTF-8, where half of a surrogate pair, as in names that are not UTF-8, is an escape;
+    ``options`` are those of ``json.dumps``."""
+    return json.dumps(value, ensure_ascii=False, **options).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 # ---- checks before long work that ends in a file or folder; they make nothing
 
 
 def check_output_file(path, inputs=()):
-    """Raise InputError if ``path`` cannot be written, or is one of the paths ``inputs`` or a file in one of them."""
+    """Raise InputError if ``path`` cannot be written, or is one of the paths ``inputs``, another file of the same
+    command, or a file in one of them."""
     path = Path(path)
     place = os.path.realpath(path)
     if {place, os.path.dirname(place)} & set(map(os.path.realpath, inputs)):
-        raise InputError(f"{path}: is an input too; give another file to write")
+        raise InputError(f"{path}: is among the other files of this command; give another file to write")
     if os.path.isdir(path):  # not Path.is_dir, which raises OSError for a name that is too long
         raise InputError(f"{path}: is a folder; give the name of a file")
     if os.path.exists(path) and not os.path.isfile(path):  # which would be replaced by a file
@@ -111,14 +107,10 @@ def check_output_file(path, inputs=()):
         raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")
 
 
-def check_new_folder(path, option="folder", with_parents=False):
+def check_new_folder(path, option="folder"):
     """Raise InputError unless ``path``, given as ``option``, is missing or empty, and can be made."""
-    path = Path(path)
-    if path.is_dir() and any(path.iterdir()):
+    if os.path.isdir(path) and os.listdir(path):
         raise InputError(f"{path}: is not empty; give another {option} or remove it")
-    parent = path.absolute().parent
-    if not with_parents and not parent.is_dir():
-        raise InputError(f"{path}: cannot be made ({parent} is not a writable folder); give another {option}")
     check_makeable(path, option)
 
 
@@ -139,7 +131,7 @@ def check_makeable(path, option):
 
 def check_output_dir(path):
     """Raise InputError unless ``path`` is free for a new run."""
-    check_new_folder(path, "--output_dir", with_parents=True)
+    check_new_folder(path, "--output_dir")
 
 
 # ---- reading
@@ -193,9 +185,6 @@ def checksums(folder, but=""):
 
 
 def changed_files(folder, sums):
-    """The names of files that are not in a folder as its file ``sums``, of :func:`checksums`, says, sorted. Raises
-    ValueError if it says nothing."""
-    written = (folder / sums).read_text(encoding="utf-8").splitlines()
-    if not written:
-        raise ValueError(f"{sums} is empty")
-    return sorted(line.partition("  ")[2] for line in {*written} - {*checksums(folder).splitlines()})
+    """The names of files that are missing, changed or new in a folder, by its file ``sums`` of :func:`checksums`."""
+    written, found = (folder / sums).read_text(encoding="utf-8"), checksums(folder, but=sums)
+    return sorted(line.partition("  ")[2] for line in {*written.splitlines()} ^ {*found.splitlines()})

@@ -84,10 +84,10 @@ def _output(stream, name):
 
 
 def on_terminal(main):
-    """Wrap a command's ``main(argv) -> int``: it gets :func:`visible_streams`, an ``InputError`` becomes one line, and
+    """Wrap a command's ``main(argv)``: it gets :func:`visible_streams`, an ``InputError`` becomes one line, and
     the command ends silently if the reader of its output, such as ``head``, has closed the pipe."""
     main = exit_on_input_error(main)
-    flush = exit_on_input_error(lambda _: sys.stdout.flush() or 0)
+    flush = exit_on_input_error(lambda _: sys.stdout.flush())
 
     @functools.wraps(main)
     def wrapped(argv=None):

@@ -4,6 +4,7 @@ to the service, which are given to its application without a network."""
 import asyncio
 import contextlib
 import functools
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -16,7 +17,7 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 NAME = "mutant.yaml"
 RECIPES = ("ner", "matching", "classification")
 STEP = 2
-STATE = f"checkpoints/checkpoint-{STEP}/trainer_state.json"
+STATE, COMPLETE = (f"checkpoints/checkpoint-{STEP}/{name}" for name in ("trainer_state.json", "complete"))
 REQUESTS = [{NAME: json_bytes({"texts": texts})} for texts in (["浙商银行", "", "😀 a"], ["a"])]
 SERVICE = {"max_texts": 8, "max_characters": 500, "max_body_bytes": 20_000, "max_seconds": 5.0, "max_wait_ms": 0}
 
@@ -58,11 +59,13 @@ def _run():
     history = [{"loss": 1.0, "epoch": 1.0, "step": 1}, {"dev_f1": 0.5, "epoch": 1.0, "step": STEP}]
     state = TrainerState(epoch=1.0, global_step=STEP, max_steps=4, num_train_epochs=2, log_history=history)
     best = {"best_metric": 0.5, "best_model_checkpoint": f"run/checkpoints/checkpoint-{STEP}"}
+    content = json_bytes({**vars(state), **best})
     return {
         "config.yaml": yaml.safe_dump(config, allow_unicode=True).encode(),
         "inputs.json": json_bytes({}),
         "series.yaml": yaml.safe_dump({"recipe": "matching", "seeds": [1, 2], "config": of_series}).encode(),
-        STATE: json_bytes({**vars(state), **best}),
+        STATE: content,
+        COMPLETE: f"{hashlib.sha256(content).hexdigest()}  {Path(STATE).name}\n".encode(),
     }
 
 
@@ -76,14 +79,13 @@ def read_run(folder: Path) -> None:
     """A run, and a series of it, up to where they would go on."""
     from tasks.common.process import quiet_paddlenlp
     from tasks.common.run_config import read_run_config
-    from tasks.common.training.checkpoints import last_checkpoint, mark_complete
+    from tasks.common.training.checkpoints import last_checkpoint
     from tasks.common.training.data import MemoryData
     from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, Run
     from tasks.common.training.series import members_of
     from tasks.recipes import get_recipe
 
     quiet_paddlenlp()
-    mark_complete((folder / STATE).parent)  # as a forger does
     checkpoint = last_checkpoint(folder / CHECKPOINTS_FOLDER)
     config = {**read_run_config(folder / CONFIG_FILE), "output_dir": str(folder)}
     with contextlib.ExitStack() as stack:

@@ -10,14 +10,12 @@ import pytest
 from paddle_rope import RotaryPositionEmbedding
 from paddle_rope.long_range_decay import (
     abel_bound,
-    falls_until,
     frequencies,
     mean_partial_sums,
     octave_averages,
     ones_scores,
     pair_products,
     quarter_period,
-    smallest_base,
 )
 from tasks.commands.main import main
 
@@ -93,25 +91,16 @@ def test_octave_averages_of_ones_fall_to_the_octave_of_the_quarter_period_and_ri
     theta = frequencies(head_dim, base)
     quarter = quarter_period(theta)
     averages = octave_averages(ones_scores(theta, np.arange(int(4 * quarter))))
-    assert falls_until(averages) == int(math.log2(quarter)) < len(averages) - 1
+    falls, octave = np.diff(averages) < 0, int(math.log2(quarter))
+    assert falls[:octave].all() and not falls[octave]
     assert quarter_period([1.0, 0.0]) == math.inf
 
 
-@pytest.mark.equation("7.6")
-@pytest.mark.parametrize("x", [0.5, 3.0, 20.0])
-def test_slope_of_ones_with_many_pairs_is_the_difference_of_the_fastest_and_the_slowest_cosine(x):
-    head_dim, base, step = 65536, 100.0, 1e-3
-    below, above = ones_scores(frequencies(head_dim, base), [x - step, x + step])
-    slope = x * (above - below) / (2 * step)
-    assert abs(slope * math.log(base) / head_dim - (math.cos(x) - math.cos(x / base))) < 1e-2
-
-
 @pytest.mark.equation("7.7")
-def test_octaves_are_whole_and_begin_at_one_and_falls_end_before_a_value_that_is_not_lower():
+def test_octaves_are_whole_and_begin_at_one():
     np.testing.assert_array_equal(octave_averages([9, 1, 2, 4, 5, 5, 5, 9, 100]), [1, 3, 6])
     np.testing.assert_array_equal(octave_averages(np.arange(7)), [1, 2.5])
     assert octave_averages([3]).size == 0
-    assert [falls_until(values) for values in ([3, 2, 1], [3, 2, 2, 1], [3, 4, 1], [5])] == [2, 1, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +108,6 @@ def test_octaves_are_whole_and_begin_at_one_and_falls_end_before_a_value_that_is
     [
         *((mean_partial_sums, ([], [0])), (ones_scores, ([[1.0]], [0])), (ones_scores, ([1.0], 3))),
         *((pair_products, ([1.0, 2.0], [1.0] * 4)), (pair_products, ([1.0] * 3, [1.0] * 3))),
-        *((smallest_base, sizes) for sizes in ((2, 512), (7, 512), (64, 1))),
         *((frequencies, (size, 1.0)) for size in (7, 0, -2)),
         *((frequencies, (4, base)) for base in (0, -1.0, math.inf, math.nan)),
         (abel_bound, ([1.0, 2.0], [1.0, 2.0], [1.0, 0.1], [0])),

@@ -9,17 +9,16 @@ from paddle import nn
 from paddle.static import InputSpec
 
 from paddle_rope import (
-    LearnedPositionEmbedding,
     LinearScaling,
     NTKScaling,
     RotaryPositionEmbedding,
     YaRNScaling,
-    alibi_bias,
     alibi_slopes,
     reference,
     sinusoidal_embedding,
 )
-from tests.helpers.comparison import assert_close, assert_same, random_tensor
+from tests.helpers.comparison import assert_close, random_tensor
+from tests.helpers.pairwise import pairwise
 
 VARIANTS = {
     "plain": {},
@@ -133,62 +132,46 @@ def test_gradients_of_theta_equal_the_loops(name, dtype, atol):
 
 # ---- static graphs
 class Rotating(nn.Layer):
-    """A rotation, to save; and that of a second tensor at position one million, turned back, in the same graph."""
+    """A rotation, to save; at given positions, or at 0, 1, 2, ... with that of a second tensor at position one million,
+    turned back, in the same graph."""
 
-    def __init__(self, rotary, is_far=False):
+    def __init__(self, rotary, is_placed):
         super().__init__()
-        self.rotary, self.is_far = rotary, is_far
+        self.rotary, self.is_placed = rotary, is_placed
 
-    def forward(self, x, more=None):
-        if self.is_far:
-            return self.rotary(x), self.rotary(more, offset=1_000_000, inverse=True)
-        return self.rotary(x, positions=more)
-
-
-def saved_and_loaded(layer, path, *specs):
-    static = paddle.jit.to_static(layer, input_spec=list(specs), full_graph=True)
-    paddle.jit.save(static, str(path / "layer"))
-    return paddle.jit.load(str(path / "layer"))
+    def forward(self, x, more):
+        if self.is_placed:
+            return self.rotary(x, positions=more)
+        return self.rotary(x), self.rotary(more, offset=1_000_000, inverse=True)
 
 
 @pytest.mark.equation("1.16")
-@every_variant
-def test_saved_graphs_rotate_any_length_and_batch_also_at_position_one_million(variant, tmp_path):
-    rotary = RotaryPositionEmbedding(HEAD_DIM, **variant)
-    specs = InputSpec([None, None, 3, HEAD_DIM], "float32"), InputSpec([None, None, HEAD_DIM], "float64")
-    loaded = saved_and_loaded(Rotating(rotary, is_far=True), tmp_path, *specs)
-    far = random_tensor(2, 3, HEAD_DIM)
-    expected = expected_of(rotary, far, range(1_000_000, 1_000_003), inverse=True)
-    for batch, seq in ((1, 1), (2, 7), (1, 1301)):
-        near = random_tensor(batch, seq, 3, HEAD_DIM, dtype="float32")
-        rotated, turned_back = loaded(near, far)
-        assert_close(rotated, rotary(near), 2e-6)
-        assert_close(turned_back, expected, 1e-8)
-
-
-@pytest.mark.equation("1.16")
-@pytest.mark.parametrize("dtype, unit", [("float32", 0), ("float16", 2.0**-10), ("bfloat16", 2.0**-7)])
-@pytest.mark.parametrize("axes, of_positions", [(1, "int64"), (2, "int64"), (2, "float32")])
-def test_saved_graphs_take_positions_and_half_precision(dtype, unit, axes, of_positions, tmp_path):
-    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, layout="half", rotary_dim=6))
-    specs = InputSpec([None, None, 3, HEAD_DIM], dtype), InputSpec([None] * axes, of_positions)
-    loaded = saved_and_loaded(layer, tmp_path, *specs)
-    for seq in (1, 6):
-        x = random_tensor(2, seq, 3, HEAD_DIM, dtype=dtype)
-        positions = paddle.randint(0, 1_000_000, [2, seq][-axes:]).astype(of_positions)
-        rotated = loaded(x, positions)
+@pairwise(
+    {
+        "name": list(VARIANTS),
+        "dtype, tolerance, unit": [("float32", 2e-6, 0), ("bfloat16", 1e-5, 2.0**-7)],
+        "positions": [None, (1, "int64"), (2, "float32")],  # axes and dtype; None: counted
+    }
+)
+def test_saved_graphs_rotate_any_length_and_batch_at_any_positions(name, dtype, tolerance, unit, positions, tmp_path):
+    layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name]), positions is not None)
+    specs = [InputSpec([None, None, 3, HEAD_DIM], dtype), InputSpec([None, None, HEAD_DIM], "float64")]
+    if positions is not None:
+        specs[1] = InputSpec([None] * positions[0], positions[1])
+    static = paddle.jit.to_static(layer, input_spec=specs, full_graph=True)
+    paddle.jit.save(static, str(tmp_path / "layer"))
+    loaded = paddle.jit.load(str(tmp_path / "layer"))
+    for batch, seq in ((1, 1), (2, 6), (3, 530)):
+        x, far = random_tensor(batch, seq, 3, HEAD_DIM, dtype=dtype), random_tensor(batch, seq, HEAD_DIM)
+        if positions is None:
+            rotated, back = loaded(x, far)
+            assert_close(back, layer.rotary(far, offset=1_000_000, inverse=True), 1e-8)
+            exact = layer.rotary(x.astype("float32"))
+        else:
+            places = paddle.randint(0, 1_000_000, [batch, seq][-positions[0] :]).astype(positions[1])
+            rotated, exact = loaded(x, places), layer(x.astype("float32"), places)
         assert rotated.dtype == x.dtype
-        assert_close(rotated, layer(x.astype("float32"), positions), 1e-5, unit)
-
-
-@pytest.mark.equation("1.16")
-@pytest.mark.parametrize("name", ["plain", "half partial", "all"])
-def test_gradients_through_static_graphs_equal_those_without(name):
-    rotary = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name])
-    static = paddle.jit.to_static(Rotating(rotary), full_graph=True)
-    for seq in (2, 5):
-        x = random_tensor(2, seq, 3, HEAD_DIM, dtype="float32")
-        assert_same(static(x), rotary(x), [x, rotary.theta] if rotary.learned else [x], atol=1e-5)
+        assert_close(rotated, exact, tolerance, unit)
 
 
 # ---- other embeddings of positions
@@ -208,18 +191,6 @@ def test_sinusoidal_positions_are_those_of_the_equation_up_to_a_million_also_in_
         assert_close(found, np.stack([np.sin(phases), np.cos(phases)], axis=-1).reshape(6, 64), 1e-6)
 
 
-@pytest.mark.equation("4.11")
-def test_learned_positions_are_rows_of_the_table_and_trained():
-    layer, positions = LearnedPositionEmbedding(7, 4), paddle.to_tensor([[0, 3, 3], [6, 1, 0]])
-    output = layer(positions)
-    np.testing.assert_array_equal(output.numpy(), layer.weight.numpy()[positions.numpy()])
-    output.sum().backward()
-    np.testing.assert_array_equal(layer.weight.grad.numpy()[:, 0], [2, 1, 0, 2, 0, 0, 1])
-    for position in (7, -1, 4096):
-        with pytest.raises(ValueError, match=rf"from 0 to 6, got .*{position}.*cut the text"):
-            layer(paddle.to_tensor([[0, position]]))
-
-
 @pytest.mark.equation("4.13")
 @pytest.mark.parametrize("heads, below", [(1, 1), (8, 8), (16, 16), (3, 2), (6, 4), (12, 8), (20, 16)])
 def test_slopes_are_geometric_and_other_numbers_of_heads_take_every_other_one_of_the_next_power_of_two(heads, below):
@@ -227,13 +198,3 @@ def test_slopes_are_geometric_and_other_numbers_of_heads_take_every_other_one_of
     np.testing.assert_allclose(slopes[:below], 2.0 ** (-8 * np.arange(1, below + 1) / below), rtol=1e-12)
     np.testing.assert_allclose(slopes[below:], alibi_slopes(2 * below)[0::2][: heads - below], rtol=1e-12)
     assert len(set(slopes)) == heads and all(0 < slope < 1 for slope in slopes)
-
-
-@pytest.mark.equation("4.12")
-def test_the_bias_is_symmetric_and_falls_with_the_distance():
-    positions = paddle.to_tensor([[0, 1, 2, 3], [0, 0, 1, 2]])
-    bias = alibi_bias([0.5, 0.25], positions, positions).numpy()
-    assert bias.shape == (2, 2, 4, 4) and bias.dtype == np.float32
-    np.testing.assert_array_equal(bias, bias.transpose(0, 1, 3, 2))
-    np.testing.assert_array_equal(bias[0, 0, 0], [0, -0.5, -1, -1.5])
-    np.testing.assert_array_equal(bias[1, 1, 3], [-0.5, -0.5, -0.25, 0])

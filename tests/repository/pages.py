@@ -24,7 +24,7 @@ import yaml
 from paddle_rope.roformer import RoFormerConfig, SequenceClassificationConfig
 from tasks.classification.arguments import ClassificationArguments
 from tasks.commands.main import main
-from tasks.commands.train import REQUIRED, Row, as_yaml
+from tasks.commands.train import as_yaml
 from tasks.common.training.arguments import EncoderArguments
 from tasks.common.training.settings import DOCUMENTED, usable_keys
 from tasks.matching.arguments import MatchingArguments
@@ -85,6 +85,7 @@ TABLE = re.compile(r"(<!-- keys: (\w+) -->\n).*?(<!-- end of keys -->)", re.DOTA
 HEADS = {"en": ("key", "default", "meaning", "required"), "zh": ("键", "默认值", "含义", "必填")}
 OF_RECIPES = (NerArguments, MatchingArguments, ClassificationArguments, PretrainingArguments)
 RECIPES = {one.recipe: one for one in OF_RECIPES}
+REQUIRED = ...  # in place of the default of a key that must be given
 CONFIGURATIONS = {one.__name__: one for one in (RoFormerConfig, SequenceClassificationConfig)}
 
 
@@ -93,15 +94,15 @@ def keys_of(name):
     if name in CONFIGURATIONS:
         configuration = CONFIGURATIONS[name]
         own = [one for one in dataclasses.fields(configuration) if one.name not in configuration.__base__.names()]
-        return [Row(one.name, one.default, one.metadata["help"]) for one in own]
+        return [(one.name, one.default, one.metadata["help"]) for one in own]
     arguments = RECIPES["ner" if name == "shared" else name]
     others = usable_keys(arguments) if name == "shared" else arguments.DEFAULTS
     shared = vars(EncoderArguments)["__dataclass_fields__"]
     fields = [one for one in dataclasses.fields(arguments) if (shared.get(one.name) is one) == (name == "shared")]
-    rows = [Row(one.name, one.default, one.metadata["help"]) for one in fields]
-    rows += [Row(key, default, DOCUMENTED[key].metadata["help"]) for key, default in others.items()]
-    rows = [row._replace(default=REQUIRED) if row.key in arguments.REQUIRED else row for row in rows]
-    return sorted(rows, key=lambda row: row.default is not REQUIRED)
+    rows = [(one.name, one.default, one.metadata["help"]) for one in fields]
+    rows += [(key, default, DOCUMENTED[key].metadata["help"]) for key, default in others.items()]
+    rows = [(key, REQUIRED if key in arguments.REQUIRED else default, meaning) for key, default, meaning in rows]
+    return sorted(rows, key=lambda row: row[1] is not REQUIRED)
 
 
 def table(name, language, meanings=None):

@@ -114,7 +114,8 @@ class PaddleGraph:
         from tasks.common.process import choose_device
 
         choose_device(device)
-        graph = next(file for name in GRAPH_FILES if (file := Path(folder) / name).is_file())
+        there = [name for name in GRAPH_FILES if Path(folder, name).is_file()]
+        graph = Path(folder, (there or GRAPH_FILES[1:])[0])
         if paddle.__version__.startswith("2.") and graph.name == GRAPH_FILES[0]:
             raise InputError(
                 f"{folder}: was exported by Paddle 3, which this Paddle {paddle.__version__} cannot read; export the "

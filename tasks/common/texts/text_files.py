@@ -154,20 +154,9 @@ def decode(data: bytes, name: str, line: int = 1, position: int = 0) -> str:
     except UnicodeDecodeError as error:
         line += data.count(b"\n", 0, error.start)
         encoding = "utf-16" if position == 0 and data.startswith(_UTF_16) else "gb18030"
-        remedy = f"convert it, e.g. iconv -f {encoding} -t utf-8 OLD > NEW"
-        if encoding == "gb18030" and not _is_gb18030(data, error.start):
-            remedy = f"nor is it GB18030, so it may be binary data; {_SAVE}"
+        remedy = f"convert it, e.g. iconv -f {encoding} -t utf-8 OLD > NEW; if it is no text, {_SAVE}"
         raise InputError(f"{name}:{line}: not UTF-8 (byte {position + error.start} of the input); {remedy}") from None
     return text.removeprefix(BYTE_ORDER_MARK) if position == 0 else text
-
-
-def _is_gb18030(data, offset):
-    """Whether the line of a byte may be text in GB18030."""
-    line = data[data.rfind(b"\n", 0, offset) + 1 :].split(b"\n", 1)[0]
-    try:
-        return "\0" not in line.decode("gb18030")
-    except UnicodeDecodeError:
-        return False
 
 
 def encodable(content: str) -> str:

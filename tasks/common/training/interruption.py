@@ -85,13 +85,12 @@ def explained(output_dir: Path) -> Iterator[None]:
     except Interrupted as error:
         raise Interrupted(error.number, f"{output_dir}: ended by a signal; {_remedy(output_dir)}") from None
     except Exception as error:
-        if _is_no_room(error):
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
             remedy = f"make room, then {_remedy(output_dir)}"
             raise InputError(f"{output_dir}: no room left to write ({error}); {remedy}") from None
         if is_out_of_memory(error):
             raise InputError(f"{output_dir}: out of memory; train anew with {_LIGHTER}") from None
-        is_missing = isinstance(error, FileNotFoundError) and output_dir in Path(str(error.filename)).parents
-        if is_missing and not output_dir.is_dir():
+        if isinstance(error, FileNotFoundError) and output_dir in Path(str(error.filename)).parents:
             raise InputError(f"{output_dir}: was removed while the run worked in it; train anew") from None
         raise
 
@@ -104,10 +103,3 @@ def _remedy(output_dir):
     if (output_dir / CONFIG_FILE).is_file():
         return f"begin anew with: {how}; no checkpoint had been written"
     return "train anew: no checkpoint had been written"
-
-
-def _is_no_room(error):
-    if isinstance(error, OSError):
-        return error.errno in NO_ROOM
-    is_of_safetensors = type(error).__name__ == "SafetensorError"  # which tells numbers in words
-    return is_of_safetensors and any(f"os error {number})" in str(error) for number in NO_ROOM)

@@ -150,9 +150,9 @@ def data_files(config):
     for key, value in config.items():
         if key.endswith("_file") and isinstance(value, str):
             paths.append(value)
-        elif key.endswith("_files") or key == "texts":  # a list, or with commas as in configurations of earlier runs
-            paths += value.split(",") if isinstance(value, str) else value or []
-    return [path.strip() for path in paths if path and path not in _NOT_FILES]
+        elif key.endswith("_files") or key == "texts":
+            paths += value or []
+    return [path for path in paths if path and path not in _NOT_FILES]
 
 
 def check_readable(config):

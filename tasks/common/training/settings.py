@@ -88,7 +88,7 @@ def paddlenlp_names() -> set[str]:
 
 
 # Key -> the values with which it does nothing: the configurations of unfinished runs have all keys.
-REMOVED_KEYS = {**REMOVED, "join_share": (None, 0), "join_characters": (None,)}
+REMOVED_KEYS = {**REMOVED, "join_share": (None, 0), "join_characters": (None,), "log_histograms": (False,)}
 
 
 class Settings(NamedTuple):
@@ -100,12 +100,11 @@ class Settings(NamedTuple):
     given: dict[str, Any]  # the keys as they were given, without defaults
 
 
-def check_config(config, arguments_class, recipes=None):
+def check_config(config, arguments_class):
     """:class:`Settings` with the recipe's defaults filled in, after keys and values are checked; ``training`` are the
     documented :class:`TrainingKeys`, and other keys of PaddleNLP stay in ``config`` as they were given.
 
-    Neither Paddle nor PaddleNLP is imported. Raises InputError if a key is unknown or missing, or a value does not fit;
-    ``recipes`` has the keys of all recipes by their names, to say of which recipe an unknown key is.
+    Neither Paddle nor PaddleNLP is imported. Raises InputError if a key is unknown or missing, or a value does not fit.
     """
     usable = usable_keys(arguments_class)
     try:
@@ -114,7 +113,7 @@ def check_config(config, arguments_class, recipes=None):
         raise InputError(f"configuration: {error}") from None
     for key in given:
         if key not in usable and key not in arguments_class.__dataclass_fields__:
-            _refuse_key(key, arguments_class, usable, recipes or {})
+            _refuse_key(key, arguments_class, usable)
     names = {*arguments_class.__dataclass_fields__, *DOCUMENTED}
     known = {**usable, **{key: value for key, value in given.items() if key in names and value is not None}}
     keys, training = parse_arguments(known, arguments_class, TrainingKeys)
@@ -138,7 +137,7 @@ def check_config(config, arguments_class, recipes=None):
     return Settings(config, keys, training, given)
 
 
-def _refuse_key(key, arguments_class, usable, recipes):
+def _refuse_key(key, arguments_class, usable):
     """Raise InputError for a key that the recipe does not have, unless PaddleNLP has it and it contradicts nothing."""
     plan, renamed = arguments_class.PLAN, arguments_class.RENAMED
     if key in renamed:
@@ -147,14 +146,10 @@ def _refuse_key(key, arguments_class, usable, recipes):
         raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=arguments_class.METRIC)}")
     if key in INSTEAD:
         raise InputError(f"key {key!r} of PaddleNLP does nothing here: {INSTEAD[key]}")
-    suggestion = did_you_mean(key, {*arguments_class.__dataclass_fields__, *usable})
-    others = [name for name, other in recipes.items() if key in other.__dataclass_fields__]
-    if others:
-        remedy = suggestion or "leave it out"
-        raise InputError(f"key {key!r} is a key of {', '.join(others)}, not of this recipe; {remedy}")
     if key not in paddlenlp_names():
+        suggestion = did_you_mean(key, {*arguments_class.__dataclass_fields__, *usable})
         remedy = suggestion or "paddle-rope train CONFIG.yaml --help lists the keys"
-        raise InputError(f"unknown key {key!r}; {remedy}")
+        raise InputError(f"unknown key {key!r} of {arguments_class.recipe}; {remedy}")
 
 
 def resolve_config(config, arguments_class):

@@ -151,8 +151,6 @@ class RecipeTrainer(Trainer):
 
     def _save_checkpoint(self, model, metrics=None):
         folder = checkpoint_path(self.args.output_dir, self.state.global_step)
-        if not folder.parent.is_dir():
-            raise InputError(f"{folder.parent}: was removed while the run worked in it; train anew")
         try:
             self._write_checkpoint(folder, metrics)
         except OSError:
@@ -182,7 +180,7 @@ class RecipeTrainer(Trainer):
         checkpoints.write_optimizer(folder, self.optimizer, self.lr_scheduler, self._loss_scaler)
         if self.average is not None:
             self.average.save(folder / checkpoints.AVERAGE_FILE)
-        self.state.save_to_json(str(folder / checkpoints.TRAINER_STATE_FILE))
+        write_json(folder / checkpoints.TRAINER_STATE_FILE, vars(self.state))
         checkpoints.mark_complete(folder)
         checkpoints.remove_older(folder, self.state.best_model_checkpoint, SAVED_BEFORE)
 

@@ -6,7 +6,6 @@ import pytest
 
 from paddle_rope import RotaryPositionEmbedding
 from paddle_rope.attention import softmax
-from paddle_rope.attention.arguments import depends_on_relative_position_only
 from paddle_rope.options import PLACEMENTS
 from tests.helpers.comparison import assert_close, assert_same, cast, is_native
 from tests.helpers.pairwise import pairwise
@@ -15,7 +14,6 @@ from tests.paddle_rope.attention.kernels import FORMS, KERNELS, ragged_mask, ran
 PACKING = [name for name, kernel in KERNELS.items() if kernel.packs]
 each_kernel = pytest.mark.parametrize("name", KERNELS)
 packing = pytest.mark.parametrize("name", PACKING)
-SEGMENTS = [[3, 3, 3, -1, -1, 8, 8, 8, 8, 0, 7], [5] * 11]
 IS_PADDLE_2 = paddle.__version__.startswith("2.")
 pytestmark = pytest.mark.usefixtures("native_operators")
 
@@ -25,7 +23,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(softmax, "_SMALLEST_BLOCK", 4)
 
 
-@pytest.mark.equation("1.1", "2.1", "2.7", "3.1", "3.8", "3.24", "3.30", "3.32", "4.2")
+@pytest.mark.equation("1.1", "2.1", "2.4", "2.7", "2.8", "2.9", "3.1", "3.8", "3.24", "3.29", "3.30", "3.32", "4.2")
 @pairwise(
     {
         "name": list(KERNELS),
@@ -33,37 +31,27 @@ def small_blocks(monkeypatch):
         "shape": [(1, 1, 2, 2, 1), (2, 5, 2, 4, 4), (3, 17, 2, 6, 6)],  # batch, seq, heads, head_dim, value_dim
         "layout": [None, "interleaved", "half"],
         "masked": [False, True],
+        "packed": [False, True],
     }
 )
-def test_outputs_and_gradients_equal_the_reference(name, form, shape, layout, masked, native_operators):
-    exact = random_qkv(*shape)
-    inputs = cast(exact, FORMS[form].dtype)
-    mask = ragged_mask(*shape[:2]) if masked else None
-    key_mask = paddle.to_tensor(mask) if masked else None
-    order = np.arange(shape[3])
+def test_outputs_and_gradients_equal_the_reference(name, form, shape, layout, masked, packed, native_operators):
+    exact, kernel, (batch, seq, _, head_dim, value_dim) = random_qkv(*shape), KERNELS[name], shape
+    inputs, masks = cast(exact, FORMS[form].dtype), {}
+    if masked:
+        masks["key_mask"] = ragged_mask(batch, seq)
+    if packed and kernel.packs:
+        masks["segment_ids"] = np.sort(np.random.randint(-1, 5, (batch, seq)), axis=1)[:, ::-1].copy()
+    order = np.arange(head_dim)
     if layout == "half":  # the reference knows pairs of neighbors only
         order = order.reshape(2, -1).T.ravel()
-    rope, positions = (rope_of(inputs[0], layout=layout), range(shape[1])) if layout else (None, None)
+    rope, positions = (rope_of(inputs[0], layout=layout), range(seq)) if layout else (None, None)
     with FORMS[form].context():
-        attended = KERNELS[name](*inputs, rope, key_mask=key_mask)
-    fits = native_operators and form == "native" and KERNELS[name].native and shape[3] == shape[4]
+        attended = kernel(*inputs, rope, **{key: paddle.to_tensor(mask) for key, mask in masks.items()})
+    fits = native_operators and form == "native" and kernel.native and head_dim == value_dim
+    fits = fits and not (packed and kernel.linear)
     assert attended.dtype == inputs[0].dtype and is_native(attended) == fits
     reordered = [paddle.index_select(x, paddle.to_tensor(order), axis=3) for x in exact[:2]]
-    expected = KERNELS[name].reference(*reordered, exact[2], positions, mask)
-    assert_same(attended, expected, inputs, exact, tolerance_of(name, form))
-
-
-@pytest.mark.equation("2.4", "2.7", "3.29", "3.30")
-@pairwise({"name": PACKING, "form": list(FORMS), "rotated": [False, True], "masked": [False, True]})
-def test_packed_texts_equal_the_reference(name, form, rotated, masked):
-    exact, mask = random_qkv(), np.ones((2, 11), dtype=bool)
-    inputs = cast(exact, FORMS[form].dtype)
-    mask[0, [0, 4, 10]] = mask[1, 7:] = False  # the first of a segment, the last, a whole one
-    rope, positions = (rope_of(inputs[0]), range(11)) if rotated else (None, None)
-    key_mask, mask = (paddle.to_tensor(mask), mask) if masked else (None, None)
-    with FORMS[form].context():
-        attended = KERNELS[name](*inputs, rope, key_mask=key_mask, segment_ids=paddle.to_tensor(SEGMENTS))
-    expected = KERNELS[name].reference(*exact, positions, mask, segment_ids=SEGMENTS)
+    expected = kernel.reference(*reordered, exact[2], positions, **masks)
     assert_same(attended, expected, inputs, exact, tolerance_of(name, form))
 
 
@@ -131,8 +119,9 @@ def test_every_placement_equals_the_reference_and_is_relative_or_not_as_it_says(
     assert_close(in_float32, expected, 4e-3 if "norm" in name else 2e-4)  # where there is a native form, it is for qk
     shifted = kernel(*qkv, rope_of(qkv[0], offset=37), placement=placement)
     change = float((shifted - attended).abs().max() / attended.abs().max())
-    assert change < 1e-11 if depends_on_relative_position_only(placement) else change > 1e-3
-    if ("q" in placement) == ("k" in placement) and ("v" in placement) != ("o" in placement):  # it turns as a whole
+    scores_see_distance, turns_back = ("q" in placement) == ("k" in placement), ("v" in placement) == ("o" in placement)
+    assert change < 1e-11 if scores_see_distance and turns_back else change > 1e-3
+    if scores_see_distance and not turns_back:  # it turns as a whole
         by = paddle.full([7], 37 if "v" in placement else -37)
         assert_close(shifted, RotaryPositionEmbedding(6)(attended, positions=by), 1e-11)
 

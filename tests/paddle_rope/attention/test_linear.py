@@ -14,7 +14,7 @@ from paddle_rope.attention.feature_maps import (
     exp,
     relu,
 )
-from paddle_rope.attention.linear import MIN_DENOMINATOR, MIN_OVERLAP
+from paddle_rope.attention.linear import MIN_DENOMINATOR
 from tests.helpers.comparison import assert_close, assert_same, cast
 from tests.helpers.pairwise import pairwise
 from tests.paddle_rope.attention.kernels import (
@@ -58,21 +58,22 @@ MAPS = {  # the map, and its formula for queries and, with a mask, for keys
 }
 
 
-@pytest.mark.equation("3.1", "3.6", "3.17", "3.28", "3.30")
+@pytest.mark.equation("3.1", "3.3", "3.6", "3.15", "3.17", "3.23", "3.28", "3.30")
 @pairwise(
     {
         "name": list(MAPS),
         "normalizer": ["unrotated", "rotated", "none"],
         "masked": [False, True],
+        "turned": [False, True],
         "options": [{}, {"decay": [0.9, 0.5]}, {"causal": True}],
     }
 )
-def test_every_feature_map_and_normalizer_equals_the_double_sum(name, normalizer, masked, options):
+def test_every_feature_map_and_normalizer_equals_the_double_sum(name, normalizer, masked, turned, options):
     if name == "softmax_exp" and "causal" in options:
         pytest.skip("the map looks at the whole sequence")
     qkv, mask = random_qkv(2, 7), ragged_mask(2, 7) if masked else None
-    positions = np.arange(7) / 10  # no angle is beyond 90 degrees: rotated denominators are positive too
-    rope = rope_of(qkv[0], positions=paddle.to_tensor(positions))
+    positions = np.arange(7) / 10 if turned else None  # no angle is beyond 90 degrees: denominators are positive too
+    rope = rope_of(qkv[0], positions=paddle.to_tensor(positions)) if turned else None
     phi, phi_q, phi_k = MAPS[name]
     key_mask = None if mask is None else paddle.to_tensor(mask)
     attended = linear_attention(*qkv, rope, key_mask, phi, normalizer, chunk_size=3, **options)
@@ -152,16 +153,6 @@ def test_features_that_hardly_overlap_are_bounded_as_in_the_double_sum(name, for
         attended = KERNELS[name](*inputs, rope_of(inputs[0]))
     assert_same(attended, KERNELS[name].reference(*exact, range(150)), inputs, exact, 10 * FORMS[form].tolerance)
     assert float(attended.abs().max()) > 10  # some are bounded: otherwise they are averages
-
-
-@pytest.mark.equation("3.7")
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("phi", [relu, elu_plus_one], ids=["relu", "elu_plus_one"])
-def test_no_output_exceeds_the_largest_value_by_more_than_the_bound(phi, causal):
-    q, k, v = random_qkv(16, 16, 8, 8, 8, dtype="float32")
-    attended = linear_attention(5 * q, 5 * k, v, rope_of(q), feature_map=phi, causal=causal)
-    assert float(attended.abs().max()) <= 8 / MIN_OVERLAP * float(v.abs().max())
-    assert all(float(x.abs().max()) < 1e5 for x in paddle.grad(attended.sum(), [q, k, v]))
 
 
 @pytest.mark.equation("3.16")

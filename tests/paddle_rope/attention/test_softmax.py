@@ -13,7 +13,7 @@ from paddle_rope.attention import softmax
 from paddle_rope.attention.arguments import cumulative_lengths
 from paddle_rope.native.dispatch import plain_forms
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
-from tests.paddle_rope.attention.kernels import FORMS, ragged_mask, random_qkv, rope_of
+from tests.paddle_rope.attention.kernels import FORMS, ragged_mask, random_qkv
 
 softmax_and_window = pytest.mark.parametrize(
     "attend", [softmax_attention, partial(window_attention, window=7)], ids=["softmax", "window"]
@@ -86,30 +86,6 @@ def test_dropout_acts_on_the_weights(attend, form):
         exact += cast([v], "float64")
         expected = paddle.matmul(masked, exact[2][0, :, 0]).reshape(v.shape)
         assert_same(found, expected, [q, k, v], exact, 2e-4)
-
-
-# the window
-
-
-@pytest.mark.equation("2.8")
-@pytest.mark.parametrize("options", [{}, {"causal": True}], ids=str)
-def test_a_window_over_the_whole_text_is_softmax_attention(options):
-    q, k, v = random_qkv()
-    mask = paddle.to_tensor(ragged_mask(2, 11))
-    expected = softmax_attention(q, k, v, rope_of(q), mask, **options)
-    for window in (10, 11, 500):
-        assert_close(window_attention(q, k, v, window, rope_of(q), mask, **options), expected, 1e-14)
-    assert float((window_attention(q, k, v, 2, rope_of(q), mask, **options) - expected).abs().max()) > 1e-2
-    with pytest.raises(ValueError, match="window must be at least 1, got 0"):
-        window_attention(q, k, v, 0)
-
-
-@pytest.mark.equation("2.9")
-def test_what_is_out_of_sight_has_no_influence():
-    qkv = random_qkv(1, 30, dtype="float32")
-    for gradient, reach in zip(paddle.grad(window_attention(*qkv, 5)[:, 12].sum(), qkv), (0, 5, 5)):
-        reached = np.flatnonzero(np.abs(gradient.numpy()).max(axis=(0, 2, 3)))
-        assert (reached.min(), reached.max()) == (12 - reach, 12 + reach)
 
 
 # the kernels of a GPU: the calls fit the signatures of Paddle, and their definitions give the plain form

@@ -1,5 +1,7 @@
 """Both heads, for all spans and for the band of short ones, against a loop over types, starts and ends."""
 
+import itertools
+
 import numpy as np
 import paddle
 import pytest
@@ -8,7 +10,7 @@ from paddle_rope import EfficientGlobalPointer, GlobalPointer, decode_spans, ref
 from paddle_rope import sparse_multilabel_categorical_crossentropy as sparse_loss
 from paddle_rope.global_pointer.decoding import ScoredSpan
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
-from tests.helpers.comparison import assert_same, cast, random_tensor, randomize
+from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor, randomize
 from tests.helpers.pairwise import pairwise
 
 REFERENCES = {GlobalPointer: reference.global_pointer, EfficientGlobalPointer: reference.efficient_global_pointer}
@@ -19,30 +21,37 @@ def random_head(head, types=3, head_size=4, use_rope=True, dtype="float64", **op
     return randomize(head(5, types, head_size, use_rope, **options), dtype)
 
 
-@pytest.mark.equation("6.1", "6.2")
+@pytest.mark.equation("6.1", "6.2", "6.5")
 @pairwise(
     {
         "head": list(REFERENCES),
         "use_rope": [False, True],
-        "masked": [False, True],
+        "mask_dtype": [None, "bool", "int64", "float32"],
         "seq": [1, 5, 6],
         "dtype, tolerance": [("float32", 2e-5), ("float64", 1e-11)],
     }
 )
-def test_logits_and_gradients_equal_the_reference(head, use_rope, masked, seq, dtype, tolerance):
+def test_logits_and_gradients_equal_the_reference(head, use_rope, mask_dtype, seq, dtype, tolerance):
     exact_layer, layer = (random_head(head, 2, use_rope=use_rope, dtype=one) for one in ("float64", dtype))
     layer.set_state_dict({name: value.astype(dtype) for name, value in exact_layer.state_dict().items()})
     exact, mask = random_tensor(2, seq, 5), np.ones((2, seq), dtype=bool)
     (hidden,) = cast([exact], dtype)
-    mask[0, 1:2] = mask[1, 0] = not masked
-    logits = layer(hidden, paddle.to_tensor(mask) if masked else None)
+    mask[0, 1:2] = mask[1, 0] = mask_dtype is None
+    logits = layer(hidden, mask_dtype and paddle.to_tensor(mask).astype(mask_dtype))
     expected = REFERENCES[head](exact_layer, exact, mask)
     assert logits.dtype == hidden.dtype
     assert_same(logits, expected, [hidden, *layer.parameters()], [exact, *exact_layer.parameters()], tolerance)
+    is_span = np.triu(np.ones([seq, seq], bool)) & mask[:, np.newaxis, np.newaxis] & mask[:, np.newaxis, :, np.newaxis]
+    is_span = np.broadcast_to(is_span, logits.shape)
+    assert (logits.numpy()[~is_span] == MASKED_LOGIT).all()
+    assert_close(logits.numpy()[is_span], expected.numpy()[is_span], tolerance)
+    gradient, *_ = paddle.grad(logits.sum(), [hidden, *layer.parameters()])  # native operators: of all or none
+    assert ((gradient.numpy() == 0).all(axis=-1) == ~mask).all()
+    assert np.float16(MASKED_LOGIT) == MASKED_LOGIT and np.exp(np.float32(MASKED_LOGIT)) == 0
 
 
 # one token, a width of one, shorter than the band, as long, blocks that are full and not
-@pytest.mark.equation("6.16", "6.17")
+@pytest.mark.equation("6.16", "6.17", "6.18")
 @pairwise(
     {
         "seq, width": [
@@ -76,24 +85,6 @@ def test_a_band_holds_the_scores_and_gradients_of_the_full_head(head, seq, width
     expected = paddle.take_along_axis(paddle.concat([full, past_the_end], axis=-1), paddle.to_tensor(column), axis=-1)
     wanted = [hidden, *band.parameters()], [hidden, *layer.parameters()]
     assert_same(band(hidden, **options), expected, *wanted, 1e-11)
-
-
-@pytest.mark.equation("6.5", "6.18")
-@both_heads
-@pytest.mark.parametrize("width", [None, 4])
-@pytest.mark.parametrize("mask_dtype", ["bool", "int64", "float32"])
-def test_what_is_no_span_holds_the_masked_logit_and_sends_back_no_gradient(head, width, mask_dtype):
-    hidden, mask = random_tensor(2, 6, 5), np.array([[0, 1, 1, 0, 1, 0], [1, 1, 1, 1, 0, 0]], dtype=bool)
-    logits = random_head(head, max_span_length=width)(hidden, paddle.to_tensor(mask).astype(mask_dtype))
-    last = np.arange(6) if width is None else np.arange(6)[:, np.newaxis] + np.arange(width)
-    real = np.pad(mask, ((0, 0), (0, 6)))[:, np.broadcast_to(last, (6, logits.shape[3]))]
-    is_span = real & mask[:, :, np.newaxis] & (last >= np.arange(6)[:, np.newaxis])
-    assert is_span.sum() == (6 + 10)
-    is_span = np.repeat(is_span[:, np.newaxis], 3, axis=1)
-    assert (logits.numpy()[~is_span] == MASKED_LOGIT).all() and (np.abs(logits.numpy()[is_span]) < 1000).all()
-    (gradient,) = paddle.grad(logits.sum(), hidden)
-    assert (gradient.numpy()[~mask] == 0).all() and (gradient.numpy()[mask] != 0).all()
-    assert np.float16(MASKED_LOGIT) == MASKED_LOGIT and np.exp(np.float32(MASKED_LOGIT)) == 0
 
 
 @pytest.mark.equation("6.3", "6.4")
@@ -136,72 +127,40 @@ def test_sizes_and_positions_that_do_not_fit_are_refused(head):
     for shape in ((4,), (2, 4), (3, 5), (2, 1, 5)):
         with pytest.raises(ValueError, match="positions"):
             random_head(head)(random_tensor(2, 5, 5), positions=paddle.zeros(shape, dtype="int64"))
+    for threshold in ([0.0], [0.0] * 3, [[0.0, 0.0]]):
+        with pytest.raises(ValueError, match="a number or one for each of 2 types"):
+            decode_spans(np.zeros([1, 2, 3, 3]), threshold)
 
 
 # ---- from scores to spans of tokens
 
 
-def logits_with(shape, *scores):
-    """Logits that are ``MASKED_LOGIT`` but for (row, type, first token, last token or column of a band, score)."""
-    logits = np.full(shape, MASKED_LOGIT, dtype=np.float32)
-    for *place, score in scores:
-        logits[tuple(place)] = score
-    return logits
-
-
-FIVE = [(0, 0, 0, 4, 3.0), (0, 1, 1, 2, 9.0), (0, 0, 3, 5, 1.0), (0, 1, 3, 5, 2.0), (0, 1, 2, 2, 0.1)]
-CASES = {  # shape, scores, options, (start, end, type) of each row
-    "ends are exclusive": ((1, 1, 4, 4), [(0, 0, 1, 1, 2.0), (0, 0, 2, 3, 0.5)], {}, [[(1, 2, 0), (2, 4, 0)]]),
-    "nested, overlapping, of two types, in order": (
-        *((1, 2, 6, 6), FIVE, {}, [[(0, 5, 0), (1, 3, 1), (2, 3, 1), (3, 6, 0), (3, 6, 1)]]),
-    ),
-    "each row has its own": ((3, 2, 4, 4), [(2, 1, 0, 0, 1.0), (0, 0, 1, 3, 2.0)], {}, [[(1, 4, 0)], [], [(0, 1, 1)]]),
-    "a threshold is no span either": (
-        *((1, 1, 2, 2), [(0, 0, 0, 0, 1.5), (0, 0, 0, 1, 1.75)], {"threshold": 1.5}, [[(0, 2, 0)]]),
-    ),
-    "thresholds of each type": (
-        (1, 3, 3, 3),
-        [(0, kind, start, start, score) for kind in range(3) for start, score in enumerate([-1.0, 0.5, 3.0])],
-        {"threshold": [0.0, -2.0, 3.0]},
-        [[(0, 1, 1), (1, 2, 0), (1, 2, 1), (2, 3, 0), (2, 3, 1)]],
-    ),
-    "columns of a band count from the start": (
-        (2, 2, 5, 3),
-        [(0, 1, 3, 1, 1.5), (0, 0, 3, 0, 1.5), (0, 0, 0, 2, 1.5), (1, 1, 4, 0, 1.5)],
-        {"banded": True},
-        [[(0, 3, 0), (3, 4, 0), (3, 5, 1)], [(4, 5, 1)]],
-    ),
-    "a band gives none past the end however low the threshold": (
-        *((1, 1, 4, 3), [], {"banded": True, "threshold": -2e4}),
-        [[(start, end, 0) for start in range(4) for end in range(start + 1, min(start + 3, 4) + 1)]],
-    ),
-    "a thousand types": (
-        *((1, 1000, 60, 60), [(0, 999, 3, 4, 1.0), (0, 0, 3, 4, 1.0), (0, 500, 0, 59, 1.0)], {}),
-        [[(0, 60, 500), (3, 5, 0), (3, 5, 999)]],
-    ),
-}
-
-
 @pytest.mark.equation("6.14", "6.15", "6.20")
-@pytest.mark.parametrize("name", CASES)
-def test_scores_above_the_threshold_are_spans_by_start_end_and_type(name):
-    shape, scores, options, expected = CASES[name]
-    found = decode_spans(logits_with(shape, *scores), **options)
-    assert [[span[:3] for span in row] for row in found] == expected
+@pairwise(
+    {
+        "shape": [(1, 1, 2, 2), (3, 2, 6, 6), (1, 300, 4, 4), (2, 2, 5, 3)],
+        "threshold": [0.0, 1.5, -2e4, "of types"],
+    }
+)
+def test_scores_above_the_threshold_are_spans_by_start_end_and_type(shape, threshold):
+    texts, types, seq, columns = shape
+    logits = np.random.randint(-3, 4, shape) / 2  # some are equal to a threshold
+    bounds = [0.5 * (kind % 3) for kind in range(types)] if threshold == "of types" else threshold
+    banded, expected = columns < seq, [[] for _ in range(texts)]
+    for text, start, kind in itertools.product(range(texts), range(seq), range(types)):
+        for column in range(columns):
+            end = column + 1 + banded * start
+            if logits[text, kind, start, column] > np.broadcast_to(bounds, [types])[kind] and end <= seq:
+                expected[text].append((start, end, kind, logits[text, kind, start, column]))
+    assert decode_spans(logits, bounds, banded) == [sorted(of_text) for of_text in expected]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_tensors_and_arrays_give_the_same_plain_numbers(dtype):
-    logits = logits_with((2, 2, 5, 5), (0, 1, 1, 4, 0.5), (1, 0, 0, 0, 3.25))
-    expected = [[ScoredSpan(start=1, end=5, type=1, score=0.5)], [ScoredSpan(0, 1, 0, 3.25)]]
-    tensor = paddle.to_tensor(logits, stop_gradient=False).astype(dtype)
+    logits = np.full([2, 1, 5, 5], MASKED_LOGIT, dtype="float32")
+    logits[0, 0, 1, 4], logits[1, 0, 0, 0] = 0.5, 3.25
+    expected = [[ScoredSpan(start=1, end=5, type=0, score=0.5)], [ScoredSpan(0, 1, 0, 3.25)]]
     arrays = [] if dtype == "bfloat16" else [logits.astype(dtype)]  # which numpy has not
-    for given in (tensor, *arrays):
+    for given in (paddle.to_tensor(logits, stop_gradient=False).astype(dtype), *arrays):
         found = decode_spans(given)
         assert found == expected and [type(value) for value in found[0][0]] == [int, int, int, float]
-
-
-@pytest.mark.parametrize("threshold", [[0.0], [0.0] * 3, [[0.0, 0.0]]], ids=str)
-def test_thresholds_that_are_not_one_for_each_type_are_an_error(threshold):
-    with pytest.raises(ValueError, match="a number or one for each of 2 types"):
-        decode_spans(logits_with((1, 2, 3, 3)), threshold)

@@ -12,7 +12,7 @@ from tests.helpers.comparison import assert_close, random_tensor
 from tests.paddle_rope.roformer.small_models import FORMS, SIZES, make, plain_model, random_ids, states_equal
 
 
-@pytest.mark.equation("2.6", "5.1", "5.6")
+@pytest.mark.equation("2.6", "4.11", "4.12", "5.1", "5.6")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_model_equals_its_plain_reference(form):
     model = make(RoFormerModel, **FORMS[form])
@@ -95,7 +95,8 @@ def test_added_embeddings_are_added_to_those_of_the_tokens():
     [
         ("version 1", np.zeros((2, 0)), {}, r"input_ids \[2, 0\] has no token"),
         ("version 1", np.zeros((1, 2)), {"token_type_ids": paddle.zeros([1, 2], "int64")}, "type_vocab_size is 0"),
-        ("learned", np.zeros((1, 513)), {}, "positions go from 0 to 511"),
+        ("learned", np.zeros((1, 513)), {}, "positions go from 0 to 511, got 0 to 512; cut the text"),
+        ("learned", np.zeros((1, 1)), {"positions": paddle.to_tensor([[-1]])}, "from 0 to 511, got -1"),
         ("softmax exp", np.zeros((1, 2)), {"segment_ids": paddle.zeros([1, 2], "int64")}, "whole sequence"),
     ],
 )

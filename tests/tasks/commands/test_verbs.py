@@ -33,7 +33,7 @@ OF_A_MODEL = [verb for verb, words in WORKING.items() if "MODEL" in words.split(
 INPUTS = ("CONFIG", "DATA", "RUN", "ENCODER")
 FILES = [verb for verb, words in WORKING.items() if {*INPUTS} & {*words.split()}]
 WITH_OUTPUT = [verb for verb, words in WORKING.items() if "out" in words.split()]
-MAKE_PARENTS = ("train", "download", "demo", "decay")  # of the folder ``out``
+MAKE_PARENTS = ("train", "export", "convert-weights", "download", "demo", "decay")  # of the folder ``out``
 
 
 @pytest.fixture

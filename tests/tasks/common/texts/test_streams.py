@@ -133,6 +133,7 @@ def test_gzip_is_read_whole_and_as_a_stream_whatever_its_name(write, monkeypatch
 
 TAR = tarfile.TarInfo("a.txt").tobuf()
 DAMAGED, BINARY = "is packed by gzip and damaged", "binary data; unpack an archive"
+NO_UTF_8 = "not UTF-8 .* if it is no text, unpack an archive"
 REFUSED = {  # name -> (content, message)
     "end cut": (PACKED[:-4], DAMAGED),
     "cut": (PACKED[:5000], DAMAGED),
@@ -142,9 +143,9 @@ REFUSED = {  # name -> (content, message)
     "bomb": (gzip.compress(b"a" * (1 << 22)), "unpacks to more than 100 times its size"),
     "tar": (TAR, BINARY),
     "tar.gz": (gzip.compress(TAR, mtime=0), BINARY),
-    "docbin": (zlib.compress(TEXT.encode()), BINARY),
+    "docbin": (zlib.compress(TEXT.encode()), NO_UTF_8),
     "pdf": (b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n", BINARY),
-    "mp3": (b"\xff\xfb\x90\x64\xff\n", f"1: not UTF-8 .*{BINARY}"),
+    "mp3": (b"\xff\xfb\x90\x64\xff\n", NO_UTF_8),
 }
 
 
@@ -154,6 +155,5 @@ def test_what_is_no_text_is_named(write, read, name, monkeypatch):
     monkeypatch.setattr(text_files, "MIN_GZIP_BYTES", 1 << 16)
     content, message = REFUSED[name]
     path = str(write(content, "data"))
-    with pytest.raises(InputError, match=f"^{path}:.* ?{message}") as caught:
+    with pytest.raises(InputError, match=f"^{path}:.* ?{message}"):
         read(path)
-    assert "iconv" not in str(caught.value)

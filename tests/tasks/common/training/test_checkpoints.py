@@ -89,12 +89,7 @@ DAMAGES = {
     "emptied": lambda path: path.write_bytes(b""),
     "pickle": lambda path: path.write_bytes(bomb(path.with_name("made"))),
 }
-NO_STATES = [
-    "[]", "null", '{"global_step": "3"}', '{"global_step": true}', '{"global_step": 3, "log_history": {}}',
-    '{"global_step": 3, "log_history": [3]}', '{"global_step": 3, "log_history": [{"loss": "x"}]}',
-    '{"global_step": 3, "best_metric": "x"}', '{"global_step": 3, "best_model_checkpoint": 3}',
-    '{"global_step": 3, "unknown": 3}', "[" * 100_000,
-]  # fmt: skip
+NO_STATES = ["[]", "null", '{"global_step": 3, "unknown": 3}', "[" * 100_000]
 NO_NUMBERS = ["[]", "{}", "null", '{"python": 1, "schedule": 1}', '{"python": [3, [1], null]}']
 
 
@@ -136,13 +131,12 @@ def test_newest_checkpoint_has_most_steps(tmp_path):
         last_checkpoint(tmp_path / "missing")
 
 
-def test_mark_comes_after_the_files_are_on_the_disk(tmp_path, monkeypatch):
+def test_mark_comes_after_the_names_of_the_files_are_on_the_disk(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
     path = make(tmp_path, 1)
-    files = [str(path / name) for name in sorted([TRAINER_STATE_FILE, "weights"])]
     mark = str(path / f".{COMPLETE_FILE}.{os.getpid()}.tmp")  # before it gets its name
-    assert synced == [*files, str(path), mark, str(path), str(tmp_path)]
+    assert synced == [str(path), mark, str(path), str(tmp_path)]
 
 
 def change(path):

@@ -79,7 +79,7 @@ def test_seeds_and_folds_among_the_keys_make_a_series(recipe, folder):
     for name, keys in series.items():
         recipes.train({"recipe": "ner", "output_dir": str(folder / name), **keys})
     assert trained(recipe) == ["one", "fold", "seeds/seed_1", "seeds/seed_3", "folds/fold_1", "folds/fold_2"]
-    recipes.resume(folder / "one", "ner")
+    recipes.resume(folder / "one")
     assert recipe.calls[-1] == ("resume", folder / "one")
 
 

@@ -80,8 +80,8 @@ def test_the_page_holds_all_texts_and_entities(run, corpus, records, tmp_path):
     [
         (["--html", "."], ".: is a folder"),
         (["--html", "no/page"], "no/page: cannot be written"),
-        (["--html", "texts"], "texts: is the input"),
-        (["--output", "a", "--html", "./a"], "./a: is the --output"),
+        (["--html", "texts"], "texts: is among the other files"),
+        (["--output", "a", "--html", "./a"], "a: is among the other files"),
         (["--overlap", "99"], "--overlap 99"),
         (["--input", "wrong.jsonl", "--output", "out", "--html", "page.html"], 'wrong.jsonl:2: "text"'),
         (["--whole_files", "--processes", "2"], "--processes"),
