@@ -126,13 +126,9 @@ class Service:
         since = self.batcher.computing_since
         return not has_ended and (since is None or time.monotonic() - since < STUCK_SECONDS)
 
-    async def answer(self, request: Request, model: str, verb: str, items: list, wanted: Any = None) -> Response:
-        """The answer to a request, whose items are computed together with other requests."""
-        results = await self.results(request, model, verb, items, wanted)
-        return Response('{"results": [' + ", ".join(results) + "]}", media_type="application/json")
-
     async def results(self, request: Request, model: str, verb: str, items: list, wanted: Any = None) -> list[str]:
-        """The result of each item as JSON; ``wanted`` as of :attr:`Work.wanting`."""
+        """The result of each item as JSON, computed together with other requests; ``wanted`` as of
+        :attr:`Work.wanting`."""
         characters = [len(text) for item in items for text in ([item] if isinstance(item, str) else item)]
         for bound, found, what in (
             ("max_texts", len(items), "texts"),
@@ -207,7 +203,9 @@ def _add_route(app, source, verb, path, whose):
     shown = {"example": {"value": {field: examples(source, verb)}}}
 
     async def answer(request: Request, body: Annotated[sent, fastapi.Body(openapi_examples=shown)]) -> Response:
-        return await service.answer(request, source.name, verb, getattr(body, field), is_ner and body.wanted())
+        wanted = is_ner and body.wanted()
+        results = await service.results(request, source.name, verb, getattr(body, field), wanted)
+        return Response('{"results": [' + ", ".join(results) + "]}", media_type="application/json")
 
     app.post(
         path,
