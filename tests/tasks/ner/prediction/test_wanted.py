@@ -220,7 +220,7 @@ def test_labeled_texts_and_repeated_ones_are_not_selected_and_formats_hold_the_s
     assert [example.text for example in read_examples(select(dev_texts, 4, "--format", "doccano"))] == texts
 
 
-@pytest.mark.parametrize("output, place", [("new", "no.jsonl: no such file"), ("no.jsonl", "no.jsonl: is an input")])
+@pytest.mark.parametrize("output, place", [("new", "no.jsonl: no such file"), ("no.jsonl", "no.jsonl: is among")])
 def test_labeled_texts_are_an_input(refused, trained, write, output, place):
     if output == "no.jsonl":
         write('{"text": "甲", "label": {}}\n', "no.jsonl")

@@ -13,8 +13,16 @@ from paddle_rope import CharTokenizer
 from tasks.ner import NerPredictor
 from tasks.ner.examples import Entity, TokenizedText
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
-from tasks.ner.prediction.finding import TOKENS_AT_ONCE, entities_of_texts, find_in_windows
-from tasks.ner.prediction.windows import PART_CHARACTERS, merge_windows, part_bounds, read_parts, windows_of
+from tasks.ner.prediction.finding import (
+    PART_CHARACTERS,
+    TOKENS_AT_ONCE,
+    entities_of_texts,
+    find_in_windows,
+    merge_windows,
+    part_bounds,
+    read_parts,
+    windows_of,
+)
 from tests.tasks.ner.conftest import example
 from tests.tasks.ner.features.plain_features import same
 
