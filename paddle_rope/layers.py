@@ -64,7 +64,6 @@ class Linear(nn.Linear):
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
-        """``[..., in_features]`` -> ``[..., out_features]``."""
         return linear(x, self.weight, self.bias, self.activation)
 
 
@@ -89,16 +88,12 @@ def dropout(x: Tensor, p: float) -> Tensor:
 class Dropout(nn.Dropout):
     """:func:`dropout` with probability ``p`` in training, nothing in evaluation."""
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__(p)
-
     @property
     def rate(self) -> float:
         """The probability now: ``p`` in training, 0 in evaluation."""
         return self.p if self.training else 0.0
 
     def forward(self, x: Tensor) -> Tensor:
-        """``x`` of any shape -> same shape."""
         return dropout(x, self.rate)
 
 
@@ -114,14 +109,13 @@ class LayerNorm(nn.LayerNorm):
         self.epsilon = epsilon
 
     def forward(self, x: Tensor) -> Tensor:
-        """``[..., size]`` -> same shape."""
         return _residual_norm(None, x, self.weight, self.bias, self.epsilon)
 
 
 class RMSNorm(nn.Layer):
     """x / sqrt(mean(x^2) + epsilon) over the last axis, without a weight, as in RoFormer v2 (kexue.fm 8998).
 
-    The mean is taken in float32 at least.
+    The mean is taken in float32 at least; the result has the dtype of x.
 
     >>> RMSNorm()(paddle.to_tensor([[3.0, -3.0]])).tolist()
     [[1.0, -1.0]]
@@ -134,7 +128,6 @@ class RMSNorm(nn.Layer):
         self.epsilon = epsilon
 
     def forward(self, x: Tensor) -> Tensor:
-        """``x`` of any shape -> same shape and dtype."""
         return _residual_norm(None, x, None, None, self.epsilon)
 
 
@@ -212,17 +205,13 @@ class DepthwiseConvolution(nn.Layer):
             self.weight.set_value(at_center)
 
     def forward(self, x: Tensor, key_mask: Tensor | None = None, segment_ids: Tensor | None = None) -> Tensor:
-        """As :func:`depthwise_convolution`."""
         return depthwise_convolution(x, self.weight, key_mask, segment_ids, self.causal)
 
     def forward_with_cache(
         self, x: Tensor, cache: Tensor | None = None, key_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Convolve the next tokens ``[batch, new, hidden]`` of a causal layer. ``cache`` is what the call before
-        returned, None at the start.
-
-        Returns:
-            ``[batch, new, hidden]``, and a new cache: the last ``size`` - 1 tokens seen, 0 at padding.
+        """Convolve the next tokens ``[batch, new, hidden]`` of a causal layer. Also returns the new cache, the last
+        ``size`` - 1 tokens, 0 at padding; ``cache`` is None at the start.
         """
         before = self.weight.shape[0] - 1
         if key_mask is not None:

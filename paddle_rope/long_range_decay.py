@@ -95,6 +95,40 @@ def octave_averages(values: np.ndarray) -> np.ndarray:
     return np.array([values[1 << k : 2 << k].mean() for k in range(values.size.bit_length() - 1)])
 
 
+def smallest_base(head_dim: int, length: int) -> float:
+    r"""The smallest base with sum_i cos(x theta_i) >= 0 at every distance x < length (arXiv 2405.14591, section 4).
+
+    While the sum is not negative, a random key that resembles the query scores higher on average than one that does
+    not. The sum is no monotone function of the base: above the first base that fits, others may fit less well. Bases
+    are tried upward in steps of 1 %, and the first that fits is refined by bisection.
+
+    Args:
+        head_dim: number of features that turn, even, at least 4: one pair alone has a negative cosine.
+        length: of the texts, in positions, at least 2.
+
+    Raises:
+        ValueError: ``head_dim`` or ``length`` is not as above.
+
+    >>> round(smallest_base(64, 512))
+    5267
+    """
+    if head_dim < 4 or head_dim % 2 or length < 2:
+        raise ValueError(f"head_dim must be even and at least 4, length at least 2, got {head_dim} and {length}")
+    distances = np.arange(length)
+
+    def fits(base: float) -> bool:
+        return bool(ones_scores(frequencies(head_dim, base), distances).min() >= 0)
+
+    base = 1.0
+    while not fits(base):
+        base *= 1.01
+    below = base / 1.01
+    while base - below > 1e-6 * base:
+        middle = (below + base) / 2
+        below, base = (below, middle) if fits(middle) else (middle, base)
+    return base
+
+
 def _vector(x, name):
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 1 or not x.size:

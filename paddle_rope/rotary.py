@@ -114,15 +114,15 @@ class RotaryPositionEmbedding(Float32Layer):
     Two features, a pair, are read as the complex number a + i b and multiplied by exp(i m theta_i),
     theta_i = base^(-2i/rotary_dim). With R_m this (orthogonal) map, <R_m q, R_n k> = <q, R_{n-m} k>.
 
-    Phases are computed in float64; cosine and sine are used in float32 (float64 for float64 inputs), also under AMP.
-    The table grows on demand: no length is too long, and nothing goes into the checkpoint unless ``learned``. In static
-    graphs phases are computed in the graph, for any length, and the rotation is written in real numbers.
+    Phases are computed in float64. The table of cosines and sines grows on demand: no length is too long, and nothing
+    goes into the checkpoint unless ``learned``. In static graphs phases are computed in the graph, for any length, and
+    the rotation is written in real numbers.
 
     Args:
         head_dim: size of the last axis of the inputs.
         base: the 10000 of the equation; larger bases turn more slowly.
-        layout: which features are pair i: ``"interleaved"`` (2i, 2i+1), as in RoFormer, or ``"half"``
-            (i, i + rotary_dim/2), as in LLaMA. :func:`interleaved_to_half` converts weights.
+        layout: as of :func:`apply_rotary`: ``"interleaved"``, as in RoFormer, or ``"half"``, as in LLaMA.
+            :func:`interleaved_to_half` converts weights.
         rotary_dim: the first ``rotary_dim`` features turn, the rest pass unchanged; None for all.
         scaling: :class:`~paddle_rope.LinearScaling`, :class:`~paddle_rope.NTKScaling` or
             :class:`~paddle_rope.YaRNScaling` of the frequencies for texts longer than those of training; None for none.
@@ -168,11 +168,7 @@ class RotaryPositionEmbedding(Float32Layer):
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None, inverse: bool = False) -> Tensor:
         """Rotate ``x`` ``[batch, seq, ..., head_dim]``, of any floating dtype, by the numbers of :meth:`cos_sin`.
-
-        Args:
-            offset: integer, added to the positions.
-            positions: ``[seq]`` or ``[batch, seq]``, integer or real; None for 0, 1, 2, ...
-            inverse: undo the rotation (negative angles; division by YaRN's amplitude).
+        ``inverse`` undoes it (negative angles; division by YaRN's amplitude).
         """
         if x.ndim < 3 or x.shape[-1] != self.head_dim:
             raise ValueError(f"x must be [batch, seq, ..., {self.head_dim}], got {list(x.shape)}")

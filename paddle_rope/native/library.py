@@ -121,9 +121,7 @@ def compiler() -> str | None:
 @functools.cache
 def library_path() -> Path:
     """Where the library for this machine is, or would be: its name changes with the sources, Paddle and processor.
-
-    Raises:
-        RuntimeError: the user has no home folder.
+    Raises RuntimeError where the user has no home folder.
     """
     hashed = hashlib.sha256()
     for part in (*FLAGS, paddle.__version__, _LIBRARIES, platform.platform(), platform.machine()):
@@ -151,10 +149,8 @@ def foreign(path: Path) -> str | None:
 
 
 def build() -> None:
-    """Make :func:`library_path` unless it is there and this user's own; nothing without a compiler.
-
-    Raises:
-        BuildError: the compiler fails, or the cache folder cannot be written, or others may write to it.
+    """Make :func:`library_path` unless it is there and this user's own; nothing without a compiler. Raises BuildError
+    where the compiler fails, or the cache folder cannot be written, or others may write to it.
     """
     try:
         path, program = library_path(), compiler()

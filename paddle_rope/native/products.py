@@ -4,8 +4,8 @@ import contextlib
 import math
 import os
 import platform
-import threading
 from collections.abc import Iterator
+from contextvars import ContextVar
 
 import paddle
 from paddle import Tensor
@@ -16,7 +16,7 @@ from paddle_rope.native.library import call, library, state_in_words
 # What Linux calls instructions that multiply bfloat16, of x86. oneDNN takes longer than float32 without.
 _INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 DECISION = "PADDLE_ROPE_BFLOAT16"
-_open = threading.local()  # .blocks: how many blocks of bfloat16_products are, in a thread
+_is_rounding = ContextVar("is_rounding", default=False)
 
 
 @contextlib.contextmanager
@@ -24,19 +24,16 @@ def bfloat16_products() -> Iterator[None]:
     """In this context the products of linear layers round their factors to bfloat16: 8 bits of mantissa for 24.
 
     A factor is changed by at most 2^-8 = 0.4 % of itself. Everything else stays in float32. The products of the
-    backward pass are rounded if the forward pass was. Other threads are not in the context.
-
-    Raises:
-        RuntimeError: this machine cannot (:func:`why_no_bfloat16`).
+    backward pass are rounded if the forward pass was. Other threads are not in the context. Raises RuntimeError where
+    this machine cannot (:func:`why_no_bfloat16`).
     """
-    why = why_no_bfloat16()
-    if why is not None:
+    if why := why_no_bfloat16():
         raise RuntimeError(why)
-    _open.blocks = getattr(_open, "blocks", 0) + 1
+    before = _is_rounding.set(True)
     try:
         yield
     finally:
-        _open.blocks -= 1
+        _is_rounding.reset(before)
 
 
 def why_no_bfloat16() -> str | None:
@@ -67,7 +64,7 @@ def _flags():
 
 def are_rounded() -> bool:
     """Whether products are computed in bfloat16 now, in this thread."""
-    return getattr(_open, "blocks", 0) > 0
+    return _is_rounding.get()
 
 
 def rounded(x: Tensor) -> Tensor:

@@ -84,20 +84,18 @@ def read_splits(keys, memory=None):
 
 
 def _read_records(found: Iterable[tuple[str, dict]]) -> Iterator[Example]:
-    name_of, number_of = {}, {}  # label -> (its name, where), and the other way
+    names: dict = {}  # label -> (its name, where)
     for where, record in found:
         text = _not_blank(json_text(record, where, TEXT_KEYS), where)
         label = _label(record.get("label"), '"label"', where)
-        described = "label_des" in record
-        class_name = _label(record["label_des"], '"label_des"', where) if described else label
-        for known, key, value in ((name_of, label, class_name), (number_of, class_name, label)):
-            before, first = known.setdefault(key, (value, where))
-            if before != value:
-                raise InputError(
-                    f"{where}: label {shown(label)} has the name {shown(class_name)} here, but {shown(key)} goes with "
-                    f"{shown(before)} at {first}; give each label one name, on every line or on none"
-                )
-        yield Example(text, class_name, where)
+        name = _label(record["label_des"], '"label_des"', where) if "label_des" in record else label
+        before, first = names.setdefault(label, (name, where))
+        if before != name:
+            raise InputError(
+                f"{where}: label {shown(label)} has the name {shown(name)} here, but {shown(before)} at {first}; give "
+                "each label one name, on every line or on none"
+            )
+        yield Example(text, name, where)
 
 
 def _read_tab_separated(lines: list[str], name: str) -> Iterator[Example]:

@@ -17,16 +17,17 @@ def evaluate_predictor(predictor: Classifier, examples: list[Example], title: st
     """Score a predictor on examples, print the scores and return them."""
     dataset = ClassificationDataset(examples, predictor.tokenizer, predictor.classes, predictor.max_characters)
     print_data_report({title: dataset})
-    probabilities = encoder_outputs(predictor.model, dataset.texts, predictor.batch_size, predictor.show_progress)
-    scores = score_probabilities(examples, probabilities, predictor.classes)
+    scores, _ = evaluate_model(predictor.model, dataset, predictor.batch_size, predictor.show_progress)
     print_scores(title, scores)
     return scores
 
 
-def score_probabilities(examples, probabilities, classes):
-    """The :func:`classification_scores` of labeled examples."""
+def evaluate_model(model, dataset, batch_size, show_progress=False):
+    """The :func:`classification_scores` of a model on a :class:`ClassificationDataset`, and its probabilities."""
+    probabilities, classes = encoder_outputs(model, dataset.texts, batch_size, show_progress), model.config.classes
     predicted = [classes[best] for best in probabilities.argmax(axis=1)]
-    return classification_scores([example.label for example in examples], predicted, classes)
+    gold = [example.label for example in dataset.examples]
+    return classification_scores(gold, predicted, classes), probabilities
 
 
 def classification_scores(gold, predicted, classes):

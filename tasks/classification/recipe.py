@@ -8,11 +8,11 @@ import numpy as np
 
 from tasks.classification.arguments import ClassificationArguments
 from tasks.classification.data import Example, class_names, labeled_record, read_labeled, read_lines, read_splits
-from tasks.classification.evaluation import evaluate_predictor, print_data_report, print_scores, score_probabilities
+from tasks.classification.evaluation import evaluate_model, evaluate_predictor, print_data_report, print_scores
 from tasks.classification.model import ClassificationModel
 from tasks.classification.prediction import ClassificationDataset, Classifier, as_record
 from tasks.common.export.exporter import Exporter
-from tasks.common.inference import encoder_outputs, pad_items
+from tasks.common.inference import pad_items
 from tasks.common.recipe import Recipe
 from tasks.common.training.data import LabeledData
 from tasks.common.training.run import Run
@@ -52,9 +52,7 @@ class ClassificationRecipe(Recipe):
         print(f"{len(run.model.config.classes)} classes")
 
     def score(self, run: Run, split: str) -> tuple:
-        dataset = run.datasets[split]
-        probabilities = encoder_outputs(run.model, dataset.texts, run.batch_size)
-        return score_probabilities(dataset.examples, probabilities, run.model.config.classes), probabilities
+        return evaluate_model(run.model, run.datasets[split], run.batch_size)
 
     def records(self, run, split, predictions):
         for example, found in zip(run.examples[split], predictions):

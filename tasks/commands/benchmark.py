@@ -150,7 +150,5 @@ def _service(parser):
     parser.add_argument("folder", metavar="FOLDER", help="of a trained or exported model")
     _add_input(parser, help="texts, one a line, or JSON lines with a text")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each load (default: 10)")
-    counts = {"connections": (64, "connections for the capacity"), "texts": (1, "texts, or pairs, of a request")}
-    _add_counts(parser, **counts)
-    parser.add_argument("--seed", type=int, default=0, help="of the times of the requests (default: 0)")
+    _add_counts(parser, connections=(64, "connections for the capacity"))
     _add_json(parser)

@@ -1,6 +1,7 @@
 """One YAML file describes one run; any of its keys can be overridden on the command line."""
 
 import dataclasses
+import json
 import os
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -87,11 +88,14 @@ def parse_arguments(config, *dataclass_types):
 
 def typed(key, value, kind):
     """A value of YAML or of the command line in the type of its key: ``bool``, ``int``, ``float`` or ``str``, a list of
-    them, which the command line writes with commas, ``Union[str, list[str]]`` for one or several, or ``Optional``."""
+    them, which the command line writes with commas, ``Union[str, list[str]]`` for one or several, ``dict``, which the
+    command line writes in JSON, or ``Optional``."""
     if kind is Any:
         return value
     kinds = [one for one in get_args(kind) if one is not type(None)] if get_origin(kind) is not list else [kind]
     kind = kinds[-1] if kinds else kind
+    if get_origin(kind) is dict:
+        return _as_dict(key, value)
     is_list = isinstance(value, (list, tuple))
     if get_origin(kind) is list and (is_list or len(kinds) == 1 or "," in str(value)):
         values = value if is_list else [word.strip() for word in str(value).split(",") if word.strip()]
@@ -107,6 +111,16 @@ def typed(key, value, kind):
             f"configuration: {key} must be {KINDS[kind]}, got {shown(value)}; "
             "correct the value in the YAML file or on the command line"
         ) from None
+
+
+def _as_dict(key, value):
+    try:
+        given = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise InputError(f'configuration: {key} must be an object such as {{"name": 1}}, got {shown(value)}')
+    return given
 
 
 def shipped(name):

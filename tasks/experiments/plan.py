@@ -20,9 +20,6 @@ KEYS = {  # of a plan -> types of their values
 }
 REQUIRED = ("output_dir", "recipe", "scores")
 OF_VARIANTS = ("recipe", "config", "start_from")  # keys of a variant that are no configuration keys
-TYPE_NAMES = {
-    str: "a text", dict: "a mapping", list: "a list", int: "a number", float: "a number"
-}  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 OF_NEW_MODELS = (*SIZE_KEYS, "vocab_min_count")  # keys that a run with ``pretrained`` cannot have
 
@@ -99,21 +96,19 @@ def read_plan(
 def read_variants(path: str | Path, plan: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The settings of each variant by its name, in the order of the plan.
 
-    A variant without settings in the plan has those of ``variants_file``; a plan without variants has all of the file.
+    A list names variants of ``variants_file``; a plan without variants has all of the file.
     """
-    known = read_run_config(plan["variants_file"]) if plan.get("variants_file") else {}
+    file = plan.get("variants_file")
+    known = read_run_config(file) if file else {}
     given = plan.get("variants") or known
     if not given:
         raise InputError(f"{path}: no 'variants' in the plan")
     if isinstance(given, list):
-        if not all(isinstance(name, str) for name in given):
-            raise InputError(f"{path}: variants: {shown(given)} is not a list of names")
-        given = dict.fromkeys(given)
-    missing = [name for name, settings in given.items() if settings is None and name not in known]
-    if missing:
-        where = plan.get("variants_file") or "there is no variants_file"
-        raise InputError(f"{path}: variant {missing[0]!r} has no settings, and is not in {where}")
-    given = {name: known[name] if settings is None else settings for name, settings in given.items()}
+        for name in given:
+            if not isinstance(name, str) or name not in known:
+                where = f"is not in {file}" if file else "has no settings, and there is no variants_file"
+                raise InputError(f"{path}: variants: {shown(name)} {where}")
+        given = {name: known[name] for name in given}
     variants = _named_settings(path, "variants", given)
     for number, (name, settings) in enumerate(variants.items()):
         for key in OF_VARIANTS:
@@ -136,8 +131,8 @@ def read_keys(
         if key not in types:
             raise InputError(f"{path}: unknown key {key!r}; the keys are {', '.join(types)}")
         if value is not None and type(value) not in types[key]:
-            wanted = " or ".join(dict.fromkeys(TYPE_NAMES[kind] for kind in types[key]))
-            raise InputError(f"{path}: {key} is {value!r}; it has to be {wanted}")
+            wanted = " or ".join(kind.__name__ for kind in types[key])
+            raise InputError(f"{path}: {key} is {value!r}; it has to be of type {wanted}")
     for key in required:
         if not plan.get(key):
             raise InputError(f"{path}: no {key!r} in the plan")

@@ -13,7 +13,6 @@ The formats are recognized by the content:
 A label is 0, 1 or a grade, any finite number. Blank lines are left out.
 """
 
-import json
 import math
 from collections import Counter
 from typing import NamedTuple
@@ -63,28 +62,25 @@ def read_labeled(path):
 
 def read_lines(lines, name):
     """As :func:`read_labeled`, from the lines of a file called ``name``, or of records in memory."""
-    parse = _Parser(name)
-    if first_non_blank(lines) is not None and _form_of(lines) in LineStream.read_whole:
-        examples = [parse.of_record(record, where) for where, record in records(lines, name)]
-    else:
+    parse, form = _Parser(name), Form.PLAIN if first_non_blank(lines) is None else _form_of(lines)
+    if form is Form.PLAIN:
         numbered = enumerate(lines, 1)
         examples = [example for number, line in numbered for example in parse.of_line(line, place(name, number))]
+    else:
+        examples = [parse.of_record(record, where) for where, record in records(lines, name, form)]
     parse.check_found()
-    if len(examples[0].texts) == 3:
-        return _with_candidates_exchanged(examples)
-    for example in examples:
-        if example.label is None:
-            raise InputError(
-                f"{example.where}: there is no label; give two texts and a label, or use the file for prediction only"
-            )
-    return examples
+    unlabeled = [example for example in examples if example.label is None]
+    if unlabeled and (len(unlabeled) < len(examples) or len(examples[0].texts) == 2):
+        remedy = "label all examples (or no triple, where B is always the closer one), or use the file for prediction"
+        raise InputError(f"{unlabeled[0].where}: there is no label; {remedy}")
+    return _with_candidates_exchanged(examples) if unlabeled else examples
 
 
 def _form_of(lines):
-    """The form of lines; a header over two texts and a label between tabs is one more line of them."""
+    """The form of lines. Plain ones have texts and label between tabs; a header over them is one more line of them."""
     form = form_of(lines)
     is_columns = form is Form.TABLE and first_non_blank(lines).count("\t") in (1, 2)
-    return Form.PLAIN if is_columns else form
+    return Form.PLAIN if is_columns or form is Form.TAGGED else form
 
 
 class ExampleStream(LineStream):
@@ -98,6 +94,8 @@ class ExampleStream(LineStream):
         self._parse = _Parser(self.name)
 
     def items_of(self, line, where):
+        if self.form is Form.JSON_LINES:
+            return self.items_of_record(parse_line(line, where), where) if line.strip(BLANKS) else []
         return [(example.texts, where) for example in self._parse.of_line(line, where)]
 
     def items_of_record(self, record, where):
@@ -108,25 +106,19 @@ class ExampleStream(LineStream):
 
 
 class _Parser:
-    """From the lines or records of a file called ``name``, in turn, to examples. The first line that is not blank tells
-    the format, the first record whether they are pairs or triples."""
+    """From the lines, with texts and label between tabs, or the records of a file called ``name`` to examples, in turn.
+    The first one tells whether they are pairs or triples."""
 
     def __init__(self, name):
         self.name = name
-        self.found = False
-        self.is_json = None
+        self.found = self.is_begun = False
         self.keys = None
 
     def of_line(self, line, where):
         """A list of at most one :class:`Example`."""
         if not line.strip(BLANKS):
             return []
-        is_first = self.is_json is None
-        if is_first:
-            self.is_json = line.strip(BLANKS).startswith("{") and ("\t" not in line or _is_json(line))
-        if self.is_json:
-            return [self.of_record(parse_line(line, where), where)]
-        columns = line.split("\t")
+        columns, is_first, self.is_begun = line.split("\t"), not self.is_begun, True
         if is_first and columns[-1].strip().lower() in HEADERS:
             return []
         if len(columns) not in (2, 3):
@@ -155,15 +147,8 @@ class _Parser:
     def check_found(self):
         """Raise InputError if there was no example."""
         if not self.found:
-            what = "there is no text in it" if self.is_json is None else "there is only a header in it"
+            what = "there is only a header in it" if self.is_begun else "there is no text in it"
             raise InputError(f"{self.name}:1: {what}; {FORMAT}")
-
-
-def _is_json(line):
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _number(value, where):
@@ -177,23 +162,11 @@ def _number(value, where):
 
 
 def _with_candidates_exchanged(examples):
-    """Triples with labels as they are; without, B and C of a random half of them exchanged."""
-    labeled = examples[0].label is not None
-    for example in examples:
-        if (example.label is not None) != labeled:
-            here, there = ("no label", "one") if labeled else ("a label", "none")
-            raise InputError(
-                f"{example.where}: there is {here} here, but {there} in {examples[0].where}; label all triples or "
-                "none (then B is the closer one in all)"
-            )
-    if labeled:
-        return examples
-    exchanged = np.random.RandomState(EXCHANGE_SEED).rand(len(examples)) < 0.5
+    """Triples without labels, B and C of a random half of them exchanged."""
+    is_exchanged = np.random.RandomState(EXCHANGE_SEED).rand(len(examples)) < 0.5
     return [
-        example._replace(texts=(example.texts[0], *example.texts[:0:-1]), label=0.0)
-        if is_exchanged
-        else example._replace(label=1.0)
-        for example, is_exchanged in zip(examples, exchanged)
+        Example((a, c, b), 0.0, where) if exchanged else Example((a, b, c), 1.0, where)
+        for ((a, b, c), _, where), exchanged in zip(examples, is_exchanged)
     ]
 
 

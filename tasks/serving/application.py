@@ -46,12 +46,8 @@ RESULTS = {  # recipe, or "embed" -> what is answered, and an example
     "matching": ("scores of pairs of texts", {"sentence1": "a", "sentence2": "b", "score": 0.93, "label": 1}),
     "embed": ("vectors of texts, of length 1", {"text": "今天天气很好。", "vector": [0.6, -0.8]}),
 }  # fmt: skip
-PROBLEMS = {
-    400: "malformed JSON",
-    413: "the body is too large",
-    415: "not JSON",
-    422: "the JSON is not what the model takes",
-    503: "too many requests, or the service stops: try again after Retry-After seconds",
+PROBLEM = {
+    "description": 'an error, `{"error": ...}`; only after 503 is it worth trying again, after Retry-After seconds'
 }
 
 
@@ -208,7 +204,7 @@ def _add_route(app, source, verb, path, whose):
         tags=["models"],
         responses={
             200: {"content": {"application/json": {"example": {"results": [result]}}}},
-            **{status: {"description": why} for status, why in PROBLEMS.items()},
+            "default": PROBLEM,
         },
     )(answer)
 

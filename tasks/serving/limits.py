@@ -22,7 +22,6 @@ from tasks.serving.settings import Settings
 BODY_SECONDS = 20  # in which a body must have arrived
 BODIES_AT_ONCE = 100  # as many bodies of the largest size may be held while they arrive
 DRAIN_SECONDS = 1  # for which what is still sent is read after a refusal, so that the client sees the answer
-DRAIN_BODIES = 8  # and how much of it, in bodies of the largest size
 REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)  # of a client or a proxy
 SECRET = ("/models", "/metrics")  # what the key protects besides what is sent by POST
 CLIENT_LEFT = 499  # status that is counted for requests whose client has left; nobody sees it
@@ -38,23 +37,15 @@ class Problem(Response):
 
 
 class LastProblem(Problem):
-    """The answer to a request of which not all was read: reads what is left, up to ``rest`` bytes, for a while, and
-    closes the connection."""
-
-    def __init__(self, error: HTTPException, rest: int) -> None:
-        super().__init__(error.detail, error.status_code, error.headers)
-        self.rest = rest
+    """The answer to a request of which not all was read: reads what is left for a while, and closes the connection."""
 
     async def __call__(self, scope, receive, send) -> None:
         self.headers["connection"] = "close"
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
         with anyio.move_on_after(DRAIN_SECONDS):
-            more, rest = True, self.rest
-            while more and rest > 0:
-                message = await receive()
-                more = message.get("more_body", False)  # not in http.disconnect
-                rest -= len(message.get("body", b""))
+            while (await receive()).get("more_body"):  # which http.disconnect does not have
+                pass
         await send({"type": "http.response.body", "body": b""})
 
 
@@ -87,8 +78,7 @@ class Counted:
             whole = await self._read_body(receive) if scope["method"] == "POST" else receive
             await self.app(scope, whole, note_status)
         except HTTPException as error:
-            answer = LastProblem(error, DRAIN_BODIES * self.settings.max_body_bytes)
-            await answer(scope, receive, note_status)
+            await LastProblem(error.detail, error.status_code, error.headers)(scope, receive, note_status)
         except ClientDisconnect:
             pass
         except Exception:  # answered by the application around this one

@@ -14,6 +14,7 @@ from paddle_rope.options import write_json
 from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, is_transposed, source_names
 from paddle_rope.roformer.checkpoints.reading import ACTIVATION_NAMES, SAME_KEYS
 from paddle_rope.roformer.config import ROTARY_DEFAULTS, RoFormerConfig, SequenceClassificationConfig
+from paddle_rope.rotary_frequencies import rotary_frequencies
 
 if TYPE_CHECKING:
     from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
@@ -54,7 +55,8 @@ def write_huggingface(
             array = state[name].T if is_transposed(name, HUGGINGFACE) else state[name]
             tensors[source.removeprefix(prefix)] = np.ascontiguousarray(array)
     table = f"{HUGGINGFACE.prefix}encoder.embed_positions.weight".removeprefix(prefix)
-    tensors[table] = _position_table(max_position_embeddings, config.head_dim)
+    angles = np.outer(np.arange(max_position_embeddings), rotary_frequencies(config.head_dim))
+    tensors[table] = np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
     settings = {
         "model_type": "roformer",
         "architectures": [kind],
@@ -94,9 +96,3 @@ def _check_expressible(config, kind):
             problems.append(f"{name} {value!r}")
     if problems:
         raise ValueError(f"Hugging Face's RoFormer does not have {', '.join(problems)}; the model cannot be written")
-
-
-def _position_table(rows, head_dim):
-    """sin, then cos, of position * 10000^(-2i / head_dim): what Hugging Face keeps with the weights."""
-    angles = np.arange(rows)[:, np.newaxis] / np.power(10000.0, 2 * np.arange(head_dim // 2) / head_dim)
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)

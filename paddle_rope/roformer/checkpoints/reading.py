@@ -90,11 +90,8 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
 def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], Any]) -> Checkpoint:
     """The original checkpoint in a folder: ``bert_config.json``, and ``NAME.index`` with its ``NAME.data-...``.
 
-    A checkpoint without weights of normalization is of version 2. Errors as :func:`read_checkpoint`.
-
-    Args:
-        folder: of the checkpoint.
-        open_checkpoint: ``tensorflow.train.load_checkpoint``.
+    A checkpoint without weights of normalization is of version 2. Errors are as of :func:`read_checkpoint`;
+    ``open_checkpoint`` is ``tensorflow.train.load_checkpoint``.
     """
     folder = Path(folder)
     settings = read_json_object(folder / TENSORFLOW_CONFIG)
@@ -112,10 +109,8 @@ def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], 
 
 
 def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
-    """The dictionary in the configuration file of a folder, or of an encoder that comes with the package, by its name.
-
-    Raises:
-        ValueError: there is no such folder or file, or it is not JSON.
+    """The dictionary in the configuration file of a folder, or of an encoder that comes with the package, by its name;
+    raises ValueError where there is no such folder or file, or it is not JSON.
     """
     folder = Path(folder_of(folder))
     if not folder.is_dir():
@@ -143,10 +138,8 @@ def is_ours(settings: dict[str, Any]) -> bool:
 
 
 def options_of(settings: dict[str, Any], layout: Layout) -> dict[str, Any]:
-    """Options of a RoFormerConfig, and of a classifier, for the configuration of another library.
-
-    Raises:
-        ValueError: an option is not supported.
+    """Options of a RoFormerConfig, and of a classifier, for the configuration of another library; raises ValueError for
+    one that is not supported.
     """
     settings = {**layout.defaults, **settings}
     options = {key: settings[key] for key in SAME_KEYS if key in DEFAULT_SIZES or settings.get(key) is not None}

@@ -91,6 +91,7 @@ class EncoderArguments:
     convolutions: bool = of_encoder("convolutions")
     output_gate: bool = of_encoder("output_gate")
     position_embedding: str = of_encoder("position_embedding")
+    rotary: Optional[dict[str, Any]] = of_encoder("rotary")
     hidden_size: int = of_encoder("hidden_size", 256)
     num_hidden_layers: int = of_encoder("num_hidden_layers", 4)
     num_attention_heads: int = of_encoder("num_attention_heads", 4)

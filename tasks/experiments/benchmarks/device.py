@@ -120,11 +120,6 @@ def check_layers(dtypes: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-def autocast(dtype: str) -> Any:
-    """The context of a forward pass in a dtype; float32 is none."""
-    return paddle.amp.auto_cast(enable=dtype != "float32", dtype="bfloat16" if dtype == "float32" else dtype)
-
-
 def _encoder_error(dtype: str) -> float:
     """The error of a whole RoFormer under autocast against itself in float32, whose layers are compared above."""
     paddle.seed(0)
@@ -134,5 +129,5 @@ def _encoder_error(dtype: str) -> float:
     model.eval()
     ids = paddle.randint(1, 50, [2, 30])
     exact = model(ids).astype("float64")
-    with autocast(dtype):
+    with paddle.amp.auto_cast(enable=dtype != "float32", dtype="bfloat16" if dtype == "float32" else dtype):
         return _error(model(ids), exact)

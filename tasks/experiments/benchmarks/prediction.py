@@ -6,14 +6,16 @@ the scores are computed.
 
 import contextlib
 import json
+import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from tasks.common.errors import InputError
+from tasks.common.model_folder import ONNX_FILE
 from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.worker import Worker, report, timed
 
@@ -23,13 +25,14 @@ ENGINES = {
     "paddle": "Paddle Inference",
     "onnx": "onnxruntime, float32",
     ROUNDED: "onnxruntime, int8",
+    "openvino": "OpenVINO, float32",
 }
 EXPORTS = {"paddle": {"format": "paddle"}, ROUNDED: {"quantize": "int8"}}  # options of ``export``
 TOLERANCE = 1e-3  # of a score, where two engines round in another order
 ROUNDED_AWAY = 0.001  # share of spans that may come or go by rounding
 
 
-def start(folder: str, file: str, batch_size: str) -> tuple[dict, Callable[..., dict[str, Any]]]:
+def start(folder: str, file: str, batch_size: str, engine: str) -> tuple[dict, Callable[..., dict[str, Any]]]:
     """The worker's function: opens the model in ``folder`` and answers the first of the texts in the JSON file. Returns
     the ``processor_seconds`` since the start of Python; and a function that predicts all texts: the keys of
     :func:`timed`, ``reading_seconds`` of tokens and features once more by themselves, and ``with_entities`` the
@@ -38,6 +41,8 @@ def start(folder: str, file: str, batch_size: str) -> tuple[dict, Callable[..., 
 
     texts = json.loads(Path(file).read_text(encoding="utf-8"))
     predictor = NerPredictor(folder, "cpu", batch_size=int(batch_size))
+    if engine == "openvino":
+        predictor.model.graph = OpenVinoGraph(folder)
     predictor(texts[:1])
     seconds = time.process_time()
 
@@ -49,6 +54,28 @@ def start(folder: str, file: str, batch_size: str) -> tuple[dict, Callable[..., 
         return {**times, "reading_seconds": reading, **({"entities": entities} if with_entities else {})}
 
     return {"processor_seconds": seconds}, predict
+
+
+class OpenVinoGraph:
+    """As :class:`tasks.common.export.model.OnnxGraph`, computed by OpenVINO for one caller."""
+
+    def __init__(self, folder: str | os.PathLike):
+        try:
+            import openvino
+        except ImportError:
+            raise InputError("OpenVINO is not installed; pip install 'paddle_rope[openvino]'") from None
+        core = openvino.Core()
+        # it takes bfloat16 by itself where the processor has it
+        settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": int(os.environ["OMP_NUM_THREADS"])}
+        model = core.compile_model(core.read_model(Path(folder) / ONNX_FILE), "CPU", settings)
+        self._inputs = {port.any_name for port in model.inputs}
+        self.outputs = [port.any_name for port in model.outputs]
+        self._request = model.create_infer_request()
+
+    def run(self, batch: dict[str, Any], outputs: Sequence[str] | None = None) -> list[Any]:
+        """Outputs of the graph by name, None for the first one."""
+        self._request.infer({name: array for name, array in batch.items() if name in self._inputs}, share_inputs=True)
+        return [self._request.get_tensor(name).data.copy() for name in outputs or self.outputs[:1]]
 
 
 def run(options: Any) -> None:
@@ -66,7 +93,7 @@ def run(options: Any) -> None:
         for name in (name for name in ENGINES if name == REFERENCE or name in options.engines):
             try:
                 folder = _exported(options.model_dir, Path(temporary), name)
-                arguments = ("prediction", str(folder), str(file), str(options.batch_size))
+                arguments = ("prediction", str(folder), str(file), str(options.batch_size), name)
                 settings = {"is_prepared": name in (REFERENCE, "paddle"), "OMP_NUM_THREADS": str(options.threads)}
                 worker = stack.enter_context(Worker(*arguments, **settings))
                 found = _entities(worker.ask(with_entities=True))

@@ -26,10 +26,9 @@ MOST_CONNECTIONS = 1000
 LOST_SECONDS = 60  # without an answer
 HEALTH_SECONDS = 0.1  # between two requests for /health
 WARM_SECONDS = 2
-COLUMNS = ("load", "sent", "answered", "refused", "lost", "p50", "p95", "p99", "refused_p99", "health_p99")
 LEGEND = """\
-sent, answered and refused (503): requests a second; lost: requests without an answer; p50, p95, p99: milliseconds from
-sending a request to its whole answer, of those answered; refused_p99: of those refused; health_p99: of GET /health."""
+sent, answered and refused (503): requests a second; lost: requests without an answer; p50, p99: milliseconds from
+sending a request to its whole answer, of those answered; health_p99: of GET /health."""
 
 
 def run(options: Any) -> None:
@@ -41,7 +40,7 @@ def run(options: Any) -> None:
     with _service(options.folder, options.served) as port:
         loads = asyncio.run(_measure(port, lines, options))
     settings = {**vars(options), "output": str(options.output)}
-    report({"settings": settings, "loads": loads}, f"{as_markdown(loads, COLUMNS)}\n{LEGEND}", options.output)
+    report({"settings": settings, "loads": loads}, f"{as_markdown(loads)}\n{LEGEND}", options.output)
 
 
 @contextlib.contextmanager
@@ -71,37 +70,30 @@ async def _measure(port, lines, options):
     bounds = {"connector": aiohttp.TCPConnector(limit=MOST_CONNECTIONS), "timeout": aiohttp.ClientTimeout(LOST_SECONDS)}
     async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", **bounds) as session:
         models = await (await session.get("/models")).json()
-        bodies = list(_bodies(lines, options.texts, models["models"][0]["recipe"] == "matching"))
-        load = Load(session, bodies, random.Random(options.seed))
+        bodies = [{"texts": [line]} for line in lines]
+        if models["models"][0]["recipe"] == "matching":
+            bodies = [{"pairs": [pair]} for pair in zip(lines, lines[1:] + lines[:1])]
+        load = Load(session, [json.dumps(body, ensure_ascii=False) for body in bodies])
         await load.send_always(options.connections, WARM_SECONDS)
-        capacity = await load.measure(load.send_always, options.connections, options.seconds)
-        answered = capacity["answered"]
+        rows = [await load.measure("capacity", load.send_always, options.connections, options.seconds)]
+        answered = rows[0]["answered"]
         if not answered:
             raise InputError("no request was answered; look at the texts of --input, and at the bounds of the service")
-        rows = {f"capacity, {options.connections} connections": capacity}
         for name, times in (("50 %", 0.5), ("10 times", 10)):
-            rows[name] = await load.measure(load.send_at_random, times * answered, options.seconds)
-    return [{"load": name, **row} for name, row in rows.items()]
-
-
-def _bodies(lines, texts, is_matching):
-    """The body of a request beginning at each line; its texts follow each other in the file."""
-    for start in range(len(lines)):
-        items = [lines[(start + place) % len(lines)] for place in range(texts + is_matching)]
-        body = {"pairs": list(zip(items, items[1:]))} if is_matching else {"texts": items}
-        yield json.dumps(body, ensure_ascii=False)
+            rows.append(await load.measure(name, load.send_at_random, times * answered, options.seconds))
+    return rows
 
 
 class Load:
     """Requests sent to a service in one way, and the milliseconds of each answer, by its status or ``"health"``."""
 
-    def __init__(self, session: aiohttp.ClientSession, bodies: list[str], generator: random.Random):
-        self.session, self.bodies, self.generator = session, bodies, generator
+    def __init__(self, session: aiohttp.ClientSession, bodies: list[str]):
+        self.session, self.bodies, self.generator = session, bodies, random.Random(0)
         self.milliseconds: dict = {}
         self.sent = self.lost = 0
 
-    async def measure(self, send: Any, number: float, seconds: float) -> dict[str, Any]:
-        """A row of the table, after ``send(number, seconds)`` and GET /health all the while."""
+    async def measure(self, name: str, send: Any, number: float, seconds: float) -> dict[str, Any]:
+        """The row ``name`` of the table, after ``send(number, seconds)`` and GET /health all the while."""
         self.milliseconds, self.lost = {200: [], 503: [], "health": []}, 0
         asking = asyncio.create_task(self._ask_for_health())
         took = await send(number, seconds)
@@ -109,10 +101,10 @@ class Load:
         answered, refused = (len(self.milliseconds[status]) for status in (200, 503))
         counts = {"sent": answered + refused + self.lost, "answered": answered, "refused": refused}
         return {
-            **{name: round(count / took, 1) for name, count in counts.items()},
+            "load": name,
+            **{kind: round(count / took, 1) for kind, count in counts.items()},
             "lost": self.lost,
-            **{f"p{share}": percentile(self.milliseconds[200], share) for share in (50, 95, 99)},
-            "refused_p99": percentile(self.milliseconds[503], 99),
+            **{f"p{share}": percentile(self.milliseconds[200], share) for share in (50, 99)},
             "health_p99": percentile(self.milliseconds["health"], 99),
         }
 

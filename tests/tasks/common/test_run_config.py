@@ -1,7 +1,7 @@
 """One YAML file and the command line after it."""
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Optional
 
 import pytest
 
@@ -22,6 +22,7 @@ class Rest:
     needed: str = "no"
     labels: list[str] = field(default_factory=list)
     windows: Optional[bool] = None
+    rotary: Optional[dict[str, Any]] = None
 
 
 def error_of(function, *arguments):
@@ -65,10 +66,20 @@ def test_words_override_the_file(write, words, expected):
 
 
 def test_values_get_the_type_of_their_key_from_yaml_and_from_the_command_line():
-    typed = Keys(hidden_size=4, dropout=0.25, shuffle=True, name="x"), Rest("y", labels=["a", "b"], windows=False)
+    typed = (
+        Keys(hidden_size=4, dropout=0.25, shuffle=True, name="x"),
+        Rest("y", labels=["a", "b"], windows=False, rotary={"base": 7}),
+    )
     config = {**vars(typed[0]), **vars(typed[1])}
     assert parse_arguments(config, Keys, Rest) == typed
-    words = {"hidden_size": "4", "dropout": "25e-2", "shuffle": "true", "windows": "No", "labels": "a, b"}
+    words = {
+        "hidden_size": "4",
+        "dropout": "25e-2",
+        "shuffle": "true",
+        "windows": "No",
+        "labels": "a, b",
+        "rotary": '{"base": 7}',
+    }
     assert parse_arguments({**config, **words}, Keys, Rest) == typed
 
 
@@ -87,11 +98,12 @@ def test_values_get_the_type_of_their_key_from_yaml_and_from_the_command_line():
         ({"dropout": {"a": 1}}, "dropout must be a number, got {'a': 1}"),
         ({"shuffle": "maybe"}, "shuffle must be true or false, got 'maybe'"),
         ({"hidden_size": [1, 2]}, "key 'hidden_size': [1, 2] is a list; give one value"),
+        *(({"rotary": value}, "rotary must be an object") for value in ("{", [1], "7")),
     ],
     ids=str,
 )
 def test_a_configuration_becomes_a_dataclass_or_an_error(config, expected):
     if isinstance(expected, str):
-        assert expected in error_of(parse_arguments, config, Keys)
+        assert expected in error_of(parse_arguments, config, Keys, Rest)
     else:
-        assert parse_arguments(config, Keys) == (expected,)
+        assert parse_arguments(config, Keys, Rest) == (expected, Rest())

@@ -45,7 +45,7 @@ def test_a_cell_has_the_keys_of_the_configuration_then_settings_then_case_then_v
     plan = read_plan(
         write(
             cases={512: {"max_characters": 512}, 1024: {"max_characters": 1024, "num_train_epochs": 2}},
-            variants={"softmax": None, "thin": {"attention": "linear", "hidden_size": 32}},
+            variants={"softmax": {"attention": "softmax"}, "thin": {"attention": "linear", "hidden_size": 32}},
             seeds=[1, 2],
         )
     )
@@ -69,7 +69,7 @@ def test_a_cell_has_the_keys_of_the_configuration_then_settings_then_case_then_v
 
 
 def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_sizes(write, tmp_path):
-    variants = {"softmax": None, "warm": {"attention": "linear", "start_from": "softmax"}}
+    variants = {"softmax": {"attention": "softmax"}, "warm": {"attention": "linear", "start_from": "softmax"}}
     plan = read_plan(write(variants=variants, cases={"a": {}, "b": {}}, seeds=[7]))
     cell = plan.cells[-1]
     start = tmp_path / "out" / "runs" / "b" / "softmax" / "seed_7"
@@ -84,12 +84,12 @@ def test_a_warm_start_takes_the_weights_of_the_same_case_and_seed_and_gives_no_s
         ({"variant": {}}, "unknown key 'variant'"),
         ({"recipe": None}, "no 'recipe'"),
         ({"variants": None, "variants_file": None}, "no 'variants'"),
-        ({"variants": ["softmax", "other"]}, "'other' has no settings"),
+        ({"variants": ["softmax", "other"]}, "'other' is not in"),
         ({"variants": {"a/b": {}}}, "'a/b' names a folder"),
         ({"variants": {"a": 5}}, "a of variants is 5"),
         ({"variants": {"a": {"config": ["b"]}}}, "config of variant 'a'"),
-        ({"variants": {"warm": {"start_from": "softmax"}, "softmax": None}}, "not a variant before it"),
-        ({"variants": [["softmax"]]}, "variants: [['softmax']]"),
+        ({"variants": {"warm": {"start_from": "softmax"}, "softmax": {}}}, "not a variant before it"),
+        ({"variants": [["softmax"]]}, "variants: ['softmax'] is not in"),
         ({"variants": 7}, "variants is 7"),
         ({"cases": {"a b": {}}}, "'a b' names a folder"),
         ({"reference": "other"}, "reference 'other'"),

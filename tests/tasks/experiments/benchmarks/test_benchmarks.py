@@ -83,8 +83,8 @@ def test_every_request_to_a_service_is_answered_or_refused(served, tmp_path, mon
     assert len(loads) == 3
     for load in loads:
         assert load["lost"] == 0 and load["sent"] == pytest.approx(load["answered"] + load["refused"], abs=0.2)
-        assert 0 < load["p50"] <= load["p95"] <= load["p99"] and load["health_p99"] > 0
-    assert loads[2]["refused"] > 0 and loads[2]["refused_p99"] > 0
+        assert 0 < load["p50"] <= load["p99"] and load["health_p99"] > 0
+    assert loads[2]["refused"] > 0
     assert "stopped with status 0" in capsys.readouterr().out
 
 
