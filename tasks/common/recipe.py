@@ -1,6 +1,7 @@
 """What is the same in all recipes: how a model is trained, resumed and evaluated, whatever the task."""
 
 import contextlib
+import functools
 import math
 import os
 import shutil
@@ -19,6 +20,7 @@ from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_to
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
 from tasks.common.files import check_output_dir, write_json_lines
+from tasks.common.inference import pad_items
 from tasks.common.model_folder import check_pretrained
 from tasks.common.predictor import bfloat16_pays
 from tasks.common.process import is_first_process, quiet_paddlenlp
@@ -38,7 +40,7 @@ from tasks.common.training.run import (
     refuse_links,
 )
 from tasks.common.training.settings import Settings, resolve_config
-from tasks.common.training.trainer import RecipeTrainer
+from tasks.common.training.trainer import RecipeTrainer, StepTrainer
 
 
 class Recipe:
@@ -52,6 +54,7 @@ class Recipe:
         next_step: the line after training that says what to do, with ``{model}`` for the model's folder and
             ``{command}`` for ``paddle-rope``.
         labeled: how labeled data are read, for runs on data in memory and for :meth:`evaluate`; None: from files only.
+        label_dtype: of the labels of a batch, where they are numbers.
         predictor: class of the predictor of a trained model's folder; it takes device, batch_size, show_progress, ...
         evaluate_predictor: scores a predictor on (examples, title), prints the scores and returns them.
     """
@@ -63,6 +66,7 @@ class Recipe:
     scores: ClassVar[tuple[str, ...]] = ()
     next_step: ClassVar[str]
     labeled: ClassVar[LabeledData | Any] = None
+    label_dtype: ClassVar[str] = "int64"
     predictor: ClassVar[Callable[..., Any]]
     evaluate_predictor: ClassVar[Callable[..., dict[str, Any]]]
 
@@ -86,7 +90,11 @@ class Recipe:
         raise NotImplementedError
 
     def collator(self, run: Run) -> Any:
-        """A function from a list of tokenized examples to a batch."""
+        """A function from a list of tokenized examples to a batch; here from pairs of texts and label."""
+        return functools.partial(pad_items, pad_token_id=run.tokenizer.pad_token_id, dtype=self.label_dtype)
+
+    def ends(self, run: Run) -> Iterable[int]:
+        """The steps after which a recipe that counts in steps evaluates."""
         raise NotImplementedError
 
     def describe(self, run: Run) -> None:
@@ -234,26 +242,33 @@ class Recipe:
 
     def make_trainer(self, run: Run) -> RecipeTrainer:
         """The trainer of a run whose model and datasets are there."""
+        shared = {
+            "monitor": self.monitor_class(run.training.logging_dir, run.config),
+            "score_dev": lambda: self._evaluate_dev(run),
+            "checkpoint_minutes": run.keys.checkpoint_minutes,
+            "model": run.model,
+            "args": run.training,
+            "train_dataset": run.datasets["train"],
+        }
+        if self.arguments.PLAN is not BY_EPOCHS:
+            return StepTrainer(self.ends(run), **shared)
         return RecipeTrainer(
-            self.monitor_class(run.training.logging_dir, run.config),
-            lambda: self._evaluate_dev(run),
             lengths=run.datasets["train"].lengths,
             ema_decay=run.keys.ema_decay,
             patience=run.keys.early_stopping_patience,
-            checkpoint_minutes=run.keys.checkpoint_minutes,
-            model=run.model,
-            args=run.training,
-            train_dataset=run.datasets["train"],
             eval_dataset=run.datasets.get("dev"),
             data_collator=self.collator(run),
+            **shared,
         )
 
     def _evaluate_dev(self, run: Run) -> dict[str, float]:
-        """The dev scores of an epoch; a log has a line of them where they are the best so far, a terminal always."""
-        scores = self.dev_scores(run)
-        best = max(dev_scores_so_far(run.trainer.state, run.training), default=-math.inf)
-        if is_first_process() and (sys.stdout.isatty() or scores[run.training.metric_for_best_model] > best):
-            tqdm.write(f"epoch {run.trainer.state.epoch:4.1f}  dev {self.scores_line(scores)}")
+        """The dev scores of an epoch, or at the end of some steps; a log has only the epochs that are the best so far,
+        a terminal all."""
+        scores, state, metric = self.dev_scores(run), run.trainer.state, self.arguments.METRIC
+        best = max(dev_scores_so_far(state, run.training), default=-math.inf)
+        if is_first_process() and (metric is None or sys.stdout.isatty() or scores[metric] > best):
+            when = f"step {state.global_step:6}" if metric is None else f"epoch {state.epoch:4.1f}"
+            tqdm.write(f"{when}  dev {self.scores_line(scores)}")
         return scores
 
     def _start(
