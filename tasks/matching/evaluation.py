@@ -95,13 +95,9 @@ def _ranks(values):
 def best_threshold(labels, scores):
     """The threshold of scores with the highest accuracy, the highest of several: halfway between two scores, the lowest
     of all, or just above the highest of all. ``labels`` are 0 or 1."""
-    order = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
-    labels, scores = np.asarray(labels)[order] == 1, np.asarray(scores, dtype=np.float64)[order]
-    found = np.arange(len(scores) + 1)  # how many of the highest are taken for 1
-    positives = np.concatenate([[0], np.cumsum(labels)])
-    correct = positives + (len(labels) - found) - (positives[-1] - positives)
-    is_cut = np.concatenate([[True], scores[:-1] > scores[1:], [True]])  # equal scores are on one side
-    best = int(np.argmax(np.where(is_cut, correct, -1)))
-    if best == 0:
-        return float(np.nextafter(scores[0], np.inf))
-    return float(scores[-1] if best == len(scores) else (scores[best - 1] + scores[best]) / 2)
+    labels, scores = np.asarray(labels) == 1, np.asarray(scores, dtype=np.float64)
+    falling = np.unique(scores)[::-1]
+    cuts = np.array([np.nextafter(falling[0], np.inf), *(falling[:-1] + falling[1:]) / 2, falling[-1]])
+    positives, negatives = np.sort(scores[labels]), np.sort(scores[~labels])
+    correct = np.searchsorted(negatives, cuts) + len(positives) - np.searchsorted(positives, cuts)
+    return float(cuts[np.argmax(correct)])
