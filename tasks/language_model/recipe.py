@@ -72,16 +72,8 @@ class LanguageModelRecipe(Recipe):
             return {"loss": loss}
 
         every, steps = run.training.eval_steps, run.training.max_steps
-        return StepTrainer(
-            self.monitor_class(run.training.logging_dir, run.config),
-            score_dev,
-            [*range(every, steps, every), steps],
-            checkpoint_minutes=run.keys.checkpoint_minutes,
-            model=run.model,
-            args=run.training,
-            train_dataset=run.datasets["train"],
-            optimizers=make_optimizer(run.model, run.training),
-        )
+        ends = [*range(every, steps, every), steps]
+        return StepTrainer(run, score_dev, ends, optimizers=make_optimizer(run.model, run.training))
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         history = run.trainer.state.log_history

@@ -62,10 +62,11 @@ def data_report(name, dataset):
     return f"{name}: {what}; {len(lengths)} sequences, {np.mean(lengths):.0f} tokens on average{cut}"
 
 
-def choosing_score(task, is_cross_encoder):
+def choosing_score(config):
     """The dev score that chooses the epoch: accuracy if the model itself decides (a cross-encoder of 0/1, and triples),
     Spearman correlation if it only ranks (a bi-encoder, and grades)."""
-    return "accuracy" if task == TRIPLES or (task == PAIRS and is_cross_encoder) else "spearman"
+    decides = config.task == TRIPLES or (config.task == PAIRS and config.is_cross_encoder)
+    return "accuracy" if decides else "spearman"
 
 
 def matching_scores(task, labels, scores, threshold=None):

@@ -88,20 +88,11 @@ class PretrainingRecipe(Recipe):
             if is_first_process():
                 tqdm.write(
                     f"stage {number + 1} of {len(dev)}: length {stage.max_tokens}, batch {stage.batch_size}, "
-                    f"{stage.steps} steps  dev loss {scores['loss']:.4f}  accuracy {scores['accuracy']:.4f}  "
-                    f"{scores['seconds_per_step']:.3f} s a step"
+                    f"{stage.steps} steps  dev {self.scores_line(scores)}  {scores['seconds_per_step']:.3f} s a step"
                 )
             return scores
 
-        return StepTrainer(
-            self.monitor_class(run.training.logging_dir, run.config),
-            score_stage,
-            batches.ends,
-            checkpoint_minutes=run.keys.checkpoint_minutes,
-            model=run.model,
-            args=run.training,
-            train_dataset=batches,
-        )
+        return StepTrainer(run, score_stage, batches.ends)
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         batches, history = run.datasets["train"], run.trainer.state.log_history

@@ -102,7 +102,7 @@ def test_a_length_is_left_out_by_the_power_law_of_the_last_two(memory, seconds, 
     [
         ({"lengths": [128, 64]}, "lengths"),
         ({"lengths": ["a"]}, "lengths"),
-        ({"variants": {"softmax": None}}, "variant softmax is None"),
+        ({"variants": {"softmax": 5}}, "softmax of variants is 5"),
         ({"variants": {"softmax": {"atention": "linear"}}}, "nearest is 'attention'"),
         ({"variants": {"softmax": {"attention": "lineer"}}}, "attention must be one of"),
         ({"task": "x"}, "task is 'x'"),
