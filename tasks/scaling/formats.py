@@ -67,10 +67,8 @@ class TextSource:
                 self.begin = len(raw), 2
         known = (Form.JSON_LINES, Form.TABLE) if len(keys[0]) > 1 else (Form.PLAIN, Form.JSON_LINES, Form.TABLE)
         if self.form not in known:
-            wanted = ", ".join(form.value for form in known)
-            raise InputError(
-                f"{path}: is {self.form.value}; give {wanted}, or Parquet, or this file as the only --input"
-            )
+            wanted = f"{', '.join(form.value for form in known)} or Parquet with {' and '.join(keys[0])}"
+            raise InputError(f"{path}: is {self.form.value}; give {wanted}, or this file alone")
 
     def close(self) -> None:
         self.file.close()
