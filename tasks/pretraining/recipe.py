@@ -4,7 +4,6 @@ import sys
 from typing import Any
 
 import paddle
-from tqdm import tqdm
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
@@ -15,7 +14,6 @@ from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.training.run import Run
-from tasks.common.training.trainer import StepTrainer
 from tasks.pretraining.arguments import PretrainingArguments, parse_stages
 from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking
 from tasks.pretraining.packing import tokenize
@@ -77,9 +75,10 @@ class PretrainingRecipe(Recipe):
             print(f"{split}: {len(documents):,} documents, {run.facts['tokens'][split]:,} tokens")
         print(f"{len(run.tokenizer):,} tokens known")
 
-    def make_trainer(self, run: Run) -> StepTrainer:
-        batches, dev = run.datasets["train"], run.datasets["dev"]
+    def ends(self, run: Run) -> list[int]:
+        return run.datasets["train"].ends
 
+<<<<<<< HEAD
         def score_stage():
             """The scores of dev in rows of the length of the stage that ends."""
             number = batches.ends.index(run.trainer.state.global_step)
@@ -93,6 +92,13 @@ class PretrainingRecipe(Recipe):
             return scores
 
         return StepTrainer(run, score_stage, batches.ends)
+=======
+    def dev_scores(self, run: Run) -> dict[str, float]:
+        """The scores of dev in rows of the length of the stage that ends."""
+        number = run.datasets["train"].ends.index(run.trainer.state.global_step)
+        scores = evaluate_model(run.model, run.datasets["dev"][number])
+        return {**scores, "seconds_per_step": run.trainer.monitor.seconds_per_step()}
+>>>>>>> main
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         batches, history = run.datasets["train"], run.trainer.state.log_history

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -287,11 +287,16 @@ class StepTrainer(RecipeTrainer):
     :class:`RecipeTrainer`.
     """
 
+<<<<<<< HEAD
     def __init__(self, run: Any, score_dev: Callable[[], dict[str, float]], ends: Iterable[int], **kwargs: Any):
         monitor = VisualDLMonitor(run.training.logging_dir, run.config)
         of_run = {"model": run.model, "args": run.training, "train_dataset": run.datasets["train"], **kwargs}
         of_run |= {"checkpoint_minutes": run.keys.checkpoint_minutes, "data_collator": lambda items: items[0]}
         super().__init__(monitor, score_dev, lengths=(), **of_run)
+=======
+    def __init__(self, ends: Iterable[int], **kwargs: Any):
+        super().__init__(lengths=(), data_collator=lambda items: items[0], **kwargs)
+>>>>>>> main
         self.first_step = 0
         self.add_callback(_Ends(ends))
 
