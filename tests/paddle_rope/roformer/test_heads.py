@@ -144,7 +144,7 @@ def test_a_text_ends_with_its_end_token_in_padding_and_the_others_go_on():
         ({"temperature": -1.0}, "temperature"),
         ({"top_p": 0.0}, "top_p"),
         ({"attention_mask": paddle.to_tensor([[1, 1, 0]])}, "pad on the left"),
-        ({"input_ids": paddle.zeros([1, 0], "int64")}, "at least one token"),
+        ({"input_ids": paddle.zeros([1, 0], "int64")}, "has no token"),
         ({"input_ids": random_ids(1, 512), "max_new_tokens": 2}, "positions go from 0 to 511"),
     ],
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),
