@@ -64,10 +64,6 @@ class LanguageModelRecipe(Recipe):
 
     def ends(self, run: Run) -> list[int]:
         every, steps = run.training.eval_steps, run.training.max_steps
-<<<<<<< HEAD
-        ends = [*range(every, steps, every), steps]
-        return StepTrainer(run, score_dev, ends, optimizers=make_optimizer(run.model, run.training))
-=======
         return [*range(every, steps, every), steps]
 
     def make_trainer(self, run: Run) -> RecipeTrainer:
@@ -77,7 +73,6 @@ class LanguageModelRecipe(Recipe):
 
     def dev_scores(self, run: Run) -> dict[str, float]:
         return {"loss": float(held_out_losses(run.model, run.datasets["dev"], run.keys.length).mean())}
->>>>>>> main
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         history = run.trainer.state.log_history

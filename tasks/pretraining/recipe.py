@@ -78,27 +78,11 @@ class PretrainingRecipe(Recipe):
     def ends(self, run: Run) -> list[int]:
         return run.datasets["train"].ends
 
-<<<<<<< HEAD
-        def score_stage():
-            """The scores of dev in rows of the length of the stage that ends."""
-            number = batches.ends.index(run.trainer.state.global_step)
-            stage, scores = batches.stages[number], evaluate_model(run.model, dev[number])
-            scores["seconds_per_step"] = run.trainer.monitor.seconds_per_step()
-            if is_first_process():
-                tqdm.write(
-                    f"stage {number + 1} of {len(dev)}: length {stage.max_tokens}, batch {stage.batch_size}, "
-                    f"{stage.steps} steps  dev {self.scores_line(scores)}  {scores['seconds_per_step']:.3f} s a step"
-                )
-            return scores
-
-        return StepTrainer(run, score_stage, batches.ends)
-=======
     def dev_scores(self, run: Run) -> dict[str, float]:
         """The scores of dev in rows of the length of the stage that ends."""
         number = run.datasets["train"].ends.index(run.trainer.state.global_step)
         scores = evaluate_model(run.model, run.datasets["dev"][number])
         return {**scores, "seconds_per_step": run.trainer.monitor.seconds_per_step()}
->>>>>>> main
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         batches, history = run.datasets["train"], run.trainer.state.log_history

@@ -21,7 +21,6 @@ from tasks.common.files import write_json
 from tasks.common.training import callbacks, checkpoints
 from tasks.common.training.checkpoints import COMPLETE_FILE, checkpoint_path, read_trainer_state
 from tasks.common.training.interruption import end, is_requested, until_saved
-from tasks.common.training.monitor import VisualDLMonitor
 
 SAVED_BEFORE = 1  # complete checkpoints that stay beside the newest and the best, should the newest be damaged
 
@@ -282,21 +281,12 @@ class LengthGroupedBatchSampler(DistributedBatchSampler):
 class StepTrainer(RecipeTrainer):
     """Trains through a data set of batches once; after the steps ``ends`` the run is logged, evaluated and kept.
 
-    The training data of the ``run`` are a list of batches, dicts of arrays: item i is the same whenever it is asked
-    for; its ``batches_per_step`` is processes times accumulated gradients. ``score_dev`` and ``kwargs`` are as of
-    :class:`RecipeTrainer`.
+    ``train_dataset`` is a list of batches, dicts of arrays: item i is the same whenever it is asked for; its
+    ``batches_per_step`` is processes times accumulated gradients. Other arguments are as of :class:`RecipeTrainer`.
     """
 
-<<<<<<< HEAD
-    def __init__(self, run: Any, score_dev: Callable[[], dict[str, float]], ends: Iterable[int], **kwargs: Any):
-        monitor = VisualDLMonitor(run.training.logging_dir, run.config)
-        of_run = {"model": run.model, "args": run.training, "train_dataset": run.datasets["train"], **kwargs}
-        of_run |= {"checkpoint_minutes": run.keys.checkpoint_minutes, "data_collator": lambda items: items[0]}
-        super().__init__(monitor, score_dev, lengths=(), **of_run)
-=======
     def __init__(self, ends: Iterable[int], **kwargs: Any):
         super().__init__(lengths=(), data_collator=lambda items: items[0], **kwargs)
->>>>>>> main
         self.first_step = 0
         self.add_callback(_Ends(ends))
 
