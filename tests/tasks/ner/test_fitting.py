@@ -62,10 +62,12 @@ def test_the_number_of_steps_depends_little_on_the_number_of_texts_and_processes
     epochs = [one.keys["num_train_epochs"] for one in fitted]
     assert epochs == sorted(epochs, reverse=True) and epochs[0] >= 50 and epochs[-2:] == [6, 4]
     assert all(700 <= one.steps <= 3500 for one in fitted)
-    two = fit(number=1000, processes=2)
-    assert two.keys["num_train_epochs"] == pytest.approx(2 * epochs[1], rel=0.1)
-    for one in (two, fit(number=1000, accumulated=4)):
+    for times, options in ((2, {"processes": 2}), (4, {"accumulated": 4})):
+        one = fit(number=1000, **options)
+        assert one.keys["num_train_epochs"] == pytest.approx(times * epochs[1], rel=0.1)
         assert one.steps == pytest.approx(fitted[1].steps, rel=0.05)
+    assert fit(number=60_000).keys["num_train_epochs"] == 4  # the fewest
+    assert fit({"max_steps": 80}).keys["ema_decay"] == 0.95  # reaches back a quarter of the steps
 
 
 def test_long_texts_make_batches_of_few_texts_and_windows_count_as_texts():
