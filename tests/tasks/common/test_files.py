@@ -87,13 +87,6 @@ def test_a_place_that_is_taken_or_cannot_be_written_is_an_error(tmp_path, path, 
     assert names(tmp_path) == ["file", "pipe"] and (tmp_path / "pipe").is_fifo()
 
 
-def test_checks_make_nothing(tmp_path):
-    check_output_file(tmp_path / "new")
-    check_output_dir(tmp_path / "a" / "b")
-    check_output_dir(tmp_path)
-    assert names(tmp_path) == []
-
-
 @pytest.mark.parametrize("write", [RoFormerForMaskedLM.save_pretrained, write_huggingface])
 def test_the_umask_decides_who_may_read_a_model(write, tmp_path):
     before = os.umask(0o027)

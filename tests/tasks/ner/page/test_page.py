@@ -229,15 +229,6 @@ def test_contents_lead_to_sections_and_an_entity_over_a_line_end_is_linked_once(
     assert read.links[:4] == ["#text1", "#text4", "#text5", "#text5"]
 
 
-def test_a_page_may_have_several_hundred_thousand_characters():
-    text = LINE * 3000
-    entities = [(start, start + 2, "a", 1.0) for start in range(0, len(text) - 2, 20)]
-    content = page(record(text, *entities))
-    read = Page(content)
-    assert read.texts == [text] and len(read.paragraphs[0]) == 3000 and content.count("<section") == 150
-    assert [tuple(mark[:2]) for mark in read.marks[0]] == [entity[:2] for entity in entities]
-
-
 # ---- in a browser
 LABEL = "getComputedStyle(document.querySelectorAll('mark')[{}], '::after').content"
 

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.commands.main import main
-from tasks.common.errors import InputError
 from tasks.ner import NerPredictor
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, as_record, entities_of
 from tasks.ner.prediction.calibration import LOWEST_THRESHOLD
 from tasks.ner.prediction.selection import rank, uncertainty
-from tasks.ner.prediction.wanted import HINT_LOGIT, Listed, Wanted, read_patterns, read_terms
+from tasks.ner.prediction.wanted import HINT_LOGIT, Listed, Wanted
 from tests.helpers.models import FORMATS, export
 from tests.helpers.runs import read_json_lines
 
@@ -98,38 +97,6 @@ def test_types_probabilities_and_numbers_choose(wanted, expected):
 def test_one_decision_for_a_mention(text, given, expected):
     kept = Wanted(consistent=True).kept(text, found(*((*span, "person", 4) for span in given)), CONFIG)
     assert spans(kept) == [(*span, "person") for span in expected]
-
-
-FILES = [  # function, content, part of the error
-    (read_terms, "浙商银行\n", ":1:"),
-    (read_terms, "a\tperson\n\nb\tperson\tmaybe\n", ":3:"),
-    (read_terms, "a\tperson\tforce\tmore\n", ":1:"),
-    (read_terms, "\tperson\n", ":1:"),
-    (read_patterns, "- a\n", "types"),
-    (read_patterns, "a: [", "YAML"),
-    (read_patterns, "date: '('\n", "date"),
-    (read_patterns, "date: {maybe: a}\n", "maybe"),
-    (read_patterns, "date: 3\n", "date"),
-]
-
-
-@pytest.mark.parametrize("read, content, part", FILES, ids=range(len(FILES)))
-def test_wrong_files_are_refused(read, content, part, tmp_path):
-    (tmp_path / "list").write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match=part):
-        read(tmp_path / "list")
-
-
-WRONG = [{"types": ["nothing"]}, {"top_k": 0}, {"min_probability": 1.5}, {"min_probability": {"nothing": 0.5}},
-         {"dictionary": "hints.tsv"}]  # fmt: skip
-
-
-@pytest.mark.parametrize("options", WRONG, ids=str)
-def test_what_a_model_cannot_give_is_refused(options, trained, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "hints.tsv").write_text("a\tnothing\thint\n", encoding="utf-8")
-    with pytest.raises(InputError):
-        NerPredictor(trained.model, "cpu", wanted=options)
 
 
 def test_files_options_and_python_agree(predictor, predict, trained, dev_texts, tmp_path):
