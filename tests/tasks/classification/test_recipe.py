@@ -27,14 +27,11 @@ TINY = {
 LONG = "9" * 5000  # digits that Python does not read as a number
 
 
-@pytest.mark.parametrize(
-    "labels, classes",
-    [
-        (["10", "9", "10"], ["9", "10"]),
-        (["10", "9", "x"], ["10", "9", "x"]),
-        ([LONG, "12", f"0{LONG[1:]}", "7", "007"], ["007", "7", "12", f"0{LONG[1:]}", LONG]),
-    ],
-)
+@pytest.mark.parametrize("labels, classes", [
+    (["10", "9", "10"], ["9", "10"]),
+    (["10", "9", "x"], ["10", "9", "x"]),
+    ([LONG, "12", f"0{LONG[1:]}", "7", "007"], ["007", "7", "12", f"0{LONG[1:]}", LONG]),
+])  # fmt: skip
 def test_classes_are_sorted_by_number_where_all_are_numbers(labels, classes):
     assert class_names(Example("", label, "") for label in labels) == classes
 

@@ -90,23 +90,19 @@ def test_a_given_key_is_kept_and_more_texts_mean_masked_language_modeling_of_bou
 FEW, ENOUGH = FEWEST_ENTITIES - 1, FEWEST_ENTITIES
 
 
-@pytest.mark.parametrize(
-    "given, entities, chosen",
-    [
-        ({}, FEW, {"keep_best": False}),
-        ({}, ENOUGH, {"early_stopping_patience": 41}),
-        ({"keep_best": True}, FEW, {}),
-        ({"early_stopping_patience": 3}, FEW, {}),
-        ({"early_stopping_patience": None}, FEW, {"keep_best": False}),
-        ({"early_stopping_patience": ""}, FEW, {"keep_best": False}),
-        ({"num_train_epochs": 60}, ENOUGH, {"early_stopping_patience": 20}),
-        ({"num_train_epochs": 4}, ENOUGH, {"early_stopping_patience": 3}),
-        ({"max_steps": 570}, ENOUGH, {"early_stopping_patience": 10}),  # 30 epochs
-        ({"keep_best": False}, ENOUGH, {}),
-        ({"early_stopping_patience": None}, ENOUGH, {}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("given, entities, chosen", [
+    ({}, FEW, {"keep_best": False}),
+    ({}, ENOUGH, {"early_stopping_patience": 41}),
+    ({"keep_best": True}, FEW, {}),
+    ({"early_stopping_patience": 3}, FEW, {}),
+    ({"early_stopping_patience": None}, FEW, {"keep_best": False}),
+    ({"early_stopping_patience": ""}, FEW, {"keep_best": False}),
+    ({"num_train_epochs": 60}, ENOUGH, {"early_stopping_patience": 20}),
+    ({"num_train_epochs": 4}, ENOUGH, {"early_stopping_patience": 3}),
+    ({"max_steps": 570}, ENOUGH, {"early_stopping_patience": 10}),  # 30 epochs
+    ({"keep_best": False}, ENOUGH, {}),
+    ({"early_stopping_patience": None}, ENOUGH, {}),
+], ids=str)  # fmt: skip
 def test_dev_chooses_the_epoch_if_it_has_enough_entities(given, entities, chosen):
     keys = fit(given, dev=entities).keys
     assert {key: keys[key] for key in keys.keys() - CHOSEN} == {"threshold_for_f1": True, **chosen}

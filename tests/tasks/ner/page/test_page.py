@@ -81,18 +81,15 @@ def parsed(*records, **options):
 NEST = [(0, 2, "b", 3.04), (0, 4, "a", 2.0), (0, 8, "a", 1.5), (2, 4, "c", 12.0), (9, 11, "b", 0.26)]
 
 
-@pytest.mark.parametrize(
-    "entities, expected",
-    [
-        (NEST, ["0-8 a 0.68 h2", "0-4 a 0.73 h1", "0-2 b 0.82 h0", "2-4 c 1.00 h0", "9-11 b 0.53 h0"]),
-        ([(0, 2, "a", 1.0), (0, 2, "b", -1e4)], ["0-2 a 0.62 h1", "0-2 b 0.00 h0"]),
-        # of crossing entities the later is drawn in pieces that go on
-        (
-            [(0, 4, "a", 1.0), (2, 6, "b", 2.0)],
-            ["0-4 a 0.62 h1", "2-4 b 0.73 h0 goes-on-right", "4-6 b 0.73 h0 goes-on-left"],
-        ),
-    ],
-)
+@pytest.mark.parametrize("entities, expected", [
+    (NEST, ["0-8 a 0.68 h2", "0-4 a 0.73 h1", "0-2 b 0.82 h0", "2-4 c 1.00 h0", "9-11 b 0.53 h0"]),
+    ([(0, 2, "a", 1.0), (0, 2, "b", -1e4)], ["0-2 a 0.62 h1", "0-2 b 0.00 h0"]),
+    # of crossing entities the later is drawn in pieces that go on
+    (
+        [(0, 4, "a", 1.0), (2, 6, "b", 2.0)],
+        ["0-4 a 0.62 h1", "2-4 b 0.73 h0 goes-on-right", "4-6 b 0.73 h0 goes-on-left"],
+    ),
+])  # fmt: skip
 def test_entities_are_nested_marks_with_type_and_probability(entities, expected):
     text = "北京大学附属医院在北京"
     read = parsed(record(text, *entities))

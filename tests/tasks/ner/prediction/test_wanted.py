@@ -67,17 +67,13 @@ def test_a_hint_lowers_the_threshold_of_its_span():
     assert spans(wanted.kept("ab.ab.", entities, CONFIG)) == [(0, 2, "person"), (5, 6, "person")]
 
 
-@pytest.mark.parametrize(
-    "wanted, expected",
-    [
-        ({}, [0, 1, 2]),
-        ({"types": ("place",)}, [1]),
-        ({"top_k": 2}, [0, 2]),
-        ({"min_probability": 0.9}, [2]),
-        ({"min_probability": {"place": 0.5}}, [0, 1, 2, 3]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("wanted, expected", [
+    ({}, [0, 1, 2]),
+    ({"types": ("place",)}, [1]),
+    ({"top_k": 2}, [0, 2]),
+    ({"min_probability": 0.9}, [2]),
+    ({"min_probability": {"place": 0.5}}, [0, 1, 2, 3]),
+], ids=str)  # fmt: skip
 def test_types_probabilities_and_numbers_choose(wanted, expected):
     entities = found((0, 1, "person", 2), (1, 2, "place", 1.5), (2, 3, "person", 5), (3, 4, "place", 0.5))
     wanted = Wanted(**wanted)
@@ -85,15 +81,12 @@ def test_types_probabilities_and_numbers_choose(wanted, expected):
     assert wanted.kept("abcd", above, CONFIG) == [entities[number] for number in expected]
 
 
-@pytest.mark.parametrize(
-    "text, given, expected",
-    [
-        ("ab.ab.ab", [(0, 2), (3, 5)], [(0, 2), (3, 5), (6, 8)]),  # at two of three
-        ("ab.ab.ab", [(0, 2)], []),  # at one of three
-        ("ab.abc.ab", [(0, 2), (3, 6)], [(3, 6)]),  # not where another entity has it; of "ab", one of two is not most
-        ("ab.ab.", [(0, 2), (3, 5)], [(0, 2), (3, 5)]),
-    ],
-)
+@pytest.mark.parametrize("text, given, expected", [
+    ("ab.ab.ab", [(0, 2), (3, 5)], [(0, 2), (3, 5), (6, 8)]),  # at two of three
+    ("ab.ab.ab", [(0, 2)], []),  # at one of three
+    ("ab.abc.ab", [(0, 2), (3, 6)], [(3, 6)]),  # not where another entity has it; of "ab", one of two is not most
+    ("ab.ab.", [(0, 2), (3, 5)], [(0, 2), (3, 5)]),
+])  # fmt: skip
 def test_one_decision_for_a_mention(text, given, expected):
     kept = Wanted(consistent=True).kept(text, found(*((*span, "person", 4) for span in given)), CONFIG)
     assert spans(kept) == [(*span, "person") for span in expected]
@@ -130,20 +123,17 @@ def test_uncertainty_is_the_joint_entropy_of_the_spans(probabilities):
 TEXTS = ["王明去年在青川市工作。", "天气很好，适合出门。", "王明去年在青川市工作！", "  ", "", "新开的书店在哪里？"]
 
 
-@pytest.mark.parametrize(
-    "texts, uncertainties, count, known, expected",
-    [
-        (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 6, [], [2, 5, 1]),  # neither empty texts nor near duplicates
-        (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 2, [], [2, 5]),
-        (TEXTS, [1.0] * 6, 6, [], [0, 1, 5]),  # of equals the first
-        (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 6, ["王明去年在 青川市工作"], [5, 1]),
-        # near duplicates from four fifths of their pairs; white space does not count
-        (["一二三四五六", "一二三 四五\n六", "完"], [1.0] * 3, 3, [], [0, 2]),
-        (["一二三四五六", "一二三四五", "完"], [1.0] * 3, 3, [], [0, 2]),  # 4 of 5 pairs
-        (["一二三四五六", "一二三四五七", "完"], [1.0] * 3, 3, [], [0, 1, 2]),  # 4 of 6
-        (["一", "一", "二", "一二"], [1.0] * 4, 4, [], [0, 2, 3]),
-    ],
-)
+@pytest.mark.parametrize("texts, uncertainties, count, known, expected", [
+    (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 6, [], [2, 5, 1]),  # neither empty texts nor near duplicates
+    (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 2, [], [2, 5]),
+    (TEXTS, [1.0] * 6, 6, [], [0, 1, 5]),  # of equals the first
+    (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 6, ["王明去年在 青川市工作"], [5, 1]),
+    # near duplicates from four fifths of their pairs; white space does not count
+    (["一二三四五六", "一二三 四五\n六", "完"], [1.0] * 3, 3, [], [0, 2]),
+    (["一二三四五六", "一二三四五", "完"], [1.0] * 3, 3, [], [0, 2]),  # 4 of 5 pairs
+    (["一二三四五六", "一二三四五七", "完"], [1.0] * 3, 3, [], [0, 1, 2]),  # 4 of 6
+    (["一", "一", "二", "一二"], [1.0] * 4, 4, [], [0, 2, 3]),
+])  # fmt: skip
 def test_the_most_uncertain_distinct_texts_come_first(texts, uncertainties, count, known, expected):
     assert rank(texts, uncertainties, count, known) == expected
 
