@@ -232,10 +232,18 @@ class Recipe:
             found = f"the tokenizer has {known} tokens, the model embeddings for {embedded}"
             raise InputError(f"{folder}: {found}; they do not belong together")
 
+    def monitor(self, run: Run, shown: Iterable[str]) -> VisualDLMonitor:
+        """What writes the log of a run for VisualDL, which compares runs by the scores ``shown``."""
+        keys = run.keys
+        return self.monitor_class(
+            run.training.logging_dir, run.config, shown, keys.log_histograms, hyper_parameters=keys.HYPER_PARAMETERS
+        )
+
     def make_trainer(self, run: Run) -> RecipeTrainer:
         """The trainer of a run whose model and datasets are there."""
+        shown = self.scores if run.keys.METRIC in self.scores else (run.keys.METRIC,)
         return RecipeTrainer(
-            self.monitor_class(run.training.logging_dir, run.config),
+            self.monitor(run, shown if "dev" in run.datasets else ()),
             lambda: self._evaluate_dev(run),
             lengths=run.datasets["train"].lengths,
             ema_decay=run.keys.ema_decay,

@@ -73,7 +73,7 @@ class LanguageModelRecipe(Recipe):
 
         every, steps = run.training.eval_steps, run.training.max_steps
         return StepTrainer(
-            self.monitor_class(run.training.logging_dir, run.config),
+            self.monitor(run, self.scores),
             score_dev,
             [*range(every, steps, every), steps],
             checkpoint_minutes=run.keys.checkpoint_minutes,

@@ -94,7 +94,7 @@ class PretrainingRecipe(Recipe):
             return scores
 
         return StepTrainer(
-            self.monitor_class(run.training.logging_dir, run.config),
+            self.monitor(run, self.scores),
             score_stage,
             batches.ends,
             checkpoint_minutes=run.keys.checkpoint_minutes,
