@@ -38,6 +38,13 @@ def native_form(native: Callable[..., Any], **only: Any) -> Callable[[Function],
     Args:
         native: called with the arguments by name, without those of ``only``.
         only: the one value of an argument that the native form computes: None, a name, or a function.
+
+    Example:
+        >>> def doubled(x): return None if x < 0 else "native"
+        >>> @native_form(doubled, times=2)
+        ... def multiplied(x, times=2): return x * times
+        >>> multiplied(-3), multiplied(3, times=4)
+        (-6, 12)
     """
 
     def decorate(plain: Function) -> Function:
@@ -87,6 +94,9 @@ def sizes_of(*expected: tuple) -> dict[str, int] | None:
     """The size of each named axis; None if tensors contradict each other.
 
     ``expected`` are (tensor or None, names of its axes, dtypes that it may have; none given for any).
+
+    >>> sizes_of((paddle.ones([2, 3]), "rows width"), (None, "width"))
+    {'rows': 2, 'width': 3}
     """
     sizes: dict[str, int] = {}
     for tensor, axes, *dtypes in expected:
