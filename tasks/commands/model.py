@@ -125,23 +125,11 @@ def convert_weights(argv):
 
 def read_model(source):
     """The model of a folder, of the class that fits what the folder holds."""
-    import paddle_rope.roformer as roformer
-    from paddle_rope.roformer.checkpoints.huggingface import KNOWN
-    from paddle_rope.roformer.checkpoints.reading import (
-        TENSORFLOW_CONFIG,
-        is_ours,
-        read_checkpoint,
-        read_settings,
-        read_tensorflow,
-    )
+    from paddle_rope.roformer.checkpoints.reading import TENSORFLOW_CONFIG, read_checkpoint, read_tensorflow
 
     if (source / TENSORFLOW_CONFIG).is_file() and not (source / "config.json").is_file():
         return build(read_tensorflow(source, tensorflow_reader()), source)
-    settings = read_settings(source)
-    if not is_ours(settings):
-        return build(read_checkpoint(source), source)
-    saved = (settings.get("architectures") or [""])[0]
-    return getattr(roformer, saved if saved in KNOWN else "RoFormerModel").from_pretrained(source)
+    return build(read_checkpoint(source), source)
 
 
 def build(checkpoint, source):

@@ -8,6 +8,7 @@ from tasks.recipes import PREDICTING, recipe_of_model
 
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run, or an exported model"
 LABELED = "labeled file, of a format that paddle-rope convert --help lists"
+COMPUTING = ("device", "batch_size", "max_tokens", "max_entity_tokens", "max_characters", "bf16")
 # Options that not all recipes have.
 WANTED = ("dictionary", "patterns", "types", "min_probability", "top_k", "consistent")
 RECIPES_OF = {
@@ -81,11 +82,9 @@ def add_bf16(parser):
     parser.add_argument("--bf16", action="store_true", default=None, help=faster)
 
 
-def computing(options):
+def computing(options, names=COMPUTING):
     """The options of :func:`add_computing` that were given, as predictors name them."""
-    names = ("device", "batch_size", "max_tokens", "max_entity_tokens", "max_characters", "bf16")
-    given = {name: getattr(options, name, None) for name in names}
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in vars(options).items() if name in names and value is not None}
 
 
 def add_wanted(parser):
@@ -103,7 +102,7 @@ def add_wanted(parser):
 
 def wanted(options):
     """The options of :func:`add_wanted` that were given, as a NER predictor takes them."""
-    given = {name: getattr(options, name) for name in WANTED if getattr(options, name) is not None}
+    given = computing(options, WANTED)
     return {"wanted": given} if given else {}
 
 

@@ -72,7 +72,7 @@ def predict(argv):
         (options.input,) = options.input or [STDIN]
     if options.embed and options.output == STDIN:
         raise InputError("--embed writes an array: give --output FILE.npy")
-    check_files(options)
+    check_files(options, [options.input] if isinstance(options.input, str) else options.input)
     if recipe == "ner":
         find_entities(options)
     elif options.embed:
@@ -115,9 +115,8 @@ def _parse(argv):
     return parser.parse_args(argv)
 
 
-def check_files(options):
-    """Raise InputError if a file to write cannot be written or is another file of the command line."""
-    others = [options.input] if isinstance(options.input, str) else [*options.input]
+def check_files(options, others):
+    """Raise InputError if a file to write cannot be written or is one of the ``others`` of the command line."""
     if options.output == STDIN:
         check_standard_output()
     else:

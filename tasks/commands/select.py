@@ -4,7 +4,6 @@ import sys
 
 from tasks.commands.options import LABELED, add_computing, add_model_dirs, new_parser, recipe_of, whole
 from tasks.commands.predict import check_files, chunk_size, chunks, open_model, open_output
-from tasks.common.files import check_output_file
 from tasks.common.texts.text_files import STDIN
 
 SELECT = """\
@@ -20,24 +19,6 @@ SELECTED = "what is selected; - is standard output (default)"
 
 
 def select(argv):
-    options = _parse(argv)
-    recipe_of(options.model_dirs, options, ["ner"])
-    check_files(options)
-    known = []
-    if options.labeled:
-        if options.output != STDIN:
-            check_output_file(options.output, [options.labeled])
-        from tasks.ner.data.reading import read_examples
-
-        known = [example.text for example in read_examples(options.labeled)]
-    selected, seen = _select(options, known)
-    note = f"selected {selected} of {seen} texts"
-    if selected < options.count:
-        note += f", fewer than {options.count}: the others are empty or near duplicates"
-    print(note, file=sys.stderr)
-
-
-def _parse(argv):
     from tasks.ner.prediction.output_formats import FORMATS
 
     parser = new_parser("select", SELECT)
@@ -48,16 +29,15 @@ def _parse(argv):
     parser.add_argument("--labeled", metavar="FILE", help=f"texts that need no more labels: {LABELED}")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the output (default: jsonl)")
     add_computing(parser)
-    return parser.parse_args(argv)
-
-
-def _select(options, known):
-    """Writes the selected texts; returns how many there are, and of how many."""
-    from tasks.ner.data.reading import EntityTextStream
+    options = parser.parse_args(argv)
+    recipe_of(options.model_dirs, options, ["ner"])
+    check_files(options, [options.input, *([options.labeled] if options.labeled else [])])
+    from tasks.ner.data.reading import EntityTextStream, read_examples
     from tasks.ner.prediction.calibration import LOWEST_THRESHOLD
     from tasks.ner.prediction.output_formats import PredictionWriter
     from tasks.ner.prediction.selection import rank, uncertainty
 
+    known = [example.text for example in read_examples(options.labeled)] if options.labeled else []
     stream = EntityTextStream(options.input, chunk_size(options))
     predictor = open_model("ner", options.model_dirs, options)
     seen, uncertainties = [], []
@@ -72,4 +52,7 @@ def _select(options, known):
     name = ", ".join(options.model_dirs)
     with open_output(options.output) as file, PredictionWriter(file, options.format, name) as writer:
         writer.write(records, where)
-    return len(chosen), len(seen)
+    note = f"selected {len(chosen)} of {len(seen)} texts"
+    if len(chosen) < options.count:
+        note += f", fewer than {options.count}: the others are empty or near duplicates"
+    print(note, file=sys.stderr)

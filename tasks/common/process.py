@@ -72,23 +72,14 @@ def is_first_process() -> bool:
 # ---- commands to paste, in messages
 
 
-def own_command() -> str:
-    """The command that calls this command line again, quoted for a shell."""
-    return _command("paddle-rope", "paddle_rope")
-
-
-def visualdl_command() -> str:
-    """The command that calls VisualDL in the same environment."""
-    return _command("visualdl", "visualdl.server.app")
+def own_command(script: str = "paddle-rope", module: str = "paddle_rope") -> str:
+    """The command that calls this command line again, or another script of this environment: its name if the search
+    path finds it, else its module with this Python, quoted for a shell."""
+    found = shutil.which(script)
+    is_found = found is not None and os.path.abspath(found) == str(Path(sys.executable).with_name(script))
+    return script if is_found else f"{quoted(sys.executable)} -m {module}"
 
 
 def quoted(path: str | os.PathLike) -> str:
     """A path, quoted for a shell."""
     return shlex.quote(str(path))
-
-
-def _command(script, module):
-    """The name of a script of this environment if the search path finds it, else its module with this Python."""
-    found = shutil.which(script)
-    is_found = found is not None and os.path.abspath(found) == str(Path(sys.executable).with_name(script))
-    return script if is_found else f"{quoted(sys.executable)} -m {module}"

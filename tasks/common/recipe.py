@@ -38,7 +38,7 @@ from tasks.common.training.run import (
     refuse_links,
 )
 from tasks.common.training.settings import Settings, resolve_config
-from tasks.common.training.trainer import RecipeTrainer
+from tasks.common.training.trainer import RecipeTrainer, StepTrainer
 
 
 class Recipe:
@@ -87,6 +87,10 @@ class Recipe:
 
     def collator(self, run: Run) -> Any:
         """A function from a list of tokenized examples to a batch."""
+        raise NotImplementedError
+
+    def ends(self, run: Run) -> Iterable[int]:
+        """The steps after which a recipe that counts in steps evaluates."""
         raise NotImplementedError
 
     def describe(self, run: Run) -> None:
@@ -232,36 +236,40 @@ class Recipe:
             found = f"the tokenizer has {known} tokens, the model embeddings for {embedded}"
             raise InputError(f"{folder}: {found}; they do not belong together")
 
-    def monitor(self, run: Run, shown: Iterable[str]) -> VisualDLMonitor:
-        """What writes the log of a run for VisualDL, which compares runs by the scores ``shown``."""
-        keys = run.keys
-        return self.monitor_class(
-            run.training.logging_dir, run.config, shown, keys.log_histograms, hyper_parameters=keys.HYPER_PARAMETERS
-        )
-
     def make_trainer(self, run: Run) -> RecipeTrainer:
         """The trainer of a run whose model and datasets are there."""
-        shown = self.scores if run.keys.METRIC in self.scores else (run.keys.METRIC,)
+        keys, dev = run.keys, "dev" in run.datasets
+        shown = self.scores if keys.METRIC in (None, *self.scores) else (keys.METRIC,)  # what VisualDL compares runs by
+        monitor = self.monitor_class(
+            run.training.logging_dir, run.config, shown if dev else (), keys.log_histograms, keys.HYPER_PARAMETERS
+        )
+        shared = {
+            "monitor": monitor,
+            "score_dev": lambda: self._evaluate_dev(run),
+            "checkpoint_minutes": keys.checkpoint_minutes,
+            "model": run.model,
+            "args": run.training,
+            "train_dataset": run.datasets["train"],
+        }
+        if self.arguments.PLAN is not BY_EPOCHS:
+            return StepTrainer(self.ends(run), **shared)
         return RecipeTrainer(
-            self.monitor(run, shown if "dev" in run.datasets else ()),
-            lambda: self._evaluate_dev(run),
             lengths=run.datasets["train"].lengths,
             ema_decay=run.keys.ema_decay,
             patience=run.keys.early_stopping_patience,
-            checkpoint_minutes=run.keys.checkpoint_minutes,
-            model=run.model,
-            args=run.training,
-            train_dataset=run.datasets["train"],
             eval_dataset=run.datasets.get("dev"),
             data_collator=self.collator(run),
+            **shared,
         )
 
     def _evaluate_dev(self, run: Run) -> dict[str, float]:
-        """The dev scores of an epoch; a log has a line of them where they are the best so far, a terminal always."""
-        scores = self.dev_scores(run)
-        best = max(dev_scores_so_far(run.trainer.state, run.training), default=-math.inf)
-        if is_first_process() and (sys.stdout.isatty() or scores[run.training.metric_for_best_model] > best):
-            tqdm.write(f"epoch {run.trainer.state.epoch:4.1f}  dev {self.scores_line(scores)}")
+        """The dev scores of an epoch, or at the end of some steps; a log has only the epochs that are the best so far,
+        a terminal all."""
+        scores, state, metric = self.dev_scores(run), run.trainer.state, self.arguments.METRIC
+        best = max(dev_scores_so_far(state, run.training), default=-math.inf)
+        if is_first_process() and (metric is None or sys.stdout.isatty() or scores[metric] > best):
+            when = f"step {state.global_step:6}" if metric is None else f"epoch {state.epoch:4.1f}"
+            tqdm.write(f"{when}  dev {self.scores_line(scores)}")
         return scores
 
     def _start(

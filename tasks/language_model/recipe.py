@@ -3,16 +3,14 @@
 from typing import Any
 
 import paddle
-from tqdm import tqdm
 
 from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
 from tasks.common.errors import InputError
-from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.training.run import Run
 from tasks.common.training.settings import Settings
-from tasks.common.training.trainer import StepTrainer, new_optimizer
+from tasks.common.training.trainer import RecipeTrainer, new_optimizer
 from tasks.language_model.arguments import LanguageModelArguments
 from tasks.language_model.corpus import TrainingBatches, load_corpus
 from tasks.language_model.evaluation import held_out_losses, measure
@@ -64,24 +62,17 @@ class LanguageModelRecipe(Recipe):
         facts = run.facts["text"]
         print(f"{facts['training_tokens']:,} characters to train on, {facts['held_out_tokens']:,} held out")
 
-    def make_trainer(self, run: Run) -> StepTrainer:
-        def score_dev():
-            loss = float(held_out_losses(run.model, run.datasets["dev"], run.keys.length).mean())
-            if is_first_process():
-                tqdm.write(f"step {run.trainer.state.global_step:6}  held-out loss {loss:.4f}")
-            return {"loss": loss}
-
+    def ends(self, run: Run) -> list[int]:
         every, steps = run.training.eval_steps, run.training.max_steps
-        return StepTrainer(
-            self.monitor(run, self.scores),
-            score_dev,
-            [*range(every, steps, every), steps],
-            checkpoint_minutes=run.keys.checkpoint_minutes,
-            model=run.model,
-            args=run.training,
-            train_dataset=run.datasets["train"],
-            optimizers=make_optimizer(run.model, run.training),
-        )
+        return [*range(every, steps, every), steps]
+
+    def make_trainer(self, run: Run) -> RecipeTrainer:
+        trainer = super().make_trainer(run)
+        trainer.optimizer, trainer.lr_scheduler = make_optimizer(run.model, run.training)
+        return trainer
+
+    def dev_scores(self, run: Run) -> dict[str, float]:
+        return {"loss": float(held_out_losses(run.model, run.datasets["dev"], run.keys.length).mean())}
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         history = run.trainer.state.log_history
@@ -106,7 +97,7 @@ def learning_rate_share(step, warmup_steps, steps):
 
 
 def make_optimizer(model, training):
-    """(optimizer, schedule) as PaddleNLP's ``Trainer`` takes them: AdamW, where weights of one dimension (biases,
+    """(optimizer, schedule) of a ``Trainer``: AdamW, where weights of one dimension (biases,
     frequencies) do not decay."""
     decaying = {weight.name for weight in model.parameters() if weight.ndim > 1}
     schedule = paddle.optimizer.lr.LambdaDecay(

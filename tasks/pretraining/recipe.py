@@ -4,7 +4,6 @@ import sys
 from typing import Any
 
 import paddle
-from tqdm import tqdm
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
@@ -15,7 +14,6 @@ from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.training.run import Run
-from tasks.common.training.trainer import StepTrainer
 from tasks.pretraining.arguments import PretrainingArguments, parse_stages
 from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking
 from tasks.pretraining.packing import tokenize
@@ -77,31 +75,14 @@ class PretrainingRecipe(Recipe):
             print(f"{split}: {len(documents):,} documents, {run.facts['tokens'][split]:,} tokens")
         print(f"{len(run.tokenizer):,} tokens known")
 
-    def make_trainer(self, run: Run) -> StepTrainer:
-        batches, dev = run.datasets["train"], run.datasets["dev"]
+    def ends(self, run: Run) -> list[int]:
+        return run.datasets["train"].ends
 
-        def score_stage():
-            """The scores of dev in rows of the length of the stage that ends."""
-            number = batches.ends.index(run.trainer.state.global_step)
-            stage, scores = batches.stages[number], evaluate_model(run.model, dev[number])
-            scores["seconds_per_step"] = run.trainer.monitor.seconds_per_step()
-            if is_first_process():
-                tqdm.write(
-                    f"stage {number + 1} of {len(dev)}: length {stage.max_tokens}, batch {stage.batch_size}, "
-                    f"{stage.steps} steps  dev loss {scores['loss']:.4f}  accuracy {scores['accuracy']:.4f}  "
-                    f"{scores['seconds_per_step']:.3f} s a step"
-                )
-            return scores
-
-        return StepTrainer(
-            self.monitor(run, self.scores),
-            score_stage,
-            batches.ends,
-            checkpoint_minutes=run.keys.checkpoint_minutes,
-            model=run.model,
-            args=run.training,
-            train_dataset=batches,
-        )
+    def dev_scores(self, run: Run) -> dict[str, float]:
+        """The scores of dev in rows of the length of the stage that ends."""
+        number = run.datasets["train"].ends.index(run.trainer.state.global_step)
+        scores = evaluate_model(run.model, run.datasets["dev"][number])
+        return {**scores, "seconds_per_step": run.trainer.monitor.seconds_per_step()}
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         batches, history = run.datasets["train"], run.trainer.state.log_history

@@ -74,9 +74,11 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
     if path is None:
         raise ValueError(f"{folder}: no weights here; one of {', '.join(WEIGHT_FILES)} must be in the folder")
     tensors = read_tensors(path)
-    if is_ours(settings):
-        return Checkpoint(settings, tensors, {name: name for name in tensors}, [], None)
     architecture = str(settings.get("architectures") or settings.get("init_class"))
+    if is_ours(settings):
+        heads = {"MaskedLM": "lm", "CausalLM": "lm", "SequenceClassification": "classifier"}
+        head = next((heads[kind] for kind in heads if f"RoFormerFor{kind}" in architecture), None)
+        return Checkpoint(settings, tensors, {name: name for name in tensors}, [], head)
     layout = HUGGINGFACE
     if kind.startswith("roformerv2"):
         layout = PADDLENLP_V2

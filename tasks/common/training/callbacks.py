@@ -2,7 +2,7 @@
 progress on a terminal or in a log file."""
 
 import contextlib
-import datetime
+import io
 import sys
 import time
 
@@ -18,6 +18,7 @@ ASKED_EVERY = 10  # steps; several processes ask each other whether a checkpoint
 # Steps between two updates of the average, by the decay to this power: cheaper, and the same but for the steps between.
 UPDATE_EVERY = 5
 SECONDS_A_LINE = 60.0
+LINE = "{desc}: step {n:,} of {total:,}{postfix}, {remaining} left"
 SHOWN_AFTER = 1.0  # seconds; shorter training needs no bar
 
 
@@ -159,34 +160,28 @@ class TrainingProgress(TrainerCallback):
     def __init__(self, phase, seconds=SECONDS_A_LINE, stream=None):
         self.phase, self.seconds, self.stream = phase, seconds, stream
         self.bar = None
-        self._loss = None
 
     def on_train_begin(self, args, state, control, **kwargs):
-        stream = self.stream or sys.stderr
-        self._started, self._first = time.monotonic(), state.global_step
-        self._told = self._started
-        if state.is_local_process_zero and stream.isatty():
+        if state.is_local_process_zero:
+            stream, self._told = self.stream or sys.stderr, time.monotonic()
+            shown = {"file": stream} if stream.isatty() else {"file": io.StringIO(), "bar_format": LINE}
             self.bar = tqdm(
-                total=state.max_steps, initial=state.global_step, desc=self.phase, unit="step", file=stream,
-                dynamic_ncols=True, delay=SHOWN_AFTER,
+                total=state.max_steps, initial=state.global_step, desc=self.phase, unit="step", dynamic_ncols=True,
+                delay=SHOWN_AFTER, **shown,
             )  # fmt: skip
 
     def on_log(self, args, state, control, logs=None, **kwargs):
-        self._loss = (logs or {}).get("loss", self._loss)
-        if self.bar is not None and self._loss is not None:
-            self.bar.set_postfix_str(f"loss {self._loss:.4g}", refresh=False)
+        if self.bar is not None and "loss" in (logs or {}):
+            self.bar.set_postfix_str(f"loss {logs['loss']:.4g}", refresh=False)
 
     def on_step_end(self, args, state, control, **kwargs):
-        now = time.monotonic()
-        if self.bar is not None:
-            self.bar.update(state.global_step - self.bar.n)
-        elif state.is_local_process_zero and now - self._told >= self.seconds and state.global_step < state.max_steps:
-            self._told = now
-            seconds = (now - self._started) / (state.global_step - self._first) * (state.max_steps - state.global_step)
-            left = datetime.timedelta(seconds=round(seconds))
-            loss = "" if self._loss is None else f"loss {self._loss:.4g}, "
-            line = f"{self.phase}: step {state.global_step:,} of {state.max_steps:,}, {loss}{left} left"
-            print(line, file=self.stream or sys.stderr, flush=True)
+        if self.bar is None:
+            return
+        self.bar.update(state.global_step - self.bar.n)
+        is_due = time.monotonic() - self._told >= self.seconds and state.global_step < state.max_steps
+        if self.bar.bar_format and is_due:
+            self._told = time.monotonic()
+            print(self.bar, file=self.stream or sys.stderr, flush=True)
 
     def on_train_end(self, args, state, control, **kwargs):
         self.close()

@@ -32,7 +32,7 @@ class VisualDLMonitor(TrainerCallback):
             of training and after each evaluation.
     """
 
-    def __init__(self, log_dir, settings=None, metrics=(), log_histograms=False, group=TRAINING, hyper_parameters=()):
+    def __init__(self, log_dir, settings=None, metrics=(), log_histograms=False, hyper_parameters=(), group=TRAINING):
         self.log_dir, self.settings, self.hyper_parameters = str(log_dir), settings, hyper_parameters
         self.metrics, self.group = metrics, group
         self.log_histograms = self._gradients_due = log_histograms

@@ -19,7 +19,7 @@ from tasks.common.files import (
     read_json_object,
     write_json,
 )
-from tasks.common.process import own_command, quoted, visualdl_command
+from tasks.common.process import own_command, quoted
 from tasks.common.run_config import read_run_config
 from tasks.common.texts.text_files import IN_MEMORY, STDIN, open_bytes, unreadable
 
@@ -124,7 +124,7 @@ class Run:
         write_json(folder / METRICS_FILE, metrics)
         print(f"{folder}: trained in {metrics['train_seconds']:.0f} s, {seconds:.0f} s in all")
         print(what_next.format(model=quoted(folder / MODEL_FOLDER), command=own_command()))
-        print(f"watch:    {visualdl_command()} --logdir {quoted(folder / LOG_FOLDER)}")
+        print(f"watch:    {own_command('visualdl', 'visualdl.server.app')} --logdir {quoted(folder / LOG_FOLDER)}")
 
 
 def refuse_links(folder):

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -285,8 +285,8 @@ class StepTrainer(RecipeTrainer):
     ``batches_per_step`` is processes times accumulated gradients. Other arguments are as of :class:`RecipeTrainer`.
     """
 
-    def __init__(self, monitor: Any, score_dev: Callable[[], dict[str, float]], ends: Iterable[int], **kwargs: Any):
-        super().__init__(monitor, score_dev, lengths=(), data_collator=lambda items: items[0], **kwargs)
+    def __init__(self, ends: Iterable[int], **kwargs: Any):
+        super().__init__(lengths=(), data_collator=lambda items: items[0], **kwargs)
         self.first_step = 0
         self.add_callback(_Ends(ends))
 

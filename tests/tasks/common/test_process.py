@@ -16,7 +16,7 @@ from tqdm import tqdm
 from paddle_rope import CharTokenizer
 from tasks.common.errors import EXIT_BAD_INPUT, MOST_CHARACTERS, InputError, exit_on_input_error, visible
 from tasks.common.output import Output, on_terminal, standard_output
-from tasks.common.process import choose_device, ensure_home, own_command, visualdl_command
+from tasks.common.process import choose_device, ensure_home, own_command
 from tasks.common.reports.tables import print_score_rows
 from tests.conftest import REPOSITORY
 
@@ -203,7 +203,8 @@ def test_unusable_device_is_an_error_with_the_remedy(monkeypatch, name):
     assert paddle.get_device() == "cpu"
 
 
-@pytest.mark.parametrize("command, said", [(own_command, "paddle-rope "), (visualdl_command, "VisualDL")])
-def test_commands_run_as_they_are_printed(command, said):
-    done = subprocess.run(f"{command()} --version", shell=True, cwd=REPOSITORY, capture_output=True, text=True)
+@pytest.mark.parametrize("names, said", [("", "paddle-rope "), ("visualdl visualdl.server.app", "VisualDL")])
+def test_commands_run_as_they_are_printed(names, said):
+    command = f"{own_command(*names.split())} --version"
+    done = subprocess.run(command, shell=True, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.stdout.startswith(said), done.stderr
