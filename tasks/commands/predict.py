@@ -17,7 +17,7 @@ from tasks.commands.options import (
 )
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
-from tasks.common.output import check_standard_output, progress_bar, standard_output
+from tasks.common.output import check_standard_output, standard_output
 from tasks.common.texts.json_records import TEXT_KEYS, json_line
 from tasks.common.texts.streams import FileStream, TextStream
 from tasks.common.texts.text_files import STDIN
@@ -141,9 +141,12 @@ def open_output(output):
 
 
 def chunks(stream, longest=None, longer=""):
-    """The chunks of a stream, with a progress bar. A note says once what is done with texts of more than ``longest``
-    characters."""
-    with progress_bar(stream) as progress:
+    """The chunks of a stream, with a progress bar in bytes of a file or, for a pipe, in texts. A note says once what is
+    done with texts of more than ``longest`` characters."""
+    from tqdm import tqdm
+
+    unit = {"unit": "B", "unit_scale": True, "total": stream.size} if stream.size else {"unit": "text"}
+    with tqdm(disable=not sys.stderr.isatty(), **unit) as progress:
         for chunk in stream:
             if longest is not None and any(len(text) > longest for text, _ in chunk):
                 print(f"note: longer texts are {longer}", file=sys.stderr)
