@@ -123,10 +123,6 @@ def shipped(name):
     # os.path.exists, unlike Path.exists, answers without permission and for names that no file can have
     if parts[:1] != (CONFIGS,) or os.path.exists(name):
         return name
-    return next((str(file) for folder in _folders() if os.path.isfile(file := folder.joinpath(*parts[1:]))), name)
-
-
-def _folders():
-    """The folders that may hold them: in the installed package, and next to it in the repository."""
-    tasks = Path(__file__).resolve().parents[1]
-    return tasks / CONFIGS, tasks.parent / CONFIGS
+    tasks = Path(__file__).resolve().parents[1]  # of the installed package; in the repository they lie next to it
+    files = (folder.joinpath(*parts) for folder in (tasks, tasks.parent))
+    return next((str(file) for file in files if os.path.isfile(file)), name)
