@@ -1,7 +1,7 @@
 """Precision, recall and F1 of entities, and precision-recall curves."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -13,14 +13,37 @@ def entity_scores(examples: list[Example], found: list[list[Entity]], types: Ite
     """Corpus micro scores over exact (start, end, type) of what is found in each of the examples: counts are summed
     over all texts before dividing. A quotient 0/0 counts as 0. dict with ``precision``, ``recall``, ``f1``, ``support``
     (gold entities), ``predicted``, ``correct``, and ``per_type`` with the same for each of ``types``."""
-    gold_count, predicted_count, correct_count = Counter(), Counter(), Counter()
-    for gold, predicted in zip((example.spans for example in examples), map(spans_of, found)):
-        gold_count.update(kind for _, _, kind in gold)
-        predicted_count.update(kind for _, _, kind in predicted)
-        correct_count.update(kind for _, _, kind in gold & predicted)
-    scores = f1_row(sum(gold_count.values()), sum(predicted_count.values()), sum(correct_count.values()))
-    scores["per_type"] = {kind: f1_row(gold_count[kind], predicted_count[kind], correct_count[kind]) for kind in types}
+    counts = counts_by(examples, found, lambda _: lambda span: span[2])
+    scores = f1_row(*map(sum, zip((0, 0, 0), *counts.values())))
+    scores["per_type"] = {kind: f1_row(*counts[kind]) for kind in types}
     return scores
+
+
+def counts_by(
+    examples: list[Example], found: list[list[Entity]], group_of: Callable[[Example], Callable[[tuple], str]]
+) -> dict[str, list[int]]:
+    """Numbers of gold, predicted and correct entities of each group, 0 of others; ``group_of`` an example gives the
+    group of (start, end, type)."""
+    counts: dict = defaultdict(lambda: [0, 0, 0])
+    for example, entities in zip(examples, found):
+        gold, predicted, group = example.spans, spans_of(entities), group_of(example)
+        for column, spans in enumerate((gold, predicted, gold & predicted)):
+            for span in spans:
+                counts[group(span)][column] += 1
+    return counts
+
+
+def scored_by_type(
+    examples: list[Example], found: list[list[Entity]], types: Iterable[str]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """For each of the types of what is found, the scores, float64, and whether each is right, bool."""
+    scored: dict = {kind: ([], []) for kind in types}
+    for gold, entities in zip((example.spans for example in examples), found):
+        for entity in entities:
+            scores, labels = scored[entity.type]
+            scores.append(entity.score)
+            labels.append(entity[:3] in gold)
+    return {kind: (np.array(scores, float), np.array(labels, bool)) for kind, (scores, labels) in scored.items()}
 
 
 def precision_recall_curves(
@@ -38,21 +61,16 @@ def precision_recall_curves(
     """
     probability = np.arange(1, steps) / steps
     thresholds = np.append(np.log(probability / (1 - probability)), np.inf)
-    scores = {kind: ([], []) for kind in types}  # of what is not gold, of what is
-    support = Counter()
-    for gold, found in zip((example.spans for example in examples), candidates):
-        support.update(kind for _, _, kind in gold)
-        for entity in found:
-            if entity.type in scores:
-                scores[entity.type][entity[:3] in gold].append(entity.score)
-    return {kind: _curve(wrong, right, support[kind], thresholds) for kind, (wrong, right) in scores.items()}
+    support = Counter(kind for example in examples for _, _, kind in example.spans)
+    scored = scored_by_type(examples, candidates, types)
+    return {kind: _curve(*of_type, support[kind], thresholds) for kind, of_type in scored.items()}
 
 
-def _curve(wrong, right, support, thresholds):
+def _curve(scores, labels, support, thresholds):
     # how many are above each of the rising thresholds
     fp, tp = (
-        len(scores) - np.searchsorted(np.sort(np.asarray(scores, dtype=np.float64)), thresholds, side="right")
-        for scores in (wrong, right)
+        len(some) - np.searchsorted(np.sort(some), thresholds, side="right")
+        for some in (scores[~labels], scores[labels])
     )
     predicted = tp + fp  # falls with the threshold
     precision = tp / np.maximum(predicted, 1)
@@ -64,5 +82,5 @@ def _curve(wrong, right, support, thresholds):
         "tp": tp,
         "fp": fp,
         "fn": support - tp,
-        "tn": len(wrong) - fp,
+        "tn": (~labels).sum() - fp,
     }

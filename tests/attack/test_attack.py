@@ -14,39 +14,6 @@ from tests.attack.watchdog import READ, REFUSED, SilentLossError, Target, Watchd
 MUTANTS = 40
 
 
-ERRORS = {
-    b"refuse": ValueError("one line"),
-    b"lines": ValueError("one\nother"),
-    b"control": ValueError("a \x1b[31m"),
-    b"long": ValueError("x" * 2000),
-    b"fail": KeyError("x"),
-    b"exit": SystemExit(1),
-    b"lose": SilentLossError("lost"),
-    b"hidden": ValueError("one line"),
-}
-ERRORS[b"hidden"].__cause__ = MemoryError()
-
-
-def _obey(folder):
-    order = (folder / "order").read_bytes()
-    if order == b"hang":
-        while True:
-            pass
-    if order == b"grow":
-        bytearray(2 << 30)
-    if order == b"die":
-        os.abort()
-    if order in ERRORS:
-        raise ERRORS[order]
-
-
-def _order(case, rng):
-    return {"order": rng.choice((b"read", b"fail"))}
-
-
-MADE_UP = Target("made_up", lambda: [{"order": b"read"}], _order, _obey, (ValueError,))
-
-
 @pytest.mark.parametrize("name", OF_FILES)
 def test_mutants_are_read_as_they_stand_or_refused_in_a_line(name, tmp_path):
     target = OF_FILES[name]
@@ -113,21 +80,43 @@ def test_findings_of_before_stay_mended(name):
 # ---- the attack itself
 
 
-def test_what_passes_and_what_fails_and_the_attack_goes_on(monkeypatch):
+def read_twice_as_long():
+    while True:
+        pass
+
+
+def fail(error, cause=None):
+    raise error from cause
+
+
+ORDERS = {  # what a reading does: (call, outcome)
+    b"read": (bytes, READ),
+    b"refuse": (lambda: fail(ValueError("one line")), REFUSED),
+    **{
+        text.encode()[:9]: (lambda text=text: fail(ValueError(text)), "message")
+        for text in ("one\nother", "a \x1b[31m", "x" * 2000)
+    },
+    b"hidden": (lambda: fail(ValueError("one line"), MemoryError()), "growth"),
+    b"grow": (lambda: bytearray(2 << 30), "growth"),
+    b"fail": (lambda: fail(KeyError("x")), "traceback"),
+    b"exit": (lambda: fail(SystemExit(1)), "traceback"),
+    b"lose": (lambda: fail(SilentLossError("lost")), "loss"),
+    b"hang": (read_twice_as_long, "hang"),
+    b"die": (os.abort, "death"),
+}
+MADE_UP = Target(
+    *("made_up", lambda: [{"order": b"read"}], lambda case, rng: {"order": rng.choice((b"read", b"fail"))}),
+    lambda folder: ORDERS[(folder / "order").read_bytes()][0](),
+    (ValueError,),
+)
+
+
+def test_what_passes_and_what_fails_is_counted_and_kept_and_the_attack_goes_on(monkeypatch, tmp_path):
     monkeypatch.setattr(watchdog, "HANG_SECONDS", 0.3)
-    kinds = {
-        **{b"hang": "hang", b"read": READ, b"grow": "growth", b"die": "death", b"refuse": REFUSED, b"lose": "loss"},
-        b"hidden": "growth",
-        **dict.fromkeys((b"lines", b"control", b"long"), "message"),
-        **dict.fromkeys((b"fail", b"exit"), "traceback"),
-    }
     with Watchdog(MADE_UP) as dog:
-        outcomes = {order: dog.read({"order": order}) for order in kinds}
-    assert {order: outcome.kind for order, outcome in outcomes.items()} == kinds
+        outcomes = {order: dog.read({"order": order}) for order in ORDERS}
+    assert {order: outcome.kind for order, outcome in outcomes.items()} == {one: of[1] for one, of in ORDERS.items()}
     assert "test_attack.py" in cause(outcomes[b"fail"])
-
-
-def test_the_attack_counts_what_it_finds_and_keeps_it(tmp_path):
     counts, failures = attack(MADE_UP, 12, seed=0, findings=tmp_path)
     assert counts.total() == 12 and counts["traceback"] > 1 and len(failures) == 1
     (kept,) = tmp_path.iterdir()

@@ -75,12 +75,12 @@ def run(names, kills, random, folder, url):
     for number, name in enumerate(order, 1):
         work, place = works.WORKS[name], folder / f"kill_{number}"
         works.begin(work, place)
-        moment = draw(random, events[name])
+        call = random.randrange(len(events[name]))  # each is as likely as another, and so is each of its events
+        moment = call, random.randrange(max(1, events[name][call]))
         status = do(place, work.words, url, {name: work.zone}, moment)
-        if status != -signal.SIGKILL:
-            outcome = f"not killed: ended with {status}"
-        else:
-            outcome = take_up(work, place, url) or compare(works.left(place), wholes[work.key])
+        outcome = take_up(work, place, url) if status == -signal.SIGKILL else f"not killed: ended with {status}"
+        if not outcome and (found := works.left(place)) != (whole := wholes[work.key]):
+            outcome = f"differs: {', '.join(name for name in {**whole, **found} if found.get(name) != whole.get(name))}"
         differing += bool(outcome)
         print(f"{number:3}  {name:12} call {moment[0]:3}, event {moment[1]:7}: {outcome or 'equal'}", flush=True)
     return differing
@@ -97,12 +97,6 @@ def take_up(work, place, url):
         if not status:
             return ""
     return f"ended with {status} when resumed: {(place / 'log.txt').read_text(encoding='utf-8').splitlines()[-1][:200]}"
-
-
-def compare(found, whole):
-    """What differs, in words."""
-    names = [name for name in {**whole, **found} if found.get(name) != whole.get(name)]
-    return f"differs: {', '.join(names)}" if names else ""
 
 
 def do(place, words, url, zones=None, target=None, report=None):
@@ -185,12 +179,6 @@ def see(frame, event, argument):
 def kill():
     """End this process as ``kill -9`` does."""
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def draw(random, events):
-    """A moment: each call is as likely as another, and so is each of its ``events``."""
-    call = random.randrange(len(events))
-    return call, random.randrange(max(1, events[call]))
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ from tasks.ner.formats import (
     label_studio,
     labeled_form,
     recognize,
-    spacy,
-    token_tags,
+    span_records,
+    tags,
 )
 from tasks.ner.formats.records import labeled_records
 
@@ -165,13 +165,13 @@ class EntityTextStream(TextStream):
         return labeled_records(lines, self.name)
 
     def items_of_record(self, record, where):
-        if spacy.PARAGRAPHS in record:
-            return [(text, where) for text in spacy.texts_of(record, where)]
+        if span_records.PARAGRAPHS in record:
+            return [(text, where) for text in span_records.paragraph_texts(record, where)]
         if isinstance(record.get("data"), dict):
             return [(label_studio.text_of(record, where), where)]
-        has_tokens = "text" not in record and not record.keys().isdisjoint(token_tags.TOKEN_KEYS)
+        has_tokens = "text" not in record and not record.keys().isdisjoint(tags.TOKEN_KEYS)
         if has_tokens or isinstance(record.get("text"), list):
-            return [(token_tags.text_of(record, where), where)]
+            return [(tags.text_of_tokens(record, where), where)]
         return super().items_of_record(record, where)
 
     def texts_of_tagged(self, lines):

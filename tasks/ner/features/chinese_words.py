@@ -68,9 +68,9 @@ class Words(NamedTuple):
 
 class ChineseWords:
     """Finds words in texts as jieba does. Threads may share it. ``arrays`` are as returned by
-    :func:`tasks.ner.features.jieba_dictionary.read_jieba`."""
+    :func:`tasks.ner.features.jieba_dictionary.read_dictionary`, ``tables`` are of :class:`UnknownWords`."""
 
-    def __init__(self, arrays):
+    def __init__(self, arrays, tables):
         # The children of a node are a stretch of a string: from its first child to the first child of the next node.
         # Single numbers are read faster from a memoryview than from an array.
         first_child = np.append(0, np.cumsum(arrays["node_children"].astype(np.int32), dtype=np.int32)) + 1
@@ -91,7 +91,7 @@ class ChineseWords:
         first_characters = np.repeat(arrays["node_characters"][firsts], arrays["node_children"][firsts])
         pairs = pair_numbers(first_characters, arrays["node_characters"][seconds])
         self._pair_nodes = PairTable(pairs, seconds, 0)
-        self._unknown_words = UnknownWords(arrays)
+        self._unknown_words = UnknownWords(*tables)
 
     def __call__(self, text, segmented=True):
         """The :class:`Words` of a text; without ``segmented``, with an empty segmentation."""
@@ -193,20 +193,21 @@ MAX_REMEMBERED = 1 << 14  # strings whose words are kept for the next text
 
 
 class UnknownWords:
-    """Cuts strings of Chinese characters as ``jieba.posseg`` does, to the last tie. Threads may share it. The states of
-    the ``arrays`` (:func:`tasks.ner.features.jieba_dictionary.read_jieba`) are ordered so that of equally probable ones
-    the first is jieba's choice."""
+    """Cuts strings of Chinese characters as ``jieba.posseg`` does, to the last tie. Threads may share it.
 
-    def __init__(self, arrays):
-        self._states = arrays["states"].tolist()  # place in a word and part of speech
+    The tables are jieba's dicts: the states, (place in a word, part of speech), of each known character, and of each
+    state the logarithms of its probability as the first one, before others, and of emitting characters.
+    """
+
+    def __init__(self, states_of, start, transitions, emissions):
+        states = sorted(transitions, reverse=True)  # of equally probable ones, the first is jieba's choice
+        self._states, self._number = states, {state: number for number, state in enumerate(states)}
         # The part of speech that goes on after a state, and before one; None between words.
-        self._after = [None if state[0] in "ES" else state[1:] for state in self._states]
-        self._before = [None if state[0] in "BS" else state[1:] for state in self._states]
-        self._start, self._transitions = arrays["start"].tolist(), arrays["transitions"].tolist()
-        self._emissions = _groups(arrays["emission_characters"])
-        self._emission_states, self._emission_scores = arrays["emission_states"], arrays["emission_scores"]
-        self._known = _groups(arrays["known_characters"])
-        self._known_states, self._known_scores = arrays["known_states"], arrays["known_scores"]
+        self._after = [None if place in "ES" else tag for place, tag in states]
+        self._before = [None if place in "BS" else tag for place, tag in states]
+        self._start = [start[state] for state in states]
+        self._transitions = [[transitions[one].get(other, _LEAST) for other in states] for one in states]
+        self._states_of, self._emissions = states_of, emissions
         self._of_character = {}  # of known characters that were seen
         self._remembered = {}
 
@@ -225,7 +226,7 @@ class UnknownWords:
         path = self._path(string)
         for end, state in enumerate(path, 1):
             if self._after[state] is None or end == len(string):
-                words.append((end - start, self._states[path[start] if self._after[state] else state][1:]))
+                words.append((end - start, self._states[path[start] if self._after[state] else state][1]))
                 start = end
         return tuple(words)
 
@@ -266,21 +267,13 @@ class UnknownWords:
         """(state, logarithm of the character's probability in it) of its states; any, if jieba does not know it."""
         observed = self._of_character.get(char)
         if observed is None:
-            rows = self._known.get(char)
-            if rows is None:
+            if char not in self._states_of:
                 return self._in_any_state(char)
-            observed = [*zip(self._known_states[rows].tolist(), self._known_scores[rows].tolist())]
-            self._of_character[char] = observed
+            observed = self._of_character[char] = self._emitted(char, self._states_of[char])
         return observed
 
     def _in_any_state(self, char):
-        rows = self._emissions.get(char, slice(0))
-        emitted = dict(zip(self._emission_states[rows].tolist(), self._emission_scores[rows].tolist()))
-        return [(state, emitted.get(state, UNSEEN)) for state in range(len(self._states))]
+        return self._emitted(char, self._states)
 
-
-def _groups(characters):
-    """dict from each character of an ordered array of code points to the slice of its rows."""
-    starts = np.flatnonzero(np.diff(characters.astype(np.int64), prepend=-1))
-    bounds = [*starts.tolist(), len(characters)]
-    return {chr(code): slice(*pair) for code, pair in zip(characters[starts].tolist(), zip(bounds, bounds[1:]))}
+    def _emitted(self, char, states):
+        return [(self._number[state], self._emissions[state].get(char, UNSEEN)) for state in states]

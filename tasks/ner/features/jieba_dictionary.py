@@ -1,7 +1,7 @@
-"""jieba's dictionary and tables as arrays, read from the installed jieba once a user.
+"""jieba's dictionary as arrays, made from the installed jieba once a user; and its tables.
 
-The modules of jieba, which take long, are not imported; they would cut words at a tenth of the speed. The file of the
-arrays is a compressed NumPy archive without pickles, with the check sums of its format.
+The package jieba, which takes long, is not imported; it would cut words at a tenth of the speed. The file of the arrays
+is a compressed NumPy archive without pickles, with the check sums of its format.
 """
 
 import contextlib
@@ -20,9 +20,10 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
-from tasks.ner.features.chinese_words import UNSEEN, ChineseWords
+from tasks.ner.features.chinese_words import ChineseWords
 
-FORMAT = 2  # raised when the arrays change
+FORMAT = 3  # raised when the arrays change
+NAMES = ("node_characters", "node_children", "node_entries", "entry_scores", "entry_is_word", "entry_tags")
 DICTIONARY = "dict.txt"
 TABLES = ("char_state_tab", "prob_start", "prob_trans", "prob_emit")  # modules of jieba.posseg, with a dict P each
 _UNKNOWN = (0, "x")  # frequency and part of speech of a word that is not in the dictionary
@@ -40,18 +41,22 @@ def installed_words():
 
 @functools.cache
 def _installed_words():
+    return ChineseWords(_arrays(), [_module(_folder() / "posseg" / f"{name}.py").P for name in TABLES])
+
+
+def _arrays():
     try:
         path = cache_file()
     except RuntimeError:  # a user without a home
-        return ChineseWords(read_jieba())
+        return read_dictionary()
     with contextlib.suppress(*_UNREADABLE), np.load(path, allow_pickle=False) as archive:
-        return ChineseWords(dict(archive))
-    arrays = read_jieba()
+        return {name: archive[name] for name in NAMES}
+    arrays = read_dictionary()
     with contextlib.suppress(OSError, InputError):  # a folder that cannot be written: made again next time
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_writer(path, binary=True) as file:
             np.savez_compressed(file, **arrays)
-    return ChineseWords(arrays)
+    return arrays
 
 
 def cache_file():
@@ -65,14 +70,6 @@ def jieba_version():
     """Version of the installed jieba; raises InputError if it is not installed."""
     _folder()
     return importlib.metadata.version("jieba")
-
-
-def read_jieba():
-    """Everything that the words of a text are found with: dict from names to arrays."""
-    folder = _folder()
-    tables = [_module(folder / "posseg" / f"{name}.py").P for name in TABLES]
-    words = _trie((folder / DICTIONARY).read_text(encoding="utf-8"))
-    return {**words, **_markov_model(*tables)}
 
 
 def _folder():
@@ -90,14 +87,15 @@ def _module(path):
     return module
 
 
-def _trie(text):
-    """The words of ``dict.txt`` as a tree of their characters.
+def read_dictionary():
+    """The words of ``dict.txt`` as a tree of their characters: a dict from ``NAMES`` to arrays.
 
     Its lines are "word frequency part-of-speech"; of lines with the same word the last one counts, but the sum of
     frequencies includes all lines, as in jieba. Nodes are numbered level by level, and the children of a node follow
     each other, ordered by character; node 0 is the root. Words of like frequency and part of speech share an entry;
     entry 0 is for unknown words, and for nodes where no word ends.
     """
+    text = (_folder() / DICTIONARY).read_text(encoding="utf-8")
     fields = text.replace("\n", " ").split()
     if len(fields) % 3 or text.count(" ") != len(fields) // 3 * 2:
         raise ValueError(f"{DICTIONARY} of jieba has lines other than 'word frequency part-of-speech'")
@@ -107,21 +105,21 @@ def _trie(text):
     words = sorted(entry_of)
     frequent_first = sorted(set(entry_of.values()) - {_UNKNOWN}, reverse=True)  # side by side in the processor's cache
     entries = {entry: number for number, entry in enumerate((_UNKNOWN, *frequent_first))}
-    ends, nodes = _nodes(words)
-    node_entries = np.zeros(len(nodes["node_characters"]), dtype=np.int64)
+    ends, characters, children = _nodes(words)
+    node_entries = np.zeros(len(characters), dtype=np.int64)
     node_entries[ends] = [entries[entry_of[word]] for word in words]
-    return {
-        **nodes,
-        "node_entries": _smallest(node_entries),
+    arrays = (
+        *map(_smallest, (characters, children, node_entries)),
         # math.log: numpy's may differ in the last bit, and ties would then end otherwise than in jieba
-        "entry_scores": np.array([math.log(frequency or 1) - total for frequency, _ in entries]),
-        "entry_is_word": np.array([frequency > 0 for frequency, _ in entries]),
-        "entry_tags": np.array([tag for _, tag in entries]),
-    }
+        np.array([math.log(frequency or 1) - total for frequency, _ in entries]),
+        np.array([frequency > 0 for frequency, _ in entries]),
+        np.array([tag for _, tag in entries]),
+    )
+    return dict(zip(NAMES, arrays))
 
 
 def _nodes(words):
-    """(node at which each word ends, arrays of the nodes) of sorted words."""
+    """(node at which each word ends, character of each node, number of its children) of sorted words."""
     lengths = np.array(list(map(len, words)))
     characters = np.frombuffer("".join(words).encode("utf-32-le"), dtype="<u4")
     places = np.cumsum(lengths) - lengths
@@ -137,40 +135,7 @@ def _nodes(words):
         node_characters.append(character[is_new])
         parents.append(parent[is_new])
         size += len(parents[-1])
-    children = np.bincount(np.concatenate(parents), minlength=size)
-    return ends, {"node_characters": _smallest(np.concatenate(node_characters)), "node_children": _smallest(children)}
-
-
-def _markov_model(states_of, start, transitions, emissions):
-    """The hidden Markov model of parts of speech, from dicts of jieba with logarithms of probabilities. States are
-    ordered from the last to the first, so that of equal scores the first maximum is the one jieba takes."""
-    states = sorted(transitions, reverse=True)
-    number = {state: index for index, state in enumerate(states)}
-    matrix = np.full([len(states), len(states)], -np.inf)
-    for one, others in transitions.items():
-        for other, score in others.items():
-            matrix[number[one], number[other]] = score
-    emitted = sorted(
-        (ord(char), number[state], score) for state, scores in emissions.items() for char, score in scores.items()
-    )
-    known = sorted(
-        (ord(char), number[state], emissions[state].get(char, UNSEEN))
-        for char, of_char in states_of.items()
-        for state in set(of_char)
-    )
-    emission_characters, emission_states, emission_scores = zip(*emitted)
-    known_characters, known_states, known_scores = zip(*known)
-    return {
-        "states": np.array([place + tag for place, tag in states]),
-        "start": np.array([start[state] for state in states]),
-        "transitions": matrix,
-        "emission_characters": _smallest(np.array(emission_characters)),
-        "emission_states": _smallest(np.array(emission_states)),
-        "emission_scores": np.array(emission_scores),
-        "known_characters": _smallest(np.array(known_characters)),
-        "known_states": _smallest(np.array(known_states)),
-        "known_scores": np.array(known_scores),
-    }
+    return ends, np.concatenate(node_characters), np.bincount(np.concatenate(parents), minlength=size)
 
 
 def _smallest(numbers):

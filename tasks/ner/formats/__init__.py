@@ -10,7 +10,7 @@ from tasks.common.texts.forms import Form, form_of
 from tasks.common.texts.tables import TAG, TOKEN, header_of
 from tasks.common.texts.text_files import first_non_blank, shown
 from tasks.ner.examples import Example
-from tasks.ner.formats import brat, label_studio, spacy, tags, token_tags
+from tasks.ner.formats import brat, label_studio, tags
 from tasks.ner.formats import span_records as spans
 from tasks.ner.formats.columns import read_rows
 from tasks.ner.formats.records import Records, labeled_records
@@ -79,9 +79,9 @@ TEXT_FORMATS = {
         *(label_studio.read_min, label_studio.write_min),
     ),
     "tokens": _of_records(
-        '{"tokens": ["叶", "老", "桂"], "ner_tags": ["B-name", "I-name", "I-name"]}', token_tags.read, token_tags.write
+        '{"tokens": ["叶", "老", "桂"], "ner_tags": ["B-name", "I-name", "I-name"]}', tags.read_lists, tags.write_lists
     ),
-    "spacy": _of_records('[["...", {"entities": [[9, 12, "name"]]}]]', spacy.read, spans.write_spacy),
+    "spacy": _of_records('[["...", {"entities": [[9, 12, "name"]]}]]', spans.read_spacy, spans.write_spacy),
     "jsonl": _of_records(
         '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}',
         *(spans.read_predictions, spans.write_predictions),
@@ -147,9 +147,9 @@ def _format_of_records(records: Iterable[tuple[str, dict]], unlabeled: str) -> s
             return "labelstudio_min"
         if "data" in record:
             return "labelstudio"
-        if spacy.PARAGRAPHS in record:
+        if spans.PARAGRAPHS in record:
             return "spacy"
-        if token_tags.has_tags(record):
+        if tags.has_tags(record):
             return "tokens"
         label = record.get("label", record.get("labels"))
         if label is not None:

@@ -24,8 +24,10 @@ from tasks.ner.formats.records import EntityIds, check_span
 
 NAME = "brat"
 SHAPE = "write it as T1<tab>Type start end<tab>surface"
-RELATION_SHAPE = "write it as R1<tab>Type Arg1:T1 Arg2:T2, with the identifiers of two entities"
-SHOWN_PLACES = 3  # of skipped entities, in a message
+# what is skipped
+OTHERS = "annotations that are no entities or relations"
+CUT = "relations of events or of entities with gaps"
+WITH_GAPS = "entities with gaps, which no span can hold: mark each from its first to its last piece, or mark each piece"
 LONGEST_BREAK = 200  # characters of white space between two pieces of one entity
 _OTHER_KINDS = tuple("EAM*N#")
 _LINE_BREAK = str.maketrans("\r\n", "  ")
@@ -56,21 +58,10 @@ def read(path: str | os.PathLike) -> list[Example]:
         stems = [path.with_suffix("")]
     else:
         raise InputError(f"{path}: neither a folder nor an .ann or .txt file; give brat's folder")
-    others: list[str] = []  # "path:line" of annotations that are left out
-    with_gaps: list[str] = []
-    cut: list[str] = []  # relations of entities that are left out
-    examples = [_read_document(stem, others, with_gaps, cut) for stem in stems]
-    if others:
-        logger.warning("%s: skipped %d brat annotations that are no entities or relations", others[0], len(others))
-    if cut:
-        logger.warning("%s: skipped %d brat relations of events or of entities with gaps", cut[0], len(cut))
-    if with_gaps:
-        places = [*with_gaps[:SHOWN_PLACES], *(["..."] if len(with_gaps) > SHOWN_PLACES else [])]
-        logger.warning(
-            "skipped %d brat entities with gaps, which no span can hold (%s): to keep them, mark each from its first "
-            "to its last piece, or mark each piece",
-            *(len(with_gaps), ", ".join(places)),
-        )
+    skipped: dict[str, list[str]] = {}  # what it is -> "path:line" of each
+    examples = [_read_document(stem, skipped) for stem in stems]
+    for what, places in skipped.items():
+        logger.warning("%s: skipped %d brat %s", places[0], len(places), what)
     return examples
 
 
@@ -81,7 +72,7 @@ def _files(folder: Path) -> list[Path]:
         raise InputError(f"{folder}: cannot be read ({error.strerror}); check its permissions") from None
 
 
-def _read_document(stem: Path, others: list[str], with_gaps: list[str], cut: list[str]) -> Example:
+def _read_document(stem: Path, skipped: dict[str, list[str]]) -> Example:
     text_file, annotation_file = (stem.with_name(stem.name + suffix) for suffix in (".txt", ".ann"))
     for file, other in ((text_file, annotation_file), (annotation_file, text_file)):
         if not file.is_file():
@@ -97,24 +88,24 @@ def _read_document(stem: Path, others: list[str], with_gaps: list[str], cut: lis
             entity = _entity(line, text, where)
             ids.add(line.split("\t", 1)[0], entity)
             if entity is None:
-                with_gaps.append(where)
+                skipped.setdefault(WITH_GAPS, []).append(where)
             else:
                 entities.append(entity)
         elif line.startswith("R"):
             relation_lines.append((line, where))
         elif line.startswith(_OTHER_KINDS):
-            others.append(where)
+            skipped.setdefault(OTHERS, []).append(where)
             ids.add(line.split("\t", 1)[0], None)
         elif line.strip():
             raise InputError(f"{where}: unknown annotation {shown(line)}; {SHAPE}")
     for line, where in relation_lines:  # which may precede their entities
         found = _RELATION.fullmatch(line)
         if found is None:
-            raise InputError(f"{where}: {shown(line)} is no relation; {RELATION_SHAPE}")
-        related = ids.related(found[2], found[3], found[1], RELATION_SHAPE, where)
+            raise InputError(f"{where}: {shown(line)} is no relation; write it as R1<tab>Type Arg1:T1 Arg2:T2")
+        related = ids.related(found[2], found[3], found[1], where)
         relations += related
         if not related:
-            cut.append(where)
+            skipped.setdefault(CUT, []).append(where)
     return make_example(text, entities, f"{text_file}:1", relations)
 
 
@@ -126,7 +117,7 @@ def _entity(line: str, text: str, where: str) -> Entity | None:
         raise InputError(f"{where}: {shown(line)} is not an identifier, a type with two offsets and a surface; {SHAPE}")
     pieces = [tuple(map(int, piece.split(" "))) for piece in found[2].split(";")]
     for start, end in pieces:
-        check_span(start, end, text, SHAPE, where)
+        check_span(start, end, text, where)
     gaps = [(end, start) for (_, end), (start, _) in pairwise(pieces)]
     if any(end > start for end, start in gaps):
         raise InputError(f"{where}: the pieces of {shown(columns[1])} are not one after the other; order them")

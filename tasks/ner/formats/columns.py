@@ -96,13 +96,17 @@ def _of_lines(lines: list[str], name: str) -> Iterator[Row]:
             continue
         is_begin = False
         has_blanks = len(token) > 1 and not set(BLANKS).isdisjoint(token) and not _BLANK_TOKEN.fullmatch(token)
-        columns = columns or (_columns_of(line) if has_blanks else (2, 1))
-        if columns[0] > 2:
-            token, tag = _cells(line, columns, where)
-        elif has_blanks and parse_tag(tag) is not None:  # otherwise the reader complains about the tag
+        count, index = columns = columns or (_columns_of(line) if has_blanks else (2, 1))
+        if count > 2:
+            cells = _split(line)
+            fits = len(cells) == count and cells[0]
+            token, tag = (cells[0], cells[index]) if fits else (token, tag)
+        else:
+            fits = not has_blanks or parse_tag(tag) is None  # the reader complains about the tag
+        if not fits:
             raise InputError(
-                f"{where}: more than two columns in {shown(line, LIMIT)}; keep one character and its tag, with "
-                "one space or tab between, or give all lines as many columns"
+                f"{where}: expected {count} columns as in the lines before, got {shown(line, LIMIT)}; give all lines "
+                "as many, with a space or tab between, the token first and the tag last"
             )
         yield Row(number, token, tag)
 
@@ -117,17 +121,6 @@ def _columns_of(line):
     cells = _split(line)
     tags = [index for index, cell in enumerate(cells) if index and parse_tag(cell) is not None]
     return len(cells), tags[0] if len(tags) == 1 else len(cells) - 1
-
-
-def _cells(line, columns, where):
-    count, index = columns
-    cells = _split(line)
-    if len(cells) != count or not cells[0]:
-        raise InputError(
-            f"{where}: {len(cells)} columns in {shown(line, LIMIT)}, and {count} in the lines before; give all lines "
-            "as many columns, the token first and the tag last"
-        )
-    return cells[0], cells[index]
 
 
 def without_numbers(rows: Iterator[Row], name: str) -> list[Row]:

@@ -32,32 +32,17 @@ from tasks.common.errors import InputError
 from tasks.common.texts.json_records import check_encodable
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import (
-    EntityIds,
-    Records,
-    check_kind,
-    check_objects,
-    check_span,
-    check_type,
-    field,
-    write_list,
-)
+from tasks.ner.formats.records import EntityIds, Records, check_like, check_span, check_type, write_list
 
 logger = logging.getLogger(__name__)
 
-SHAPE = 'write it as {"start": 0, "end": 3, "labels": ["type"]}'
-RELATION_SHAPE = (
-    'write it as {"from_id": "a", "to_id": "b", "direction": "right", "labels": ["type"]}, with the "id" of two regions'
-)
 UNLABELED_RELATION = "relation"
 # The names in what is written, and in the labeling configuration.
 FROM_NAME, TO_NAME, TEXT_KEY = "label", "text", "text"
 ANNOTATION_ID = "annotation_id"
 MAX_WHITE_SPACE = 1000  # characters by which a span may be longer than its surface
-_ABOUT_ANNOTATIONS = ("created_at", "updated_at")  # strings of JSON-MIN that are no text
+_TIMES = ("updated_at", "created_at")
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_UNLABELED, _FURTHER = "texts without a submitted annotation", "further annotations of a text"
-_EXPORT = "export the project again"
 
 
 # ---- reading
@@ -70,8 +55,8 @@ def read(records: Records, name: str) -> list[Example]:
     for where, task in records:
         annotation = _annotation(task, where, left_out)
         if annotation is not None:
-            results = check_objects(field(annotation, "result", _EXPORT, where), "result", _EXPORT, where)
-            found.append((where, _object(task, "data", where), results))
+            results = check_like(annotation.get("result"), [{}], "result", where)
+            found.append((where, check_like(task.get("data"), {}, "data", where), results))
     objects = sorted({str(one.get("to_name")) for *_, results in found for one in results if _is_labeled(one)})
     if len(objects) > 1:
         raise InputError(
@@ -82,24 +67,26 @@ def read(records: Records, name: str) -> list[Example]:
     for where, data, results in found:
         text = _text(data, objects[0] if objects else TEXT_KEY, where)
         examples.append(_example(results, text, where, left_out))
-    _report(name, left_out)
+    parts = [f"{count} {what}" for what, count in sorted(left_out.items()) if count]
+    if parts:
+        logger.warning("%s: left out of the Label Studio export: %s", name, ", ".join(parts))
     return examples
 
 
 def _annotation(task, where, left_out):
     """The annotation of a task that is used; None if there is none."""
-    annotations = check_objects(task.get("annotations", []), "annotations", _EXPORT, where)
-    left_out["drafts"] += len(task.get("drafts") or ())
+    annotations = check_like(task.get("annotations", []), [{}], "annotations", where)
+    left_out["drafts"] += len(check_like(task.get("drafts") or [], [None], "drafts", where))
     submitted = [one for one in annotations if not one.get("was_cancelled")]
     left_out["skipped annotations"] += len(annotations) - len(submitted)
-    left_out[_UNLABELED] += not submitted
-    left_out[_FURTHER] += max(0, len(submitted) - 1)
+    left_out["texts without a submitted annotation"] += not submitted
+    left_out["further annotations of a text"] += max(0, len(submitted) - 1)
     return max(reversed(submitted), key=lambda one: (bool(one.get("ground_truth")), _updated(one)), default=None)
 
 
 def _updated(annotation):
     """Time of the last change; times of Label Studio sort as strings."""
-    return str(annotation.get("updated_at") or annotation.get("created_at") or "")
+    return str(next(filter(None, map(annotation.get, _TIMES)), ""))
 
 
 def _is_labeled(result):
@@ -111,7 +98,7 @@ def _example(results, text, where, left_out):
     entities, relations, ids = [], [], EntityIds()
     for result in results:
         if _is_labeled(result):
-            labeled = list(_entities([_object(result, "value", where)], text, where))
+            labeled = _entities(result.get("value"), text, where)
             entities += labeled
             ids.add(result.get("id"), labeled[0])
         elif result.get("type") != "relation":
@@ -120,7 +107,7 @@ def _example(results, text, where, left_out):
     for result in results:  # a relation may precede its regions
         if result.get("type") == "relation":
             for head, tail, label in _ends(result, where):
-                related = ids.related(head, tail, label, RELATION_SHAPE, where)
+                related = ids.related(head, tail, label, where)
                 relations += related
                 left_out["relations of results that are no labels"] += not related
     return make_example(text, entities, where, relations)
@@ -128,24 +115,18 @@ def _example(results, text, where, left_out):
 
 def _ends(relation, where):
     """Triples (identifier of the head, of the tail, type) of a relation."""
-    ends = tuple(field(relation, key, RELATION_SHAPE, where) for key in ("from_id", "to_id"))
-    labels, direction = relation.get("labels") or [UNLABELED_RELATION], relation.get("direction") or "right"
-    if not isinstance(labels, list) or direction not in ("right", "left", "bi"):
-        raise InputError(
-            f"{where}: the labels of a relation are {shown(labels)} and its direction is {shown(direction)}, not a "
-            f"list and one of right, left and bi; {RELATION_SHAPE}"
-        )
+    check_like(relation, {"from_id": None, "to_id": None}, "relation", where)
+    labels = check_like(relation.get("labels") or [UNLABELED_RELATION], ["type"], "labels", where)
+    ends, direction = (relation["from_id"], relation["to_id"]), relation.get("direction") or "right"
+    if direction not in ("right", "left", "bi"):
+        raise InputError(f"{where}: a relation has the direction {shown(direction)}; write right, left or bi")
     directed = {"right": [ends], "left": [ends[::-1]], "bi": [ends, ends[::-1]]}[direction]
     return [(*pair, label) for pair in directed for label in labels]
 
 
-def _object(record, key, where):
-    return check_kind(record.get(key), dict, f'"{key}"', _EXPORT, where)
-
-
-def _text(data, key, where, ignored=()):
+def _text(data, key, where):
     """The text among the strings of a task: the string of ``key``, or the only one."""
-    strings = [name for name, value in data.items() if isinstance(value, str) and name not in ignored]
+    strings = [name for name, value in data.items() if isinstance(value, str)]
     if key not in strings and len(strings) != 1:
         found = f"{len(strings)} strings ({', '.join(map(shown, strings))})" if strings else "no string"
         raise InputError(f"{where}: {found} in the data, and none is called {key!r}; call the text so")
@@ -158,30 +139,27 @@ def _text(data, key, where, ignored=()):
 
 def text_of(task: dict, where: str) -> str:
     """The text of a task of the JSON export, labeled or not."""
-    return _text(_object(task, "data", where), TEXT_KEY, where)
+    return _text(check_like(task.get("data"), {}, "data", where), TEXT_KEY, where)
 
 
-def _entities(values: Iterable[dict], text: str, where: str) -> Iterator[Entity]:
-    """One entity for each label of each span."""
-    for value in values:
-        labels = value.get("labels")
-        if not (isinstance(labels, list) and labels):
-            raise InputError(f"{where}: the labels of a span are {shown(labels)}, not a list of types; {SHAPE}")
-        start, end = _span(value, text, where)
-        for label in labels:
-            yield Entity(start, end, check_type(label, SHAPE, where))
+def _entities(value, text, where):
+    """An entity for each label of a span."""
+    check_like(value, {"start": 0, "end": 3, "labels": ["type"]}, "value", where)
+    if not value["labels"]:
+        raise InputError(f"{where}: the labels of a span are []; give it one")
+    span = _span(value, text, where)
+    return [Entity(*span, check_type(label, where)) for label in value["labels"]]
 
 
 def _span(value, text, where):
-    start, end = (field(value, key, SHAPE, where) for key in ("start", "end"))
-    surface = value.get("text")
-    if not isinstance(surface, str) or type(start) is not int or type(end) is not int:
-        return check_span(start, end, text, SHAPE, where)
+    start, end, surface = value["start"], value["end"], value.get("text")
+    if not isinstance(surface, str):
+        return check_span(start, end, text, where)
     if _holds(text, start, end, surface):
         return start, end
     units = _utf16_offsets(text)
     first, last = (bisect.bisect_right(units, offset, 1) - 1 for offset in (start, end))
-    return (first, last) if _holds(text, first, last, surface) else check_span(start, end, text, SHAPE, where, surface)
+    return (first, last) if _holds(text, first, last, surface) else check_span(start, end, text, where, surface)
 
 
 def _holds(text, start, end, surface):
@@ -202,34 +180,21 @@ def _utf16_offsets(text: str) -> list[int]:
     return list(itertools.accumulate((1 + (character > "\uffff") for character in text), initial=0))
 
 
-def _report(name, left_out):
-    parts = [f"{count} {what}" for what, count in sorted(left_out.items()) if count]
-    if parts:
-        logger.warning("%s: left out of the Label Studio export: %s", name, ", ".join(parts))
-
-
 def read_min(records: Records, name: str) -> list[Example]:
-    """The export JSON-MIN."""
-    left_out: Counter = Counter()
-    tasks: dict = {}  # the annotation of each task that is used, and its place
+    """The export JSON-MIN, whose records are the annotations of the tasks of a JSON export."""
+    tasks: dict = {}
     for number, (where, record) in enumerate(records):
-        if record.get(ANNOTATION_ID) is None:
-            left_out[_UNLABELED] += 1
-            continue
-        id_ = record.get("id")
-        key = ("number", number) if id_ is None else ("id", str(id_))
-        left_out[_FURTHER] += key in tasks
-        if key not in tasks or _updated(record) > _updated(tasks[key][1]):
-            tasks[key] = where, record
-    examples = []
-    for where, record in tasks.values():
-        text = _text(record, TEXT_KEY, where, _ABOUT_ANNOTATIONS)
-        spans = [value for found in record.values() if isinstance(found, list) for value in found if _is_span(value)]
-        labeled = [value for value in spans if "labels" in value]
-        left_out["spans without labels"] += len(spans) - len(labeled)
-        examples.append(make_example(text, _entities(labeled, text, where), where))
-    _report(name, left_out)
-    return examples
+        id_ = number if record.get("id") is None else str(record["id"])
+        strings = {key: value for key, value in record.items() if isinstance(value, str) and key not in _TIMES}
+        _, task = tasks.setdefault(id_, (where, {"data": strings, "annotations": []}))
+        if record.get(ANNOTATION_ID) is not None:
+            spans = [one for found in record.values() if isinstance(found, list) for one in found if _is_span(one)]
+            results = [
+                {"type": "labels" if "labels" in span else "choices", "to_name": TEXT_KEY, "value": span}
+                for span in spans
+            ]
+            task["annotations"].append({**record, "result": results})
+    return read(tasks.values(), name)
 
 
 def _is_span(value):

@@ -48,10 +48,13 @@ def _of_cell(cell, where):
 
 
 def reader(
-    keys: tuple[str, ...], entities_of: Callable[[object, str, str], Iterable[Entity]], may_be_empty: bool = False
+    keys: tuple[str, ...],
+    sample: object,
+    entities_of: Callable[[Any, str, str], Iterable[Entity]],
+    may_be_empty: bool = False,
 ) -> Callable[[Records, str], list[Example]]:
     """A reader of records with a text. ``entities_of`` is given the value under the first of ``keys`` that a record
-    has, the text and "path:line"."""
+    has, which has to be like ``sample`` (:func:`check_like`), the text and "path:line"."""
 
     def read(records: Records, name: str) -> list[Example]:
         examples = []
@@ -65,27 +68,52 @@ def reader(
                     f'{where}: no "{keys[0]}", the file is unlabeled; give labeled data (with an empty "{keys[0]}" for '
                     "a text without entities) or use the file for prediction only"
                 )
-            examples.append(make_example(text, entities_of(record[key], text, where), where))
+            value = check_like(record[key], sample, key, where)
+            examples.append(make_example(text, entities_of(value, text, where), where))
         return examples
 
     return read
 
 
-def check_type(type_: object, shape: str, where: str) -> str:
-    """A type of entities or relations: a string that is not blank."""
-    if not isinstance(type_, str) or not type_.strip():
-        raise InputError(f"{where}: the type {shown(type_)} is no name; {shape}")
+def check_like(value: Any, sample: Any, name: str, where: str) -> Any:
+    """The value of JSON called ``name``, if it has the form of a sample (:func:`_is_like`); else InputError, which
+    shows the value, or of a list its first wrong item, and the sample."""
+    if not _is_like(value, sample):
+        if isinstance(value, list) and isinstance(sample, list) and len(sample) == 1:
+            value = next(item for item in value if not _is_like(item, sample[0]))
+        form = json.dumps(sample, ensure_ascii=False).replace("null", "...")
+        raise InputError(f'{where}: "{name}" is or has {shown(value)}; write it as {form}')
+    return value
+
+
+def _is_like(value, sample):
+    """Whether a value has the types of a sample: of each item of a list of one item, of as many items as in a longer
+    one, of the values of all keys of an object, others being ignored. ``<key>`` is for any keys, None any value."""
+    if sample is None or type(value) is not type(sample):
+        return sample is None
+    if isinstance(sample, list):
+        items = sample * len(value) if len(sample) == 1 else sample
+        return len(value) == len(items) and all(map(_is_like, value, items))
+    if isinstance(sample, dict):
+        if any(key.startswith("<") for key in sample):
+            sample = dict.fromkeys(value, *sample.values())
+        return all(key in value and _is_like(value[key], one) for key, one in sample.items())
+    return True
+
+
+def check_type(type_: str, where: str) -> str:
+    """A type of entities or relations, which is not blank."""
+    if not type_.strip():
+        raise InputError(f"{where}: the type {shown(type_)} is no name; give it one")
     check_encodable(type_, "a type", where)
     return type_
 
 
 def check_span(
-    start: object, end: object, text: str, shape: str, where: str, surface: object = None, inclusive: bool = False
+    start: int, end: int, text: str, where: str, surface: object = None, inclusive: bool = False
 ) -> tuple[int, int]:
-    """Half-open offsets, from integers within the text, which holds ``surface`` there if it is given; ``inclusive`` if
-    ``end`` is the last character."""
-    if type(start) is not int or type(end) is not int:
-        raise InputError(f"{where}: the offsets {shown([start, end])} are not integers; {shape}")
+    """Half-open offsets within the text, which holds ``surface`` there if it is given; ``inclusive`` if ``end`` is the
+    last character."""
     behind, span = end + inclusive, f"{where}: span [{start}, {end}]"
     counted = f"offsets count characters from 0, and the end is {'' if inclusive else 'not '}included"
     if not 0 <= start < behind <= len(text):
@@ -96,25 +124,9 @@ def check_span(
     return start, behind
 
 
-def check_kind(value: Any, kind: type, what: str, shape: str, where: str) -> Any:
-    """A value that is a list or an object."""
-    if not isinstance(value, kind):
-        raise InputError(f"{where}: {what} is {shown(value)}, not {'a list' if kind is list else 'an object'}; {shape}")
-    return value
-
-
-def check_objects(value: object, key: str, shape: str, where: str) -> list[dict]:
-    """A list of objects."""
-    if not (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
-        raise InputError(f'{where}: "{key}" is {shown(value)}, not a list of objects; {shape}')
-    return value
-
-
-def field(record: dict, key: str, shape: str, where: str) -> object:
-    """The value of a key that has to be there."""
-    if key not in record:
-        raise InputError(f'{where}: {shown(record)} has no "{key}"; {shape}')
-    return record[key]
+def entity_of(start: int, end: int, type_: str, text: str, where: str, *surface: Any) -> Entity:
+    """The entity of a text, checked; ``surface`` is as of :func:`check_span`, with ``inclusive``."""
+    return Entity(*check_span(start, end, text, where, *surface), check_type(type_, where))
 
 
 def write_list(found: Iterable[object]) -> Iterator[str]:
@@ -140,14 +152,17 @@ class EntityIds:
         if isinstance(id_, (int, str)):
             self._entities.setdefault(id_, []).append(entity)
 
-    def related(self, head: object, tail: object, type_: object, shape: str, where: str) -> list:
+    def related(self, head: object, tail: object, type_: str, where: str) -> list:
         """[(head entity, tail entity, type)]; an empty list if one of the entities was left out."""
-        check_type(type_, shape, where)
+        check_type(type_, where)
         ends = []
         for id_ in (head, tail):
             named = self._entities.get(id_) if isinstance(id_, (int, str)) else None
             if not named or len({entity[:2] for entity in named if entity}) > 1:
                 called = "several entities are" if named else "no entity is"
-                raise InputError(f"{where}: a relation names {shown(id_)}, and {called} called so; {shape}")
+                raise InputError(
+                    f"{where}: a relation names {shown(id_)}, and {called} called so; give the identifiers of two "
+                    "entities of the text"
+                )
             ends.append(next(filter(None, named), None))
         return [] if None in ends else [(*ends, type_)]

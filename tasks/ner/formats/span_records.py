@@ -13,35 +13,28 @@
 * the JSON lines of ``paddle-rope predict``: ``{"text": "...", "entities": [{"start": 0, "end": 3, "type": "name",
   "text": "叶老桂", "score": 7.3}]}``. The surface ``text`` is checked if it is there; scores are not read, and
   probabilities only of a teacher. A text may be empty, because one line of input gives one record;
-* spaCy's training tuples: ``[["...", {"entities": [[9, 12, "name"]]}], ...]`` (https://v2.spacy.io/api/annotation).
+* spaCy's training tuples: ``[["...", {"entities": [[9, 12, "name"]]}], ...]``; and the documents of its version 2:
+  ``[{"id": 0, "paragraphs": [{"raw": "...", "sentences": [{"tokens": [{"orth": "...", "ner": "B-name"}, ...]}]}]}]``,
+  tags by the scheme BILUO. Each paragraph is an example; its text is ``raw``, or the tokens joined
+  (https://v2.spacy.io/api/annotation).
 
 Offsets count characters and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_records import json_line
+from tasks.common.texts.json_records import check_encodable, json_line, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import (
-    EntityIds,
-    Records,
-    check_kind,
-    check_objects,
-    check_span,
-    check_type,
-    field,
-    reader,
-    write_list,
-)
+from tasks.ner.formats.records import EntityIds, Records, check_like, entity_of, reader, write_list
+from tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_tag
 
 # ---- CLUENER
 
-CLUENER_SHAPE = 'write it as {"type": {"surface": [[first, last]]}}'
 MOST_COMPARED = 100  # characters of all entities for each of the text: so reading takes linear time
 
 
@@ -56,39 +49,37 @@ def write_cluener(examples: Iterable[Example]) -> Iterator[str]:
 
 def _cluener_entities(label, text, where):
     compared = 0
-    for type_, surfaces in check_kind(label, dict, '"label"', CLUENER_SHAPE, where).items():
-        check_type(type_, CLUENER_SHAPE, where)
-        for surface, pairs in check_kind(surfaces, dict, f"label {shown(type_)}", CLUENER_SHAPE, where).items():
-            named = shown(surface)
-            compared += len(surface) * len(check_kind(pairs, list, f"the value of {named}", CLUENER_SHAPE, where))
+    for type_, surfaces in label.items():
+        for surface, pairs in surfaces.items():
+            compared += len(surface) * len(pairs)
             if compared > MOST_COMPARED * len(text):
-                raise InputError(f"{where}: {len(pairs)} spans of {named} are more than a text has; remove some")
-            for pair in pairs:
-                if not (isinstance(pair, list) and len(pair) == 2):
-                    raise InputError(f"{where}: span {shown(pair)} of {named} is no pair; {CLUENER_SHAPE}")
-                yield Entity(*check_span(*pair, text, CLUENER_SHAPE, where, surface, inclusive=True), type_)
+                raise InputError(
+                    f"{where}: {len(pairs)} spans of {shown(surface)} are more than a text has; remove some"
+                )
+            for first, last in pairs:
+                yield entity_of(first, last, type_, text, where, surface, True)
 
 
-read_cluener = reader(("label",), _cluener_entities)
+read_cluener = reader(("label",), {"<type>": {"<surface>": [[0, 2]]}}, _cluener_entities)
 
 # ---- entities as lists [start, end, type]
 
+LISTED = [[0, 3, "type"]]
 
-def listed_entities(entities: object, text: str, where: str, key: str) -> Iterator[Entity]:
-    """The entities of lists [start, end, type]; ``key`` is the key of the outer list."""
-    shape = f'write it as "{key}": [[start, end, "type"]]'
-    for span in check_kind(entities, list, f'"{key}"', shape, where):
-        if not (isinstance(span, list) and len(span) == 3):
-            raise InputError(f"{where}: {key} {shown(span)} is not [start, end, type]; {shape}")
-        type_ = check_type(span[2], shape, where)
-        yield Entity(*check_span(span[0], span[1], text, shape, where), type_)
+
+def _listed_entities(spans: list[list], text: str, where: str) -> Iterator[Entity]:
+    """The entities of lists like ``LISTED``."""
+    return (entity_of(*span, text, where) for span in spans)
 
 
 def _as_lists(example):
     return [[entity.start, entity.end, entity.type] for entity in example.entities]
 
 
-read_doccano = reader(("label", "labels"), partial(listed_entities, key="label"))
+read_doccano = reader(("label", "labels"), LISTED, _listed_entities)
+
+
+_read_spacy_tuples = reader(("entities",), LISTED, _listed_entities)
 
 
 def write_doccano(examples: Iterable[Example]) -> Iterator[str]:
@@ -109,8 +100,14 @@ class SpanKeys(NamedTuple):
     end: str
     type: str
     surface: str | None = None
-    surface_decides: bool = False
     probability: str | None = None
+    surface_decides: bool = False
+
+    def reader(self, **options: Any) -> Callable[[Records, str], list[Example]]:
+        sample = {self.start: 0, self.end: 3, self.type: "type"}
+        if self.surface_decides:
+            sample[self.surface] = "surface"
+        return reader(("entities",), [sample], partial(_object_entities, keys=self), **options)
 
 
 DOCCANO = SpanKeys("start_offset", "end_offset", "label")
@@ -120,18 +117,13 @@ CMEEE = SpanKeys("start_idx", "end_idx", "type", "entity", surface_decides=True)
 
 
 def _object_entities(entities, text, where, keys):
-    shape = f'write it as {{"{keys.start}": 0, "{keys.end}": 3, "{keys.type}": "type"'
-    shape += f', "{keys.surface}": "surface"}}' if keys.surface_decides else "}"
-    for entity in check_objects(entities, "entities", shape, where):
-        start, end, type_ = (field(entity, key, shape, where) for key in keys[:3])
-        check_type(type_, shape, where)
-        surface = field(entity, keys.surface, shape, where) if keys.surface_decides else entity.get(keys.surface)
-        if keys.surface_decides and {type(start), type(end)} == {int} and isinstance(surface, str):
+    for one in entities:
+        start, end, type_, surface, probability = map(one.get, keys[:5])
+        if keys.surface_decides:
             end += start + len(surface) == end + 1 and text.startswith(surface, start)
-        probability = entity.get(keys.probability)
         if probability is not None and not (type(probability) in (int, float) and 0 <= probability <= 1):
             raise InputError(f"{where}: the probability {shown(probability)} is not a number from 0 to 1")
-        yield Entity(*check_span(start, end, text, shape, where, surface), type_, None, probability)
+        yield entity_of(start, end, type_, text, where, surface)._replace(probability=probability)
 
 
 def _as_objects(example, keys):
@@ -142,22 +134,18 @@ def _as_objects(example, keys):
 
 def read_doccano_entities(records: Records, name: str) -> list[Example]:
     records = list(records)
-    examples = reader(("entities",), partial(_object_entities, keys=DOCCANO))(records, name)
+    examples = DOCCANO.reader()(records, name)
     return [_with_relations(example, record) for example, (_, record) in zip(examples, records, strict=True)]
 
 
 def _with_relations(example, record):
-    if not record.get("relations"):
-        return example
-    ids, entities = EntityIds(), record["entities"]
-    for entity, read in zip(entities, _object_entities(entities, example.text, example.where, DOCCANO), strict=True):
+    ids, entities, where = EntityIds(), record["entities"], example.where
+    for entity, read in zip(entities, _object_entities(entities, example.text, where, DOCCANO), strict=True):
         ids.add(entity.get("id"), read)
-    shape = 'write it as {"from_id": 1, "to_id": 2, "type": "type"}, with the "id" of two entities of the text'
-    relations = []
-    for relation in check_objects(record["relations"], "relations", shape, example.where):
-        named = (field(relation, key, shape, example.where) for key in ("from_id", "to_id", "type"))
-        relations += ids.related(*named, shape, example.where)
-    return make_example(example.text, example.entities, example.where, relations)
+    sample, relations = [{"from_id": None, "to_id": None, "type": "type"}], []
+    for one in check_like(record.get("relations") or [], sample, "relations", where):
+        relations += ids.related(one["from_id"], one["to_id"], one["type"], where)
+    return make_example(example.text, example.entities, where, relations)
 
 
 def write_doccano_entities(examples: Iterable[Example]) -> Iterator[str]:
@@ -174,17 +162,97 @@ def write_doccano_entities(examples: Iterable[Example]) -> Iterator[str]:
         yield json_line({"text": example.text, "entities": entities, "relations": relations})
 
 
-read_predictions = reader(("entities",), partial(_object_entities, keys=PREDICTED), may_be_empty=True)
-# with their probabilities; an entity that has none is sure
-read_probable = reader(("entities",), partial(_object_entities, keys=PROBABLE), may_be_empty=True)
+read_predictions = PREDICTED.reader(may_be_empty=True)
+read_probable = PROBABLE.reader(may_be_empty=True)  # with their probabilities; an entity that has none is sure
 
 
 def write_predictions(examples: Iterable[Example]) -> Iterator[str]:
     return (json_line({"text": one.text, "entities": [*_as_objects(one, PREDICTED)]}) for one in examples)
 
 
-read_cmeee = reader(("entities",), partial(_object_entities, keys=CMEEE))
+read_cmeee = CMEEE.reader()
 
 
 def write_cmeee(examples: Iterable[Example]) -> Iterator[str]:
     return write_list({"text": one.text, "entities": [*_as_objects(one, CMEEE)]} for one in examples)
+
+
+# ---- documents of spaCy 2
+
+PARAGRAPHS = "paragraphs"
+_BIOES_OF = {"U": "S", "L": "E"}  # of BILUO -> of BIOES
+
+
+def read_spacy(records: Records, name: str) -> list[Example]:
+    examples = []
+    for where, record in records:
+        if PARAGRAPHS in record:
+            examples += [_of_paragraph(*paragraph, where) for paragraph in _paragraphs(record, where)]
+        else:
+            examples += _read_spacy_tuples([(where, record)], name)
+    return examples
+
+
+def paragraph_texts(record: dict, where: str) -> list[str]:
+    """The texts of a record of paragraphs, with labels or without."""
+    return [text for _, text, *_ in _paragraphs(record, where)]
+
+
+def _paragraphs(record: dict, where: str) -> Iterator[tuple[dict, str, list[list[dict]], list[tuple[int, int]]]]:
+    """Of each paragraph its object, its text, the tokens of each sentence, and the half-open characters of all."""
+    for content in check_like(record[PARAGRAPHS], [{}], PARAGRAPHS, where):
+        sample = [{"tokens": [{"orth": "word"}]}]
+        sentences = [one["tokens"] for one in check_like(content.get("sentences", []), sample, "sentences", where)]
+        words = [token["orth"] for tokens in sentences for token in tokens]
+        if not all(words):
+            raise InputError(f'{where}: the "orth" of a token is empty; remove the token')
+        if content.get("raw") is None:
+            text, offsets = join_tokens(words)
+        else:
+            text = json_text(content, where, ("raw",))
+            offsets = _found_in(text, words, where)
+        if not text:
+            raise InputError(f"{where}: a paragraph has no text; remove it")
+        check_encodable(text, "a paragraph", where)
+        yield content, text, sentences, offsets
+
+
+def _found_in(text, words, where):
+    """The half-open characters of words in a text, one after the other with white space between."""
+    offsets, end = [], 0
+    for word in words:
+        begin = end
+        while not word[0].isspace() and text[begin : begin + 1].isspace():
+            begin += 1
+        if not text.startswith(word, begin):
+            raise InputError(
+                f"{where}: expected token {shown(word)} in the raw text after {end} characters, found "
+                f"{shown(text[end : end + 20])}; correct the tokens or the text"
+            )
+        end = begin + len(word)
+        offsets.append((begin, end))
+    return offsets
+
+
+def _of_paragraph(content, text, sentences, offsets, where):
+    entities, first = [], 0  # token of the paragraph with which the sentence begins
+    for tokens in sentences:
+        tags = [_tag(token.get("ner", "O"), where) for token in tokens]
+        for start, end, type_ in decode_tags(tags, must_close=True)[0]:
+            entities.append(Entity(offsets[first + start][0], offsets[first + end - 1][1], type_))
+        first += len(tokens)
+    if "entities" in content:
+        entities += _listed_entities(check_like(content["entities"], LISTED, "entities", where), text, where)
+    elif not any("ner" in token for tokens in sentences for token in tokens):
+        raise InputError(f'{where}: no token has a "ner", the file is unlabeled; give labeled data, or predict with it')
+    return make_example(text, entities, where)
+
+
+def _tag(tag, where):
+    if tag in ("", "-", None):  # not labeled
+        return OUTSIDE
+    parsed = parse_tag(_BIOES_OF.get(tag[:1], tag[:1]) + tag[1:]) if isinstance(tag, str) else None
+    if parsed is None:
+        raise InputError(f"{where}: unknown tag {shown(tag)}; BILUO has B-X, I-X, L-X, U-X and O")
+    check_encodable(tag, "a tag", where)
+    return parsed

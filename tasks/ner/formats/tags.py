@@ -1,25 +1,32 @@
-"""Tagged text, BIO, BIOES and BMES (see :mod:`tasks.ner.formats.tagging`), in two layouts of lines.
+"""Tagged text, BIO, BIOES and BMES (see :mod:`tasks.ner.formats.tagging`), in two layouts of lines and in records.
 
 * columns: one token (usually one character) and its tag a line, separated by a space or tab; an empty line ends a
   sentence; :mod:`tasks.ner.formats.columns` has its variants;
 * sentences: one sentence a line, its tokens, a tab, its tags; tokens and tags are each joined by U+0002, as in the
   files of PaddleNLP (https://github.com/PaddlePaddle/PaddleNLP, ``msra_ner``, ``peoples_daily_ner``). The first line
-  may be a header, ``text_a<tab>label``.
+  may be a header, ``text_a<tab>label``;
+* records: lists of tokens and of tags, ``{"tokens": ["中", "国"], "ner_tags": ["B-LOC", "I-LOC"]}``, as of Hugging
+  Face's datasets (https://huggingface.co/docs/datasets). The keys may have other names. Tokens may be a string, of one
+  token a character or of tokens separated by spaces; tags a string separated by spaces or commas. Numbers of tags,
+  whose names are not in the file, are not read.
 
 A text is its tokens joined; it is written one character a token. Tags that are not well-formed are read by the
 convention of conlleval and reported in this module's log.
 """
 
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tasks.common.errors import InputError, one_line
 from tasks.common.texts.forms import JOINT
+from tasks.common.texts.json_records import check_encodable, json_line
 from tasks.common.texts.text_files import BLANKS, shown
 from tasks.ner.examples import Entity, Example, first_overlap
 from tasks.ner.formats.columns import LIMIT, LINE_ENDS, Row, read_rows, without_numbers
-from tasks.ner.formats.tagging import SCHEMES, Scheme, decode_tags, encode_tags, join_tokens, parse_tag
+from tasks.ner.formats.records import Records, check_like
+from tasks.ner.formats.tagging import BIO, SCHEMES, Scheme, decode_tags, encode_tags, join_tokens, parse_tag
 
 _HEADER_ENDS = ("label", "labels")  # what a header ends with, which is no tag
 
@@ -190,3 +197,77 @@ def tags_of(example: Example, scheme: Scheme, separators: str) -> list[str]:
         if parse_tag(f"B-{entity.type}") is None or set(entity.type) & set(BLANKS + LINE_ENDS + JOINT):
             raise error(f"the entity type {shown(entity.type, LIMIT)} cannot be part of a tag")
     return encode_tags(len(example.text), ((e.start, e.end, e.type) for e in example.entities), scheme)
+
+
+# ---- lists in records
+
+TOKEN_KEYS = ("tokens", "words", "chars", "text")
+TAG_KEYS = ("ner_tags", "tags", "labels", "label")
+_BETWEEN = re.compile(r"[\s,]+")
+
+
+def has_tags(record: dict) -> bool:
+    """Whether a record has tokens and tags, or a text and tags that are lists or strings of tags."""
+    key, tokens = _first(record, TOKEN_KEYS)
+    _, tags = _first(record, TAG_KEYS)
+    if key is None or not isinstance(tags, list):
+        return False
+    if key != "text" or isinstance(tokens, list):
+        return True
+    return bool(tags) and all(isinstance(tag, str) and parse_tag(tag) is not None for tag in tags)
+
+
+def _first(record, keys):
+    """The first key that a record has, and its value; tags in a string are a list."""
+    key = next((key for key in keys if key in record), None)
+    value = record.get(key)
+    return key, _BETWEEN.split(value.strip()) if keys is TAG_KEYS and isinstance(value, str) else value
+
+
+def read_lists(records: Records, name: str) -> list[Example]:
+    sentences = [Sentence(where, *_tokens_and_tags(record, where)) for where, record in records]
+    return to_examples(sentences, find_scheme(sentences, name), name)
+
+
+def _tokens_of(record: dict, where: str) -> list[str]:
+    """The tokens of a record."""
+    key, tokens = _first(record, TOKEN_KEYS)
+    if isinstance(tokens, str):
+        tokens = tokens.split() if key != "text" else list(tokens)
+    check_like(tokens, ["中"], key or TOKEN_KEYS[0], where)
+    if not tokens or not all(tokens):
+        raise InputError(f"{where}: the tokens are {shown(tokens)}; give at least one, and none that is empty")
+    check_encodable("".join(tokens), "a token", where)
+    return tokens
+
+
+def _tokens_and_tags(record, where):
+    """(tokens, tags) of a record, lists of the same length."""
+    key, tags = _first(record, TAG_KEYS)
+    if key is None:
+        raise InputError(f'{where}: no "{TAG_KEYS[0]}", the file is unlabeled; give labeled data, or predict with it')
+    if isinstance(tags, list) and int in map(type, tags):
+        raise InputError(
+            f'{where}: "{key}" holds numbers, and the names of the tags are not in the file; write '
+            f'names, with names = dataset.features["{key}"].feature.names and dataset.map(lambda one: {{"{key}": '
+            f'[names[i] for i in one["{key}"]]}}).to_json(FILE, force_ascii=False)'
+        )
+    check_like(tags, ["B-LOC"], key, where)
+    check_encodable("".join(tags), "a tag", where)
+    tokens, text = _tokens_of(record, where), record.get("text")
+    if len(tokens) != len(tags) and isinstance(text, str) and len(text.split()) == len(tags):
+        tokens = text.split()
+    if len(tokens) != len(tags):
+        raise InputError(f"{where}: {len(tokens)} tokens and {len(tags)} tags; give each token one tag")
+    return tokens, tags
+
+
+def text_of_tokens(record: dict, where: str) -> str:
+    """The text of a record of tokens."""
+    return join_tokens(_tokens_of(record, where))[0]
+
+
+def write_lists(examples: Iterable[Example]) -> Iterator[str]:
+    """One token a character."""
+    for example in examples:
+        yield json_line({"tokens": list(example.text), "ner_tags": tags_of(example, BIO, "")})

@@ -19,10 +19,16 @@ import yaml
 from markupsafe import Markup, escape
 
 from tasks.common.errors import visible
-from tasks.ner.arguments import probability
-from tasks.ner.examples import Entity, entities_of
-from tasks.ner.page.boxes import Piece, drawn_paragraphs, look_of
-from tasks.ner.page.contents import mentions_of, places_of, section_anchor, sections_of
+from tasks.ner.examples import entities_of
+from tasks.ner.page.layout import (
+    Piece,
+    drawn_paragraphs,
+    look_of,
+    mentions_of,
+    places_of,
+    section_anchor,
+    sections_of,
+)
 
 FOLDER = Path(__file__).parent
 WORDS = yaml.safe_load((FOLDER / "words.yaml").read_text(encoding="utf-8"))
@@ -43,7 +49,7 @@ def write_html(
     words = WORDS[language]
     certainty = "probability" if calibrated else "score"
     texts = [record["text"] for record in records]
-    entities = [list(map(_with_probability, entities_of(record))) for record in records]
+    entities = [entities_of(record) for record in records]
     sections = [sections_of(text) for text in texts]
     counts = Counter(entity.type for of_text in entities for entity in of_text)
     kinds = [kind for kind in types if counts[kind]]
@@ -111,8 +117,3 @@ def _template() -> jinja2.Template:
     )
     environment.filters["thousands"] = "{:,}".format
     return environment.get_template("page.html")
-
-
-def _with_probability(entity: Entity) -> Entity:
-    """The entity; one from a file of before gets the probability of its score."""
-    return entity if entity.probability is not None else entity._replace(probability=probability(entity.score, 1.0))

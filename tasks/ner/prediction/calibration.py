@@ -2,7 +2,7 @@
 be entities."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from tasks.common.errors import InputError
 from tasks.ner.arguments import of_types
 from tasks.ner.examples import Entity, Example, without_overlaps
-from tasks.ner.metrics import entity_scores
+from tasks.ner.metrics import entity_scores, scored_by_type
 
 # Spans that score less are not looked at: the loss trains for 0, and of lower ones there are as many as spans.
 LOWEST_THRESHOLD = -5.0
@@ -61,11 +61,7 @@ def tune_thresholds(examples: list[Example], candidates: list[list[Entity]], typ
     exact, in integers. Where several thresholds are as good, the nearest to 0 is taken, of two as near the higher. It
     is the middle between the two observed logits that it separates, or at 0 if 0 does the same.
     """
-    scores = {kind: [] for kind in types}
-    for gold, found in zip((example.spans for example in examples), candidates):
-        for entity in found:
-            scores[entity.type].append((entity.score, entity[:3] in gold))
-    cuts = [_Cuts(scores[kind]) for kind in types]
+    cuts = [_Cuts(*of_type) for of_type in scored_by_type(examples, candidates, types).values()]
     support = sum(len(example.spans) for example in examples)
     chosen = [cut.at_zero for cut in cuts]
     best = -1.0
@@ -93,15 +89,13 @@ def threshold_for_f1(f1: float) -> float:
 
 
 class _Cuts:
-    """The ways to cut the candidates of one type, (score, whether it is correct): of k = 0 .. distinct scores the k
-    highest are predicted."""
+    """The ways to cut the candidates of one type: of k = 0 .. distinct scores the k highest are predicted."""
 
-    def __init__(self, scored):
-        scored = np.array(scored, dtype=np.float64).reshape(-1, 2)
-        levels, level = np.unique(-scored[:, 0], return_inverse=True)  # from the highest score down
+    def __init__(self, scores, labels):
+        levels, level = np.unique(-scores, return_inverse=True)  # from the highest score down
         self.scores = -levels
         self.predicted = np.cumsum([0, *np.bincount(level, minlength=len(levels))])
-        self.correct = np.cumsum([0, *np.bincount(level[scored[:, 1] > 0], minlength=len(levels))])
+        self.correct = np.cumsum([0, *np.bincount(level[labels], minlength=len(levels))])
         self.at_zero = int((self.scores > 0).sum())
 
     def best(self, correct, counted):
@@ -203,17 +197,10 @@ def fit_temperatures(scored: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[f
 
 
 def temperatures_for(
-    examples: Iterable[Example], candidates: list[list[Entity]], types: list[str], allow_overlap: bool
+    examples: list[Example], candidates: list[list[Entity]], types: list[str], allow_overlap: bool
 ) -> list[float]:
     """The temperatures of ``types`` for labeled texts, as of :func:`fit_temperatures`. ``candidates`` are for each text
     all entities that score above a low logit. Where entities do not overlap, candidates that a better one overlaps do
     not count, as they are never found."""
-    scored = {kind: ([], []) for kind in types}
-    for gold, entities in zip((example.spans for example in examples), candidates):
-        for entity in entities if allow_overlap else without_overlaps(entities):
-            scores, labels = scored[entity.type]
-            scores.append(entity.score)
-            labels.append(entity[:3] in gold)
-    return fit_temperatures(
-        {kind: (np.array(scores, float), np.array(labels, bool)) for kind, (scores, labels) in scored.items()}
-    )
+    counted = candidates if allow_overlap else list(map(without_overlaps, candidates))
+    return fit_temperatures(scored_by_type(examples, counted, types))

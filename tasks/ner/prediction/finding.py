@@ -1,21 +1,90 @@
-"""From tokenized texts to entities: texts -> windows -> batches -> scores -> spans -> the entities of each text."""
+"""From texts to entities: texts -> parts -> windows -> batches -> scores -> spans -> the entities of each text.
 
-from collections.abc import Callable, Iterable, Iterator
+Neighboring windows share ``overlap`` + 1 tokens. A span that several windows hold is decided by one of them alone: the
+one with the most text around the span, that is with the most characters on the side where it has fewer (the ends of the
+text count as no limit), the first among equals. A span at a cut is not trusted, since nobody knows how it continues.
+
+So each entity of at most ``overlap`` tokens is decided by a window that holds it whole with at least one token on
+either side, or the end of the text. (Take the last window that begins before it, or the first: the next one begins at
+the entity or behind, so this one reaches at least ``overlap`` + 1 tokens further than the entity begins.)
+
+Long texts are read a part at a time: tokens and word features of a text of a million characters are never all in
+memory. A text is cut where neither a token nor a word can go on, if there is such a place: between lines, else
+sentences, else words that punctuation or a space parts. Some characters on either side of a part are read as well, for
+words and entities of the training data that reach into it, so tokens and features equal those of the whole text. Only
+where ``PART_CHARACTERS`` characters and more follow each other without any such place, the text is cut within; a few
+words near the cut may then differ.
+"""
+
+import bisect
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from tasks.common.inference import batched_outputs
 from tasks.ner.arguments import of_types, probability
 from tasks.ner.batching import SpanCollator
 from tasks.ner.examples import Entity, TokenizedText
+from tasks.ner.features import TokenFeatures
 from tasks.ner.lengths import reading_of
-from tasks.ner.prediction.windows import Window, merge_windows, windows_of
 
+Bounds = tuple[float, float]
 Thresholds = float | list[float] | None
 # Scores of one batch held at once: bounds memory for long texts.
 MAX_BATCH_SCORES = 1 << 25
 # Tokens whose windows are sorted by length and computed together, and held until then.
 TOKENS_AT_ONCE = 1 << 17
+
+
+class Window(NamedTuple):
+    """Tokens of a part of a text; offsets count characters of the whole text."""
+
+    text: TokenizedText
+    bounds: Bounds  # characters of the text; -inf and inf where the text is not cut
+    characters: int  # how many it adds to the windows before it
+
+
+def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Iterator[Window]:
+    """Windows of at most ``length`` tokens, cut between tokens, each between special tokens; one of a short text. The
+    ``parts`` of a text are read as windows need them; each is between special tokens, which do not count, and its
+    offsets count characters of the whole text. ``overlap`` is at most ``length`` - 2."""
+    step = max(1, length - overlap - 1)
+    held: TokenizedText | None = None  # the tokens that windows may still need
+    last = first = 0  # of those, where the last window began, and where the next one begins
+    reached = 0  # characters in windows so far
+    for part in parts:
+        held = held.part(last, held.size).joined(part) if held else part
+        first, last = first - last, 0
+        while held.size > first + length:
+            window = _window(held.part(first, first + length), reached, begins=first == 0, ends=False)
+            yield window
+            reached = window.text.offsets[-2][1]
+            last, first = first, first + step
+    assert held is not None, "a text has at least one part"
+    first = max(0, held.size - length)
+    yield _window(held.part(first, held.size), reached, begins=first == 0, ends=True)
+
+
+def _window(text, reached, begins, ends):
+    """``begins`` and ``ends`` say whether it begins and ends as its text does."""
+    start, end = -inf if begins else text.offsets[1][0], text.offsets[-2][1]
+    return Window(text, (start, inf if ends else end), end - reached)
+
+
+def merge_windows(bounds: Sequence[Bounds], found: Sequence[Sequence[Entity]]) -> list[Entity]:
+    """The entities of a text, ordered, from the entities of each of its windows; ``bounds`` are :attr:`Window.bounds`
+    of the windows in their order."""
+    starts, ends = zip(*bounds)
+    entities = []
+    for number, of_window in enumerate(found):
+        for entity in of_window:
+            # the windows that hold the entity with text on either side
+            holding = range(bisect.bisect_right(ends, entity.end), bisect.bisect_left(starts, entity.start))
+            around = [min(entity.start - starts[window], ends[window] - entity.end) for window in holding]
+            if number in holding and holding[around.index(max(around))] == number:
+                entities.append(entity)
+    return sorted(entities)
 
 
 def find_in_windows(
@@ -96,3 +165,65 @@ def predict_entities(
         if report is not None:
             report(rows)
     return entities
+
+
+# ---- parts
+
+PART_CHARACTERS = 8192
+# Looked at on either side of a part. The longest word of jieba's dictionary has 16 characters, the longest entity of a
+# gazetteer 20.
+CONTEXT_CHARACTERS = 64
+# What belongs to the character before it: white space goes with the white space before it, a mark with its character.
+_JOINED = "\\s\u0300-\u036f\u200d\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef"
+# Where a text may be cut, behind the match, best first. The third is no character of a word, nor one that jieba or a
+# tokenizer may take into one; the last is within words, but not between letters and digits. Where the group holds
+# something, it belongs to the match, and there is no cut; it is no condition, so that white space is searched once.
+_CUTS = tuple(
+    map(
+        re.compile,
+        (
+            f"[\\r\\n]\\s*+(?=([{_JOINED}]?))",
+            f'[。！？；!?;…]+[”’」』）)"]*\\s*+(?![{_JOINED}])()',
+            f"[^\\w+#&.\u200d]\\s*+(?=([{_JOINED}]?))",
+            f"[^A-Za-z0-9\u200d](?=([{_JOINED}]?))",
+        ),
+    )
+)
+
+
+def part_bounds(text: str, characters: int) -> Iterator[tuple[int, int]]:
+    """Half-open characters of the parts of a text, each of at most so many ``characters``, and of at least half as many
+    but for the last."""
+    start, size = 0, len(text)
+    while size - start > characters:
+        first, last = start + characters // 2, start + characters
+        end = next((end for cut in _CUTS if (end := _last_end(cut, text, first, last))), last)
+        yield start, end
+        start = end
+    yield start, size
+
+
+def _last_end(cut, text, first, last):
+    """The last place from ``first`` to ``last`` behind a match, or 0."""
+    # a match that the bound ends may go on behind it, or be followed by what belongs to it
+    ends = [match.end() for match in cut.finditer(text, first, last + 1) if not match[1]]
+    return next((end for end in reversed(ends) if first <= end <= last), 0)
+
+
+def read_parts(
+    text: str, tokenizer: Any, features: Callable[..., TokenFeatures] | None, characters: int | None = None
+) -> Iterator[TokenizedText]:
+    """The tokens of each part of a text, of at most so many ``characters``, each between special tokens, with their
+    features if a model takes them. Offsets count characters of the whole text."""
+    for start, end in part_bounds(text, characters or PART_CHARACTERS):
+        ids, offsets, _ = tokenizer.encode(text[start:end])
+        around = max(0, start - CONTEXT_CHARACTERS)
+        of_tokens = features and features(text[around : end + CONTEXT_CHARACTERS], _moved(offsets, start - around))
+        yield TokenizedText(ids, _moved(offsets, start), [], of_tokens)
+
+
+def _moved(offsets, by):
+    """Offsets shifted by so many characters, except for the special tokens at both ends."""
+    if not by:
+        return offsets
+    return [offsets[0], *((start + by, end + by) for start, end in offsets[1:-1]), offsets[-1]]

@@ -20,9 +20,16 @@ from tasks.ner.examples import Entity, TokenizedText, as_record
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import TokenFeatures, WordFeatures
 from tasks.ner.lengths import reading_of
-from tasks.ner.prediction.finding import entities_of_texts, predict_entities
+from tasks.ner.prediction.finding import (
+    Bounds,
+    Window,
+    entities_of_texts,
+    merge_windows,
+    predict_entities,
+    read_parts,
+    windows_of,
+)
 from tasks.ner.prediction.wanted import Wanted
-from tasks.ner.prediction.windows import Bounds, Window, merge_windows, read_parts, windows_of
 
 ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors have a bound of their own
 
@@ -57,7 +64,7 @@ class NerPredictor(Predictor):
         model_dir: folder of a trained or exported model; or a list of folders of models trained on the same file, whose
             scores are averaged (:class:`tasks.ner.model.NerEnsemble`).
         max_tokens: tokens (a character each, mostly) that are computed at once; None takes a length that training
-            covered well. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.windows`.
+            covered well. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.finding`.
         overlap: longest entity in tokens that is sure to lie whole in a window; None takes the longest of training, at
             least a quarter and at most half of ``max_tokens``.
         max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice the tokens of the

@@ -7,9 +7,8 @@ import bisect
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import yaml
@@ -53,7 +52,8 @@ class Wanted:
         **options: Any,
     ) -> Wanted:
         """The wishes in the options of ``paddle-rope predict``; ``dictionary`` and ``patterns`` are files of lists."""
-        listed = Listed.read(dictionary, patterns) if dictionary or patterns else None
+        terms, expressions = dictionary and read_terms(dictionary), patterns and read_patterns(patterns)
+        listed = Listed(terms or (), expressions or ()) if dictionary or patterns else None
         return cls(types if types is None else tuple(types), listed=listed, **options)
 
     def thresholds(self, config: Any) -> list[float]:
@@ -62,13 +62,11 @@ class Wanted:
         Raises:
             InputError: the model has no such type, or a probability is not between 0 and 1.
         """
-        own = of_types(config.thresholds, len(config.types))
-        if isinstance(self.min_probability, dict):
-            self._check_types(self.min_probability, config)
-            least = self.min_probability
-        else:
-            least = dict.fromkeys(config.types if self.min_probability is not None else (), self.min_probability)
-        temperatures = of_types(config.temperatures, len(config.types))
+        least = self.min_probability
+        if not isinstance(least, dict):
+            least = {} if least is None else dict.fromkeys(config.types, least)
+        self._check_types(least, config)
+        own, temperatures = (of_types(one, len(config.types)) for one in (config.thresholds, config.temperatures))
         return [
             _logit(least[kind]) * temperature if kind in least else bound
             for kind, bound, temperature in zip(config.types, own, temperatures)
@@ -145,20 +143,16 @@ def _same_everywhere(text: str, entities: list[Entity]) -> list[Entity]:
         by_mention.setdefault((text[entity.start : entity.end], entity.type), []).append(entity)
     kept: list[Entity] = []
     for (string, kind), found in by_mention.items():
-        others = [(start, end) for start, end in _places(text, string) if not any(taken[start:end])]
+        places = (
+            (match.start(), match.start() + len(string)) for match in re.finditer(f"(?={re.escape(string)})", text)
+        )
+        others = [(start, end) for start, end in places if not any(taken[start:end])]
         if len(found) > len(others):
             mean = [sum(numbers) / len(found) for numbers in zip(*(entity[3:] for entity in found))]
             kept += found + [Entity(*place, kind, *mean) for place in others]
         else:
             kept += [entity for entity in found if entity.score == math.inf]
     return sorted(kept)
-
-
-def _places(text: str, string: str) -> Iterator[tuple[int, int]]:
-    start = text.find(string)
-    while start >= 0:
-        yield start, start + len(string)
-        start = text.find(string, start + len(string))
 
 
 # ---- what the user lists
@@ -175,22 +169,13 @@ class Listed:
         hinted_types: types of which something is hinted at.
     """
 
-    def __init__(self, terms: Iterable[Row] = (), patterns: Iterable[Row] = ()):
-        types_of: dict[str, dict[str, str]] = {}
+    def __init__(self, terms: Sequence[Row] = (), patterns: Sequence[Row] = ()):
+        types_of: dict[str, dict[str, dict[str, None]]] = {mode: {} for mode in MODES}
         for string, kind, mode in terms:
-            types_of.setdefault(string, {})[kind] = mode
-        self._terms = automaton_of(types_of)
+            types_of[mode].setdefault(string, {})[kind] = None
+        self._terms = {mode: automaton_of(strings) for mode, strings in types_of.items()}
         self._patterns = [(re.compile(pattern), kind, mode) for pattern, kind, mode in patterns]
-        kinds = [
-            *chain.from_iterable(types.items() for types in types_of.values()),
-            *(one[1:] for one in self._patterns),
-        ]
-        self.hinted_types = {kind for kind, mode in kinds if mode == HINT}
-
-    @classmethod
-    def read(cls, dictionary: str | os.PathLike | None = None, patterns: str | os.PathLike | None = None) -> Listed:
-        """The lists in two files, see :func:`read_terms` and :func:`read_patterns`."""
-        return cls(read_terms(dictionary) if dictionary else (), read_patterns(patterns) if patterns else ())
+        self.hinted_types = {kind for _, kind, mode in (*terms, *patterns) if mode == HINT}
 
     def forced(self, text: str, nested: bool) -> list[list[Entity]]:
         """The entities that are certain, with an infinite score, in groups without overlaps: one for each type, or only
@@ -208,8 +193,8 @@ class Listed:
         return set(self._find(text, HINT))
 
     def _find(self, text: str, mode: str) -> Iterator[tuple[int, int, str]]:
-        for start, end, types in found_in(text, self._terms):
-            yield from ((start, end, kind) for kind, one in types.items() if one == mode)
+        for start, end, types in found_in(text, self._terms[mode]):
+            yield from ((start, end, kind) for kind in types)
         for pattern, kind, one in self._patterns:
             if one == mode:
                 yield from ((*match.span(), kind) for match in pattern.finditer(text) if match.group())

@@ -22,6 +22,7 @@ from typing import NamedTuple, Optional
 
 from tasks.common.reports.tables import f1_row
 from tasks.ner.examples import Entity, Example
+from tasks.ner.metrics import counts_by
 
 KINDS = ("correct", "type", "boundary", "both", "missed", "spurious")
 BOUNDARY_ERRORS = ("too_long", "too_short", "crossing")
@@ -46,9 +47,9 @@ class _Overlaps:
         self._longest = max((entity.end - entity.start for entity in self._entities), default=0)
 
     def with_span(self, span):
-        first = bisect.bisect_right(self._starts, span.start - self._longest)
-        last = bisect.bisect_left(self._starts, span.end)
-        return [entity for entity in self._entities[first:last] if entity.end > span.start]
+        first = bisect.bisect_right(self._starts, span[0] - self._longest)
+        last = bisect.bisect_left(self._starts, span[1])
+        return [entity for entity in self._entities[first:last] if entity.end > span[0]]
 
 
 def match_entities(gold: Iterable[Entity], predicted: Iterable[Entity]) -> list[Match]:
@@ -78,7 +79,7 @@ def _boundary_error(gold, found):
     return "too_short" if gold[0] <= found[0] and found[1] <= gold[1] else "crossing"
 
 
-def error_analysis(examples: list[Example], predicted: list[list[Entity]]) -> dict:
+def error_analysis(examples: list[Example], found: list[list[Entity]]) -> dict:
     """Errors of a corpus, counted, from labeled examples and what is found in each.
 
     Returns:
@@ -92,21 +93,9 @@ def error_analysis(examples: list[Example], predicted: list[list[Entity]]) -> di
         * ``by_nesting``: scores of ``nested`` and ``flat`` entities; None where no gold entity is nested. Nested is
           what shares a character with two or more gold entities, itself counted.
     """
-    matches = []
-    nesting = {"nested": Counter(), "flat": Counter()}
-    lengths = {bounds: Counter() for bounds in LENGTHS}
-    for example, found in zip(examples, predicted):
-        overlapping = _Overlaps(example.entities)
-        of_text = match_entities(example.entities, found)
-        matches += of_text
-        for match in of_text:
-            correct = match.gold if match.kind == "correct" else None
-            for side, entity in (("gold", match.gold), ("predicted", match.predicted), ("correct", correct)):
-                if entity is not None:
-                    length = entity.end - entity.start
-                    bounds = next(bounds for bounds in LENGTHS if bounds[1] is None or length <= bounds[1])
-                    lengths[bounds][side] += 1
-                    nesting["nested" if len(overlapping.with_span(entity)) > 1 else "flat"][side] += 1
+    matches = [match for one, entities in zip(examples, found) for match in match_entities(one.entities, entities)]
+    lengths = counts_by(examples, found, lambda _: _length_class)
+    nesting = counts_by(examples, found, _nesting_of)
     counts = Counter(match.kind for match in matches)
     counts["boundary"] = sum(counts[kind] for kind in BOUNDARY_ERRORS)
     confused = Counter((match.gold.type, match.predicted.type) for match in matches if match.kind == "type")
@@ -116,40 +105,35 @@ def error_analysis(examples: list[Example], predicted: list[list[Entity]]) -> di
             {"gold": gold, "predicted": predicted, "count": count}
             for (gold, predicted), count in sorted(confused.items(), key=lambda item: (-item[1], item[0]))
         ],
-        "by_length": [{"from": first, "to": last, **_row(count)} for (first, last), count in lengths.items() if count],
-        "by_nesting": {name: _row(count) for name, count in nesting.items()} if nesting["nested"]["gold"] else None,
+        "by_length": [{"from": one[0], "to": one[1], **f1_row(*lengths[one])} for one in LENGTHS if one in lengths],
+        "by_nesting": {name: f1_row(*nesting[name]) for name in ("nested", "flat")} if nesting["nested"][0] else None,
     }
+
+
+def _length_class(span):
+    return next((first, last) for first, last in LENGTHS if last is None or span[1] - span[0] <= last)
+
+
+def _nesting_of(example):
+    overlapping = _Overlaps(example.entities)
+    return lambda span: "nested" if len(overlapping.with_span(span)) > 1 else "flat"
 
 
 def worst_examples(examples: list[Example], predicted: list[list[Entity]], limit: int) -> list[dict]:
     """The texts with the most errors, ``limit`` at most; among equals those whose wrong predictions are most certain:
-    dicts with ``where``, ``text``, ``number_of_errors``, ``highest_wrong_score`` (None if nothing predicted is wrong)
-    and ``errors``, dicts with ``kind``, ``gold`` and ``predicted``, each None or a dict with ``start``, ``end``,
-    ``type``, ``text`` and, if predicted, ``score``."""
-    found = []
+    dicts with ``where``, ``text`` and ``errors``, dicts with ``kind``, ``gold`` and ``predicted``, each None or a dict
+    with ``start``, ``end``, ``type``, ``text`` and, if predicted, ``score``."""
+    rows = []
     for example, entities in zip(examples, predicted):
         errors = [match for match in match_entities(example.entities, entities) if match.kind != "correct"]
-        highest = max((match.predicted.score for match in errors if match.predicted), default=None)
         if errors:
-            found.append((example, errors, highest))
-    found.sort(key=lambda item: (-len(item[1]), -(item[2] or 0)))
-    return [
-        {
-            "where": example.where,
-            "text": example.text,
-            "number_of_errors": len(errors),
-            "highest_wrong_score": None if highest is None else round(highest, 4),
-            "errors": [
-                {
-                    "kind": one.kind,
-                    "gold": _described(one.gold, example),
-                    "predicted": _described(one.predicted, example),
-                }
-                for one in errors
-            ],
-        }
-        for example, errors, highest in found[:limit]
-    ]
+            highest = max((match.predicted.score for match in errors if match.predicted), default=0)
+            told = [
+                {"kind": kind, "gold": _described(gold, example), "predicted": _described(found, example)}
+                for kind, gold, found in errors
+            ]
+            rows.append((-len(errors), -highest, {"where": example.where, "text": example.text, "errors": told}))
+    return [row for *_, row in sorted(rows, key=lambda row: row[:2])[:limit]]
 
 
 def _described(entity, example):
@@ -157,7 +141,3 @@ def _described(entity, example):
         return None
     score = {} if entity.score is None else {"score": round(entity.score, 4)}
     return {"start": entity.start, "end": entity.end, "type": entity.type, "text": example.surface(entity), **score}
-
-
-def _row(count):
-    return f1_row(count["gold"], count["predicted"], count["correct"])

@@ -5,7 +5,6 @@ import importlib.util
 import math
 import time
 import warnings
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +22,12 @@ from tasks.ner.batching import SpanCollator
 from tasks.ner.lengths import reading_of
 from tasks.ner.metrics import precision_recall_curves
 from tasks.ner.prediction.calibration import temperatures_for
-from tasks.ner.prediction.windows import windows_of
+from tasks.ner.prediction.finding import windows_of
 from tasks.ner.reports.error_analysis import match_entities
 from tasks.ner.reports.reliability import draw_reliability, reliability
 
 CURVE_STEPS = 100
 SAMPLES = 8
-MOST_TYPES = 40  # with a curve and scores of their own
 DRAWN_CHARACTERS = 20  # longest text that is preferred for the picture
 
 
@@ -38,8 +36,6 @@ class NerMonitor(VisualDLMonitor):
     entities, and as pictures the scores of all spans of one dev text, and the reliability of probabilities with the
     temperatures that these dev data would give. VisualDL opens the oldest picture of a tag: all of them are under
     ``dev_history``, and the newest are once more, alone, under ``dev`` when training ends."""
-
-    _types = None  # the types that are shown
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -55,22 +51,11 @@ class NerMonitor(VisualDLMonitor):
         candidates, no curves and no reliability."""
         if not self.is_open:
             return
-        counts = Counter(entity.type for example in dataset.examples for entity in example.entities)
-        chosen = {kind for kind, _ in counts.most_common(MOST_TYPES)}
-        types = model.config.types
-        self._types = [kind for kind in types if len(types) <= MOST_TYPES or kind in chosen]
         self._show_samples(dataset, evaluation.found, step)
         self._show_scores(model, dataset, step)
         if evaluation.candidates is not None:
-            self._show_curves(dataset.examples, evaluation.candidates, step)
+            self._show_curves(dataset.examples, evaluation.candidates, model.config.types, step)
             self._show_reliability(model.config, dataset.examples, evaluation, step)
-
-    def on_evaluate(self, args, state, control, metrics=None, **kwargs):
-        """Of many types, show only the scores of types that have a curve."""
-        if self._types is not None:
-            shown = {*self._types, ""}
-            metrics = {name: value for name, value in metrics.items() if name.partition("_by_type/")[2] in shown}
-        super().on_evaluate(args, state, control, metrics=metrics, **kwargs)
 
     def on_train_end(self, args, state, control, **kwargs):
         if self.is_open:
@@ -78,8 +63,8 @@ class NerMonitor(VisualDLMonitor):
                 self.writer.add_image(f"dev/{name}", picture, step)
         super().on_train_end(args, state, control, **kwargs)
 
-    def _show_curves(self, examples, candidates, step):
-        for kind, curve in precision_recall_curves(examples, candidates, self._types, CURVE_STEPS).items():
+    def _show_curves(self, examples, candidates, types, step):
+        for kind, curve in precision_recall_curves(examples, candidates, types, CURVE_STEPS).items():
             curve = {name: values.tolist() for name, values in curve.items()}
             # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
             record = pr_curve_raw(

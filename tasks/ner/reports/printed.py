@@ -72,8 +72,8 @@ def print_worst_examples(examples: list[dict]) -> None:
     if examples:
         _print_title("worst examples")
     for example in examples:
-        errors, count = example["errors"], example["number_of_errors"]
-        print(f"  {visible(example['where'])}: {count} error{'s' if count > 1 else ''}")
+        errors = example["errors"]
+        print(f"  {visible(example['where'])}: {len(errors)} error{'s' if len(errors) > 1 else ''}")
         print(f"    {visible(_shortened(example['text'], LONGEST_TEXT))}")
         for error in errors[:MOST_ERRORS]:
             sides = [f"{side} {_entity(error[side])}" for side in SIDES if error[side]]

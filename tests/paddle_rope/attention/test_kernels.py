@@ -108,7 +108,7 @@ def test_later_tokens_have_no_influence_and_a_query_without_keys_gets_zero(name,
     assert all(np.isfinite(x.numpy()).all() for x in paddle.grad(attended.sum(), qkv))
 
 
-@pytest.mark.equation("2.2", "2.7", "3.4", "4.3", "4.4", "4.5")
+@pytest.mark.equation("1.4", "2.2", "2.7", "3.4", "4.3", "4.4", "4.5")
 @pairwise({"name": list(KERNELS), "placement": list(PLACEMENTS)})
 def test_every_placement_equals_the_reference_and_is_relative_or_not_as_it_says(name, placement):
     kernel, qkv = KERNELS[name], random_qkv(2, 7, head_dim=6, value_dim=6)

@@ -1,4 +1,4 @@
-"""Native forms end as the plain ones: calls that do not fit, long texts, bounds, options without a native form."""
+"""Native forms end as the plain ones: calls that do not fit or have no native form, long texts, bounds."""
 
 import numpy as np
 import paddle
@@ -7,7 +7,6 @@ import pytest
 from paddle_rope import (
     EfficientGlobalPointer,
     LinearScaling,
-    MultiHeadAttention,
     RotaryPositionEmbedding,
     YaRNScaling,
     linear_attention,
@@ -81,10 +80,12 @@ def test_an_argument_that_does_not_fit_ends_as_in_the_plain_form(name):
             assert_ends_as_the_plain_form(lambda arguments=arguments: operator(*arguments), inputs)
 
 
-def attended(function, head_dim=None, positions=5, **options):
+def attended(function, rotary=None, positions=5, **options):
+    """``rotary``: a rotation, or the size of the heads that it is for."""
     given = [tensor(2, 5, 2, 4) for _ in range(3)]
-    rope = None if head_dim is None else RotaryPositionEmbedding(head_dim).cos_sin(positions)
-    return lambda: function(*given, rope, **options), given
+    rotary = RotaryPositionEmbedding(rotary) if isinstance(rotary, int) else rotary
+    learned = [] if rotary is None else rotary.parameters()
+    return lambda: function(*given, rotary and rotary.cos_sin(positions), **options), [*given, *learned]
 
 
 def head_loss(spans=((0, 0, 1), (1, 1, 2)), texts=2, token_mask=None, positions=None):
@@ -118,6 +119,13 @@ CALLS = {
     "many decays": lambda: attended(linear_attention, decay=[0.9] * 3),
     "large decay": lambda: attended(linear_attention, decay=[0.9, 1.5]),
     "no decay": lambda: attended(linear_attention, decay=[0.9, 0.0]),
+    "score bias": lambda: attended(softmax_attention, score_bias=tensor(2, 2, 5, 5).detach()),
+    "segments, linear": lambda: attended(linear_attention, segment_ids=NUMBERS[:2] // 3),
+    "feature map": lambda: attended(linear_attention, feature_map=relu),
+    "rotated denominator": lambda: attended(linear_attention, 4, normalizer="rotated"),
+    "trained decay": lambda: attended(linear_attention, decay=paddle.to_tensor([0.5, 0.9])),
+    "learned RoPE": lambda: attended(softmax_attention, RotaryPositionEmbedding(4, learned=True)),
+    "learned RoPE, linear": lambda: attended(linear_attention, RotaryPositionEmbedding(4, learned=True)),
     "bias of one number": lambda: of_layer(with_short_bias(Linear(6, 4))),
     "integer as epsilon": lambda: of_layer(RMSNorm(1)),
     "negative dropout of a norm": lambda: of_layer(lambda x: residual_norm(RMSNorm(), x, x, Dropout(-0.5))),
@@ -137,7 +145,7 @@ def test_a_call_that_does_not_fit_ends_as_that_of_the_plain_form(name):
     assert_ends_as_the_plain_form(call, inputs)
 
 
-# ---- attention: long texts, several heads, bounds, other options
+# ---- attention: long texts, several heads, bounds
 
 
 HEADS, DIM = 2, 8
@@ -209,28 +217,3 @@ def test_powers_of_the_decay_down_to_1e_30_count(causal):
     with plain_forms():
         expected = linear_attention(q, k, v, **options).numpy()[0, -1]
     np.testing.assert_allclose(found, expected, rtol=1e-3)
-
-
-SEGMENTS = {"segment_ids": paddle.to_tensor([[0, 0, 0, 0, 1, 1, 1], [2, 2, 3, 3, 3, 3, 3]])}
-BIAS = {"score_bias": paddle.to_tensor(np.random.default_rng(0).standard_normal((2, 2, 7, 7)), dtype="float32")}
-LEFT_TO_PLAIN = {
-    "score bias": ({}, BIAS, {}),
-    "segments of linear attention": ({"kind": "linear"}, SEGMENTS, {}),
-    "window": ({"kind": "window", "window": 1}, {}, {}),
-    "feature map": ({"kind": "linear", "feature_map": relu}, {}, {}),
-    "rotated denominator": ({"kind": "linear", "normalizer": "rotated"}, {}, {}),
-    "trained decay": ({"kind": "linear", "decay": paddle.to_tensor([0.5, 0.9])}, {}, {}),
-    "partial RoPE": ({}, {}, {"rotary_dim": 4}),
-    "learned RoPE": ({}, {}, {"learned": True}),
-}
-
-
-@pytest.mark.parametrize("name", LEFT_TO_PLAIN)
-def test_options_without_a_native_form_give_what_they_give_in_plain_forms(name):
-    options, arguments, rotary = LEFT_TO_PLAIN[name]
-    layer, hidden = MultiHeadAttention(16, 2, **options), random_tensor(2, 7, 16, dtype="float32", scale=2.0)
-    rope = RotaryPositionEmbedding(8, base=2.0, **rotary).cos_sin(7)
-    mask = paddle.to_tensor(np.arange(7) < np.array([[7], [5]]))
-    found = layer(hidden, rope, mask, **arguments)
-    with plain_forms():
-        assert_close(found, layer(hidden, rope, mask, **arguments), TOLERANCE)

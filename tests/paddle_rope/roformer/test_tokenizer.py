@@ -61,16 +61,15 @@ def test_rows_of_a_batch_are_the_padded_texts(tokenizer, pairs, max_length, side
     longest = max(len(row.ids) for row in rows)
     dtypes = {name: array.dtype for name, array in batch.items() if name != "offsets"}
     assert dtypes == {"input_ids": np.int64, "token_type_ids": np.int64, "attention_mask": bool}
-
-    def padded(values, filling):
-        padding = [filling] * (longest - len(values))
-        return padding + values if side == "left" else values + padding
-
-    for index, (ids, offsets, token_type_ids) in enumerate(rows):
-        assert batch["input_ids"][index].tolist() == padded(ids, 0)
-        assert batch["token_type_ids"][index].tolist() == padded(token_type_ids, 0)
-        assert batch["attention_mask"][index].tolist() == padded([True] * len(ids), False)
-        assert batch["offsets"][index] == padded(offsets, (0, 0))
+    for index, row in enumerate(rows):
+        real = slice(longest - len(row.ids), None) if side == "left" else slice(len(row.ids))
+        for name, values, filling in (
+            *(("input_ids", row.ids, 0), ("token_type_ids", row.token_type_ids, 0)),
+            *(("attention_mask", [True] * len(row.ids), False), ("offsets", row.offsets, (0, 0))),
+        ):
+            expected = [filling] * longest
+            expected[real] = values
+            assert list(batch[name][index]) == expected
 
 
 def test_a_batch_is_padded_with_the_id_of_padding_and_may_be_empty():
@@ -148,8 +147,8 @@ def test_folders_that_paddlenlp_wrote_are_read(name, settings, expected, bert_vo
     theirs.save_pretrained(str(tmp_path))
     ours = load_tokenizer(tmp_path)
     assert (type(ours), ours.do_lower_case) == (expected, settings.get("do_lower_case", True))
-    for text in ("北京大学的学生在学习。", "用Python和GPU 2024", "她有12.5%"):
-        assert ours.encode(text).ids == theirs(text)["input_ids"]
+    text = "北京大学的学生在学习。用Python和GPU 2024 她有12.5%"
+    assert ours.encode(text).ids == theirs(text)["input_ids"]
 
 
 @pytest.mark.parametrize(
@@ -173,28 +172,18 @@ def test_the_class_in_the_settings_or_else_words_in_the_vocabulary_tell_the_kind
     assert (type(tokenizer), tokenizer.do_lower_case) == (expected, (settings or {}).get("do_lower_case", True))
 
 
-@pytest.mark.parametrize(
-    "file, content, message",
-    [
-        ("tokenizer_config.json", b"{", "is not JSON"),
-        ("tokenizer_config.json", b"[]", "is not a JSON object"),
-        (
-            "tokenizer_config.json",
-            b'{"tokenizer_class": []}',
-            "tokenizer_class is .*; correct it to one of CharTokenizer",
-        ),
-        (
-            "tokenizer_config.json",
-            b'{"tokenizer_class": "T5Tokenizer"}',
-            "'T5Tokenizer'; correct it to one of CharTokenizer",
-        ),
-        ("tokenizer_config.json", b'{"tokenizer_class": "CharTokenizer"}', "do_lower_case is None"),
-        ("vocab.txt", None, "No such file"),
-        ("vocab.txt", b"\xd6\xd0", "is not UTF-8"),
-        ("vocab.txt", b"[MASK]\n", r"the vocabulary lacks \[PAD\], \[UNK\], \[CLS\], \[SEP\]"),
-        ("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n中\n中\n".encode(), "'中' occurs more than once"),
-    ],
-)
+DAMAGED = [
+    *(("tokenizer_config.json", *case) for case in ((b"{", "is not JSON"), (b"[]", "is not a JSON object"))),
+    ("tokenizer_config.json", b'{"tokenizer_class": []}', "tokenizer_class is .*; correct it to one of CharTokenizer"),
+    ("tokenizer_config.json", b'{"tokenizer_class": "T5Tokenizer"}', "'T5Tokenizer'; correct it to one of"),
+    ("tokenizer_config.json", b'{"tokenizer_class": "CharTokenizer"}', "do_lower_case is None"),
+    *(("vocab.txt", None, "No such file"), ("vocab.txt", b"\xd6\xd0", "is not UTF-8")),
+    ("vocab.txt", b"[MASK]\n", r"the vocabulary lacks \[PAD\], \[UNK\], \[CLS\], \[SEP\]"),
+    ("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n中\n中\n".encode(), "'中' occurs more than once"),
+]
+
+
+@pytest.mark.parametrize("file, content, message", DAMAGED)
 def test_a_missing_or_damaged_file_is_named(file, content, message, tokenizer, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     (tmp_path / file).unlink() if content is None else (tmp_path / file).write_bytes(content)

@@ -52,17 +52,6 @@ def test_help_of_every_verb_and_tool_comes_without_paddle_from_any_folder(tmp_pa
     assert all(len(tool.read_text("utf-8").splitlines()) <= 10 for tool in TOOLS)
 
 
-@pytest.mark.parametrize("words, said", [
-    ("trian", "did you mean 'train'? See paddle-rope --help"), ("--verion", "no verb; take one of train, predict,"),
-    ("train", "no configuration file; usage: "), ("train --seed 1", "command line: no 'recipe'; "),
-    ("train --recipe nre --seed 1", "no recipe 'nre'; did you mean 'ner'?"),
-    ("train --resume", "usage: paddle-rope train --resume OUTPUT_DIR"),
-    ("train a.yaml --resume run", "usage: paddle-rope train --resume OUTPUT_DIR"),
-])  # fmt: skip
-def test_what_a_user_gets_wrong_is_one_line(refused, words, said):
-    assert said in refused(*words.split())
-
-
 def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path):
     data = write('{"text": "a", "entities": []}\n', "data.jsonl")
     taken = write("", "taken/metrics.json").parent

@@ -125,36 +125,6 @@ def test_an_unknown_option_and_a_missing_argument_point_to_the_help(call, refuse
 
 
 @pytest.mark.parametrize(
-    "recipe, words, said",
-    [
-        ("matching", "predict --format bio", "--format"),
-        ("classification", "predict --max_tokens 9", "--max_tokens"),
-        ("ner", "predict --embed", "--embed"),
-        ("matching", "predict --embed", "--output FILE.npy"),
-        ("matching", "tune DATA", "models of ner"),
-        ("classification", "select --count 1", "models of ner"),
-        ("matching", "predict MODEL", "only NER models compute together"),
-        ("ner", "evaluate DATA --examples -1", "--examples"),
-        # many documents
-        ("ner", "predict --processes 2", "--input: many documents"),
-        ("ner", "predict --input - DATA", "--input: many documents"),
-        ("ner", "predict --input DATA --processes 2", "--output FOLDER"),
-        ("ner", "predict --input DATA --text_column body", "--output FOLDER"),
-        ("ner", "predict --input texts --output texts", "texts: is not empty"),
-        ("ner", "predict --input texts --output texts/in.csv", "in.csv: is a file"),
-        ("ner", "predict --input texts --output out --format bio", "--format bio"),
-        ("ner", "predict --input texts --output out --html x.html", "--html"),
-        ("ner", "predict --input texts --output out --text_column body", "texts/in.csv:1: no column 'body'"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(refused, folders, labeled, write, recipe, words, said):
-    write("text\nx\n", "texts/in.csv")
-    names = {"DATA": labeled["ner"], "MODEL": folders[recipe]}
-    verb, *words = (names.get(word, word) for word in words.split())
-    assert said in refused(verb, folders[recipe], *words)
-
-
-@pytest.mark.parametrize(
     "recipe, other", [("ner", "matching"), ("matching", "classification"), ("classification", "ner")]
 )
 def test_a_predictor_of_another_recipe_names_the_recipe(folders, recipe, other):

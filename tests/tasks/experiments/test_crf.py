@@ -2,7 +2,6 @@
 
 import pytest
 
-from tasks.common.errors import InputError
 from tasks.experiments.crf.recipe import (
     WEIGHTS_FILE,
     CrfRecipe,
@@ -65,20 +64,3 @@ def test_a_crf_learns_and_is_scored_as_others_are(config, tmp_path, capsys):
     assert metrics["dev"]["support"] > 0 and metrics["test"]["f1"] > 0.5
     assert metrics["parameters"] > 0 and metrics["not_learned"] > 0  # the demo corpus has nested entities
     assert sorted(path.name for path in (tmp_path / "run/model").iterdir()) == ["features.json", WEIGHTS_FILE]
-
-
-@pytest.mark.parametrize(
-    "key, value, message",
-    [
-        ("hidden_size", 64, "hidden_size.*no encoder"),
-        ("ema_decay", 0.9, "ema_decay.*no encoder"),
-        ("num_train_epochs", 3, "num_train_epochs.*L-BFGS"),
-        ("c1", -1, "c1 must be at least 0"),
-        ("features", "words,nothing", "nothing"),
-        ("train_texts", 151, "has only 150 texts"),
-    ],
-)
-def test_what_it_cannot_take_is_refused_before_anything_is_written(config, tmp_path, key, value, message):
-    with pytest.raises(InputError, match=message):
-        CrfRecipe().train({**config, key: value})
-    assert not (tmp_path / "run").exists()

@@ -142,20 +142,3 @@ def test_keys_that_the_data_chose_are_not_compared_with_the_plan(recipe, plan_fi
     change(plan_file, settings={"fit_to_data": True, "num_train_epochs": 8})
     assert run([str(plan_file), "--table"]) == 2
     assert "num_train_epochs 9, and the plan now has 8" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "words, keys, said",
-    [
-        ("--only other", {}, "the plan has softmax, linear, poor"),
-        ("--cases 9", {}, "--cases 9"),
-        ("", {"recipe": "other"}, "no recipe 'other'"),
-        ("", {"variants": {"softmax": {}, "poor": {"atention": "linear"}}}, "poor / seed 0: unknown key 'atention'"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_anything_is_trained(plan_file, words, keys, said, capsys, tmp_path):
-    change(
-        plan_file, **{"settings": {"train_file": "t"}, "variants": {"softmax": {}, "linear": {}, "poor": {}}, **keys}
-    )
-    assert run([str(plan_file), *words.split()]) == 2
-    assert said in capsys.readouterr().err and not (tmp_path / "out").exists()

@@ -154,19 +154,6 @@ def test_learning_rate_rises_then_falls_to_nothing(make_model, resolve):
     np.testing.assert_allclose(rates, [2, 1, 0], atol=1e-6)  # the first step has gone by
 
 
-@pytest.mark.parametrize("given, said", [
-    ({"max_steps": 0}, "max_steps must be greater than 0"), ({"eval_steps": 0}, "eval_steps must be greater than 0"),
-    ({"length": 0}, "length must be greater than 0"), ({"text_files": None}, "'text_files'"),
-    ({"pretrained": "x"}, "key 'pretrained'"), ({"num_train_epochs": 3}, "'num_train_epochs' cannot be set"),
-    ({"evaluation_times": "3"}, "evaluation_times must be some of 1, 2, 4"),
-    ({"scaling_factors": "2,x"}, "scaling_factors must be a number"),
-    ({"scaling_factors": "2", "hidden_size": 4}, "NTK scaling needs 4 or more"),
-], ids=str)  # fmt: skip
-def test_wrong_key_is_named(resolve, given, said):
-    with pytest.raises(InputError, match=said):
-        resolve(**given)
-
-
 # ---- held-out losses
 @pytest.fixture
 def model(make_model):

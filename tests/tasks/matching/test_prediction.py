@@ -1,6 +1,5 @@
 """Predictors and the verbs around them: scores, vectors, and what is refused."""
 
-import io
 import json
 from itertools import chain
 
@@ -129,17 +128,3 @@ def test_evaluation_gives_the_scores_of_training(models, data, tmp_path):
         found = scores(run.model, data.triples if name == "triples" else data.pairs_dev)
         assert found == pytest.approx(run.metrics["dev"], abs=1e-5)
     assert scores(models["bi"].model, data.grades_dev).keys() == {"spearman"}  # a model of pairs may be used for grades
-
-
-@pytest.mark.parametrize("verb, words, said", [
-    ("predict", "--input texts", "texts:1: 1 columns"),
-    ("predict", "--input late --output out", "late:2: 1 columns"),  # and the first line's score is not kept
-    ("predict", "--embed", "--embed writes an array"),
-    ("predict", "--max_tokens 4", "4: must be 5 or more"),
-    ("evaluate", "pairs", "pairs:1: there is no label"),
-])  # fmt: skip
-def test_mistake_is_one_line(refused, bi_encoder, write, monkeypatch, verb, words, said):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x\ty\n")))
-    for name, content in {"texts": "x\n", "pairs": "x\ty\n", "late": "x\ty\nx\n"}.items():
-        write(content, name)
-    assert said in refused(verb, bi_encoder.model, *words.split(), "--device", "cpu")

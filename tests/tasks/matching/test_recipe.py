@@ -243,13 +243,3 @@ def test_a_trained_model_is_a_start_for_another_task(bi_encoder, warm, tmp_path)
 def test_token_type_ids_need_a_folder_with_token_types(refused, bi_encoder, warm):
     said = refused("train", warm, "--output_dir", "run", "--token_type_ids")
     assert said.startswith(f"{bi_encoder.model}: token_type_ids")
-
-
-@pytest.mark.parametrize("words, said", [
-    ("--pooling max", "pooling"), ("--token_type_ids", "cross_encoder"), ("--folds 1", "folds must be from 2"),
-    ("--folds 3", "leave dev_file and test_file out"), ("--fold 1", "fold must be from 1 to folds"),
-    ("--folds 3 --fold 4 --dev_file=", "fold must be from 1 to folds"), ("--folds many", "whole number"),
-    ("--folds 500 --dev_file=", "500 folds"), ("--dev_fraction 0 --dev_file=", "dev_fraction"),
-])  # fmt: skip
-def test_keys_that_cannot_be_are_refused(refused, config_file, words, said):
-    assert said in refused("train", "--recipe", "matching", config_file, "--output_dir", "run", *words.split())

@@ -130,6 +130,7 @@ def test_pieces_end_at_sentences_or_where_they_break_no_entity():
     pieces, lost = cut_labeled(text, 10, "甲" * 20)
     assert [(piece.size, piece.spans) for piece in pieces] == [(6, []), (10, [(0, 1, 8, 1.0)]), (4, [])] and lost == []
     assert cut_labeled(text, 20, "甲" * 20) == ([text], [])
+    assert [piece.size for piece in cut_labeled(token_each("甲" * 20, (0, 4, 10)), 10, "甲" * 20)[0]] == [10, 10]
 
 
 def test_a_dataset_cuts_longer_texts_and_names_what_is_lost():

@@ -19,7 +19,7 @@ EPOCHS, STEPS = 4, 5  # 32 texts, 11 batches an epoch: 5 steps of two, and one b
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "character_dropout", "feature_dropout")
 OPTIONS = {
     **{"train_texts": 32, "per_device_train_batch_size": 3, "gradient_accumulation_steps": 2, "learning_rate": 2e-2},
-    **{"num_train_epochs": EPOCHS, "masked_lm_epochs": 1, "ema_decay": 0.8},
+    **{"num_train_epochs": EPOCHS, "masked_lm_epochs": 2, "ema_decay": 0.8},
     "logging_steps": 3,  # so that a part of the loss is not logged yet at most checkpoints
     **dict.fromkeys(DROPOUTS, 0.1),
     "features": "segmentation,bigrams,dictionary",
@@ -87,9 +87,9 @@ STEP, PRETRAINING = "on_step_end", "pretraining"
     "cuts, keys, resumed_from",
     [
         ([(STEP, STEPS + 3)], {}, f"checkpoint-{STEPS}"),
-        ([(STEP, STEPS + 3)], EACH_STEP, f"checkpoint-{STEPS + 2}"),
+        ([("on_epoch_end", STEPS)], EACH_STEP, f"checkpoint-{STEPS - 1}"),  # of the last step: once the epoch has ended
         ([(STEP, 2 * STEPS + 1), ("on_epoch_end",)], {}, f"checkpoint-{2 * STEPS}"),
-        ([(STEP, STEPS - 1, PRETRAINING), (STEP, 1)], EACH_STEP, f"before/checkpoint-{STEPS}"),
+        ([(STEP, STEPS + 2, PRETRAINING), (STEP, 1)], EACH_STEP, f"before/checkpoint-{2 * STEPS}"),
         ([("on_train_end",)], {}, f"checkpoint-{EPOCHS * STEPS}"),
         ([(STEP, STEPS - 1, PRETRAINING)], {}, None),
     ],

@@ -101,25 +101,6 @@ def test_the_span_head_rotates_unless_span_rope_is_false(train_few, tmp_path, sp
     assert (np.ptp(spans, axis=1) > 1e-4).all() == span_rope
 
 
-REFUSED = {  # beside those of all recipes, in tests/tasks/test_recipes.py
-    "--fp16": "fp16 needs a GPU",
-    "--masked_lm_files more.txt": "'masked_lm_files' is called 'texts' now",
-    "--texts more.txt": "texts without masked_lm_epochs",
-    "--texts more.txt --masked_lm_epochs 1": "more.txt: no such file",
-    "--dev_fraction nan": "dev_fraction must be at least 0 and less than 1",
-    "--dev_fraction 0 --dev_file= --tune_thresholds true": "tune_thresholds needs dev data",
-    "--tune_thresholds true --threshold_for_f1 true": "tune_thresholds and threshold_for_f1",
-    "--features words,lexicon": "words, dictionary, gazetteer, got ['words', 'lexicon']",
-    "--head_size 15": "positive even number",
-    "--learning_rate nan": "learning_rate must be greater than 0",
-}
-
-
-@pytest.mark.parametrize("words", REFUSED)
-def test_a_value_out_of_range_is_one_line_and_makes_nothing(refused, config_file, words):
-    assert REFUSED[words] in refused("train", config_file, "--output_dir", "run", *words.split())
-
-
 UNLABELED = '{"text": "ab", "label": {}}\n'
 BAD_DATA = [  # content, what reads it: train, dev or test of a run, evaluate, predict; the place
     ("", "train dev test evaluate predict", "data:1: the "),

@@ -168,6 +168,24 @@ REPEATED = {  # recipe -> a line, the same with another label, lines of two kind
 }
 
 
+def read(name, train, dev=None):
+    """The examples of a run of a recipe with these files, by split."""
+    recipe = get_recipe(name)
+    keys = recipe.arguments(recipe=name, train_file=str(train), dev_file=dev, dev_split="stratified", dev_fraction=0.2)
+    run = recipe.run_class({}, keys, SimpleNamespace(seed=1), {}, None, MemoryData({}, {}))
+    recipe.read(run)
+    return run.examples
+
+
+@pytest.mark.parametrize("recipe", REPEATED)
+def test_each_label_has_its_share_of_what_a_recipe_holds_out(recipe, write):
+    line, _, others = REPEATED[recipe]
+    lines = [others.format(f"甲{number}", f"乙{number}") for number in range(10)]
+    lines += [line.replace("甲", f"丙{number}") for number in range(80)]
+    dev = read(recipe, write("".join(lines)))["dev"]
+    assert len(dev) == 20 and sum(example.text.startswith("乙") for example in dev) == 2
+
+
 @pytest.mark.parametrize("recipe", REPEATED)
 def test_dev_texts_of_train_and_contradictory_labels_are_told(recipe, write, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -176,11 +194,9 @@ def test_dev_texts_of_train_and_contradictory_labels_are_told(recipe, write, tmp
     files = {"train": train, "same": train, "part": others.format(*"丙乙"), "new": new, "twice": train + contradiction}
     for name, content in files.items():
         write(content, name)
-    recipe = get_recipe(recipe)
 
     def notes(train, dev):
-        keys = recipe.arguments(recipe=recipe.name, train_file=train, dev_file=dev)
-        recipe.read(recipe.run_class({}, keys, SimpleNamespace(seed=1), {}, None, MemoryData({}, {})))
+        read(recipe, train, dev)
         return [one for one in capsys.readouterr().out.splitlines() if one.startswith("note: ")]
 
     assert notes("train", "new") == []

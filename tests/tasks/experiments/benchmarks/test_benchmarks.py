@@ -88,26 +88,6 @@ def test_every_request_to_a_service_is_answered_or_refused(served, tmp_path, mon
     assert "stopped with status 0" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words, said",
-    [
-        ("service nowhere --input texts.txt", "nowhere: no such folder"),
-        ("service nowhere --input missing.txt", "missing.txt"),
-        ("service nowhere --input texts.txt --seconds 0", "--seconds 0.0"),
-        ("service nowhere --input texts.txt --output texts.txt", "texts.txt: is an input"),
-        ("service . --input texts.txt -- --max_queue 0", "--max_queue must be"),
-        *((f"peers {words}", words.split()[0]) for words in ("--sizes 4x250,1x1", "--rounds 0", "--sides huggingface")),
-        ("prediction nowhere --input texts.txt", "texts.txt"),
-        ("entities . --input texts.txt --names a b", "--names"),
-        ("length missing.yaml", "missing.yaml"),
-        ("device --device abacus", "--device abacus"),
-    ],
-)
-def test_wrong_words_are_refused_in_one_line(refused, served, words, said):
-    assert said in refused("benchmark", *words.split())
-
-
 # ---- engines
 GRAPH = FORMATS[0]
 

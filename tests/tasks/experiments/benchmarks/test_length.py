@@ -95,22 +95,3 @@ def test_a_length_is_left_out_by_the_power_law_of_the_last_two(memory, seconds, 
     known = [(64, 1.0, 100), (128, 4.0, 199), (256, 16.0, 595)]
     assert reason_to_leave_out(known, 512, {"memory_limit": memory, "time_limit": seconds}) == said
     assert reason_to_leave_out(known[:2], 512, {"memory_limit": 0, "time_limit": 0}) == ""
-
-
-@pytest.mark.parametrize(
-    "keys, said",
-    [
-        ({"lengths": [128, 64]}, "lengths"),
-        ({"lengths": ["a"]}, "lengths"),
-        ({"variants": {"softmax": None}}, "variant softmax is None"),
-        ({"variants": {"softmax": {"atention": "linear"}}}, "nearest is 'attention'"),
-        ({"variants": {"softmax": {"attention": "lineer"}}}, "attention must be one of"),
-        ({"task": "x"}, "task is 'x'"),
-        ({"reference": "other"}, "reference 'other'"),
-    ],
-)
-def test_a_wrong_plan_is_refused_before_anything_is_measured(run, cells, tmp_path, capsys, keys, said):
-    assert run(**keys) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
-    assert not (tmp_path / "out").exists() and not cells.measured

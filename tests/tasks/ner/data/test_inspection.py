@@ -119,8 +119,3 @@ def test_the_verb_prints_tables_and_writes_json(files, capsys):
     assert result["findings"]["punctuation_edge"]["counts"] == {"train": 1, "dev": 0}
     assert main(["inspect", "train", "--examples", "0"]) == 0 and "train:1" not in capsys.readouterr().out
     assert main(["inspect", "none"]) == 0 and "none: no entity is labeled" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("words, place", [("--examples -1", "got -1"), ("--format conll", "'conll'")])
-def test_a_wrong_option_is_one_line(files, refused, words, place):
-    assert place in refused("inspect", "train", *words.split())

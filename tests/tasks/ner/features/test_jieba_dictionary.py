@@ -26,15 +26,15 @@ def features():
 
 @pytest.fixture(scope="module")
 def arrays():
-    """The content of jieba's own files."""
-    return jieba_dictionary.read_jieba()
+    """Of jieba's own file."""
+    return jieba_dictionary.read_dictionary()
 
 
 @pytest.fixture
 def reads(monkeypatch, arrays):
     """One entry for each time that jieba's own files are read; they are read once for all tests."""
     calls = []
-    monkeypatch.setattr(jieba_dictionary, "read_jieba", lambda: calls.append(1) or {**arrays})
+    monkeypatch.setattr(jieba_dictionary, "read_dictionary", lambda: calls.append(1) or {**arrays})
     return calls
 
 
@@ -63,8 +63,8 @@ class Evil:
         return os.mkdir, (str(self.path),)
 
 
-def archive(states):
-    np.savez(file := io.BytesIO(), states=states)
+def archive(scores):
+    np.savez(file := io.BytesIO(), entry_scores=scores)
     return file.getvalue()
 
 

@@ -232,19 +232,3 @@ def test_dashes_are_the_standard_streams_and_ill_formed_tags_are_told_on_the_sec
     assert (done.returncode, json.loads(done.stdout)) == (0, {"text": "甲", "label": [[0, 1, "P"]]})
     warning, counts = done.stderr.decode("utf-8").splitlines()
     assert warning.startswith("<stdin>:1: 1 tag sequence is not well-formed") and "1 entities" in counts
-
-
-@pytest.mark.parametrize(
-    "words, place",
-    [
-        (["docs", "docs", "--to", "jsonl"], "docs: is the source"),
-        (["docs", "docs/new.bio", "--to", "jsonl"], "docs/new.bio: is the source"),
-        (["docs/000001.ann", "docs/000001.txt", "--to", "jsonl"], "docs/000001.txt: is the source"),
-        (["docs", "out", "--to", "bmes"], "docs/000001.txt:1: "),  # nested
-        (["docs", "-", "--to", "brat"], "a folder"),
-        (["docs", "out", "--to", "conll"], "'conll'"),
-    ],
-)
-def test_what_would_change_the_source_or_cannot_be_written_is_refused(refused, words, place, tmp_path):
-    write_examples(DEEP[:1], tmp_path / "docs", "brat")
-    assert place in refused("convert", *words)

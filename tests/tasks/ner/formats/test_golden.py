@@ -16,7 +16,7 @@ import yaml
 from tasks.ner.data.reading import read_examples, read_labeled, read_texts, write_examples
 from tasks.ner.examples import Relation
 from tasks.ner.formats import FORMATS, FORMATS_OF_RELATIONS
-from tasks.ner.prediction.windows import PART_CHARACTERS, part_bounds
+from tasks.ner.prediction.finding import PART_CHARACTERS, part_bounds
 from tests.tasks.ner.conftest import error_of, example
 
 GOLDEN = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in Path(__file__).parent.glob("golden/*.yaml")}

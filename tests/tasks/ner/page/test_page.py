@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from tasks.ner.arguments import probability
 from tasks.ner.examples import Entity, as_record
 from tasks.ner.page import LANGUAGES
-from tasks.ner.page.boxes import nested_pieces
-from tasks.ner.page.contents import SECTION_CHARACTERS, sections_of
 from tasks.ner.page.html import WORDS, write_html
+from tasks.ner.page.layout import SECTION_CHARACTERS, nested_pieces, sections_of
 from tests.helpers.browser import chromium, open_page
 
 VOID = {"meta", "br", "img", "link", "input"}
@@ -141,10 +140,9 @@ def test_the_page_needs_nothing_else_may_load_nothing_and_shows_control_characte
 
 @pytest.mark.parametrize("language, probability, score", [("en", "probability", "score"), ("zh", "概率", "得分")])
 def test_probabilities_without_temperatures_are_called_scores_in_each_language(language, probability, score):
-    old = record("北京", (0, 2, "a", 1.0))
-    del old["entities"][0]["probability"]  # of a file of before: the one of its score
+    one = record("北京", (0, 2, "a", 2.0))
     for calibrated, word in ((True, probability), (False, score)):
-        content = page(old, record("上海"), calibrated=calibrated, language=language)
+        content = page(one, record("上海"), calibrated=calibrated, language=language)
         read = Page(content)
         assert read.marks[0][0][2]["title"].endswith(f"{word} 0.731") and ("html", "lang", language) in read.attributes
     assert WORDS[language]["score of a box"] in content

@@ -75,25 +75,6 @@ def test_the_page_holds_all_texts_and_entities(run, corpus, records, tmp_path):
     assert whole == sum(map(len, spans_of(records)))
 
 
-@pytest.mark.parametrize(
-    "words, place",
-    [
-        (["--html", "."], ".: is a folder"),
-        (["--html", "no/page"], "no/page: cannot be written"),
-        (["--html", "texts"], "texts: is among the other files"),
-        (["--output", "a", "--html", "./a"], "a: is among the other files"),
-        (["--overlap", "99"], "--overlap 99"),
-        (["--input", "wrong.jsonl", "--output", "out", "--html", "page.html"], 'wrong.jsonl:2: "text"'),
-        (["--whole_files", "--processes", "2"], "--processes"),
-    ],
-)
-def test_a_mistake_is_one_line_and_writes_nothing(trained, refused, write, words, place):
-    write("a\n", "texts")
-    write('{"text": "a"}\n{"text": 1}\n', "wrong.jsonl")
-    given = [] if "wrong.jsonl" in words else ["--input", "texts"]
-    assert place in refused("predict", trained.model, "--device", "cpu", *given, *words)
-
-
 def test_a_page_is_missed_with_a_message_where_the_reader_leaves_early(refused, trained, corpus, monkeypatch):
     def reader_left(*arguments):
         raise SystemExit(0)

@@ -172,11 +172,3 @@ def test_the_verb_writes_what_is_wanted_and_the_f1_is_as_it_says(
     with pytest.raises(OSError, match="disk"):
         main(words)  # both, again
     assert (model / "config.json").read_bytes() == content and sorted(model.iterdir()) == files
-
-
-@pytest.mark.parametrize(
-    "label, place", [({}, "no entity"), ({"animal": {"甲": [[0, 0]]}}, "data.jsonl:1: entity type")]
-)
-def test_data_without_an_entity_or_of_another_type_are_one_line(refused, copy_with, write, label, place):
-    data = write(json.dumps({"text": "甲", "label": label}), "data.jsonl")
-    assert place in refused("tune", copy_with(), data)

@@ -218,11 +218,3 @@ def test_labeled_texts_and_repeated_ones_are_not_selected_and_formats_hold_the_s
     tasks = json.loads(select(dev_texts, 4, "--format", "labelstudio").read_text(encoding="utf-8"))
     assert [task["data"]["text"] for task in tasks] == texts
     assert [example.text for example in read_examples(select(dev_texts, 4, "--format", "doccano"))] == texts
-
-
-@pytest.mark.parametrize("output, place", [("new", "no.jsonl: no such file"), ("no.jsonl", "no.jsonl: is an input")])
-def test_labeled_texts_are_an_input(refused, trained, write, output, place):
-    if output == "no.jsonl":
-        write('{"text": "甲", "label": {}}\n', "no.jsonl")
-    words = ["--input", write("甲\n"), "--count", "3", "--labeled", "no.jsonl", "--output", output]
-    assert place in refused("select", trained.model, *words)

@@ -3,27 +3,18 @@
 import io
 import warnings
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
-import paddle
 import pytest
 from PIL import Image
 
 from paddle_rope import CharTokenizer
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import read_examples
-from tasks.ner.evaluation import Evaluation
-from tasks.ner.examples import Entity, Example
+from tasks.ner.examples import Example
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.finding import predict_entities
-from tasks.ner.reports.monitoring import (
-    CURVE_STEPS,
-    MOST_TYPES,
-    NerMonitor,
-    draw_scores,
-    span_scores,
-)
+from tasks.ner.reports.monitoring import CURVE_STEPS, NerMonitor, draw_scores, span_scores
 from tests.tasks.ner.conftest import SHOW, log_of
 
 STEPS = 19  # of an epoch
@@ -115,29 +106,6 @@ def small_model(types, max_span_length=None):
     return NerModel(config), tokenizer
 
 
-def test_of_many_types_the_most_frequent_are_shown(tmp_path):
-    types = [f"type {number:03}" for number in range(100)]
-    model, tokenizer = small_model(types)
-    model.head.type_scores.bias.set_value(paddle.full([200], -20.0))  # nearly no span is one
-    examples = [
-        Example("甲乙丙", tuple(Entity(0, 1 + n % 3, types[n]) for n in range(20, 90)), "f:1"),
-        Example("丁", (Entity(0, 1, types[89]), Entity(0, 1, types[3])), "f:2"),
-        Example("丁戊", (Entity(0, 1, types[3]),), "f:3"),
-    ]
-    found = [[Entity(0, 1, types[89], 2.0)], [], []]
-    monitor, state = NerMonitor(tmp_path, {}, ["f1"]), SimpleNamespace(is_world_process_zero=True, global_step=5)
-    arguments = SimpleNamespace(logging_steps=2)
-    monitor.on_train_begin(arguments, state, None)
-    monitor.show(model, NerDataset(examples, tokenizer, types, 9), Evaluation({}, found, found), 5)
-    metrics = {"eval_f1": 0.5, **{f"eval_f1_by_type/{kind}": 0.25 for kind in types}}
-    monitor.on_evaluate(arguments, state, None, metrics=metrics)
-    monitor.on_train_end(arguments, state, None)
-    tags = log_of(tmp_path).get_tags()
-    shown = {tag.removeprefix("dev/") for tag in tags["pr_curve"]}
-    assert len(shown) == MOST_TYPES and {types[89], types[3]} <= shown
-    assert {tag.removeprefix("dev_f1_by_type/") for tag in tags["scalar"]} == shown | {"dev/f1"}
-
-
 @pytest.mark.parametrize("max_span_length", [None, 2])
 def test_scores_of_a_text_are_those_of_prediction(max_span_length):
     model, tokenizer = small_model(["a", "b"], max_span_length)
@@ -156,6 +124,12 @@ def test_each_type_has_a_panel():
     scores = np.full([4, 4, 2, 2], -20.0)  # of each of four pictures one type with a high score
     scores[range(4), range(4)] = 5.0
     assert len({draw_scores("甲乙", one, set(), list("abcd"), "title").tobytes() for one in scores}) == 4
+    scores = dict(zip("abcdef", np.arange(-6.0, 0.0)[:, None, None] * np.ones([2, 2])))
+    gold = {(0, 1, "b")}  # is drawn before the types with the highest scores
+    of_many, of_shown = (
+        draw_scores("甲乙", [scores[kind] for kind in types], gold, list(types), "title") for types in (scores, "bdef")
+    )
+    assert (of_many == of_shown).all()
 
 
 @pytest.mark.parametrize("text", ["$%^$", "$\\frac{$", "{}_^\\", "a\nb\x00", "👨\u200d👩\u202e", "甲乙"])
