@@ -74,8 +74,7 @@ ALIKE = [{"text": "甲", "label": "a"}] * 3
     "recipe, config, data, message",
     [
         *(("ner", {"dev_fraction": 0}, {"train": rows}, message) for rows, message in WRONG_ROWS),
-        ("ner", {}, {"training": NER}, "unknown split 'training'; did you mean 'train'"),
-        ("ner", {}, NER, "is not a dict"),
+        *(("ner", {}, data, "is not a dict of train, dev, test") for data in ({"training": NER}, NER)),
         ("ner", {"train_file": "x"}, {"train": NER}, "train is given, and train_file, too"),
         ("ner", {}, {"dev": NER}, "no 'train_file'"),
         ("ner", {"train_file": "(in memory)"}, None, "of a run that had its data in memory"),
