@@ -4,10 +4,9 @@ Names load at first use: neither ``import paddle_rope`` nor the tokenizers impor
 Nothing here imports PaddleNLP, and importing changes nothing in the process.
 """
 
-import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
 from typing import TYPE_CHECKING
 
-from paddle_rope.imports import lazy_names
+from paddle_rope.machine import lazy_names
 
 __version__ = "0.3.0.dev0"
 

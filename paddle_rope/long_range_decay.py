@@ -54,9 +54,8 @@ def pair_products(q: np.ndarray, k: np.ndarray) -> np.ndarray:
 def abel_bound(q: np.ndarray, k: np.ndarray, theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
     r"""(max_i |h_{i+1} - h_i|) sum_{j = 1..d/2} |S_j(x)|, which is nowhere less than |<R_m q, R_n k>|, x = m - n.
 
-    8265 and 2104.09864, eq. (35)-(37). With h_{d/2} = 0 and S_0 = 0, summation by parts (Abel) gives
-    sum_i h_i (S_{i+1} - S_i) = -sum_i S_{i+1} (h_{i+1} - h_i), and the triangle inequality the rest. The vectors are
-    in the first factor only, the distance in the second only: d/2 times :func:`mean_partial_sums`.
+    8265 and 2104.09864, eq. (35)-(37), by summation by parts (Abel) with h_{d/2} = 0. The vectors are in the first
+    factor only, the distance in the second only: d/2 times :func:`mean_partial_sums`.
 
     >>> ones = np.ones(64)
     >>> bool(abel_bound(ones, ones, frequencies(64), [100]) >= abs(ones_scores(frequencies(64), [100])))

@@ -1,7 +1,9 @@
-"""Settings of the process that must be made before paddle is imported."""
+"""Settings of the process that must be made before paddle is imported; names that load at first use (PEP 562)."""
 
+import ast
 import contextlib
 import ctypes
+import importlib
 import io
 import logging
 import os
@@ -9,10 +11,15 @@ import platform
 import sys
 import warnings
 import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
 _NEVER = -1
+_NOTES = ("No ccache found", "Setuptools is replacing distutils", "pkg_resources is deprecated")
+_LOG_LEVEL = "GLOG_minloglevel"  # of Paddle's log of static graphs; read once, when paddle is imported
 
 
 def prepare_process() -> None:
@@ -28,13 +35,12 @@ def prepare_process() -> None:
     and on Linux that memory which is freed stays with the process. After paddle is imported only the memory and what
     other processes inherit still change, which a RuntimeWarning says.
 
-    Example:
-        >>> import paddle_rope
-        >>> paddle_rope.prepare_process()  # doctest: +SKIP
-        >>> import paddle  # from here on with these settings
+    >>> import paddle_rope
+    >>> paddle_rope.prepare_process()  # doctest: +SKIP
+    >>> import paddle  # from here on with these settings
     """
     settings = {"OMP_NUM_THREADS": str(physical_cores()), "FLAGS_use_stride_kernel": "0"}
-    if _is_amd_with_avx2():
+    if any(one.get("vendor_id") == "AuthenticAMD" and "avx2" in one.get("flags", "").split() for one in processors()):
         settings["MKL_DEBUG_CPU_TYPE"] = "5"  # MKLML of 2019 takes SSE there otherwise; 5: AVX2
     missing = [name for name in settings if name not in os.environ]
     if missing and "paddle" in sys.modules:
@@ -75,12 +81,6 @@ def machine_in_words() -> str:
     return f"{processor}, Python {platform.python_version()}, paddlepaddle {paddle.__version__}"
 
 
-def _is_amd_with_avx2() -> bool:
-    return any(
-        one.get("vendor_id") == "AuthenticAMD" and "avx2" in one.get("flags", "").split() for one in processors()
-    )
-
-
 def processors() -> list[dict[str, str]]:
     """list of dict: what Linux says of each logical processor; empty on other systems."""
     try:
@@ -99,3 +99,53 @@ def _keep_freed_memory() -> None:
         if hasattr(libc, "mallopt"):
             libc.mallopt(_M_MMAP_MAX, 0)
             libc.mallopt(_M_TRIM_THRESHOLD, _NEVER)
+
+
+def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package of this ``__name__`` and ``__file__``.
+
+    They load at first use the names that it imports under ``if TYPE_CHECKING:``, where only type checkers see them.
+
+    ``dir()``, and with it completion, shows these names, loaded or not, and names that begin with two underscores.
+    """
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    module_of = {alias.name: node.module for node in imports for alias in node.names}
+
+    def load(name: str) -> Any:
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        with _paddle_quieted():
+            value = getattr(importlib.import_module(str(module_of[name])), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def listed() -> list[str]:
+        return sorted({*module_of, *(name for name in vars(sys.modules[package]) if name.startswith("__"))})
+
+    return load, listed, sorted(module_of)
+
+
+def quiet_paddle() -> None:
+    """Ignore the warnings of Paddle, PaddleNLP and jieba about ccache and setuptools when they are imported, and
+    Paddle's log of static graphs; a ``GLOG_minloglevel`` that is set stays."""
+    for message in _NOTES:
+        warnings.filterwarnings("ignore", message=message)
+    os.environ.setdefault(_LOG_LEVEL, "2")
+
+
+@contextlib.contextmanager
+def _paddle_quieted() -> Iterator[None]:
+    """:func:`quiet_paddle` while paddle is imported within the block; afterwards the process is as it was before."""
+    if "paddle" in sys.modules:
+        yield
+        return
+    had_level = _LOG_LEVEL in os.environ
+    with warnings.catch_warnings():
+        quiet_paddle()
+        try:
+            yield
+        finally:
+            if not had_level:
+                del os.environ[_LOG_LEVEL]

@@ -146,11 +146,7 @@ class Options:
 
 
 def read_json_object(path: str | os.PathLike) -> dict[str, Any]:
-    """The object in a JSON file.
-
-    Raises:
-        ValueError: the file cannot be read or holds no JSON object; the message names it.
-    """
+    """The object in a JSON file; raises ValueError, which names the file, where it cannot be read or holds none."""
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

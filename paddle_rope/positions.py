@@ -36,10 +36,8 @@ class LearnedPositionEmbedding(nn.Embedding):
         self.max_positions = max_positions
 
     def forward(self, positions: Tensor) -> Tensor:
-        """``positions`` integer, any shape -> ``[*positions.shape, size]``.
-
-        Raises:
-            ValueError: a position is negative or not below ``max_positions``; checked on CPU, not in static graphs.
+        """``positions`` integer, any shape -> ``[*positions.shape, size]``; raises ValueError on CPU, not in static
+        graphs, where one is negative or not below ``max_positions``.
         """
         if computes_on_cpu() and positions.size:
             first, last = int(positions.min()), int(positions.max())

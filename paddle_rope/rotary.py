@@ -65,11 +65,10 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
     Raises:
         ValueError: ``cos`` does not fit ``x``. In static graphs only what is known there is checked.
 
-    Example:
-        >>> x = paddle.ones([1, 3, 2, 4])  # [batch, seq, heads, head_dim]
-        >>> rope = RotaryPositionEmbedding(4).cos_sin(3)
-        >>> bool((apply_rotary(x, *rope) == RotaryPositionEmbedding(4)(x)).all())
-        True
+    >>> x = paddle.ones([1, 3, 2, 4])  # [batch, seq, heads, head_dim]
+    >>> rope = RotaryPositionEmbedding(4).cos_sin(3)
+    >>> bool((apply_rotary(x, *rope) == RotaryPositionEmbedding(4)(x)).all())
+    True
     """
     rotary_dim = 2 * cos.shape[-1]
     _check_fit(x, cos, rotary_dim)
@@ -79,10 +78,12 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
         if rotary_dim < x.shape[-1]:  # cut after the cast: on CPU Paddle has no gradients of bfloat16 parts
             turning, rest = turning[..., :rotary_dim], turning[..., rotary_dim:]
         cos, sin = _for_axes_of(x, cos).astype(dtype), _for_axes_of(x, sin).astype(dtype)
-        turn = _turn_half
-        if layout == "interleaved":
-            turn = _turn_interleaved if paddle.in_dynamic_mode() else _turn_interleaved_in_graph
-        turned = turn(turning, cos, sin)
+        if layout == "half":
+            turned = _turn_pairs(turning, cos, sin, -2)
+        elif paddle.in_dynamic_mode():
+            turned = _turn_interleaved(turning, cos, sin)
+        else:
+            turned = _turn_pairs(turning, cos, sin, -1)
         return (turned if rest is None else paddle.concat([turned, rest], axis=-1)).astype(x.dtype)
 
 
@@ -133,10 +134,9 @@ class RotaryPositionEmbedding(Float32Layer):
         ValueError: the number of features that turn is odd, not positive or more than ``head_dim``; ``base`` is not
             positive; ``layout`` or ``scaling`` is not one of those above.
 
-    Example:
-        >>> rotary = RotaryPositionEmbedding(64)
-        >>> tuple(rotary(paddle.ones([2, 100, 4, 64])).shape)  # [batch, seq, heads, head_dim]
-        (2, 100, 4, 64)
+    >>> rotary = RotaryPositionEmbedding(64)
+    >>> tuple(rotary(paddle.ones([2, 100, 4, 64])).shape)  # [batch, seq, heads, head_dim]
+    (2, 100, 4, 64)
     """
 
     def __init__(
@@ -231,20 +231,8 @@ def _turn_interleaved(x, cos, sin):
     return paddle.as_real(paddle.as_complex(pairs) * paddle.complex(cos, sin)).reshape(x.shape)
 
 
-def _turn_interleaved_in_graph(x, cos, sin):
-    """As :func:`_turn_interleaved` in real numbers and for unknown sizes."""
-    same = [0] * (x.ndim - 1)  # for reshape: sizes as they are
-    pairs = x.reshape([*same, x.shape[-1] // 2, 2])
-    turned = paddle.stack(_turn(pairs[..., 0], pairs[..., 1], cos, sin), axis=-1)
-    return turned.reshape([*same, x.shape[-1]])
-
-
-def _turn_half(x, cos, sin):
-    """Pairs (i, i + size/2)."""
-    half = x.shape[-1] // 2
-    return paddle.concat(_turn(x[..., :half], x[..., half:], cos, sin), axis=-1)
-
-
-def _turn(a, b, cos, sin):
-    """Real and imaginary part of (a + i b) (cos + i sin)."""
-    return a * cos - b * sin, a * sin + b * cos
+def _turn_pairs(x, cos, sin, axis):
+    """Pairs of any layout in real numbers and for unknown sizes: (2i, 2i+1) on the axis -1, (i, i + size/2) on -2."""
+    same, pairs = [0] * (x.ndim - 1), x.shape[-1] // 2  # 0 for reshape: sizes as they are
+    a, b = paddle.unbind(x.reshape([*same, *([pairs, 2] if axis == -1 else [2, pairs])]), axis=axis)
+    return paddle.stack([a * cos - b * sin, a * sin + b * cos], axis=axis).reshape([*same, x.shape[-1]])

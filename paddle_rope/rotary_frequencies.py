@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle_rope.options import NOT_NEGATIVE, OBJECT, ROTARY_LAYOUTS, TRUTH, choice, integer, optional
+from paddle_rope.options import choice
 
 
 def rotary_frequencies(rotary_dim: int, base: float = 10000.0) -> np.ndarray:
@@ -102,9 +102,8 @@ class YaRNScaling(FrequencyScaling):
         beta_fast: from this many turns on a frequency stays; the paper's beta, more than ``beta_slow``.
         beta_slow: up to this many turns a frequency is interpolated; the paper's alpha, at least 0.
 
-    Example:
-        >>> YaRNScaling(factor=4, original_length=512).frequencies(4, base=10000)  # the fast one stays
-        array([1.    , 0.0025])
+    >>> YaRNScaling(factor=4, original_length=512).frequencies(4, base=10000)  # the fast one stays
+    array([1.    , 0.0025])
     """
 
     original_length: float
@@ -146,23 +145,3 @@ def frequency_scaling(settings: dict[str, Any] | None) -> FrequencyScaling | Non
     except TypeError:
         names = ", ".join(field.name for field in fields(SCALINGS[kind]))
         raise ValueError(f"rotary scaling {kind!r} takes {names}; got {', '.join(arguments) or 'none'}") from None
-
-
-_ROTARY_ARGUMENTS = ("base", "window_base", "layout", "rotary_dim", "scaling", "learned")
-
-
-def check_rotary(arguments: dict[str, Any]) -> FrequencyScaling | None:
-    """The scaling in ``arguments`` of a :class:`~paddle_rope.RotaryPositionEmbedding` as a configuration has them, with
-    ``window_base``, the base in layers that see a window; raises ValueError where one is unknown or out of its range,
-    as far as that is known without ``head_dim``.
-    """
-    for name in arguments:
-        choice(*_ROTARY_ARGUMENTS).check("a key of rotary", name)
-    base, rotary_dim = arguments.get("base", 10000), arguments.get("rotary_dim")
-    NOT_NEGATIVE.check("rotary base", base)
-    optional(NOT_NEGATIVE).check("rotary window_base", arguments.get("window_base"))
-    optional(integer(2, 2**16)).check("rotary rotary_dim", rotary_dim)
-    choice(*ROTARY_LAYOUTS).check("rotary layout", arguments.get("layout", "interleaved"))
-    TRUTH.check("rotary learned", arguments.get("learned", False))
-    optional(OBJECT).check("rotary scaling", arguments.get("scaling"))
-    return frequency_scaling(arguments.get("scaling"))

@@ -1,6 +1,6 @@
 """Recipes around the library: training, prediction, serving, experiments."""
 
-from paddle_rope.imports import quiet_paddle
+from paddle_rope.machine import quiet_paddle
 from tasks.common.process import ensure_home
 
 quiet_paddle()

@@ -1,7 +1,7 @@
 """Linear attention with RoPE in the numerator: bidirectional, causal, and continued token by token from a state."""
 
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from collections.abc import Sequence
+from functools import reduce
 from operator import mul
 from typing import NamedTuple
 
@@ -82,11 +82,10 @@ def linear_attention(
         ValueError: an unknown normalizer or placement, options that contradict each other, segments with gaps; a static
             graph of unknown length with ``causal`` or ``segment_ids``; ``decay`` or ``chunk_size`` out of range.
 
-    Example:
-        >>> from paddle_rope import RotaryPositionEmbedding
-        >>> q = k = v = paddle.ones([1, 5, 2, 4])
-        >>> tuple(linear_attention(q, k, v, RotaryPositionEmbedding(4).cos_sin(5)).shape)
-        (1, 5, 2, 4)
+    >>> from paddle_rope import RotaryPositionEmbedding
+    >>> q = k = v = paddle.ones([1, 5, 2, 4])
+    >>> tuple(linear_attention(q, k, v, RotaryPositionEmbedding(4).cos_sin(5)).shape)
+    (1, 5, 2, 4)
     """
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be positive, got {chunk_size}")
@@ -99,9 +98,12 @@ def linear_attention(
     with without_amp():  # which would take the sums in half precision
         numerator, denominators = _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement)
         multiply = _product_in(q.dtype)
-        sums: Callable[..., Tensor] = partial(_whole_sums, multiply)
+
+        def sums(q, k, v):  # over all j: the sum of k_j v_j^T is taken once
+            return multiply(q, multiply(k, v, transpose_x=True))
+
         if decay is not None or not sees_all:
-            sums = _ChunkedSums(numerator[2], decay, segment_ids, causal, chunk_size, multiply).sums
+            sums = _chunked_sums(numerator[2], decay, segment_ids, causal, chunk_size, multiply)
         output = _quotient(sums(*numerator), [sums(*one) for one in denominators], normalizer)
         return rotate_back(by_head(output), rope, placement).astype(q.dtype)
 
@@ -142,25 +144,25 @@ def linear_attention_step(
         q, k, v: ``[batch, new, heads, head_dim]`` or, of v, ``value_dim``.
         rope: R at the positions of the new tokens, ``rotary.cos_sin(new, offset=state.length)``.
 
-    Example:
-        >>> state, token = None, paddle.ones([1, 1, 2, 4])
-        >>> for _ in range(3):
-        ...     state, y = linear_attention_step(state, token, token, token)
-        >>> state.length, tuple(y.shape)
-        (3, (1, 1, 2, 4))
+    >>> state, token = None, paddle.ones([1, 1, 2, 4])
+    >>> for _ in range(3):
+    ...     state, y = linear_attention_step(state, token, token, token)
+    >>> state.length, tuple(y.shape)
+    (3, (1, 1, 2, 4))
     """
     check_linear_options(feature_map, normalizer, placement)
     decay = _checked_decay(decay, q.shape[2])
     with without_amp():
         numerator, denominators = _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement)
-        chunked = _ChunkedSums(numerator[2], decay, causal=True, multiply=_product_in(q.dtype))
+        multiply = _product_in(q.dtype)
+        sums = _chunked_sums(numerator[2], decay, causal=True, multiply=multiply)
         known = (None, None) if state is None else state[:2]
-        above, key_values = chunked.after(known[0], *numerator)
+        above, key_values = _continued(sums, decay, multiply, known[0], *numerator)
         below: list[Tensor] = []
         keys = None
         for one in denominators:  # with RoPE a second one, of keys that are replaced by the sum of their features
             before = known[1] if known[1] is None or not below else known[1].sum(axis=2, keepdim=True)
-            found, behind = chunked.after(before, *one)
+            found, behind = _continued(sums, decay, multiply, before, *one)
             keys = keys if below else behind
             below.append(found)
         output = rotate_back(by_head(_quotient(above, below, normalizer)), rope, placement).astype(q.dtype)
@@ -216,11 +218,6 @@ def _product_in(dtype):
     return multiply
 
 
-def _whole_sums(multiply, q, k, v):
-    """sum_j (q_i . k_j) v_j over all j: the sum of k_j v_j^T is taken once."""
-    return multiply(q, multiply(k, v, transpose_x=True))
-
-
 def _quotient(numerator, denominators, normalizer):
     """numerator / max(denominators, ``MIN_DENOMINATOR``), or over its root mean square where there are none."""
     if not denominators:
@@ -228,16 +225,8 @@ def _quotient(numerator, denominators, normalizer):
     return numerator / paddle.clip(reduce(paddle.maximum, denominators), min=MIN_DENOMINATOR[normalizer])
 
 
-class _Side(NamedTuple):
-    """How far the tokens of a chunk are from the state on one side of it; None for a weight of 1."""
-
-    from_state: Tensor | None  # weight between the state and each token, [.., .., .., size, 1]
-    to_state: Tensor | None  # between each token and the state that the next chunk sees, alike
-    keep: Tensor | None  # between the state before the chunk and the one that the next chunk sees, [.., .., .., 1, 1]
-
-
-class _ChunkedSums:
-    r"""s_i = sum_j gamma^|i - j| (q_i . k_j) v_j, over the j <= i or all j, of the segment of i.
+def _chunked_sums(like, decay=None, segment_ids=None, causal=False, chunk_size=None, multiply=paddle.matmul):
+    r"""A function of q, k, v: s_i = sum_j gamma^|i - j| (q_i . k_j) v_j, over the j <= i or all j, of the segment of i.
 
     Within a chunk of tokens the weights are formed, ``[size, size]``. The tokens outside of it enter through a state
     for each side, the matrix sum_j k_j v_j^T, which runs from chunk to chunk. No exponent of a gamma is negative.
@@ -245,94 +234,79 @@ class _ChunkedSums:
     ``like`` ``[batch, heads, seq, size]`` has the length and dtype of the sums. Where a static graph does not know the
     length, one chunk has the weights of all tokens, quadratic in seq.
     """
+    seq, dtype = like.shape[2], like.dtype  # -1 where a static graph does not know the length
+    chunk = seq if seq <= (chunk_size or _ONE_CHUNK) else (chunk_size or _CHUNK)
+    size = chunk if seq >= 0 else paddle.shape(like)[2]
 
-    def __init__(
-        self,
-        like: Tensor,
-        decay: Tensor | None = None,
-        segment_ids: Tensor | None = None,
-        causal: bool = False,
-        chunk_size: int | None = None,
-        multiply: Callable[..., Tensor] = paddle.matmul,
-    ) -> None:
-        seq, dtype = like.shape[2], like.dtype
-        self.multiply, self.seq = multiply, seq  # -1 where a static graph does not know it: one chunk
-        self.size = seq if seq <= (chunk_size or _ONE_CHUNK) else (chunk_size or _CHUNK)
-        size = self.size if seq >= 0 else paddle.shape(like)[2]
-        index = paddle.arange(size).astype(dtype).unsqueeze(1)
-        lag = index - index.transpose([1, 0])  # i - j
-        self.gamma = None if decay is None else decay.astype(dtype).reshape([1, -1, 1, 1])
-        gamma = None if self.gamma is None else self.gamma.unsqueeze(2)
-        ids = None if segment_ids is None else self._split(segment_ids.unsqueeze([1, 3]))  # [batch, 1, chunks, size, 1]
-        self.within = _product(
-            (lag >= 0).astype(dtype) if causal else None,
-            None if gamma is None else gamma ** lag.abs(),
-            None if ids is None else (ids == ids.transpose([0, 1, 2, 4, 3])).astype(dtype),
-        )
-        self.left = _side_of_powers(gamma, index + 1, size - 1 - index, size)
-        self.right = None if causal else _side_of_powers(gamma, size - index, index, size)
-        if ids is not None:
-            # Segments are contiguous: a state belongs to the segment at the edge of its chunk. The first one is 0
-            first, last = ids[:, :, :, :1], ids[:, :, :, -1:]
-            before = paddle.concat([last[:, :, :1], last[:, :, :-1]], axis=2)
-            after = paddle.concat([first[:, :, 1:], first[:, :, -1:]], axis=2)
-            self.left = _where(self.left, dtype, ids == before, ids == last, last == before)
-            if self.right is not None:
-                self.right = _where(self.right, dtype, ids == after, ids == first, first == after)
+    def split(x):
+        """``[batch, heads, seq, features]`` -> ``[batch, heads, chunks, size, features]``, zeros at the end."""
+        if chunk == seq:
+            return x.unsqueeze(2)
+        chunks = (seq + chunk - 1) // chunk
+        x = padded(x, 2, after=chunks * chunk - seq)
+        return x.reshape([*x.shape[:2], chunks, chunk, x.shape[3]])
 
-    def sums(self, q, k, v):
+    index = paddle.arange(size).astype(dtype).unsqueeze(1)
+    lag = index - index.transpose([1, 0])  # i - j
+    gamma = None if decay is None else decay.astype(dtype).reshape([1, -1, 1, 1, 1])
+    factors = [(lag >= 0).astype(dtype)] if causal else []
+    if gamma is not None:
+        factors.append(gamma ** lag.abs())
+    seen_left = seen_right = None
+    if segment_ids is not None:
+        ids = split(segment_ids.unsqueeze([1, 3]))  # [batch, 1, chunks, size, 1]
+        factors.append((ids == ids.transpose([0, 1, 2, 4, 3])).astype(dtype))
+        # Segments are contiguous: a state belongs to the segment at the edge of its chunk. The first one is 0
+        first, last = ids[:, :, :, :1], ids[:, :, :, -1:]
+        before = paddle.concat([last[:, :, :1], last[:, :, :-1]], axis=2)
+        after = paddle.concat([first[:, :, 1:], first[:, :, -1:]], axis=2)
+        seen_left = [seen.astype(dtype) for seen in (ids == before, ids == last, last == before)]
+        seen_right = [seen.astype(dtype) for seen in (ids == after, ids == first, first == after)]
+    within = reduce(mul, factors) if factors else None
+    sides = [(_weights(gamma, (index + 1, size - 1 - index, size), seen_left), False)]
+    if not causal:
+        sides.append((_weights(gamma, (size - index, index, size), seen_right), True))
+
+    def sums(q, k, v):
         """q, k ``[batch, heads, seq, features]``, v ``[batch, heads, seq, value_dim]`` -> as v."""
-        q, k, v = self._split(q), self._split(k), self._split(v)
+        q, k, v = split(q), split(k), split(v)
         if k.shape[-1] == 1 and not paddle.in_dynamic_mode():
             # oneDNN's matrix product of one feature is wrong in graphs of paddle 3.3.1
             products = q * k.transpose([0, 1, 2, 4, 3])
         else:
-            products = self.multiply(q, k, transpose_y=True)
-        sums = self.multiply(_times(products, self.within), v)
-        if self.size == self.seq:
+            products = multiply(q, k, transpose_y=True)
+        sums = multiply(_times(products, within), v)
+        if chunk == seq:
             return sums.squeeze(2)
-        for side, reverse in ((self.left, False), (self.right, True)):
-            if side is not None:
-                updates = self.multiply(_times(k, side.to_state), v, transpose_x=True)
-                states = _running_states(updates, side.keep, reverse)
-                sums = sums + self.multiply(_times(q, side.from_state), states)
-        batch, heads, chunks, size, features = sums.shape
-        return sums.reshape([batch, heads, chunks * size, features])[:, :, : self.seq]
+        for (from_state, to_state, keep), reverse in sides:
+            states = _running_states(multiply(_times(k, to_state), v, transpose_x=True), keep, reverse)
+            sums = sums + multiply(_times(q, from_state), states)
+        return sums.flatten(2, 3)[:, :, :seq]
 
-    def after(self, state, q, k, v):
-        """The causal sums of the tokens that follow ``state`` (None at the beginning of a text), and the next state."""
-        index = paddle.arange(self.seq).astype(q.dtype).unsqueeze(1)
-        side = _side_of_powers(self.gamma, index + 1, self.seq - 1 - index, self.seq)
-        sums, next_state = self.sums(q, k, v), self.multiply(_times(k, side.to_state), v, transpose_x=True)
-        if state is not None:
-            sums = sums + self.multiply(_times(q, side.from_state), state)
-            next_state = next_state + _times(state, side.keep)
-        return sums, next_state
-
-    def _split(self, x):
-        """``[batch, heads, seq, features]`` -> ``[batch, heads, chunks, size, features]``, zeros at the end."""
-        if self.size == self.seq:
-            return x.unsqueeze(2)
-        batch, heads, seq, features = x.shape
-        chunks = (seq + self.size - 1) // self.size
-        x = padded(x, 2, after=chunks * self.size - seq)
-        return x.reshape([batch, heads, chunks, self.size, features])
+    return sums
 
 
-def _side_of_powers(gamma, from_state, to_state, keep):
-    """Powers of gamma by their exponents; None for a gamma of 1."""
-    return _Side(None, None, None) if gamma is None else _Side(gamma**from_state, gamma**to_state, gamma**keep)
+def _continued(sums, decay, multiply, state, q, k, v):
+    """The causal sums of the tokens that follow ``state`` (None at the beginning of a text), and the next state."""
+    seq = q.shape[2]
+    index = paddle.arange(seq).astype(q.dtype).unsqueeze(1)
+    gamma = None if decay is None else decay.astype(q.dtype).reshape([1, -1, 1, 1])
+    from_state, to_state, keep = _weights(gamma, (index + 1, seq - 1 - index, seq))
+    found, next_state = sums(q, k, v), multiply(_times(k, to_state), v, transpose_x=True)
+    if state is not None:
+        found = found + multiply(_times(q, from_state), state)
+        next_state = next_state + _times(state, keep)
+    return found, next_state
 
 
-def _where(side, dtype, *conditions):
-    """A side whose weights are 0 where the conditions, one for each, do not hold."""
-    return _Side(*(_product(weight, condition.astype(dtype)) for weight, condition in zip(side, conditions)))
-
-
-def _product(*factors):
-    """The product of the factors that are not None; None if there are none."""
-    given = [factor for factor in factors if factor is not None]
-    return reduce(mul, given) if given else None
+def _weights(gamma, exponents, seen=None):
+    """How far the tokens of a chunk are from the state on one side of it: weights between the state and each token,
+    ``[..., size, 1]``, between each token and the state that the next chunk sees, and between these states. Powers of
+    gamma, times ``seen``, 0 or 1; None for 1.
+    """
+    if gamma is None:
+        return seen or [None] * 3
+    return [gamma**exponent if seen is None else gamma**exponent * seen[i] for i, exponent in enumerate(exponents)]
 
 
 def _times(x, factor):

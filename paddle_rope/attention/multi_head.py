@@ -46,11 +46,10 @@ class MultiHeadAttention(nn.Layer):
     Raises:
         ValueError: sizes that do not fit, an unknown kind or placement, contradicting options of linear attention.
 
-    Example:
-        >>> import paddle, paddle_rope
-        >>> layer, rotary = MultiHeadAttention(8, 2, "linear"), paddle_rope.RotaryPositionEmbedding(4)
-        >>> tuple(layer(paddle.ones([1, 5, 8]), rotary.cos_sin(5)).shape)
-        (1, 5, 8)
+    >>> import paddle, paddle_rope
+    >>> layer, rotary = MultiHeadAttention(8, 2, "linear"), paddle_rope.RotaryPositionEmbedding(4)
+    >>> tuple(layer(paddle.ones([1, 5, 8]), rotary.cos_sin(5)).shape)
+    (1, 5, 8)
     """
 
     def __init__(
@@ -144,7 +143,7 @@ class MultiHeadAttention(nn.Layer):
         whole, and the new cache.
         """
         if not self.causal:
-            raise ValueError("only causal attention continues from a cache")
+            raise ValueError("only causal attention continues from a cache: give causal=True")
         state, of_values, of_output = cache or AttentionCache()
         new_keys = None if key_mask is None else key_mask[:, -hidden.shape[1] :]
         query, key, value = self._project(hidden)

@@ -64,11 +64,10 @@ def softmax_attention(
         ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; time and memory are quadratic in seq. With
         ``segment_ids`` or ``causal`` a query that sees no key gets 0.
 
-    Example:
-        >>> q = k = v = paddle.ones([1, 5, 2, 4])
-        >>> from paddle_rope import RotaryPositionEmbedding
-        >>> tuple(softmax_attention(q, k, v, RotaryPositionEmbedding(4).cos_sin(5)).shape)
-        (1, 5, 2, 4)
+    >>> q = k = v = paddle.ones([1, 5, 2, 4])
+    >>> from paddle_rope import RotaryPositionEmbedding
+    >>> tuple(softmax_attention(q, k, v, RotaryPositionEmbedding(4).cos_sin(5)).shape)
+    (1, 5, 2, 4)
     """
     check_placement(placement)
     check_segments(segment_ids, k.shape[0], k.shape[1])
@@ -112,10 +111,9 @@ def window_attention(
     Args:
         window: w, at least 1, otherwise ValueError: i sees 2w + 1 keys, with ``causal`` w + 1.
 
-    Example:
-        >>> q = k = v = paddle.ones([1, 500, 2, 4])
-        >>> tuple(window_attention(q, k, v, window=8).shape)
-        (1, 500, 2, 4)
+    >>> q = k = v = paddle.ones([1, 500, 2, 4])
+    >>> tuple(window_attention(q, k, v, window=8).shape)
+    (1, 500, 2, 4)
     """
     check_placement(placement)
     if window < 1:

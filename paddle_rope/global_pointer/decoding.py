@@ -37,11 +37,10 @@ def decode_spans(
     Returns:
         For each row of the batch a list of :class:`ScoredSpan`, ordered by start, end, type.
 
-    Example:
-        >>> logits = np.full([1, 2, 4, 4], -1.0)  # a text of four tokens, two types
-        >>> logits[0, 1, 0, 2] = 3.0  # tokens 0 to 2 as a span of type 1
-        >>> decode_spans(logits)
-        [[ScoredSpan(start=0, end=3, type=1, score=3.0)]]
+    >>> logits = np.full([1, 2, 4, 4], -1.0)  # a text of four tokens, two types
+    >>> logits[0, 1, 0, 2] = 3.0  # tokens 0 to 2 as a span of type 1
+    >>> decode_spans(logits)
+    [[ScoredSpan(start=0, end=3, type=1, score=3.0)]]
     """
     logits = np.asarray(logits if isinstance(logits, np.ndarray) else logits.astype("float32").numpy())
     batch, types, seq, _ = logits.shape

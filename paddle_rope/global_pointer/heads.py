@@ -56,10 +56,9 @@ class GlobalPointer(nn.Layer):
         max_span_length: score only spans of at most so many tokens, in time and memory linear in seq instead of
             quadratic; None for all spans. The scores of those spans and the parameters are the same.
 
-    Example:
-        >>> head = GlobalPointer(hidden_size=8, num_types=3, head_size=4)
-        >>> tuple(head(paddle.ones([2, 5, 8])).shape)  # [batch, types, seq, seq]
-        (2, 3, 5, 5)
+    >>> head = GlobalPointer(hidden_size=8, num_types=3, head_size=4)
+    >>> tuple(head(paddle.ones([2, 5, 8])).shape)  # [batch, types, seq, seq]
+    (2, 3, 5, 5)
     """
 
     def __init__(
@@ -114,11 +113,10 @@ class EfficientGlobalPointer(GlobalPointer):
     One q and k for all types find the spans; a start and an end score for each type tell the type. A further type
     costs 4 * head_size + 2 parameters instead of 2 * hidden_size * head_size. Arguments as for :class:`GlobalPointer`.
 
-    Example:
-        >>> head = EfficientGlobalPointer(hidden_size=8, num_types=3, head_size=4, max_span_length=2)
-        >>> hidden, spans = paddle.ones([1, 5, 8]), paddle.to_tensor([[[0, 1, 2]]])  # tokens 1 to 2, of type 0
-        >>> tuple(head.loss(hidden, spans).shape)  # [batch, types]
-        (1, 3)
+    >>> head = EfficientGlobalPointer(hidden_size=8, num_types=3, head_size=4, max_span_length=2)
+    >>> hidden, spans = paddle.ones([1, 5, 8]), paddle.to_tensor([[[0, 1, 2]]])  # tokens 1 to 2, of type 0
+    >>> tuple(head.loss(hidden, spans).shape)  # [batch, types]
+    (1, 3)
     """
 
     def _make_projections(self, hidden_size):

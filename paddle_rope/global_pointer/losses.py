@@ -88,9 +88,8 @@ def span_positives(
         int64 array ``[number of spans, 2]``, sorted, each once, (row, class): row = text * types + type;
         class = first * seq + last, in a band first * max_span_length + last - first.
 
-    Example:
-        >>> span_positives([[[1, 0, 2]]], num_types=2, seq=4)  # tokens 0 to 2, of type 1
-        array([[1, 2]])
+    >>> span_positives([[[1, 0, 2]]], num_types=2, seq=4)  # tokens 0 to 2, of type 1
+    array([[1, 2]])
     """
     rows, spans = sorted_spans(spans, num_types, seq, max_span_length)
     classes = spans[:, 0] * seq + spans[:, 1]

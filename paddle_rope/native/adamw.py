@@ -26,7 +26,8 @@ class AdamW(paddle.optimizer.AdamW):
         self._create_accumulators(paddle.static.default_main_program().global_block(), weights)
         names = self._moment1_acc_str, self._moment2_acc_str, self._beta1_pow_acc_str, self._beta2_pow_acc_str
         states = [[self._get_accumulator(name, weight) for weight in weights] for name in names]
-        decays = [0.0 if self._spares(weight) else self._weight_decay for weight in weights]
+        decays_weight = self._apply_decay_param_fun or (lambda name: True)
+        decays = [self._weight_decay if decays_weight(weight.name) else 0.0 for weight in weights]
         rate = self.get_lr()
         rates = [rate * weight.optimize_attr["learning_rate"] for weight in weights]
         arrays = [
@@ -55,6 +56,3 @@ class AdamW(paddle.optimizer.AdamW):
             and weight.shape == gradient.shape
             for weight, gradient in params_grads
         )
-
-    def _spares(self, weight):
-        return self._apply_decay_param_fun is not None and not self._apply_decay_param_fun(weight.name)

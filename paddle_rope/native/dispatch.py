@@ -33,11 +33,8 @@ def native_form(native: Callable[..., Any], **only: Any) -> Callable[[Function],
 
     The native form computes where :func:`is_enabled` holds for all arguments and it does not return None. The plain
     function is the definition: it computes everywhere else, and raises the errors. Static graphs are traced through it
-    as it stands, without rewriting.
-
-    Args:
-        native: called with the arguments by name, without those of ``only``.
-        only: the one value of an argument that the native form computes: None, a name, or a function.
+    as it stands, without rewriting. ``only`` has the one value of an argument that the native form computes, which does
+    not get it: None, a name, or a function.
     """
 
     def decorate(plain: Function) -> Function:
@@ -121,16 +118,11 @@ def _is_traced(frame):
 def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Tensor:
     """The output of a native operator, with gradients.
 
-    Args:
-        compute: ``compute(needs, *inputs)``, with contiguous inputs and whether each needs a gradient, returns the
-            output, a new tensor; ``differentiate(gradient of the output)``, which returns the gradient of each input,
-            anything where it needs none; and the tensors and others that ``differentiate`` reads, an output among them
-            detached: it would hold the graph that holds it.
-        inputs: tensors or None.
-
-    Raises:
-        RuntimeError: in backward, if the graph has gone backward before (a second backward of a ``PyLayer`` crashes),
-            or if a tensor that is needed was changed in place since. Paddle makes an OSError of it.
+    ``compute(needs, *inputs)``, with contiguous inputs and whether each needs a gradient, returns the output, a new
+    tensor; ``differentiate(gradient of the output)``, which returns the gradient of each input, anything where it needs
+    none; and the tensors and others that ``differentiate`` reads, an output among them detached: it would hold the
+    graph that holds it. Backward raises RuntimeError, of which Paddle makes an OSError, if the graph has gone backward
+    before (a second backward of a ``PyLayer`` crashes), or if a tensor that is needed was changed in place since.
     """
     needs = [x is not None and paddle.is_grad_enabled() and not x.stop_gradient for x in inputs]
     if not any(needs):

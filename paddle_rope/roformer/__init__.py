@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from paddle_rope.imports import lazy_names
+from paddle_rope.machine import lazy_names
 
 if TYPE_CHECKING:  # the names of type checkers, which lazy_names loads at first use
     from paddle_rope.roformer.config import RoFormerConfig, SequenceClassificationConfig

@@ -20,6 +20,8 @@ from paddle_rope.options import (
     PLACEMENTS,
     POOLINGS,
     POSITION_EMBEDDINGS,
+    POSITIVE,
+    ROTARY_LAYOUTS,
     SHARE,
     TRUTH,
     Kind,
@@ -35,7 +37,7 @@ from paddle_rope.options import (
     shown,
     write_json,
 )
-from paddle_rope.rotary_frequencies import check_rotary
+from paddle_rope.rotary_frequencies import frequency_scaling
 
 CONFIG_FILE = "config.json"
 ENCODERS = Path(__file__).with_name("encoders")  # those that come with the package: a folder each, with a model card
@@ -64,6 +66,14 @@ _OF_LIBRARIES = {
     *("name_or_path", "_name_or_path", "initializer_range", "max_position_embeddings"),
 }
 ROTARY_DEFAULTS = {"base": 10000, "layout": "interleaved", "rotary_dim": None, "learned": False, "scaling": None}
+_ROTARY_KINDS = {
+    "base": POSITIVE,
+    "window_base": optional(POSITIVE),  # in layers that see a window
+    "layout": choice(*ROTARY_LAYOUTS),
+    "rotary_dim": optional(integer(2, WIDEST)),
+    "learned": TRUTH,
+    "scaling": optional(OBJECT),
+}
 # Keys of ``rotary`` by the options that they were in version 0.2
 _ROTARY = {name if name == "rotary_dim" else f"rotary_{name}": name for name in ROTARY_DEFAULTS}
 NAMED = Kind(
@@ -117,10 +127,9 @@ class RoFormerConfig(Options):
         ValueError: an option is out of its range, heads do not divide ``hidden_size`` evenly, or options contradict
             each other.
 
-    Example:
-        >>> config = RoFormerConfig(vocab_size=6000, hidden_size=256, num_attention_heads=4, attention="linear")
-        >>> config.head_dim
-        64
+    >>> config = RoFormerConfig(vocab_size=6000, hidden_size=256, num_attention_heads=4, attention="linear")
+    >>> config.head_dim
+    64
     """
 
     vocab_size: int = option(21128, "rows of the token embedding", integer(1, MOST_ROWS))
@@ -198,8 +207,7 @@ class RoFormerConfig(Options):
             if isinstance(value := getattr(self, name), tuple):
                 setattr(self, name, list(value))
         super().__post_init__()
-        self._check_sizes()
-        self._check_positions()
+        self._check_together()
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any], **changes: Any) -> "RoFormerConfig":
@@ -265,7 +273,7 @@ class RoFormerConfig(Options):
         """Whether positions are known by RoPE."""
         return self.position_embedding in PLACEMENTS
 
-    def _check_sizes(self):
+    def _check_together(self):
         heads, listed = self.num_attention_heads, len(self.layer_attention)
         if self.pad_token_id >= self.vocab_size:
             raise ValueError(f"pad_token_id {self.pad_token_id} has no row in a vocab_size of {self.vocab_size}")
@@ -281,13 +289,15 @@ class RoFormerConfig(Options):
             raise ValueError(f"attention lists {listed} layers, num_hidden_layers is {self.num_hidden_layers}")
         if self.decay is not None and len(self.decay) != heads:
             raise ValueError(f"decay must be {heads} numbers, one for each head, got {self.decay!r}")
-
-    def _check_positions(self):
         if self.position_embedding == "alibi" and {*self.layer_attention} != {"softmax"}:
             raise ValueError("'alibi' is for softmax attention to all tokens; linear attention has decay: exp(-slope)")
         if self.position_embedding == "sinusoidal" and self.embedding_size % 2:
             raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
-        scaling = check_rotary(self.rotary or {})
+        rotary = self.rotary or {}
+        for name, value in rotary.items():
+            choice(*_ROTARY_KINDS).check("a key of rotary", name)
+            _ROTARY_KINDS[name].check(f"rotary {name}", value)
+        scaling = frequency_scaling(rotary.get("scaling"))
         if scaling and scaling.amplitude != 1 and self.has_rotary and "linear" in self.layer_attention:
             raise ValueError(
                 "rotary scaling 'yarn' is for softmax attention; with linear attention take 'ntk' or 'linear'"

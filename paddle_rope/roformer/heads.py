@@ -90,10 +90,7 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
         With ``labels``, int64 ``[batch, seq]``, the token to predict at each place or -100, the pair (mean
         cross-entropy over the labeled tokens, their logits ``[labeled, vocab]`` in the order of the batch). With
         ``labeled``, int64 ``[labeled]``, the places of these tokens in the rows one after the other, a GPU is not
-        waited for.
-
-        Raises:
-            ValueError: no token is labeled.
+        waited for. Raises ValueError where no token is labeled.
         """
         of_packed = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
         hidden = self.roformer(input_ids, attention_mask, token_type_ids, positions, **of_packed)
@@ -143,18 +140,15 @@ def generate(
     Raises:
         ValueError: an argument is out of range, or a text is padded on the right.
 
-    Example:
-        >>> from paddle_rope import RoFormerConfig, RoFormerForCausalLM
-        >>> model = RoFormerForCausalLM(RoFormerConfig(20, 8, num_hidden_layers=1, num_attention_heads=2))
-        >>> tuple(generate(model, paddle.to_tensor([[2, 7]]), max_new_tokens=3, temperature=1, seed=1).shape)
-        (1, 3)
+    >>> from paddle_rope import RoFormerConfig, RoFormerForCausalLM
+    >>> model = RoFormerForCausalLM(RoFormerConfig(20, 8, num_hidden_layers=1, num_attention_heads=2))
+    >>> tuple(generate(model, paddle.to_tensor([[2, 7]]), max_new_tokens=3, temperature=1, seed=1).shape)
+    (1, 3)
     """
     if max_new_tokens < 1:
         raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
     if temperature < 0 or not 0 < top_p <= 1:
         raise ValueError(f"temperature must be 0 or more and top_p in (0, 1], got {temperature} and {top_p}")
-    if input_ids.shape[1] == 0:
-        raise ValueError("input_ids must hold at least one token of each text")
     if attention_mask is not None and not bool(attention_mask[:, -1].astype("bool").all()):
         raise ValueError("the last token of each text must be real: pad on the left")
     random = np.random.default_rng(seed)

@@ -183,8 +183,6 @@ class RoFormerModel(RoFormerPretrainedModel):
         Positions count real tokens: padding, to be given on the left, does not move them. The hidden states
         ``[batch, new, hidden]`` are those of :meth:`forward` of the whole text, without gradients.
         """
-        if not self.config.causal:
-            raise ValueError("only a causal model continues from a cache: give causal=True in its configuration")
         is_token = paddle.ones_like(input_ids) if attention_mask is None else attention_mask.astype("int64")
         key_mask, new_positions = is_token.astype("bool"), is_token.cumsum(axis=1) - 1
         if cache is not None:

@@ -4,7 +4,6 @@ import paddle.nn.functional as F
 
 from paddle_rope.roformer import RoFormerForSequenceClassification
 from tasks.classification.arguments import ClassificationConfig
-from tasks.common.inference import evaluated
 
 
 class ClassificationModel(RoFormerForSequenceClassification):
@@ -17,7 +16,3 @@ class ClassificationModel(RoFormerForSequenceClassification):
         # super() has no meaning in the static graphs of paddle 2.6.2
         found = RoFormerForSequenceClassification.forward(self, input_ids, attention_mask, labels=labels)
         return F.softmax(found.astype("float32"), axis=-1) if labels is None else found
-
-    def output(self, batch):
-        """The output for a batch of arrays, in evaluation mode: a float32 array."""
-        return evaluated(self, batch).numpy()

@@ -1,7 +1,5 @@
 """The recipe of document classification, and how its models are exported."""
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,6 @@ from tasks.classification.evaluation import evaluate_model, evaluate_predictor, 
 from tasks.classification.model import ClassificationModel
 from tasks.classification.prediction import ClassificationDataset, Classifier, as_record
 from tasks.common.export.exporter import Exporter
-from tasks.common.inference import pad_items
 from tasks.common.recipe import Recipe
 from tasks.common.training.data import LabeledData
 from tasks.common.training.run import Run
@@ -43,9 +40,6 @@ class ClassificationRecipe(Recipe):
         dataset = ClassificationDataset(run.examples[split], run.tokenizer, classes, run.keys.max_characters)
         run.facts.setdefault("texts_cut", {})[split] = dataset.cut
         return dataset
-
-    def collator(self, run: Run) -> Callable:
-        return functools.partial(pad_items, pad_token_id=run.tokenizer.pad_token_id, dtype=np.int64)
 
     def describe(self, run: Run) -> None:
         print_data_report(run.datasets)

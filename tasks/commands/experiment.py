@@ -28,9 +28,9 @@ number of parameters, minutes of training, and the scores on dev and test."""
 DECAY = """\
 Draw the long-range decay of RoPE: the bound of kexue.fm 8265 and the dot products of all-ones vectors.
 
-Writes decay_bound.png and .csv (mean |S_j| against the relative distance) and decay_ones.png and .csv (<R_m q, R_n k>
-with q = k = ones against the key position n), each with the counter-examples where all pairs have the frequency 0 or 1,
-and prints a few lines on what the figures show."""
+Writes decay_bound.png (mean |S_j| against the relative distance) and decay_ones.png (<R_m q, R_n k> with q = k = ones
+against the key position n), each with the counter-examples where all pairs have the frequency 0 or 1, and prints the
+numbers of some distances."""
 
 
 def experiment(argv):

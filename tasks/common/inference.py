@@ -105,8 +105,8 @@ def batched_outputs(
 
 
 def encoder_outputs(model: Any, texts: Sequence[Tokens], batch_size: int, show_progress: bool = False) -> np.ndarray:
-    """What a trained or exported model computes for texts: float32 ``[texts, *config.output_shape]``. Its method
-    ``output`` makes such an array of a batch; the other arguments are as of :func:`batched_outputs`."""
+    """What a trained or exported model, which has a method ``output``, computes for texts: float32
+    ``[texts, *config.output_shape]``; the other arguments are as of :func:`batched_outputs`."""
     config = model.config
     collate = functools.partial(pad_texts, pad_token_id=config.pad_token_id)
 
@@ -115,7 +115,8 @@ def encoder_outputs(model: Any, texts: Sequence[Tokens], batch_size: int, show_p
         return max(scores, config.intermediate_size * length)
 
     found = np.zeros([len(texts), *config.output_shape], dtype=np.float32)
-    batches = batched_outputs(model.output, texts, collate, batch_size, numbers_of, show_progress=show_progress)
+    forward = getattr(model, "output", lambda batch: evaluated(model, batch).numpy())
+    batches = batched_outputs(forward, texts, collate, batch_size, numbers_of, show_progress=show_progress)
     for rows, output in batches:
         found[rows] = output
     return found

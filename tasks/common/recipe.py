@@ -1,6 +1,7 @@
 """What is the same in all recipes: how a model is trained, resumed and evaluated, whatever the task."""
 
 import contextlib
+import functools
 import math
 import os
 import shutil
@@ -19,6 +20,7 @@ from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_to
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
 from tasks.common.files import check_output_dir, write_json_lines
+from tasks.common.inference import pad_items
 from tasks.common.predictor import bfloat16_pays
 from tasks.common.process import is_first_process, quiet_paddlenlp
 from tasks.common.reports.tables import scores_line
@@ -51,6 +53,7 @@ class Recipe:
         next_step: the line after training that says what to do, with ``{model}`` for the model's folder and
             ``{command}`` for ``paddle-rope``.
         labeled: how labeled data are read, for runs on data in memory and for :meth:`evaluate`; None: from files only.
+        label_dtype: of the labels of a batch, where they are numbers.
         predictor: class of the predictor of a trained model's folder; it takes device, batch_size, show_progress, ...
         evaluate_predictor: scores a predictor on (examples, title), prints the scores and returns them.
     """
@@ -62,6 +65,7 @@ class Recipe:
     scores: ClassVar[tuple[str, ...]] = ()
     next_step: ClassVar[str]
     labeled: ClassVar[LabeledData | Any] = None
+    label_dtype: ClassVar[str] = "int64"
     predictor: ClassVar[Callable[..., Any]]
     evaluate_predictor: ClassVar[Callable[..., dict[str, Any]]]
 
@@ -85,8 +89,8 @@ class Recipe:
         raise NotImplementedError
 
     def collator(self, run: Run) -> Any:
-        """A function from a list of tokenized examples to a batch."""
-        raise NotImplementedError
+        """A function from a list of tokenized examples to a batch; here from pairs of texts and label."""
+        return functools.partial(pad_items, pad_token_id=run.tokenizer.pad_token_id, dtype=self.label_dtype)
 
     def ends(self, run: Run) -> Iterable[int]:
         """The steps after which a recipe that counts in steps evaluates."""

@@ -7,43 +7,30 @@ import numpy as np
 
 from paddle_rope import long_range_decay as decay
 from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
-from tasks.common.reports.tables import as_csv
 
-CURVES = ("rope", "theta_0", "theta_1")  # columns of the CSV files: RoPE, and all frequencies 0 or 1
 ZOOM = 50  # distances at which the period of theta = 1, 6.28, can be seen
 
 
 def contents(options):
     """The files of ``paddle-rope decay``, name -> bytes, and lines that describe them."""
-    pairs, query, reach = options.head_dim // 2, options.query_position, options.max_distance
+    query, reach = options.query_position, options.max_distance
     theta = decay.frequencies(options.head_dim, options.base)
-    thetas = dict(zip(CURVES, (theta, np.zeros(pairs), np.ones(pairs))))
-    distances = np.arange(reach + 1)
-    bound = {name: decay.mean_partial_sums(one, distances) for name, one in thetas.items()}
-    keys = np.arange(max(0, query - reach), query + reach + 1)  # on either side of the query
-    ones = {name: decay.ones_scores(one, keys - query) for name, one in thetas.items()}
+    distances, keys = np.arange(reach + 1), np.arange(max(0, query - reach), query + reach + 1)  # on either side
+    bound, ones = decay.mean_partial_sums(theta, distances), decay.ones_scores(theta, keys - query)
     quarter = decay.quarter_period(theta)
     files = {
         "decay_bound.png": draw_bound(options, distances, bound, quarter),
-        "decay_bound.csv": _csv({"distance": distances, **bound}),
         "decay_ones.png": draw_ones(options, keys, ones, quarter),
-        "decay_ones.csv": _csv({"key_position": keys, "distance": keys - query, **ones}),
     }
-    return files, describe(reach, quarter, bound["rope"], ones["rope"][keys >= query])
+    return files, describe(reach, quarter, bound, ones[keys >= query])
 
 
-def _csv(columns):
-    """{name: numbers} -> bytes; reading a float gives the same number again."""
-    rows = zip(*(values.tolist() for values in columns.values()))
-    return as_csv([dict(zip(columns, row)) for row in rows], columns).encode("ascii")
-
-
-def draw_bound(options, distances, curves, quarter):
+def draw_bound(options, distances, bound, quarter):
     """The figure of 8265: PNG, bytes."""
     figure, axes = new_figure(8, 4.5)
-    top = curves["theta_0"][0]
+    top = (options.head_dim // 2 + 1) / 2
     axes.axhline(top, color=ORANGE, ls="--", label=r"all $\theta_i = 0$, and all $\theta_i = 1$: constant")
-    _draw_rope(axes, options, distances, curves["rope"], quarter, 0)
+    _draw_rope(axes, options, distances, bound, quarter, 0)
     axes.set_title(f"Decay of the bound: head_dim d = {options.head_dim}, base {options.base:g}")
     axes.set_xlabel("relative distance m - n")
     axes.set_ylabel(r"mean of $|S_1|, \ldots, |S_{d/2}|$")
@@ -52,22 +39,22 @@ def draw_bound(options, distances, curves, quarter):
     return png(figure)
 
 
-def draw_ones(options, keys, curves, quarter):
+def draw_ones(options, keys, ones, quarter):
     """RoPE above, the counter-examples close to the query below: PNG, bytes."""
     query, top = options.query_position, options.head_dim
     figure, (above, below) = new_figure(8, 7, 2, 1, height_ratios=[3, 2])
-    _draw_rope(above, options, keys, curves["rope"], quarter, query)
-    averages = decay.octave_averages(curves["rope"][keys >= query])
+    _draw_rope(above, options, keys, ones, quarter, query)
+    averages = decay.octave_averages(ones[keys >= query])
     label = r"averages over octaves, $2^k \leq n - m < 2^{k+1}$"
     starts = query + 2.0 ** np.arange(len(averages))
     above.hlines(averages, starts, 2 * starts - query, color=ORANGE, lw=2, label=label)
     above.set_title(f"All-ones q and k: head_dim d = {top}, base {options.base:g}, query at position m = {query}")
-    above.set_ylim(min(0, 1.2 * curves["rope"].min()), 1.4 * top)
-    shown = np.abs(keys - query) <= ZOOM
-    near = np.linspace(keys[shown][0], keys[shown][-1], 2001)
+    above.set_ylim(min(0, 1.2 * ones.min()), 1.4 * top)
+    shown = keys[np.abs(keys - query) <= ZOOM]
+    near = np.linspace(shown[0], shown[-1], 2001)
     below.axhline(top, color=ORANGE, ls="--", label=r"all $\theta_i = 0$: constant")
     below.plot(near, top * np.cos(near - query), color=GREEN, lw=1, label=r"all $\theta_i = 1$: $d\,\cos(n - m)$")
-    below.plot(keys[shown], curves["theta_1"][shown], ".", color=GREEN, ms=4)
+    below.plot(shown, top * np.cos(shown - query), ".", color=GREEN, ms=4)
     below.set_title("Counter-examples: no decay")
     below.set_ylim(-1.15 * top, 1.55 * top)
     for axes in (above, below):

@@ -6,7 +6,6 @@ import paddle.nn.functional as F
 from paddle_rope.layers import without_amp
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.heads import ClassificationHead, pool
-from tasks.common.inference import evaluated
 from tasks.matching.arguments import TRIPLES, MatchingConfig
 
 EXCLUDED = -1e9  # a float32 exponent that counts for nothing in a sum
@@ -55,10 +54,6 @@ class MatchingModel(RoFormerPretrainedModel):
             lowest, highest = config.grades
             return grade_loss(scores[0], (labels - lowest) / (highest - lowest)), scores
         return cosent_loss(scores[0], labels, config.scale), scores
-
-    def output(self, batch):
-        """The output for a batch of arrays, in evaluation mode: a float32 array."""
-        return evaluated(self, batch).numpy()
 
 
 def cosent_loss(cosines, labels, scale=20.0):

@@ -1,7 +1,6 @@
 """The recipe of text matching, and how its models are exported."""
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from paddle.static import InputSpec
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.export.exporter import Exporter
-from tasks.common.inference import pad_items
 from tasks.common.recipe import Recipe
 from tasks.common.training.data import LabeledData
 from tasks.common.training.run import Run
@@ -36,6 +34,7 @@ class MatchingRecipe(Recipe):
     arguments = MatchingArguments
     model_class = MatchingModel
     scores = SCORES
+    label_dtype = "float32"
     next_step = "predict:  {command} predict {model}"
     labeled = LabeledData(read_labeled, read_lines, Example, labeled_record)
     predictor = MatchingPredictor
@@ -63,9 +62,6 @@ class MatchingRecipe(Recipe):
 
     def dataset(self, run: Run, split: str) -> MatchingDataset:
         return MatchingDataset(run.examples[split], run.tokenizer, run.model.config)
-
-    def collator(self, run: Run) -> Callable:
-        return functools.partial(pad_items, pad_token_id=run.tokenizer.pad_token_id, dtype=np.float32)
 
     def describe(self, run: Run) -> None:
         for split, dataset in run.datasets.items():

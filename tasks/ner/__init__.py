@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from paddle_rope.imports import lazy_names
+from paddle_rope.machine import lazy_names
 
 if TYPE_CHECKING:  # and, at first use, always: the readers and the corpus generator do without paddle
     from tasks.ner.prediction.predictor import NerPredictor as NerPredictor

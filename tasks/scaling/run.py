@@ -165,11 +165,9 @@ def _finish(job, parts, finished, seconds):
     summary = {"records": _records(parts), "answered": answered, "rejected": rejected, "parts": len(parts)}
     speed = "nothing was left to do"
     if finished:
-        megabytes = [done.megabytes for done in finished]
-        quarter = len(megabytes) // 4 or 1
         call = {"answered": sum(done.answered for done in finished), "seconds": round(seconds, 1)}
         call["documents_per_second"] = round(call["answered"] / seconds, 1)
-        call |= {"megabytes_first": max(megabytes[:quarter]), "megabytes_last": max(megabytes[-quarter:])}
+        call["megabytes"] = max(done.megabytes for done in finished)
         summary["last_call"] = call
         speed = f"{call['answered']:,} in this call in {call['seconds']} s, {call['documents_per_second']} a second"
     if finished or not (folder / SUMMARY_FILE).exists():

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Optional, Union
 import fastapi
 from fastapi.exceptions import RequestValidationError
 from fastapi_offline import FastAPIOffline
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
@@ -23,8 +23,8 @@ from tasks.ner.prediction.wanted import Listed, Wanted
 from tasks.serving import metrics
 from tasks.serving.batching import Batcher
 from tasks.serving.limits import CLIENT_LEFT, Counted, Problem
-from tasks.serving.models import Work, characters_of, examples, open_works
-from tasks.serving.protocols import add_protocols
+from tasks.serving.models import Work, examples, open_works
+from tasks.serving.protocols import Text, add_protocols
 from tasks.serving.settings import Settings
 
 STUCK_SECONDS = 120  # of one batch, after which the service no longer calls itself healthy
@@ -61,6 +61,14 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class Texts(Body):
+    texts: list[Text]
+
+
+class Pairs(Body):
+    pairs: list[Annotated[list[Text], Field(min_length=2, max_length=2)]]
+
+
 class Term(Body):
     """A term of a request's dictionary."""
 
@@ -89,6 +97,10 @@ class Wishes(Body):
         return Wanted(types, self.min_probability, self.top_k, self.consistent, Listed(terms) if terms else None)
 
 
+class EntityTexts(Texts, Wishes):
+    pass
+
+
 class Service:
     """The state of a worker: its models and its queue."""
 
@@ -114,19 +126,20 @@ class Service:
         since = self.batcher.computing_since
         return not has_ended and (since is None or time.monotonic() - since < STUCK_SECONDS)
 
-    async def answer(self, request: Request, model: str, verb: str, items: list, wanted: Any = None) -> Response:
-        """The answer to a request, whose items are computed together with other requests."""
-        results = await self.results(request, model, verb, items, wanted)
-        return Response('{"results": [' + ", ".join(results) + "]}", media_type="application/json")
-
     async def results(self, request: Request, model: str, verb: str, items: list, wanted: Any = None) -> list[str]:
-        """The result of each item as JSON; ``wanted`` as of :attr:`Work.wanting`."""
-        most, seconds = self.settings.max_request_characters, self.settings.max_seconds
-        if len(items) > 1 and (characters := characters_of(items)) > most:
-            raise InputError(f"the request has {characters:,} characters, more than {most:,}; send fewer texts at once")
+        """The result of each item as JSON, computed together with other requests; ``wanted`` as of
+        :attr:`Work.wanting`."""
+        characters = [len(text) for item in items for text in ([item] if isinstance(item, str) else item)]
+        for bound, found, what in (
+            ("max_texts", len(items), "texts"),
+            ("max_characters", max(characters, default=0), "characters in a text"),
+            ("max_request_characters", sum(characters) * (len(items) > 1), "characters in several texts"),
+        ):
+            if found > (most := getattr(self.settings, bound)):
+                raise InputError(f"{found:,} {what}, more than --{bound} {most:,}; send less at once")
         work = self.works[model, verb]
         job = self.batcher.submit(work.wanting(wanted) if wanted and work.wanting else work, items)
-        left = asyncio.ensure_future(_has_left(request))
+        left, seconds = asyncio.ensure_future(_has_left(request)), self.settings.max_seconds
         try:
             await asyncio.wait({job.done, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if job.done.done():
@@ -184,19 +197,15 @@ def build_application(service: Service) -> fastapi.FastAPI:
 def _add_route(app, source, verb, path, whose):
     service = app.state.service
     is_pairs = (source.recipe, verb) == ("matching", "predict")
-    text = Annotated[str, StringConstraints(strict=True, max_length=service.settings.max_characters)]
-    item, field = (Annotated[list[text], Field(min_length=2, max_length=2)], "pairs") if is_pairs else (text, "texts")
     is_ner = source.recipe == "ner"
-    sent = create_model(
-        "Pairs" if is_pairs else "EntityTexts" if is_ner else "Texts",
-        __base__=Wishes if is_ner else Body,
-        **{field: (Annotated[list[item], Field(max_length=service.settings.max_texts)], ...)},
-    )
+    sent, field = (Pairs, "pairs") if is_pairs else (EntityTexts if is_ner else Texts, "texts")
     summary, result = RESULTS["embed" if verb == "embed" else source.recipe]
     shown = {"example": {"value": {field: examples(source, verb)}}}
 
     async def answer(request: Request, body: Annotated[sent, fastapi.Body(openapi_examples=shown)]) -> Response:
-        return await service.answer(request, source.name, verb, getattr(body, field), is_ner and body.wanted())
+        wanted = is_ner and body.wanted()
+        results = await service.results(request, source.name, verb, getattr(body, field), wanted)
+        return Response('{"results": [' + ", ".join(results) + "]}", media_type="application/json")
 
     app.post(
         path,

@@ -1,78 +1,33 @@
 """The service in the forms that other programs speak: OpenAI's embeddings, reranking, Label Studio's ML backend."""
 
+import functools
 import json
 import re
 from typing import Annotated, Any, Optional, Union
 from xml.etree import ElementTree
 
 import fastapi
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 
 from tasks.common.errors import InputError
 from tasks.ner.formats.label_studio import FROM_NAME, TEXT_KEY, TO_NAME, prediction_task
 from tasks.serving.settings import ModelSource
 
-
-def add_protocols(app: fastapi.FastAPI, service: Any) -> None:
-    """Add ``/v1/embeddings``, ``/rerank`` and ``/label-studio/...`` as far as there are models for them."""
-    sources = service.settings.models
-    embedding = [source for source in sources if source.embeds]
-    matching = [source for source in sources if source.recipe == "matching"]
-    finding = [source for source in sources if source.recipe == "ner"]
-    text = Annotated[str, StringConstraints(strict=True, max_length=service.settings.max_characters)]
-    texts = Annotated[list[text], Field(max_length=service.settings.max_texts)]
-    if embedding:
-        _add_embeddings(app, service, embedding, text, texts)
-    if matching:
-        _add_rerank(app, service, matching, text, texts)
-    for number, source in enumerate(finding):
-        for path in [f"/label-studio/{source.name}"] + ["/label-studio"] * (number == 0):
-            _add_label_studio(app, service, source, path)
+# With any bound pydantic looks at the characters, and refuses half a surrogate pair.
+Text = Annotated[str, Field(strict=True, min_length=0)]
 
 
-def _chosen(sources: list[ModelSource], name: str | None) -> ModelSource:
-    """The source of a name; the first one for None."""
-    found = next((source for source in sources if name in (None, source.name)), None)
-    if found is None:
-        names = ", ".join(source.name for source in sources)
-        raise InputError(f"model: there is no {name!r} for this; choose one of {names}")
-    return found
+class Embeddings(BaseModel):
+    input: Union[Text, list[Text]]
+    model: Optional[str] = None
 
 
-def _add_embeddings(app, service, sources, text, texts):
-    class Embeddings(BaseModel):
-        input: Union[text, texts]
-        model: Optional[str] = None
-
-    @app.post("/v1/embeddings", tags=["other programs"], summary="vectors of texts, as OpenAI's API has them")
-    async def embeddings(request: Request, body: Embeddings) -> dict:
-        source = _chosen(sources, body.model)
-        items = [body.input] if isinstance(body.input, str) else body.input
-        results = map(json.loads, await service.results(request, source.name, "embed", items))
-        vectors = enumerate(result["vector"] for result in results)
-        data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in vectors]
-        used = sum(map(len, items))  # characters, which are tokens here
-        usage = {"prompt_tokens": used, "total_tokens": used}
-        return {"object": "list", "data": data, "model": source.name, "usage": usage}
-
-
-def _add_rerank(app, service, sources, text, texts):
-    class Rerank(BaseModel):
-        query: text
-        documents: texts
-        top_n: Annotated[Optional[int], Field(ge=1)] = None
-        model: Optional[str] = None
-
-    @app.post("/rerank", tags=["other programs"], summary="documents by how well they match a query")
-    async def rerank(request: Request, body: Rerank) -> dict:
-        source = _chosen(sources, body.model)
-        pairs = [[body.query, document] for document in body.documents]
-        results = await service.results(request, source.name, "predict", pairs)
-        scores = [json.loads(result)["score"] for result in results]
-        order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))[: body.top_n]
-        ranked = [{"index": index, "relevance_score": scores[index]} for index in order]
-        return {"model": source.name, "results": ranked}
+class Rerank(BaseModel):
+    query: Text
+    documents: list[Text]
+    top_n: Annotated[Optional[int], Field(ge=1)] = None
+    model: Optional[str] = None
 
 
 class Task(BaseModel):
@@ -86,6 +41,51 @@ class Tasks(BaseModel):
 
     tasks: list[Task]
     label_config: str = ""
+
+
+def add_protocols(app: fastapi.FastAPI, service: Any) -> None:
+    """Add ``/v1/embeddings``, ``/rerank`` and ``/label-studio/...`` as far as there are models for them."""
+    sources = service.settings.models
+    embedding = [source for source in sources if source.embeds]
+    matching = [source for source in sources if source.recipe == "matching"]
+    finding = [source for source in sources if source.recipe == "ner"]
+
+    async def embeddings(request: Request, body: Embeddings) -> dict:
+        source = _chosen(embedding, body.model)
+        items = [body.input] if isinstance(body.input, str) else body.input
+        results = map(json.loads, await service.results(request, source.name, "embed", items))
+        vectors = enumerate(result["vector"] for result in results)
+        data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in vectors]
+        used = sum(map(len, items))  # characters, which are tokens here
+        usage = {"prompt_tokens": used, "total_tokens": used}
+        return {"object": "list", "data": data, "model": source.name, "usage": usage}
+
+    async def rerank(request: Request, body: Rerank) -> dict:
+        source = _chosen(matching, body.model)
+        pairs = [[body.query, document] for document in body.documents]
+        results = await service.results(request, source.name, "predict", pairs)
+        scores = [json.loads(result)["score"] for result in results]
+        order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))[: body.top_n]
+        ranked = [{"index": index, "relevance_score": scores[index]} for index in order]
+        return {"model": source.name, "results": ranked}
+
+    post = functools.partial(app.post, tags=["other programs"])
+    if embedding:
+        post("/v1/embeddings", summary="vectors of texts, as OpenAI's API has them")(embeddings)
+    if matching:
+        post("/rerank", summary="documents by how well they match a query")(rerank)
+    for number, source in enumerate(finding):
+        for path in [f"/label-studio/{source.name}"] + ["/label-studio"] * (number == 0):
+            _add_label_studio(app, service, source, path)
+
+
+def _chosen(sources: list[ModelSource], name: str | None) -> ModelSource:
+    """The source of a name; the first one for None."""
+    found = next((source for source in sources if name in (None, source.name)), None)
+    if found is None:
+        names = ", ".join(source.name for source in sources)
+        raise InputError(f"model: there is no {name!r} for this; choose one of {names}")
+    return found
 
 
 def _add_label_studio(app, service, source, path):
@@ -102,12 +102,12 @@ def _add_label_studio(app, service, source, path):
 
     @app.post(f"{path}/predict", tags=["other programs"], summary="for Label Studio: entities of tasks")
     async def predict(request: Request, body: Tasks) -> dict:
-        most = service.settings.max_texts
-        if len(body.tasks) > most:
-            raise InputError(f"tasks: {len(body.tasks)}, more than {most}; start the service with a larger --max_texts")
         from_name, to_name, key = names_in(body.label_config)
-        longest = service.settings.max_characters
-        texts = [_text_of(task.data, key, longest, f"tasks[{number}]") for number, task in enumerate(body.tasks)]
+        texts = [task.data.get(key) for task in body.tasks]
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                found = type(text).__name__
+                raise InputError(f"tasks[{number}]: expected a text under {key!r} of its data, found {found}")
         results = await service.results(request, source.name, "predict", texts)
         predictions = [prediction_task(json.loads(result), version)["predictions"][0] for result in results]
         for prediction in predictions:
@@ -134,12 +134,3 @@ def names_in(label_config: str) -> tuple[str, str, str]:
     raise InputError(
         "label_config: expected <Labels toName=...> and the <Text> of that name; see docs/guides/annotation.md"
     )
-
-
-def _text_of(data, key, longest, where):
-    text = data.get(key)
-    if not isinstance(text, str):
-        raise InputError(f"{where}: expected a text under {key!r} of its data, found {type(text).__name__}")
-    if len(text) > longest:
-        raise InputError(f"{where}: {len(text)} characters, more than {longest}; start with a larger --max_characters")
-    return text

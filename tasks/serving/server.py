@@ -27,8 +27,8 @@ from tasks.serving.settings import METRICS_FOLDER, Settings
 
 BACKLOG = 2048  # connections that the system holds until they are accepted
 ACCEPTED_AT_ONCE = 8  # connections, so that a worker leaves some to the others, and looks at those that are open
-HEAD_SECONDS = 20  # in which the head of a request must have arrived
-IDLE_SECONDS = 75  # after which a connection without a request is closed; proxies mostly close theirs after 60
+HEAD_SECONDS = 20  # in which the head of the first request must have arrived
+IDLE_SECONDS = 75  # the same for the next one; proxies mostly close connections without a request after 60
 SILENT_SECONDS = 60  # after which a worker without a sign of life is replaced
 KILL_SECONDS = 10  # for a worker to end, beyond those that it has for its requests
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -161,30 +161,14 @@ def _stop_with_supervisor():
 class Protocol(H11Protocol):
     """HTTP of uvicorn; closes a connection whose next request does not come, and answers what is not HTTP by JSON."""
 
-    head_timer = None
-
     def connection_made(self, transport) -> None:
         super().connection_made(transport)
-        self._watch_head()
+        self.timeout_keep_alive_task = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch_head()
-
-    def connection_lost(self, exc) -> None:
-        super().connection_lost(exc)
-        self._forget_head()
-
-    def _watch_head(self):
-        if self.cycle is not None and not self.cycle.response_complete:  # the head is there
-            self._forget_head()
-        elif self.head_timer is None:
-            self.head_timer = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
-
-    def _forget_head(self):
-        if self.head_timer is not None:
-            self.head_timer.cancel()
-            self.head_timer = None
+        """As uvicorn's, but the timer is only stopped when the whole head of a request is there."""
+        self.conn.receive_data(data)
+        self.handle_events()
 
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):  # no answer has begun

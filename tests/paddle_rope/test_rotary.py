@@ -78,7 +78,7 @@ def test_the_table_grows_on_demand_keeps_its_values_and_tabulates_nothing_far_be
 @every_variant
 def test_the_arithmetic_is_not_under_automatic_mixed_precision(variant, amp_as_on_gpu, monkeypatch):
     seen = []
-    for name in ("_turn_interleaved", "_turn_half"):
+    for name in ("_turn_interleaved", "_turn_pairs"):
         turn = getattr(paddle_rope.rotary, name)
 
         def recorded(*args, turn=turn):

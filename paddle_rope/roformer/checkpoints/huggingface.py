@@ -36,8 +36,7 @@ def write_huggingface(
         folder: made if it is missing; files of the same names are replaced.
         max_position_embeddings: rows of Hugging Face's table of positions, its longest text.
 
-    Raises:
-        ValueError: Hugging Face's RoFormer cannot express the model; says what.
+    Raises ValueError, which says why, where Hugging Face's RoFormer cannot express the model.
     """
     config: Any
     config, kind = model.config, type(model).__name__

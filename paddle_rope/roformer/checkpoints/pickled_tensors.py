@@ -190,10 +190,8 @@ _TensorUnpickler.dispatch = {
 
 
 def read_torch(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """``{name: array}`` of a file of ``torch.save`` that holds one dictionary of tensors; bfloat16 as float32.
-
-    Raises:
-        NotTensors: the file holds something else; damage can raise anything else.
+    """``{name: array}`` of a file of ``torch.save`` that holds one dictionary of tensors; bfloat16 as float32. Raises
+    NotTensors where the file holds something else; damage can raise anything else.
     """
     return _tensors(_load_torch_zip(path) if zipfile.is_zipfile(path) else _load_torch_legacy(path))
 

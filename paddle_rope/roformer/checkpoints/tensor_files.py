@@ -35,12 +35,9 @@ def find_weights(folder: str | os.PathLike) -> Path | None:
 def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """``{name: array}`` of a file of tensors, in the file's types, but bfloat16 as float32. Nothing in it is executed.
 
-    Args:
-        path: ``.safetensors``, ``.bin`` (``torch.save``), ``.pdparams`` (``paddle.save``), or ``*.index.json``, which
-            names such files in its folder.
-
-    Raises:
-        TensorFileError: the file is damaged, of another kind, or a pickle that names other things than tensors.
+    The file is ``.safetensors``, ``.bin`` (``torch.save``), ``.pdparams`` (``paddle.save``), or ``*.index.json``, which
+    names such files in its folder. Raises TensorFileError where it is damaged, of another kind, or a pickle that names
+    other things than tensors.
     """
     path = Path(path)
     readers = {".safetensors": _read_safetensors, ".bin": read_torch, ".pdparams": read_paddle, ".json": _read_index}

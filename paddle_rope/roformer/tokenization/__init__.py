@@ -19,13 +19,11 @@ def load_tokenizer(folder: str | os.PathLike) -> CharTokenizer | WordTokenizer:
     Raises:
         ValueError: a file is missing or damaged, or names another tokenizer.
 
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     CharTokenizer.from_corpus(["北京"]).save_pretrained(folder)
-        ...     load_tokenizer(folder).vocab[-2:]
-        ['京', '北']
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     CharTokenizer.from_corpus(["北京"]).save_pretrained(folder)
+    ...     load_tokenizer(folder).vocab[-2:]
+    ['京', '北']
     """
     folder = folder_of(folder)
-    kind, _ = read_settings(folder)
-    return (WordTokenizer if kind == "WordTokenizer" else CharTokenizer).from_pretrained(folder)
+    return (WordTokenizer if read_settings(folder)[0] == "WordTokenizer" else CharTokenizer).from_pretrained(folder)

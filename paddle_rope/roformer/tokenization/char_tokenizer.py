@@ -21,10 +21,9 @@ class CharTokenizer(Tokenizer):
     and digits are cut into its longest pieces. A character is looked up as it is (in lower case with ``do_lower_case``,
     for uncased vocabularies), then in its NFKC form (full-width to half-width), else it is ``[UNK]``.
 
-    Example:
-        >>> tokenizer = CharTokenizer.from_corpus(["北京大学"])
-        >>> tokenizer.encode("北大").offsets
-        [(0, 0), (0, 1), (1, 2), (0, 0)]
+    >>> tokenizer = CharTokenizer.from_corpus(["北京大学"])
+    >>> tokenizer.encode("北大").offsets
+    [(0, 0), (0, 1), (1, 2), (0, 0)]
     """
 
     @classmethod

@@ -39,10 +39,9 @@ class WordTokenizer(Tokenizer):
     removed control character belongs to no token unless it is within one. The pieces of one character (a hangul
     syllable is decomposed) share its offsets. Words added to ``jieba.cut`` change nothing here.
 
-    Example:
-        >>> tokenizer = WordTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "北京", "大", "学", "生"])
-        >>> tokenizer.encode("北京大学生").ids
-        [2, 4, 5, 6, 7, 3]
+    >>> tokenizer = WordTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "北京", "大", "学", "生"])
+    >>> tokenizer.encode("北京大学生").ids
+    [2, 4, 5, 6, 7, 3]
     """
 
     def __init__(self, vocab: Iterable[str], do_lower_case: bool = True) -> None:

@@ -80,7 +80,7 @@ def test_a_folder_that_is_no_model_is_named(call, folders, tmp_path, verb, mista
 def test_a_place_that_cannot_be_written_is_named(call, tmp_path, verb, place):
     (tmp_path / "file").touch()
     (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "decay_ones.csv").write_text("old", encoding="utf-8")
+    (tmp_path / "taken" / "decay_ones.png").write_text("old", encoding="utf-8")
     if place == "no/folder/out" and verb in MAKE_PARENTS or (verb, place) == ("download", "taken"):
         pytest.skip("such a folder is right")
     assert place in call(verb, out=place)

@@ -80,8 +80,8 @@ WRONG = [  # path, body, part of the error
     (STUDIO, tasks({"text": "a"}, label_config="<View>"), "XML"),
     (STUDIO, tasks({"text": "a"}, label_config="<View/>"), "Labels"),
     (STUDIO, tasks({"text": "a"}, label_config="<!DOCTYPE a [<!ENTITY b 'c'>]><a/>"), "document type"),
-    (STUDIO, tasks({"text": "a" * 10_001}), "10000"),
-    (STUDIO, tasks(*[{"text": "a"}] * 51), "50"),
+    (STUDIO, tasks({"text": "a" * 10_001}), "10,000"),
+    (STUDIO, tasks(*[{"text": "a"}] * 51), "51 texts"),
 ]
 
 

@@ -83,15 +83,15 @@ def test_what_cannot_be_had_leaves_nothing_and_says_why(server, tmp_path):
 def test_one_member_is_read_in_any_folder_and_nothing_else(tmp_path, write, monkeypatch):
     content = bytes(range(99)) * 9
     whole = zipped(("set/", ""), ("set/train.json", content), ("__MACOSX/set/train.json", "2"), ("../../evil", "3"))
-    assert read_zip_member(write(whole, "a.zip"), "train.json", "it") == content
-    assert read_zip_member(write(whole, "a.zip"), "evil", "it") == b"3" and names(tmp_path) == ["a.zip"]
+    assert read_zip_member("train.json", write(whole, "a.zip"), "it") == content
+    assert read_zip_member("evil", write(whole, "a.zip"), "it") == b"3" and names(tmp_path) == ["a.zip"]
     for damaged in (b"", b"<html>", whole[:-30], whole[:40], whole.replace(content[:9], bytes(9))):
         if damaged != whole:
-            assert "it: is no zip archive" in error_of(read_zip_member, write(damaged, "a.zip"), "train.json", "it")
+            assert "it: is no zip archive" in error_of(read_zip_member, "train.json", write(damaged, "a.zip"), "it")
     for archive, member in ((whole, "dev.json"), (zipped(("a/dev", "1"), ("b/dev", "2")), "dev")):
-        assert f"it: does not hold one {member} (but " in error_of(read_zip_member, write(archive), member, "it")
+        assert f"it: does not hold one {member} (but " in error_of(read_zip_member, member, write(archive), "it")
     monkeypatch.setattr(downloading, "_LARGEST_MEMBER", 800)
-    assert "does not hold one" in error_of(read_zip_member, write(whole), "train.json", "it")
+    assert "does not hold one" in error_of(read_zip_member, "train.json", write(whole), "it")
 
 
 # ---- data sets

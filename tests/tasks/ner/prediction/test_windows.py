@@ -97,12 +97,9 @@ class Brackets:
     """A model that finds what is between brackets, wherever it sees both; a token is a character."""
 
     def __init__(self, **lengths):
-        names = ("window_tokens", "longest_text", "longest_entity")
+        names = ("window_tokens", "longest_text", "longest_entity", "max_span_length")
         options = {"types": ["round"], "pad_token_id": 0, "temperatures": 1.0, **dict.fromkeys(names), **lengths}
         self.config = SimpleNamespace(**options)
-
-    def scores_of_text(self, length):
-        return length
 
     def find_spans(self, batch, thresholds=None):
         return [[(start, end, 0, 1.0) for start, end in pairs(row)] for row in batch["input_ids"].tolist()]
