@@ -2,12 +2,10 @@
 
 import hashlib
 import io
-import re
 import shutil
 import socket
 import zipfile
 from dataclasses import replace
-from itertools import chain
 
 import pytest
 
@@ -130,16 +128,13 @@ def test_only_what_is_missing_is_fetched_and_what_was_there_stays(server, files,
     assert names(tmp_path) == sorted({*ALL, *given.split()})
 
 
-@pytest.mark.parametrize(
-    "name, content, said",
-    [
-        ("dev.bmes", "吴 O\n".encode(), "has 1 texts instead of 2 and 0 entities instead of 1"),
-        ("dev.bmes", b"<html>", "is not the file as published"),
-        ("test.json", TEST * 2, "has 2 texts instead of 1"),
-        ("set.zip", b"<html>", "is no zip archive"),
-        ("w.dev", WEIBO.replace(b"0\t", b"1\t"), "has SHA-256"),
-    ],
-)
+@pytest.mark.parametrize("name, content, said", [
+    ("dev.bmes", "吴 O\n".encode(), "has 1 texts instead of 2 and 0 entities instead of 1"),
+    ("dev.bmes", b"<html>", "is not the file as published"),
+    ("test.json", TEST * 2, "has 2 texts instead of 1"),
+    ("set.zip", b"<html>", "is no zip archive"),
+    ("w.dev", WEIBO.replace(b"0\t", b"1\t"), "has SHA-256"),
+])  # fmt: skip
 def test_another_file_is_refused_whether_it_is_there_or_comes(server, files, tmp_path, capsys, name, content, said):
     folder = tmp_path / "ner" / "resume"
     folder.mkdir(parents=True)
@@ -154,12 +149,6 @@ def test_another_file_is_refused_whether_it_is_there_or_comes(server, files, tmp
     DATASETS["resume"] = [file for file in files if name in (file.name, file.source_name)]
     assert main(["download", "resume", "--output", str(tmp_path)]) == 2
     assert said in capsys.readouterr().err and name not in names(folder)
-
-
-def test_published_files_are_described_completely():
-    for file in chain(*DATASETS.values()):
-        assert file.url.startswith("https://") and file.texts > 0
-        assert re.fullmatch("[0-9a-f]{64}", file.sha256 or "") or file.entities or not file.labeled
 
 
 @pytest.mark.slow
