@@ -60,12 +60,14 @@ def benchmark(argv):
         "prediction": (_prediction, PREDICTION, "a trained NER model and its exports"),
         "entities": (_entities, ENTITIES, "F1 of NER models against the length of the text"),
         "service": (_service, SERVICE, "a model served over HTTP, under load"),
-        "device": (_device, DEVICE, "every layer on a GPU or CPU: is it right"),
+        "device": (_add_device, DEVICE, "every layer on a GPU or CPU: is it right"),
     }
     kind, argv = choose("paddle-rope benchmark", "kind", argv, {name: line for name, (*_, line) in kinds.items()})
     add_options, description, _ = kinds[kind]
     parser = new_parser(f"benchmark {kind}", description)
     add_options(parser)
+    if kind != "length":
+        parser.add_argument("--output", type=Path, metavar="FILE", help="JSON file to write, with all numbers")
     end = argv.index("--") if kind == "service" and "--" in argv else len(argv)
     options = parser.parse_args(argv[:end])
     if kind == "service":
@@ -92,10 +94,6 @@ def _add_input(parser, **options):
     parser.add_argument("--input", dest="data", required=True, metavar="FILE", **options)
 
 
-def _add_json(parser):
-    parser.add_argument("--output", type=Path, metavar="FILE", help="JSON file to write, with all numbers")
-
-
 def _length(parser):
     parser.add_argument("plan", metavar="PLAN", help="YAML file; its keys are described in docs/results/experiments.md")
     parser.add_argument("--output_dir", metavar="FOLDER", help="instead of the plan's")
@@ -113,12 +111,6 @@ def _peers(parser):
     shown = "sides to measure (default: all, which are in memory together); native or plain must be among them"
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES), metavar="SIDE", help=shown)
     parser.add_argument("--peer_python", metavar="PATH", help="Python with PyTorch (default: without Hugging Face)")
-    _add_json(parser)
-
-
-def _device(parser):
-    _add_device(parser)
-    _add_json(parser)
 
 
 def _prediction(parser):
@@ -130,7 +122,6 @@ def _prediction(parser):
     parser.add_argument("--texts", type=whole(1), metavar="N", help="only the first N (default: all)")
     counts = {"threads": (1, "threads of each engine"), "rounds": (5, "turns of each engine")}
     _add_counts(parser, **counts, batch_size=(32, "texts computed together"))
-    _add_json(parser)
 
 
 def _entities(parser):
@@ -143,7 +134,6 @@ def _entities(parser):
     counts = {"characters": (60_000, "characters of all texts together"), "batch_size": (32, "texts of a batch")}
     _add_counts(parser, **counts)
     _add_device(parser)
-    _add_json(parser)
 
 
 def _service(parser):
@@ -151,4 +141,3 @@ def _service(parser):
     _add_input(parser, help="texts, one a line, or JSON lines with a text")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each load (default: 10)")
     _add_counts(parser, connections=(64, "connections for the capacity"))
-    _add_json(parser)

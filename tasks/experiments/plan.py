@@ -77,7 +77,7 @@ def read_plan(
     of all runs that take precedence over its own. Raises InputError if the file or something in it is wrong."""
     plan = read_keys(path, KEYS, REQUIRED, output_dir)
     variants = read_variants(path, plan)
-    cases = _named_settings(path, "cases", plan.get("cases") or {})
+    cases = named_settings(path, "cases", plan.get("cases") or {})
     for place, title in plan["scores"].items():
         if not (isinstance(place, str) and isinstance(title, str)):
             raise InputError(f"{path}: scores: {shown(place)} and {shown(title)} have to be texts, such as dev.f1: F1")
@@ -109,7 +109,7 @@ def read_variants(path: str | Path, plan: dict[str, Any]) -> dict[str, dict[str,
                 where = f"is not in {file}" if file else "has no settings, and there is no variants_file"
                 raise InputError(f"{path}: variants: {shown(name)} {where}")
         given = {name: known[name] for name in given}
-    variants = _named_settings(path, "variants", given)
+    variants = named_settings(path, "variants", given)
     for number, (name, settings) in enumerate(variants.items()):
         for key in OF_VARIANTS:
             if not isinstance(settings.get(key, ""), str):
@@ -164,7 +164,7 @@ def _cell(plan, labels, of_case, of_variant, settings):
     return Cell(of_variant.get("recipe", plan["recipe"]), config, labels, starts_from)
 
 
-def _named_settings(path, key, given):
+def named_settings(path, key, given):
     """A mapping from names of folders to mappings, which may be empty."""
     for name, settings in given.items():
         if not NAME.fullmatch(str(name)):

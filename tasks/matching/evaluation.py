@@ -62,10 +62,11 @@ def data_report(name, dataset):
     return f"{name}: {what}; {len(lengths)} sequences, {np.mean(lengths):.0f} tokens on average{cut}"
 
 
-def choosing_score(task, is_cross_encoder):
+def choosing_score(config):
     """The dev score that chooses the epoch: accuracy if the model itself decides (a cross-encoder of 0/1, and triples),
     Spearman correlation if it only ranks (a bi-encoder, and grades)."""
-    return "accuracy" if task == TRIPLES or (task == PAIRS and is_cross_encoder) else "spearman"
+    decides = config.task == TRIPLES or (config.task == PAIRS and config.is_cross_encoder)
+    return "accuracy" if decides else "spearman"
 
 
 def matching_scores(task, labels, scores, threshold=None):
@@ -95,13 +96,9 @@ def _ranks(values):
 def best_threshold(labels, scores):
     """The threshold of scores with the highest accuracy, the highest of several: halfway between two scores, the lowest
     of all, or just above the highest of all. ``labels`` are 0 or 1."""
-    order = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
-    labels, scores = np.asarray(labels)[order] == 1, np.asarray(scores, dtype=np.float64)[order]
-    found = np.arange(len(scores) + 1)  # how many of the highest are taken for 1
-    positives = np.concatenate([[0], np.cumsum(labels)])
-    correct = positives + (len(labels) - found) - (positives[-1] - positives)
-    is_cut = np.concatenate([[True], scores[:-1] > scores[1:], [True]])  # equal scores are on one side
-    best = int(np.argmax(np.where(is_cut, correct, -1)))
-    if best == 0:
-        return float(np.nextafter(scores[0], np.inf))
-    return float(scores[-1] if best == len(scores) else (scores[best - 1] + scores[best]) / 2)
+    labels, scores = np.asarray(labels) == 1, np.asarray(scores, dtype=np.float64)
+    falling = np.unique(scores)[::-1]
+    cuts = np.array([np.nextafter(falling[0], np.inf), *(falling[:-1] + falling[1:]) / 2, falling[-1]])
+    positives, negatives = np.sort(scores[labels]), np.sort(scores[~labels])
+    correct = np.searchsorted(negatives, cuts) + len(positives) - np.searchsorted(positives, cuts)
+    return float(cuts[np.argmax(correct)])

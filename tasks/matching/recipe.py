@@ -39,6 +39,7 @@ class MatchingRecipe(Recipe):
     labeled = LabeledData(read_labeled, read_lines, Example, labeled_record)
     predictor = MatchingPredictor
     evaluate_predictor = staticmethod(evaluate_predictor)
+    scores_line = staticmethod(scores_in_words)
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
@@ -66,7 +67,8 @@ class MatchingRecipe(Recipe):
     def describe(self, run: Run) -> None:
         for split, dataset in run.datasets.items():
             print(data_report(split, dataset))
-        run.facts["chosen_by"] = chosen_by = self._chosen_by(run) if run.training.load_best_model_at_end else None
+        chosen_by = choosing_score(run.model.config) if run.training.load_best_model_at_end else None
+        run.facts["chosen_by"] = chosen_by
         chosen = f"; the epoch is chosen by dev {chosen_by}" if chosen_by else ""
         print(run.model.config.architecture + chosen)
 
@@ -76,7 +78,7 @@ class MatchingRecipe(Recipe):
 
     def dev_scores(self, run: Run) -> dict[str, float]:
         scores, _ = self.score(run, "dev")
-        return {**scores, self.arguments.METRIC: scores[self._chosen_by(run)]}
+        return {**scores, self.arguments.METRIC: scores[choosing_score(run.model.config)]}
 
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
         """Place, label and score, without the texts; of triples the closer one's score first."""
@@ -86,12 +88,6 @@ class MatchingRecipe(Recipe):
             else:
                 closer, farther = row if example.label == 1 else row[::-1]
                 yield {"where": example.where, "closer": closer, "farther": farther}
-
-    def scores_line(self, scores: dict[str, Any]) -> str:
-        return scores_in_words(scores)
-
-    def _chosen_by(self, run: Run) -> str:
-        return choosing_score(run.model.config.task, run.model.config.is_cross_encoder)
 
 
 class MatchingExporter(Exporter):

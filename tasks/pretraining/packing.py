@@ -1,6 +1,7 @@
 """Documents as one array of tokens, and in rows of one length: long ones are cut, several short ones share a row."""
 
 from bisect import bisect_left, insort
+from collections import defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -121,7 +122,7 @@ def pack(sizes, length, random):
     order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.empty(len(sizes), dtype=np.int64)
     count = 0
-    with_room = {}  # room -> rows that have just this
+    with_room = defaultdict(list)  # room -> rows that have just this
     rooms = []  # its keys, rising
     for piece in order:
         size = int(sizes[piece])
@@ -132,12 +133,11 @@ def pack(sizes, length, random):
             room = rooms[at]
             row = with_room[room].pop()
             if not with_room[room]:
-                del with_room[room], rooms[at]
+                del rooms[at]
         rows[piece] = row
         left = room - size
         if left > NUM_SPECIAL:
-            if left not in with_room:
-                with_room[left] = []
+            if not with_room[left]:
                 insort(rooms, left)
             with_room[left].append(row)
     return rows

@@ -65,14 +65,10 @@ class TextSource:
             if raw:
                 _check_columns(self.header.names, keys, f"{path}:1")
                 self.begin = len(raw), 2
-        if self.form is Form.PLAIN and len(keys[0]) > 1:
-            names = " and ".join(keys[0])
-            raise InputError(
-                f"{path}: plain text has one text a line; give JSON lines, a table or Parquet with {names}"
-            )
-        if self.form not in (Form.PLAIN, Form.JSON_LINES, Form.TABLE):
-            known = "many documents are plain text, JSON lines, tables or Parquet"
-            raise InputError(f"{path}: is {self.form.value}, and {known}; give it as the only --input")
+        known = (Form.JSON_LINES, Form.TABLE) if len(keys[0]) > 1 else (Form.PLAIN, Form.JSON_LINES, Form.TABLE)
+        if self.form not in known:
+            wanted = f"{', '.join(form.value for form in known)} or Parquet with {' and '.join(keys[0])}"
+            raise InputError(f"{path}: is {self.form.value}; give {wanted}, or this file alone")
 
     def close(self) -> None:
         self.file.close()

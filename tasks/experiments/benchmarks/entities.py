@@ -34,7 +34,7 @@ def measure(options: Any) -> dict[str, Any]:
         raise InputError(f"{options.data}:1: all texts are empty; give data with entities")
     documents = {None: texts}
     for length in sorted(set(options.lengths)):
-        documents[length] = [join([texts[i] for i in group]) for group in group_neighbors(texts, length)]
+        documents[length] = join_neighbors(texts, length)
     windows = options.max_tokens
     readings = {"default" if windows is None else f"windows of {windows}": windows}
     if options.whole:
@@ -69,36 +69,21 @@ def first_texts(examples: Sequence[Example], characters: int) -> list[Example]:
     return texts[: 1 + sum(end < characters for end in ends)]
 
 
-def group_neighbors(texts: Sequence[Example], length: int) -> list[list[int]]:
-    """The indices of the texts of each document of at most ``length`` characters; a longer text is one alone."""
-    groups: list[list[int]] = []
-    left = 0
-    for number, text in enumerate(texts):
-        needed = len(text.text) + len(_space_between(texts[number - 1].text if groups else "", text.text))
-        if groups and needed <= left:
-            groups[-1].append(number)
-            left -= needed
-        else:
-            groups.append([number])
-            left = length - len(text.text)
-    return groups
-
-
-def join(examples: Sequence[Example]) -> Example:
-    """Texts as one document, with their entities; ``where`` names the first. A space separates only ASCII letters and
-    digits, which would become one word or number without it."""
-    text, entities = "", []
-    for example in examples:
-        text += _space_between(text, example.text)
-        moved = len(text)
-        entities += [one._replace(start=one.start + moved, end=one.end + moved) for one in example.entities]
-        text += example.text
-    return make_example(text, entities, examples[0].where)
-
-
-def _space_between(before: str, after: str) -> str:
-    ends = before[-1:] + after[:1]
-    return " " if len(ends) == 2 and ends.isascii() and ends.isalnum() else ""
+def join_neighbors(texts: Sequence[Example], length: int) -> list[Example]:
+    """Texts, in order, joined to documents of at most ``length`` characters, with their entities; a longer text is one
+    alone. A space separates only ASCII letters and digits, which would become one word or number without it."""
+    documents: list[Example] = []
+    for text in texts:
+        before = documents[-1].text if documents else ""
+        ends = before[-1:] + text.text[:1]
+        before += " " if len(ends) == 2 and ends.isascii() and ends.isalnum() else ""
+        if not documents or len(before) + len(text.text) > length:
+            documents.append(text)
+            continue
+        moved = [one._replace(start=one.start + len(before), end=one.end + len(before)) for one in text.entities]
+        entities = [*documents[-1].entities, *moved]
+        documents[-1] = make_example(before + text.text, entities, documents[-1].where)
+    return documents
 
 
 def as_table(rows: list[dict[str, Any]]) -> str:

@@ -17,7 +17,7 @@ from tasks.common.files import check_makeable, write_json
 from tasks.common.process import choose_device
 from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.worker import Job, Worker, paddle_jobs, peak_megabytes, timed
-from tasks.experiments.plan import check_unchanged, read_keys
+from tasks.experiments.plan import check_unchanged, named_settings, read_keys
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import SpanCollator
 from tasks.ner.examples import TokenizedText
@@ -74,9 +74,7 @@ def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> 
     lengths = plan["lengths"]
     if not all(type(length) is int for length in lengths) or lengths != sorted(set(lengths)) or lengths[0] < SHORT:
         raise InputError(f"{path}: lengths must be whole numbers that rise, from {SHORT} or more")
-    for variant, options in plan["variants"].items():
-        if not isinstance(options, dict):
-            raise InputError(f"{path}: variant {variant} is {options!r}, not a mapping from options to values")
+    for variant, options in named_settings(path, "variants", plan["variants"]).items():
         plan["variants"][variant] = {**plan["model"], **options}
         given = {name: value for name, value in plan["variants"][variant].items() if name != "recompute"}
         model = MODELS[plan["task"]]

@@ -59,16 +59,11 @@ def random_qkv(length: int) -> np.ndarray:
 
 
 def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
-    """The worker's function for a side."""
+    """The worker's function for a side, whose requests ``do`` ``"encoder"`` or ``"linear"``, the method of the side
+    that makes the jobs, for the ``output`` of the computation, or ``"run"`` for the times of one job, with
+    ``megabytes``, its peak beyond the libraries."""
     place = "torch_side:TorchSide" if "huggingface" in name else "paddle_sides:open_side"
     side = pkgutil.resolve_name(f"{__package__}.{place}")(name)
-    return {"version": side.version}, responder(side)
-
-
-def responder(side: Any) -> Callable[..., dict[str, Any]]:
-    """A function that answers requests: ``do`` is ``"encoder"`` or ``"linear"``, the method of the side that makes the
-    jobs, for the ``output`` of the computation, or ``"run"`` for the times of one job, with ``megabytes``, its peak
-    beyond the libraries."""
     jobs: dict[str, Job] = {}
     forget_peak()
     before = peak_megabytes()
@@ -82,7 +77,7 @@ def responder(side: Any) -> Callable[..., dict[str, Any]]:
         jobs.update(made)
         return {"output": output}
 
-    return respond
+    return {"version": side.version}, respond
 
 
 def run(options: Any) -> None:

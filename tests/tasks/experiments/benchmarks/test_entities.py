@@ -5,7 +5,7 @@ import json
 import pytest
 
 from paddle_rope.__main__ import main
-from tasks.experiments.benchmarks.entities import first_texts, group_neighbors, join
+from tasks.experiments.benchmarks.entities import first_texts, join_neighbors
 from tasks.ner.data.reading import read_examples
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, Example
@@ -38,13 +38,14 @@ def test_documents_hold_all_texts_with_their_entities(demo):
     texts = first_texts(examples, 300)
     assert texts == examples[: len(texts)]
     assert sum(len(text.text) for text in texts[:-1]) < 300 <= sum(len(text.text) for text in texts)
-    documents = [join([texts[i] for i in group]) for group in group_neighbors(texts, 100)]
+    documents = join_neighbors(texts, 100)
     assert max(len(document.text) for document in documents) <= 100
     surfaces = [[one.surface(entity) for one in group for entity in one.entities] for group in (documents, texts)]
     assert surfaces[0] == surfaces[1]
     examples = [Example(text, (), "x:1") for text in ("一二三", "a", "b", "四五六七八九", "十", "")]
-    assert group_neighbors(examples, 5) == [[0, 1], [2], [3], [4, 5]]  # only a text alone is longer
-    assert group_neighbors([Example(text, (), "x:1") for text in "abc"], 4) == [[0, 1], [2]]  # "a b", "c"
+    joined = [document.text for document in join_neighbors(examples, 5)]
+    assert joined == ["一二三a", "b", "四五六七八九", "十"]  # only a text alone is longer
+    assert [one.text for one in join_neighbors([Example(text, (), "x:1") for text in "abc"], 4)] == ["a b", "c"]
 
 
 @pytest.mark.parametrize("texts, joined, last", [
@@ -57,7 +58,7 @@ def test_documents_hold_all_texts_with_their_entities(demo):
 def test_joined_entities_keep_their_texts_and_only_ascii_words_are_kept_apart(texts, joined, last):
     end = min(4, len(texts[-1]))
     *first, final = [Example(text, (), f"x:{number}") for number, text in enumerate(texts)]
-    document = join([*first, Example(final.text, (Entity(0, end, "a"),), "x:9")])
+    (document,) = join_neighbors([*first, Example(final.text, (Entity(0, end, "a"),), "x:9")], 100)
     assert (document.text, document.where, document.entities[0][:2]) == (joined, "x:0", last)
 
 
