@@ -8,7 +8,6 @@ from paddle import Tensor
 from paddle_rope.attention.arguments import by_head, for_all_heads, rotate_back, rotate_qkv
 from paddle_rope.attention.softmax import computable, softmax_attention, weighted_values, window_attention
 from paddle_rope.layers import padded
-from paddle_rope.rotary import Rope
 
 _ROOM = 256  # by so many tokens a cache grows
 
@@ -42,22 +41,18 @@ class KeyValueState:
 
 
 def softmax_attention_step(
-    state: KeyValueState | None,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    rope: Rope | None = None,
-    key_mask: Tensor | None = None,
-    dropout: float = 0.0,
-    placement: str = "qk",
-    score_bias: Tensor | None = None,
-    window: int | None = None,
-) -> tuple[KeyValueState, Tensor]:
+    state, q, k, v, rope=None, key_mask=None, dropout=0.0, placement="qk", score_bias=None, window=None
+):
     """The next tokens of causal :func:`~paddle_rope.softmax_attention` or, in a window, :func:`window_attention`.
 
-    ``state`` is None at the start. q, k, v and ``rope`` are of the new tokens, ``key_mask`` and ``score_bias`` of all;
-    a window has no bias. k and v may have fewer heads, which divide those of q. Where v is k, and both are rotated or
-    neither, one tensor is kept.
+    Args:
+        state: as returned by the call before, None at the start.
+        q: ``[batch, new, heads, head_dim]``.
+        k, v: alike or, where queries share them, of fewer heads, which divide those of q. Where v is k, and both are
+            rotated or neither, one tensor is kept.
+        rope: R at the positions of the new tokens.
+        key_mask: bool ``[batch, seq]`` of all tokens, old and new.
+        score_bias, window: None for none, and for all tokens; no bias in a window.
     """
     one_tensor = v is k and ("k" in placement) == ("v" in placement)
     q, k, v = rotate_qkv(q, k, v, rope, placement)
