@@ -58,11 +58,15 @@ def test_damaged_inputs_are_one_line(config, tmp_path, content):
         claim(config)
 
 
-def test_every_file_that_is_named_counts(config):
+def test_every_file_that_is_named_counts(config, tmp_path):
     assert len({*fingerprints(config).values()}) == 4
     assert data_files({"train_texts": "32", "texts": ["a", "b"], "train_file": "c", "dev_file": "-"}) == ["a", "b", "c"]
     with pytest.raises(InputError, match=r"^xxx.*: cannot be read .File name too long.; check the path"):
         fingerprints({"train_file": "x" * 300})
+    claim(config, None, is_begun=False)
+    (tmp_path / "more.txt").write_text("x")
+    with pytest.raises(InputError, match="more.txt: has changed since"):
+        claim({**config, "test_file": str(tmp_path / "more.txt")})
 
 
 # ---- what ends a run from outside
