@@ -78,7 +78,11 @@ def test_the_table_grows_on_demand_keeps_its_values_and_tabulates_nothing_far_be
 @every_variant
 def test_the_arithmetic_is_not_under_automatic_mixed_precision(variant, amp_as_on_gpu, monkeypatch):
     levels = []
-    for owner, name in ((paddle_rope.rotary, "_turn_interleaved"), (paddle_rope.rotary, "_turn_half"), (paddle, "cos")):
+    for owner, name in (
+        (paddle_rope.rotary, "_turn_interleaved"),
+        (paddle_rope.rotary, "_turn_pairs"),
+        (paddle, "cos"),
+    ):
         original = getattr(owner, name)
 
         def recorded(*args, original=original):
