@@ -4,7 +4,7 @@ Without Paddle."""
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Optional
+from typing import ClassVar, Optional
 
 from paddle_rope.options import (
     NAMES,
@@ -99,11 +99,6 @@ class NerConfig(RoFormerConfig):
 def of_types(value: float | Sequence[float], types: int) -> list[float]:
     """A number for each type."""
     return list(value) if isinstance(value, (list, tuple)) else [float(value)] * types
-
-
-def scores_of_text(config: Any, length: int) -> int:
-    """How many scores a text of ``length`` tokens has."""
-    return len(config.types) * length * (config.max_span_length or length)
 
 
 def probability(score: float, temperature: float) -> float:

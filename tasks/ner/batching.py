@@ -23,7 +23,7 @@ def refuse_longer(examples, max_characters):
         )
 
 
-LONGER_THAN_A_WINDOW = "are longer than a window"
+INSIDE_A_TOKEN, LONGER_THAN_A_WINDOW = "start or end inside a token", "are longer than a window"
 
 
 class NerDataset:
@@ -46,7 +46,7 @@ class NerDataset:
             ids, offsets, _ = tokenizer.encode(example.text)
             aligned, unaligned = align_entities(example.entities, offsets)
             if unaligned:
-                self.faults["start or end inside a token"] += [(example, entity) for entity in unaligned]
+                self.faults[INSIDE_A_TOKEN] += [(example, entity) for entity in unaligned]
             spans = []
             for entity, first, last in aligned:
                 if max_span_length is not None and last - first >= max_span_length:

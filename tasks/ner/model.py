@@ -16,7 +16,7 @@ from paddle_rope.roformer.checkpoints.reading import read_checkpoint
 from paddle_rope.roformer.pretrained import build_model
 from tasks.common.errors import InputError
 from tasks.common.inference import evaluated
-from tasks.ner.arguments import DENSE, EFFICIENT, NerConfig, of_types, scores_of_text
+from tasks.ner.arguments import DENSE, EFFICIENT, NerConfig, of_types
 from tasks.ner.features import COLUMNS, UNKNOWN
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 
@@ -101,7 +101,7 @@ class NerModel(RoFormerPretrainedModel):
         return build_model(cls, checkpoint, folder, **changes)
 
     def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None, labels=None, probabilities=None):
-        """Logits of a batch, for :meth:`decode`; with ``labels`` the loss, the mean over texts and types.
+        """Logits of a batch; with ``labels`` the loss, the mean over texts and types.
 
         Args:
             input_ids: int64 ``[batch, seq]``; ``attention_mask`` bool, False at padding.
@@ -127,19 +127,10 @@ class NerModel(RoFormerPretrainedModel):
         return self.head.loss(hidden, labels, token_mask).mean()
 
     def find_spans(self, batch, thresholds=None):
-        """Entities of a batch of arrays, named as the arguments of :meth:`forward`, in evaluation mode; as
-        :meth:`decode`."""
-        return self.decode(evaluated(self, batch), thresholds)
-
-    def decode(self, logits, thresholds=None):
-        """For each text of a batch of logits a list of :class:`~paddle_rope.global_pointer.decoding.ScoredSpan`;
-        ``thresholds`` in place of the configuration's."""
+        """For each text of a batch of arrays, named as the arguments of :meth:`forward`, in evaluation mode, a list of
+        :class:`~paddle_rope.global_pointer.decoding.ScoredSpan`; ``thresholds`` in place of the configuration's."""
         thresholds = self.config.thresholds if thresholds is None else thresholds
-        return decode_spans(logits, thresholds, banded=self.config.max_span_length is not None)
-
-    def scores_of_text(self, length):
-        """How many scores a text of ``length`` tokens has."""
-        return scores_of_text(self.config, length)
+        return decode_spans(evaluated(self, batch), thresholds, banded=self.config.max_span_length is not None)
 
 
 def _of_other_types(weights, axis, known, types):
@@ -194,8 +185,6 @@ class NerEnsemble(nn.Layer):
         return sum(scores) / len(scores)
 
     find_spans = NerModel.find_spans
-    decode = NerModel.decode
-    scores_of_text = NerModel.scores_of_text
 
 
 def _refuse_different(folders, models):

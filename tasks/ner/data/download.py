@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from tasks.common.errors import InputError
@@ -54,9 +55,9 @@ def download(url, path, check, show_progress=False):
         shutil.rmtree(part, ignore_errors=True)
 
 
-def read_zip_member(path, member, name):
-    """The content of the one file called ``member`` in whatever folder of a zip archive, which messages call ``name``.
-    Nothing is unpacked, so the archive's paths cannot lead anywhere."""
+def read_zip_member(member, path, name):
+    """The content of the one file called ``member`` in whatever folder of the zip archive ``path``, which messages call
+    ``name``. Nothing is unpacked, so the archive's paths cannot lead anywhere."""
     try:
         with zipfile.ZipFile(path) as archive:
             found = [
@@ -89,11 +90,6 @@ class PublishedFile:
         """The name of what is downloaded."""
         return self.url.rpartition("/")[2]
 
-    @property
-    def is_member(self) -> bool:
-        """Whether the file is part of a zip archive."""
-        return self.url.endswith(".zip")
-
     def check(self, path: str | os.PathLike, name: str | os.PathLike) -> None:
         """Raise InputError unless the file at ``path`` is this one; ``name`` is its name in the message."""
         if self.sha256 is not None:
@@ -111,10 +107,6 @@ class PublishedFile:
         if wrong:
             raise InputError(f"{name}: has {' and '.join(wrong)}; the file has changed or was not meant")
 
-    def check_archive(self, path: str | os.PathLike, name: str | os.PathLike) -> None:
-        """Raise InputError unless the zip archive at ``path`` has this file."""
-        read_zip_member(path, self.name, name)
-
 
 def _files(url, files):
     return [PublishedFile(url=url + file["name"] if url.endswith("/") else url, **file) for file in files]
@@ -130,33 +122,32 @@ def fetch_dataset(files: Iterable[PublishedFile], folder: str | os.PathLike, sho
     Raises:
         InputError: a file cannot be downloaded, or is there with another content; those before it stay.
     """
-    folder = Path(folder)
     archives = []  # which were downloaded here, and are removed at the end
     for file in files:
-        path, source = folder / file.name, folder / file.source_name
-        if path.exists():
-            _check_given(path, file.check)
-            print(f"{path}: is there already, and as published")
-            continue
-        if file.is_member:
-            if not source.exists():
-                download(file.url, source, file.check_archive, show_progress)
+        path, source = Path(folder) / file.name, Path(folder) / file.source_name
+        is_new = not path.exists()
+        if is_new and file.url.endswith(".zip"):
+            if _have(source, file.url, partial(read_zip_member, file.name), show_progress):
                 archives.append(source)
-            elif source not in archives:
-                _check_given(source, file.check_archive)
             with atomic_writer(path, binary=True) as target:
-                target.write(read_zip_member(source, file.name, source))
+                target.write(read_zip_member(file.name, source, source))
                 target.flush()
                 file.check(target.name, path)
         else:
-            download(file.url, path, file.check, show_progress)
-        print(f"{path}: {path.stat().st_size} bytes from {file.url}")
+            _have(path, file.url, file.check, show_progress)
+        found = f"{path.stat().st_size} bytes from {file.url}" if is_new else "is there already, and as published"
+        print(f"{path}: {found}")
     for source in archives:
         source.unlink()
 
 
-def _check_given(path, check):
+def _have(path, url, check, show_progress):
+    """Download a file, or check the one that is there; returns whether it was downloaded."""
+    if not path.exists():
+        download(url, path, check, show_progress)
+        return True
     try:
         check(path, path)
     except InputError as error:
         raise InputError(f"{error}; move {path} away, or give another --output") from None
+    return False

@@ -13,7 +13,8 @@ import numpy as np
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.texts.text_files import shown
 from tasks.ner.arguments import NerArguments
-from tasks.ner.examples import Example, TokenizedText, align_entities, entity_types
+from tasks.ner.batching import INSIDE_A_TOKEN, NerDataset
+from tasks.ner.examples import Example, entity_types
 from tasks.ner.lengths import entity_bound, training_lengths
 
 MAX_CHARACTERS = NerArguments.max_characters
@@ -56,15 +57,16 @@ def inspect(splits: Splits, max_examples: int = 5) -> dict:
         name: {"meaning": meaning, "counts": dict.fromkeys(splits, 0), "examples": []}
         for name, meaning in FINDINGS.items()
     }
-    training_texts: list[TokenizedText] = []
+    tokenizer = CharTokenizer.from_corpus(example.text for example in next(iter(splits.values())))
+    types = entity_types(*splits.values())
+    datasets = {split: NerDataset(examples, tokenizer, types) for split, examples in splits.items()}
     searches = (_in_texts, _long_texts, _duplicates, _surfaces_of_two_types)
-    for found in (_unaligned(splits, training_texts), *(search(splits) for search in searches)):
+    for found in (_unaligned(datasets), *(search(splits) for search in searches)):
         for name, split, example, what in found:
             findings[name]["counts"][split] += 1
             if what is not None and len(findings[name]["examples"]) < max_examples:
                 findings[name]["examples"].append({"where": example.where, "what": what})
-    lengths = training_lengths(training_texts)
-    types = entity_types(*splits.values())
+    lengths = training_lengths(next(iter(datasets.values())).texts)
     return {
         "splits": {name: _summary(examples, types) for name, examples in splits.items()},
         "lengths": {**lengths._asdict(), "max_entity_tokens": entity_bound(lengths.longest_entity)},
@@ -98,19 +100,11 @@ def length_distribution(lengths):
 # ---- searches
 
 
-def _unaligned(splits: Splits, training_texts: list[TokenizedText]) -> Found:
-    """Entities that are not of whole tokens; ``training_texts`` gets the tokens of the first split."""
-    first = next(iter(splits))
-    tokenizer = CharTokenizer.from_corpus(example.text for example in splits[first])
-    for split, examples in splits.items():
-        for example in examples:
-            ids, offsets, _ = tokenizer.encode(example.text)
-            aligned, unaligned = align_entities(example.entities, offsets)
-            for entity in unaligned:
-                yield "unaligned", split, example, example.described(entity)
-            if split == first:
-                spans = [(0, first_token, last_token, 1.0) for _, first_token, last_token in aligned]
-                training_texts.append(TokenizedText(ids, offsets, spans))
+def _unaligned(datasets: dict[str, NerDataset]) -> Found:
+    """Entities that are not of whole tokens."""
+    for split, dataset in datasets.items():
+        for example, entity in dataset.faults[INSIDE_A_TOKEN]:
+            yield "unaligned", split, example, example.described(entity)
 
 
 def _in_texts(splits: Splits) -> Found:

@@ -98,10 +98,7 @@ def check_there(path: str) -> None:
 
 
 def _read_folder(folder, format):
-    try:
-        files = sorted(file for file in folder.iterdir() if not file.name.startswith(_NO_DATA) and file.is_file())
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror}); check its permissions") from None
+    files = sorted(one for one in brat.files_in(folder) if not one.name.startswith(_NO_DATA) and one.is_file())
     if not files:
         raise InputError(f"{folder}: is a directory without files of labeled data; give the path of a file in it")
     read = [read_labeled(file, format) for file in files]

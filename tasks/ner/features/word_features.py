@@ -40,15 +40,10 @@ class WordFeatures:
     """Turns texts into :class:`TokenFeatures`. Threads may share it.
 
     ``vocabularies`` has the values of each kind in ``COLUMNS``, ``gazetteer`` is there if it is one of the kinds.
-    Raises ValueError if these do not match ``kinds``.
     """
 
     def __init__(self, kinds, vocabularies, gazetteer=None):
         self.kinds = check_kinds(kinds)
-        if set(vocabularies) != set(COLUMNS).intersection(self.kinds):
-            raise ValueError(f"vocabularies of {', '.join(vocabularies) or 'nothing'} for {', '.join(self.kinds)}")
-        if (gazetteer is not None) != ("gazetteer" in self.kinds):
-            raise ValueError("a gazetteer is needed for the feature 'gazetteer', and for no other")
         self.vocabularies = vocabularies
         self.gazetteer = gazetteer
         self._needs_jieba = not JIEBA_KINDS.isdisjoint(self.kinds)
@@ -126,19 +121,14 @@ class WordFeatures:
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike) -> WordFeatures:
         """Read what :meth:`save_pretrained` has written; warns if another version of jieba is installed. Raises
-        ValueError if the file cannot be read or lacks something, and InputError if the features need jieba, which is
-        not installed."""
+        ValueError, KeyError, TypeError or AttributeError if the file is damaged, and InputError if the features need
+        jieba, which is not installed."""
         content = json.loads((Path(folder) / FILE_NAME).read_text(encoding="utf-8"))
-        try:
-            kinds, jieba, vocabularies = (content[key] for key in ("kinds", "jieba", "vocabularies"))
-            gazetteer = content.get("gazetteer")
-            _check(vocabularies, gazetteer)
-            if gazetteer is not None:
-                gazetteer = Gazetteer(gazetteer["entities"], gazetteer["occurrences"])
-            vocabularies = {kind: vocabularies[kind] for kind in COLUMNS if kind in vocabularies}
-            features = cls(kinds, vocabularies, gazetteer)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{FILE_NAME} lacks or misnames something ({type(error).__name__}: {error})") from None
+        kinds, jieba, vocabularies = (content[key] for key in ("kinds", "jieba", "vocabularies"))
+        gazetteer = content.get("gazetteer")
+        if gazetteer is not None:
+            gazetteer = Gazetteer(gazetteer["entities"], _checked(gazetteer))
+        features = cls(kinds, {kind: vocabularies[kind] for kind in COLUMNS if kind in vocabularies}, gazetteer)
         if features._needs_jieba and jieba != jieba_version():
             logger.warning(
                 f"{Path(folder) / FILE_NAME}: made with jieba {jieba}, but {jieba_version()} is installed, "
@@ -154,13 +144,11 @@ def _words_of(text: str, kinds: Iterable[str]) -> Words:
     return installed_words()(text, segmented=not SEGMENTED_KINDS.isdisjoint(kinds))
 
 
-def _check(vocabularies, gazetteer):
-    """Raise ValueError unless the parts of the file have the form in which they are written."""
-    for kind, values in vocabularies.items():
-        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            raise ValueError(f"the vocabulary {kind!r} is not a list of strings")
-    counted = gazetteer["occurrences"] if gazetteer is not None else {}
-    for kind, counts in {"occurrences": counted, **(gazetteer["entities"] if gazetteer is not None else {})}.items():
+def _checked(gazetteer):
+    """The occurrences of a gazetteer, which are at least those as entities."""
+    counted = gazetteer["occurrences"]
+    for counts in (counted, *gazetteer["entities"].values()):
         for string, count in counts.items():
             if type(count) is not int or not 0 < count <= counted.get(string, 0):
-                raise ValueError(f"the gazetteer counts {string!r} as {kind} {count!r} times")
+                raise ValueError(f"the gazetteer counts {string!r} {count!r} times")
+    return counted

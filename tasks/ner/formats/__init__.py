@@ -18,17 +18,6 @@ from tasks.ner.formats.span_records import CMEEE, DOCCANO, PREDICTED
 from tasks.ner.formats.tagging import SCHEMES
 from tasks.ner.formats.tags import column_sentences, find_scheme, has_joined_sentences, joined_sentences
 
-__all__ = [
-    "FORMATS",
-    "FORMATS_OF_RELATIONS",
-    "TEXT_FORMATS",
-    "TextFormat",
-    "brat",
-    "check_format",
-    "labeled_form",
-    "recognize",
-]
-
 
 @dataclass(frozen=True)
 class TextFormat:

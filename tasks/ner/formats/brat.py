@@ -42,7 +42,7 @@ def is_brat(path: str | os.PathLike) -> bool:
     """Whether a path is a folder with annotations, an annotation, or the text of an annotation."""
     stem, suffix = os.path.splitext(path)
     if os.path.isdir(path):
-        return any(file.suffix == ".ann" for file in _files(Path(path)))
+        return any(file.suffix == ".ann" for file in files_in(Path(path)))
     return suffix == ".ann" or (suffix == ".txt" and os.path.isfile(stem + ".ann"))
 
 
@@ -50,7 +50,7 @@ def read(path: str | os.PathLike) -> list[Example]:
     """The documents of a folder, ordered by name, or the one document that a path is part of."""
     path = Path(path)
     if path.is_dir():
-        files = [file for file in _files(path) if file.suffix in (".ann", ".txt")]
+        files = [file for file in files_in(path) if file.suffix in (".ann", ".txt")]
         if not any(file.suffix == ".ann" for file in files):
             raise InputError(f"{path}: is a directory without .ann files of brat; give the path of a file in it")
         stems = sorted({file.with_suffix("") for file in files})
@@ -65,7 +65,8 @@ def read(path: str | os.PathLike) -> list[Example]:
     return examples
 
 
-def _files(folder: Path) -> list[Path]:
+def files_in(folder: Path) -> list[Path]:
+    """What is in a folder; raises InputError if it cannot be read."""
     try:
         return list(folder.iterdir())
     except OSError as error:

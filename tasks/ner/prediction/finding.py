@@ -150,7 +150,9 @@ def predict_entities(
     temperatures = of_types(model.config.temperatures, len(types))
     outputs = batched_outputs(
         lambda batch: model.find_spans(batch, thresholds),
-        *(texts, collate, batch_size, model.scores_of_text, MAX_BATCH_SCORES),
+        *(texts, collate, batch_size),
+        lambda length: len(types) * length * (model.config.max_span_length or length),
+        MAX_BATCH_SCORES,
     )
     for rows, found in outputs:
         for row, spans in zip(rows, found):

@@ -15,7 +15,7 @@ from tasks.common.export.model import ExportedModel
 from tasks.common.inference import Batch
 from tasks.common.model_folder import COPY, check_least, is_exported, refuse_incomplete
 from tasks.common.predictor import Folder, Predictor
-from tasks.ner.arguments import NerConfig, of_types, scores_of_text
+from tasks.ner.arguments import NerConfig, of_types
 from tasks.ner.examples import Entity, TokenizedText, as_record
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import TokenFeatures, WordFeatures
@@ -36,10 +36,6 @@ ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors hav
 
 class ExportedNerModel(ExportedModel):
     """The graph of an exported folder as a :class:`~tasks.ner.model.NerModel` for prediction."""
-
-    def scores_of_text(self, length: int) -> int:
-        """How many scores a text of ``length`` tokens has."""
-        return scores_of_text(self.config, length)
 
     def find_spans(self, batch: Batch, thresholds: float | Sequence[float] | None = None) -> list[list[ScoredSpan]]:
         """As :meth:`tasks.ner.model.NerModel.find_spans`, in whatever order. An ONNX graph finds the spans itself."""

@@ -7,7 +7,7 @@ import numpy as np
 from tasks.common.reports.tables import print_table
 from tasks.ner.arguments import of_types
 from tasks.ner.examples import Entity, Example
-from tasks.ner.prediction.calibration import negative_log_likelihood, probabilities_of
+from tasks.ner.prediction.calibration import probabilities_of
 
 BINS = 10
 
@@ -43,12 +43,10 @@ def calibration(scores: np.ndarray, labels: np.ndarray, temperatures: np.ndarray
     sqrt(p (1 - p) / n).
 
     Returns:
-        dict with ``expected_calibration_error`` and ``negative_log_likelihood``, a mean in nats, both None if there
-        is no entity; and at most ``BINS`` ``bins``, dicts with ``from`` and ``to``, the least and highest
-        probability, ``entities``, ``probability``, their mean, and ``correct``, the share that is right.
+        dict with ``expected_calibration_error``, None if there is no entity; and at most ``BINS`` ``bins``, dicts with
+        ``from`` and ``to``, the least and highest probability, ``entities``, ``probability``, their mean, and
+        ``correct``, the share that is right.
     """
-    if not len(scores):
-        return {"expected_calibration_error": None, "negative_log_likelihood": None, "bins": []}
     probabilities = probabilities_of(scores, temperatures)
     order = np.argsort(probabilities, kind="stable")
     bins = [
@@ -59,14 +57,11 @@ def calibration(scores: np.ndarray, labels: np.ndarray, temperatures: np.ndarray
             "probability": float(probabilities[rows].mean()),
             "correct": float(labels[rows].mean()),
         }
-        for rows in np.array_split(order, min(BINS, len(order)))
+        for rows in np.array_split(order, BINS)
+        if len(rows)
     ]
     distance = sum(row["entities"] * abs(row["probability"] - row["correct"]) for row in bins)
-    return {
-        "expected_calibration_error": distance / len(scores),
-        "negative_log_likelihood": negative_log_likelihood(scores, labels, temperatures) / len(scores),
-        "bins": bins,
-    }
+    return {"expected_calibration_error": distance / len(scores) if bins else None, "bins": bins}
 
 
 def draw_reliability(result: dict, title: str) -> np.ndarray:

@@ -102,7 +102,8 @@ def above_diagonal(seq):
 
 
 def dense_call(query, key, value, attn_mask, dropout_p, is_causal, training):
-    assert attn_mask is None or not is_causal  # Paddle 3 ignores one of them, Paddle 2 raises
+    # Paddle 3 ignores one of them, Paddle 2 raises; and the mask is of each text
+    assert attn_mask is None or (not is_causal and attn_mask.shape[0] == query.shape[0])
     attended = defined(query, key, value, above_diagonal(query.shape[1]) if is_causal else attn_mask)
     return F.dropout(attended, dropout_p, training=training)  # not on the weights, but with the same mean
 
@@ -174,11 +175,12 @@ def test_the_fused_calls_compute_the_plain_form_and_take_heads_of_some_sizes(nam
     assert_same(found, expected, given, exact, 1e-5)
 
 
-def test_the_last_token_alone_needs_no_mask(as_on_a_gpu):
+def test_the_last_token_alone_needs_no_mask_and_several_need_one(as_on_a_gpu):
     q, k, v = random_qkv(2, 7, head_dim=8, value_dim=8, dtype="float32")
-    last = softmax_attention(q[:, -1:], k, v, causal=True)
-    assert as_on_a_gpu[-1]["attn_mask"] is None and not as_on_a_gpu[-1]["is_causal"]
-    assert_close(last, softmax_attention(q, k, v, causal=True)[:, -1:], 1e-6)
+    for count in (1, 3):
+        last = softmax_attention(q[:, -count:], k, v, causal=True)
+        assert (as_on_a_gpu[-1]["attn_mask"] is None) == (count == 1) and not as_on_a_gpu[-1]["is_causal"]
+        assert_close(last, softmax_attention(q, k, v, causal=True)[:, -count:], 1e-6)
 
 
 def test_dropout_of_the_fused_call_keeps_the_mean_and_no_call_is_fused_on_a_cpu(as_on_a_gpu, monkeypatch):

@@ -8,6 +8,7 @@ import paddle.nn.functional as F
 import pytest
 
 from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, RoFormerModel
+from paddle_rope.attention import key_value_cache
 from paddle_rope.roformer.heads import generate, pool
 from tests.helpers.comparison import assert_close
 from tests.paddle_rope.roformer.small_models import FORMS, make, random_ids
@@ -70,17 +71,23 @@ def test_pooling_finds_the_first_token_under_left_padding():
 # ---- generation
 
 
-@pytest.mark.equation("4.9")
+@pytest.mark.equation("2.12", "2.13", "4.7", "4.9")
 @pytest.mark.parametrize("form", CAUSAL)
-def test_a_cache_gives_the_hidden_states_and_tokens_of_the_whole_also_under_left_padding(form):
+def test_a_cache_gives_the_hidden_states_and_tokens_of_the_whole_also_under_left_padding(form, monkeypatch):
+    monkeypatch.setattr(key_value_cache, "_ROOM", 3)
     model = make(RoFormerForCausalLM, **CAUSAL[form])
     ids = random_ids(2, 11)
-    outputs, cache, start = [], None, 0
-    for length in (1, 5, 1, 1, 3):
-        hidden, cache = model.roformer.forward_with_cache(ids[:, start : start + length], cache)
-        outputs.append(hidden)
-        start += length
-    assert_close(paddle.concat(outputs, axis=1), model.roformer(ids), 1e-4)
+    whole = model.roformer(ids)
+    for pieces in ((1, 5, 1, 1, 3), (4, 7)):
+        outputs, cache, start = [], None, 0
+        for length in pieces:
+            hidden, cache = model.roformer.forward_with_cache(ids[:, start : start + length], cache)
+            outputs.append(hidden)
+            start += length
+        assert_close(paddle.concat(outputs, axis=1), whole, 1e-4)
+    for block, (_, of_attention) in zip(model.roformer.blocks, cache.layers):
+        if block.attention.kind == "window":
+            assert of_attention.state.keys.shape[2] == min(model.config.attention_window, 11)
     ids = ids[:, :6]
     generated = model.generate(ids, max_new_tokens=10)
     mask = paddle.to_tensor(np.arange(9) >= np.array([[3], [3]]))

@@ -2,7 +2,6 @@
 
 import io
 import json
-from functools import partial
 
 import numpy as np
 import pytest
@@ -28,14 +27,11 @@ TINY = {
 LONG = "9" * 5000  # digits that Python does not read as a number
 
 
-@pytest.mark.parametrize(
-    "labels, classes",
-    [
-        (["10", "9", "10"], ["9", "10"]),
-        (["10", "9", "x"], ["10", "9", "x"]),
-        ([LONG, "12", f"0{LONG[1:]}", "7", "007"], ["007", "7", "12", f"0{LONG[1:]}", LONG]),
-    ],
-)
+@pytest.mark.parametrize("labels, classes", [
+    (["10", "9", "10"], ["9", "10"]),
+    (["10", "9", "x"], ["10", "9", "x"]),
+    ([LONG, "12", f"0{LONG[1:]}", "7", "007"], ["007", "7", "12", f"0{LONG[1:]}", LONG]),
+])  # fmt: skip
 def test_classes_are_sorted_by_number_where_all_are_numbers(labels, classes):
     assert class_names(Example("", label, "") for label in labels) == classes
 
@@ -104,15 +100,9 @@ def config_file(demo, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def train(config_file):
-    """``train(folder, key=value ...)`` -> what the run has left."""
-    return partial(runs.train, config_file)
-
-
-@pytest.fixture(scope="module")
-def trained(train, tmp_path_factory):
+def trained(config_file, tmp_path_factory):
     """A model that has learned the classes. Do not change its files."""
-    return train(tmp_path_factory.mktemp("trained") / "run", attention="linear", ema_decay=0.9)
+    return runs.train(config_file, tmp_path_factory.mktemp("trained") / "run", attention="linear", ema_decay=0.9)
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +124,8 @@ def test_run_leaves_scores_classes_and_predictions(trained, demo):
     assert np.mean(right) == metrics["dev"]["accuracy"]
 
 
-def test_training_goes_on_from_a_trained_folder_with_another_attention(train, trained, demo, tmp_path):
-    cold = train(tmp_path / "cold", num_train_epochs=1, attention="softmax")
+def test_training_goes_on_from_a_trained_folder_with_another_attention(config_file, trained, demo, tmp_path):
+    cold = runs.train(config_file, tmp_path / "cold", num_train_epochs=1, attention="softmax")
     keys = {"pretrained": trained.model, "attention": "softmax", "train_file": demo, "dev_file": "", "test_file": ""}
     warm = runs.train(
         demo.with_name("pretrained.yaml"), tmp_path / "warm", **keys, dev_fraction=0.25, learning_rate=1e-8

@@ -24,14 +24,11 @@ ORDERS = "\x1b]0;title\x07\x1b[2J\r\x9b31m\u202e\x00\x7f\u2028\udc80"
 KEPT = "占比% 👩‍🔬\u3000\u00a0 é/\"' \\x1b"
 
 
-@pytest.mark.parametrize(
-    "text, kept, shown",
-    [
-        (ORDERS, "", r"\x1b]0;title\x07\x1b[2J\r\x9b31m\u202e\x00\x7f\u2028\udc80"),
-        ("a\nb\tc\x1b", "\n\t", "a\nb\tc\\x1b"),
-        (KEPT, "", KEPT),
-    ],
-)
+@pytest.mark.parametrize("text, kept, shown", [
+    (ORDERS, "", r"\x1b]0;title\x07\x1b[2J\r\x9b31m\u202e\x00\x7f\u2028\udc80"),
+    ("a\nb\tc\x1b", "\n\t", "a\nb\tc\\x1b"),
+    (KEPT, "", KEPT),
+])  # fmt: skip
 def test_what_a_terminal_obeys_becomes_an_escape(text, kept, shown):
     assert visible(text, kept) == shown
 
@@ -48,17 +45,13 @@ def denied(*_, **__):
     raise PermissionError(13, "Permission denied", "somewhere")
 
 
-@pytest.mark.parametrize(
-    "error, status, said",
-    [
-        (InputError("no file"), EXIT_BAD_INPUT, "error: no file\n"),
-        (PermissionError(13, "Permission denied", "somewhere"), EXIT_BAD_INPUT, "error: somewhere: no permission"),
-        (MemoryError(), EXIT_BAD_INPUT, "error: not enough memory"),
-        (RuntimeError("Status Message: std::bad_alloc"), EXIT_BAD_INPUT, "error: not enough memory"),
-        (KeyboardInterrupt(), 130, "interrupted\n"),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("error, status, said", [
+    (InputError("no file"), EXIT_BAD_INPUT, "error: no file\n"),
+    (PermissionError(13, "Permission denied", "somewhere"), EXIT_BAD_INPUT, "error: somewhere: no permission"),
+    (MemoryError(), EXIT_BAD_INPUT, "error: not enough memory"),
+    (RuntimeError("Status Message: std::bad_alloc"), EXIT_BAD_INPUT, "error: not enough memory"),
+    (KeyboardInterrupt(), 130, "interrupted\n"),
+], ids=repr)  # fmt: skip
 def test_a_command_ends_in_one_line(error, status, said, capsys):
     @exit_on_input_error
     def main(words):
@@ -137,18 +130,15 @@ def test_bars_go_up_and_data_are_written_as_they_are(monkeypatch):
 NO_SPACE = ("cannot be written (No space left on device)", [2])
 
 
-@pytest.mark.parametrize(
-    "words, said, statuses",
-    [
-        ("- --to cluener >&-", "error: standard output is closed", [2]),
-        ("out.jsonl --to cluener >&- 2>&-", "", [0]),  # notes go nowhere, not into a file
-        ("- --to cluener >/dev/full", *NO_SPACE),
-        ("out.jsonl --to cluener >/dev/full", *NO_SPACE),
-        ("- --to cluener | true; exit ${PIPESTATUS[0]}", "", [0]),  # a reader that leaves
-        ("- --nonsense 2>&1 | true; exit ${PIPESTATUS[0]}", "", [1, 2]),
-        ("--help | true; exit ${PIPESTATUS[0]}", "", [0, 1]),
-    ],
-)
+@pytest.mark.parametrize("words, said, statuses", [
+    ("- --to cluener >&-", "error: standard output is closed", [2]),
+    ("out.jsonl --to cluener >&- 2>&-", "", [0]),  # notes go nowhere, not into a file
+    ("- --to cluener >/dev/full", *NO_SPACE),
+    ("out.jsonl --to cluener >/dev/full", *NO_SPACE),
+    ("- --to cluener | true; exit ${PIPESTATUS[0]}", "", [0]),  # a reader that leaves
+    ("- --nonsense 2>&1 | true; exit ${PIPESTATUS[0]}", "", [1, 2]),
+    ("--help | true; exit ${PIPESTATUS[0]}", "", [0, 1]),
+])  # fmt: skip
 def test_closed_and_full_outputs_end_a_command_in_one_line_or_none(tmp_path, words, said, statuses):
     (tmp_path / "data.jsonl").write_text(RECORD * 20_000, encoding="utf-8")
     command = f"'{sys.executable}' -c '{CONVERT}' convert data.jsonl {words}"

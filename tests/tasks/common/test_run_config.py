@@ -42,21 +42,18 @@ def test_a_file_that_would_take_long_is_an_error(write, value):  # more: tests/t
     assert ": broken YAML" in error_of(read_run_config, write(f"a: {value}\n"))
 
 
-@pytest.mark.parametrize(
-    "words, expected",
-    [
-        ("--a 2", {"a": "2"}),
-        ("--a=x=y", {"a": "x=y"}),
-        ("--a=", {"a": ""}),
-        ("--a -2", {"a": "-2"}),
-        ("--flag", {"a": 1, "flag": "true"}),
-        ("--flag --a 2", {"a": "2", "flag": "true"}),
-        ("--a 2 --a 3", {"a": "3"}),
-        ("--a 1 stray", "unexpected argument 'stray'"),
-        ("-a 1", "unexpected argument '-a'"),
-        ("--", "unexpected argument '--'"),
-    ],
-)
+@pytest.mark.parametrize("words, expected", [
+    ("--a 2", {"a": "2"}),
+    ("--a=x=y", {"a": "x=y"}),
+    ("--a=", {"a": ""}),
+    ("--a -2", {"a": "-2"}),
+    ("--flag", {"a": 1, "flag": "true"}),
+    ("--flag --a 2", {"a": "2", "flag": "true"}),
+    ("--a 2 --a 3", {"a": "3"}),
+    ("--a 1 stray", "unexpected argument 'stray'"),
+    ("-a 1", "unexpected argument '-a'"),
+    ("--", "unexpected argument '--'"),
+])  # fmt: skip
 def test_words_override_the_file(write, words, expected):
     path = write("a: 1\n")
     if isinstance(expected, str):
@@ -83,25 +80,21 @@ def test_values_get_the_type_of_their_key_from_yaml_and_from_the_command_line():
     assert parse_arguments({**config, **words}, Keys, Rest) == typed
 
 
-@pytest.mark.parametrize(
-    "config, expected",
-    [
-        ({"hidden_size": None, "name": None}, Keys()),
-        ({"name": "", "shuffle": "false"}, Keys()),  # an empty string is the default where that is None
-        *(({"name": name}, Keys(name=name)) for name in ("-1", "a b", "--x", "中文 与 空格", "a=b", "@file")),
-        ({"hiden_size": 1}, "unknown key 'hiden_size'; did you mean 'hidden_size'?"),
-        ({"drop": 1}, "unknown key 'drop'; did you mean 'dropout'?"),
-        ({"size": 1}, "unknown key 'size'; did you mean 'hidden_size'?"),
-        ({"zzz": 1}, "unknown key 'zzz'; leave it out"),
-        ({"hidden": 1}, "unknown key 'hidden'"),  # no abbreviation
-        *(({"hidden_size": value}, f"must be a whole number, got {value!r}") for value in ("big", 0.5)),
-        ({"dropout": {"a": 1}}, "dropout must be a number, got {'a': 1}"),
-        ({"shuffle": "maybe"}, "shuffle must be true or false, got 'maybe'"),
-        ({"hidden_size": [1, 2]}, "key 'hidden_size': [1, 2] is a list; give one value"),
-        *(({"rotary": value}, "rotary must be an object") for value in ("{", [1], "7")),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("config, expected", [
+    ({"hidden_size": None, "name": None}, Keys()),
+    ({"name": "", "shuffle": "false"}, Keys()),  # an empty string is the default where that is None
+    *(({"name": name}, Keys(name=name)) for name in ("-1", "a b", "--x", "中文 与 空格", "a=b", "@file")),
+    ({"hiden_size": 1}, "unknown key 'hiden_size'; did you mean 'hidden_size'?"),
+    ({"drop": 1}, "unknown key 'drop'; did you mean 'dropout'?"),
+    ({"size": 1}, "unknown key 'size'; did you mean 'hidden_size'?"),
+    ({"zzz": 1}, "unknown key 'zzz'; leave it out"),
+    ({"hidden": 1}, "unknown key 'hidden'"),  # no abbreviation
+    *(({"hidden_size": value}, f"must be a whole number, got {value!r}") for value in ("big", 0.5)),
+    ({"dropout": {"a": 1}}, "dropout must be a number, got {'a': 1}"),
+    ({"shuffle": "maybe"}, "shuffle must be true or false, got 'maybe'"),
+    ({"hidden_size": [1, 2]}, "key 'hidden_size': [1, 2] is a list; give one value"),
+    *(({"rotary": value}, "rotary must be an object") for value in ("{", [1], "7")),
+], ids=str)  # fmt: skip
 def test_a_configuration_becomes_a_dataclass_or_an_error(config, expected):
     if isinstance(expected, str):
         assert expected in error_of(parse_arguments, config, Keys, Rest)

@@ -50,15 +50,12 @@ def assert_saved(run, step, name="average.safetensors"):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "patience, values, stopped, best",
-    [
-        (2, [0.3, 0.2, 0.4, 0.3, 0.3, 0.9], 5, 3),
-        (1, [0.2, 0.2, 0.9], 2, 1),  # as good is not better
-        (3, [0.1, 0.2, 0.1, 0.1], 4, 2),  # the epochs end first
-        (1, [0.0, 0.0, 0.2, 0.1, 0.9], 4, 3),  # nothing counts before anything is found
-    ],
-)
+@pytest.mark.parametrize("patience, values, stopped, best", [
+    (2, [0.3, 0.2, 0.4, 0.3, 0.3, 0.9], 5, 3),
+    (1, [0.2, 0.2, 0.9], 2, 1),  # as good is not better
+    (3, [0.1, 0.2, 0.1, 0.1], 4, 2),  # the epochs end first
+    (1, [0.0, 0.0, 0.2, 0.1, 0.9], 4, 3),  # nothing counts before anything is found
+])  # fmt: skip
 def test_training_stops_after_epochs_without_a_better_one_and_keeps_the_best(
     train_few, tmp_path, pretend, capsys, patience, values, stopped, best
 ):

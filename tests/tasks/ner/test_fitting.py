@@ -62,10 +62,12 @@ def test_the_number_of_steps_depends_little_on_the_number_of_texts_and_processes
     epochs = [one.keys["num_train_epochs"] for one in fitted]
     assert epochs == sorted(epochs, reverse=True) and epochs[0] >= 50 and epochs[-2:] == [6, 4]
     assert all(700 <= one.steps <= 3500 for one in fitted)
-    two = fit(number=1000, processes=2)
-    assert two.keys["num_train_epochs"] == pytest.approx(2 * epochs[1], rel=0.1)
-    for one in (two, fit(number=1000, accumulated=4)):
+    for times, options in ((2, {"processes": 2}), (4, {"accumulated": 4})):
+        one = fit(number=1000, **options)
+        assert one.keys["num_train_epochs"] == pytest.approx(times * epochs[1], rel=0.1)
         assert one.steps == pytest.approx(fitted[1].steps, rel=0.05)
+    assert fit(number=60_000).keys["num_train_epochs"] == 4  # the fewest
+    assert fit({"max_steps": 80}).keys["ema_decay"] == 0.95  # reaches back a quarter of the steps
 
 
 def test_long_texts_make_batches_of_few_texts_and_windows_count_as_texts():
@@ -88,23 +90,19 @@ def test_a_given_key_is_kept_and_more_texts_mean_masked_language_modeling_of_bou
 FEW, ENOUGH = FEWEST_ENTITIES - 1, FEWEST_ENTITIES
 
 
-@pytest.mark.parametrize(
-    "given, entities, chosen",
-    [
-        ({}, FEW, {"keep_best": False}),
-        ({}, ENOUGH, {"early_stopping_patience": 41}),
-        ({"keep_best": True}, FEW, {}),
-        ({"early_stopping_patience": 3}, FEW, {}),
-        ({"early_stopping_patience": None}, FEW, {"keep_best": False}),
-        ({"early_stopping_patience": ""}, FEW, {"keep_best": False}),
-        ({"num_train_epochs": 60}, ENOUGH, {"early_stopping_patience": 20}),
-        ({"num_train_epochs": 4}, ENOUGH, {"early_stopping_patience": 3}),
-        ({"max_steps": 570}, ENOUGH, {"early_stopping_patience": 10}),  # 30 epochs
-        ({"keep_best": False}, ENOUGH, {}),
-        ({"early_stopping_patience": None}, ENOUGH, {}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("given, entities, chosen", [
+    ({}, FEW, {"keep_best": False}),
+    ({}, ENOUGH, {"early_stopping_patience": 41}),
+    ({"keep_best": True}, FEW, {}),
+    ({"early_stopping_patience": 3}, FEW, {}),
+    ({"early_stopping_patience": None}, FEW, {"keep_best": False}),
+    ({"early_stopping_patience": ""}, FEW, {"keep_best": False}),
+    ({"num_train_epochs": 60}, ENOUGH, {"early_stopping_patience": 20}),
+    ({"num_train_epochs": 4}, ENOUGH, {"early_stopping_patience": 3}),
+    ({"max_steps": 570}, ENOUGH, {"early_stopping_patience": 10}),  # 30 epochs
+    ({"keep_best": False}, ENOUGH, {}),
+    ({"early_stopping_patience": None}, ENOUGH, {}),
+], ids=str)  # fmt: skip
 def test_dev_chooses_the_epoch_if_it_has_enough_entities(given, entities, chosen):
     keys = fit(given, dev=entities).keys
     assert {key: keys[key] for key in keys.keys() - CHOSEN} == {"threshold_for_f1": True, **chosen}

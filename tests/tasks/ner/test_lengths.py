@@ -19,22 +19,19 @@ def tokenized(length, spans=()):
     return TokenizedText([2, *range(length), 3], [], [(*span, 1.0) for span in spans])
 
 
-@pytest.mark.parametrize(
-    "lengths, window",
-    [
-        ([7], 7),  # one document
-        ([2000] * 300, 2000),
-        ([600] * 100 + [50] * 9_900, 600),
-        ([50] * 9_901 + [600] * 99, 50),
-        ([50] * 290 + [600] * 10, 600),  # 1 % would be 3
-        ([50] * 291 + [600] * 9, 50),
-        ([50] * 18 + [600] * 2, 600),
-        ([50] * 19 + [600], 50),
-        ([0, 0], 1),
-        ([80] * 990 + [100], 100),  # not much longer
-        ([80] * 990 + [101], 80),
-    ],
-)
+@pytest.mark.parametrize("lengths, window", [
+    ([7], 7),  # one document
+    ([2000] * 300, 2000),
+    ([600] * 100 + [50] * 9_900, 600),
+    ([50] * 9_901 + [600] * 99, 50),
+    ([50] * 290 + [600] * 10, 600),  # 1 % would be 3
+    ([50] * 291 + [600] * 9, 50),
+    ([50] * 18 + [600] * 2, 600),
+    ([50] * 19 + [600], 50),
+    ([0, 0], 1),
+    ([80] * 990 + [100], 100),  # not much longer
+    ([80] * 990 + [101], 80),
+])  # fmt: skip
 def test_the_window_is_a_length_that_enough_training_texts_reach(lengths, window):
     texts = list(map(tokenized, lengths))
     assert training_lengths(texts) == (window, max(1, *lengths, 0), 1)
@@ -42,19 +39,15 @@ def test_the_window_is_a_length_that_enough_training_texts_reach(lengths, window
     assert training_lengths(with_entities) == (9, 9, 4)  # tokens
 
 
-@pytest.mark.parametrize(
-    "lengths, options, reading",
-    [
-        ({"window_tokens": None}, {}, (512, 128, None)),  # a model of before the lengths were stored
-        ({"longest_entity": 40}, {}, (100, 40, 80)),
-        ({"longest_entity": 16}, {}, (100, 25, 32)),
-        ({"longest_entity": 17}, {}, (100, 25, 34)),
-        ({"longest_entity": 90}, {}, (100, 50, 180)),
-        ({"longest_entity": 40}, {"max_tokens": 4096, "overlap": 7, "max_entity_tokens": 9}, (4096, 7, 9)),
-        ({"longest_entity": 40}, {"max_entity_tokens": 0}, (100, 40, None)),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("lengths, options, reading", [
+    ({"window_tokens": None}, {}, (512, 128, None)),  # a model of before the lengths were stored
+    ({"longest_entity": 40}, {}, (100, 40, 80)),
+    ({"longest_entity": 16}, {}, (100, 25, 32)),
+    ({"longest_entity": 17}, {}, (100, 25, 34)),
+    ({"longest_entity": 90}, {}, (100, 50, 180)),
+    ({"longest_entity": 40}, {"max_tokens": 4096, "overlap": 7, "max_entity_tokens": 9}, (4096, 7, 9)),
+    ({"longest_entity": 40}, {"max_entity_tokens": 0}, (100, 40, None)),
+], ids=str)  # fmt: skip
 def test_texts_are_read_as_in_training_unless_options_differ(lengths, options, reading):
     config = SimpleNamespace(**{"max_tokens": 512, "window_tokens": 100, "longest_entity": None, **lengths})
     assert reading_of(config, **options) == reading

@@ -74,15 +74,11 @@ def at_start(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize(
-    "kind, options",
-    [
-        ("huggingface", {"attention": "linear", "features": "segmentation,bigrams"}),
-        ("words", {}),
-        ("words", {"features": "words,gazetteer"}),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("kind, options", [
+    ("huggingface", {"attention": "linear", "features": "segmentation,bigrams"}),
+    ("words", {}),
+    ("words", {"features": "words,gazetteer"}),
+], ids=str)  # fmt: skip
 def test_training_starts_from_the_weights_of_a_folder(
     train, small_config, pretrained, predict, tmp_path, at_start, kind, options
 ):

@@ -83,17 +83,14 @@ STEP, PRETRAINING = "on_step_end", "pretraining"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "cuts, keys, resumed_from",
-    [
-        ([(STEP, STEPS + 3)], {}, f"checkpoint-{STEPS}"),
-        ([("on_epoch_end", STEPS)], EACH_STEP, f"checkpoint-{STEPS - 1}"),  # of the last step: once the epoch has ended
-        ([(STEP, 2 * STEPS + 1), ("on_epoch_end",)], {}, f"checkpoint-{2 * STEPS}"),
-        ([(STEP, STEPS + 2, PRETRAINING), (STEP, 1)], EACH_STEP, f"before/checkpoint-{2 * STEPS}"),
-        ([("on_train_end",)], {}, f"checkpoint-{EPOCHS * STEPS}"),
-        ([(STEP, STEPS - 1, PRETRAINING)], {}, None),
-    ],
-)
+@pytest.mark.parametrize("cuts, keys, resumed_from", [
+    ([(STEP, STEPS + 3)], {}, f"checkpoint-{STEPS}"),
+    ([("on_epoch_end", STEPS)], EACH_STEP, f"checkpoint-{STEPS - 1}"),  # of the last step: once the epoch has ended
+    ([(STEP, 2 * STEPS + 1), ("on_epoch_end",)], {}, f"checkpoint-{2 * STEPS}"),
+    ([(STEP, STEPS + 2, PRETRAINING), (STEP, 1)], EACH_STEP, f"before/checkpoint-{2 * STEPS}"),
+    ([("on_train_end",)], {}, f"checkpoint-{EPOCHS * STEPS}"),
+    ([(STEP, STEPS - 1, PRETRAINING)], {}, None),
+])  # fmt: skip
 def test_a_run_that_was_cut_and_moved_ends_as_if_it_had_not_been(
     whole, start, tmp_path, capsys, cuts, keys, resumed_from
 ):

@@ -99,26 +99,3 @@ def test_the_span_head_rotates_unless_span_rope_is_false(train_few, tmp_path, sp
     scores = head(hidden, paddle.ones([1, 6], dtype="bool"))
     spans = scores.numpy()[0][(slice(None), *np.triu_indices(6))]
     assert (np.ptp(spans, axis=1) > 1e-4).all() == span_rope
-
-
-UNLABELED = '{"text": "ab", "label": {}}\n'
-BAD_DATA = [  # content, what reads it: train, dev or test of a run, evaluate, predict; the place
-    ("", "train dev test evaluate predict", "data:1: the "),
-    (UNLABELED + '{"text": \n', "train dev test evaluate predict", "data:2: "),
-    ('{"text": "ab", "label": {"person": {"b": [[0, 0]]}}}\n', "train dev test evaluate", "data:1: span [0, 0]"),
-    ("甲 O\n乙 Q-PER\n", "train dev test evaluate", "data:2: unknown tag 'Q-PER'"),
-    (f'{{"text": "{"a" * 65}", "label": {{"person": {{"a": [[0, 0]]}}}}}}', "train", "data:1: 1 of 1 training texts"),
-    (UNLABELED, "train dev evaluate", "data: no entity is labeled"),
-    ("今天天气很好\n明天\n", "evaluate", "data:1: no tag in '今天天气很好'"),
-    ('{"text": "a"}\n{"txt": "b"}\n', "predict", 'data:2: there is no "text"'),
-]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("content, readers, place", BAD_DATA)
-def test_bad_data_are_one_line_with_its_place(refused, write, config_file, trained, content, readers, place):
-    write(content, "data")
-    words = {"evaluate": [trained.model, "data"], "predict": [trained.model, "--input", "data", "--output", "new"]}
-    for reader in readers.split():
-        given = words.get(reader, [config_file, "--output_dir", "out/run", f"--{reader}_file", "data"])
-        assert refused(reader if reader in words else "train", *given).startswith(place), reader

@@ -92,15 +92,12 @@ def test_folder_gives_its_files_in_order(tmp_path):
     assert find_files([str(tmp_path)]) == [str(tmp_path / "a.jsonl"), str(tmp_path / "b.txt")]
 
 
-@pytest.mark.parametrize(
-    "given, message",
-    [
-        (["nope.txt"], "nope.txt: no such file"),
-        (["empty"], "empty: no files"),
-        (["a.md"], "a.md: unknown kind"),
-        (["a.txt", "folder"], "a.txt: is given twice"),
-    ],
-)
+@pytest.mark.parametrize("given, message", [
+    (["nope.txt"], "nope.txt: no such file"),
+    (["empty"], "empty: no files"),
+    (["a.md"], "a.md: unknown kind"),
+    (["a.txt", "folder"], "a.txt: is given twice"),
+])  # fmt: skip
 def test_wrong_inputs_are_told(tmp_path, write, monkeypatch, given, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
@@ -114,19 +111,16 @@ def test_wrong_inputs_are_told(tmp_path, write, monkeypatch, given, message):
 NER, MATCHING = Job("ner", (), "").keys, Job("matching", (), "").keys
 
 
-@pytest.mark.parametrize(
-    "keys, name, content, message",
-    [
-        (NER, "a.txt.gz", gzip.compress(b"a O\nb B-X\nc O\n", mtime=0), "a.txt.gz: is tagged text"),
-        (NER, "a.jsonl.gz", gzip.compress(b"x\n" * 1000, mtime=0)[:-9], "a.jsonl.gz: is packed by gzip and damaged"),
-        *(
-            (MATCHING, name, b"sentence1,B\na,b\n", f"{name}.*sentence1.* and .*sentence2")
-            for name in ("a.csv", "a.txt")
-        ),
-        *((MATCHING, "a.csv", header + b"\na,b,c\n", None) for header in (b"sentence1,sentence2,x", b"A,B,C")),
-        *((NER, name, b"id\ttext\n1\tx\n", None) for name in ("a.tsv", "a.txt")),
-    ],
-)
+@pytest.mark.parametrize("keys, name, content, message", [
+    (NER, "a.txt.gz", gzip.compress(b"a O\nb B-X\nc O\n", mtime=0), "a.txt.gz: is tagged text"),
+    (NER, "a.jsonl.gz", gzip.compress(b"x\n" * 1000, mtime=0)[:-9], "a.jsonl.gz: is packed by gzip and damaged"),
+    *(
+        (MATCHING, name, b"sentence1,B\na,b\n", f"{name}.*sentence1.* and .*sentence2")
+        for name in ("a.csv", "a.txt")
+    ),
+    *((MATCHING, "a.csv", header + b"\na,b,c\n", None) for header in (b"sentence1,sentence2,x", b"A,B,C")),
+    *((NER, name, b"id\ttext\n1\tx\n", None) for name in ("a.tsv", "a.txt")),
+])  # fmt: skip
 def test_files_that_cannot_be_read_are_told(write, keys, name, content, message):
     path = str(write(content, name))
     if message is None:  # more that are refused: tests/tasks/refused_files.yaml
@@ -149,38 +143,32 @@ class Predictor:
 PAIR, TRIPLE = {"sentence1": "a", "sentence2": "a"}, {"A": "x", "B": "y", "C": "x"}
 
 
-@pytest.mark.parametrize(
-    "keys, records, expected",
-    [
-        (NER, [{"id": 7, "text": "好", "url": None}], [{"id": 7, "url": None, "text": "好", "entities": [1]}]),
-        (
-            *((("content",),), [{"content": "好", "text": "old", "entities": 1, "input_entities": 2}]),
-            [{"text": "好", "entities": [1], "input_text": "old", "input_input_entities": 1, "input_entities": 2}],
-        ),
-        (
-            *(MATCHING, [{**PAIR, "label": "0"}, {**TRIPLE, "id": 1}, PAIR]),  # in order
-            [
-                {**PAIR, "score": 1.0, "label": 1, "input_label": "0"},
-                {**TRIPLE, "scores": [0.0, 1.0], "label": "C", "id": 1},
-                {**PAIR, "score": 1.0, "label": 1},
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize("keys, records, expected", [
+    (NER, [{"id": 7, "text": "好", "url": None}], [{"id": 7, "url": None, "text": "好", "entities": [1]}]),
+    (
+        *((("content",),), [{"content": "好", "text": "old", "entities": 1, "input_entities": 2}]),
+        [{"text": "好", "entities": [1], "input_text": "old", "input_input_entities": 1, "input_entities": 2}],
+    ),
+    (
+        *(MATCHING, [{**PAIR, "label": "0"}, {**TRIPLE, "id": 1}, PAIR]),  # in order
+        [
+            {**PAIR, "score": 1.0, "label": 1, "input_label": "0"},
+            {**TRIPLE, "scores": [0.0, 1.0], "label": "C", "id": 1},
+            {**PAIR, "score": 1.0, "label": 1},
+        ],
+    ),
+])  # fmt: skip
 def test_no_key_of_a_record_is_lost(keys, records, expected):
     items = [(record, texts_of(record, "f:1", keys)) for record in records]
     assert list(answers(Predictor(), keys, items)) == expected
 
 
-@pytest.mark.parametrize(
-    "keys, record, message",
-    [
-        (NER, {}, 'no "text"'),
-        (NER, {"text": math.nan}, '"text" is nan'),
-        (NER, {"text": "\ud800"}, '"text" .*surrogate'),
-        (MATCHING, {"sentence1": "a", "sentence2": " "}, '"sentence2" is empty'),
-    ],
-)
+@pytest.mark.parametrize("keys, record, message", [
+    (NER, {}, 'no "text"'),
+    (NER, {"text": math.nan}, '"text" is nan'),
+    (NER, {"text": "\ud800"}, '"text" .*surrogate'),
+    (MATCHING, {"sentence1": "a", "sentence2": " "}, '"sentence2" is empty'),
+])  # fmt: skip
 def test_texts_that_no_model_reads_are_refused(keys, record, message):
     with pytest.raises(InputError, match=f"^f:1: .*{message}"):
         texts_of(record, "f:1", keys)

@@ -108,14 +108,11 @@ def test_an_error_is_only_that_of_its_request():
     assert not {*"fghi"} & {item for batch in recorder.batches for item in batch}  # the rest of the failed request
 
 
-@pytest.mark.parametrize(
-    "bound, requests",
-    [
-        ({"max_queue": 3}, ["ab", "cdefg"]),
-        ({"max_queue_characters": 3}, ["ab", "cdefg"]),
-        ({"max_queue": 9}, ["abcdefghijkl", "abcdefghijkl", "m"]),  # many items of a request count as one batch
-    ],
-)
+@pytest.mark.parametrize("bound, requests", [
+    ({"max_queue": 3}, ["ab", "cdefg"]),
+    ({"max_queue_characters": 3}, ["ab", "cdefg"]),
+    ({"max_queue": 9}, ["abcdefghijkl", "abcdefghijkl", "m"]),  # many items of a request count as one batch
+])  # fmt: skip
 def test_a_full_queue_refuses_but_a_request_is_taken_whole(bound, requests):
     async def run():
         batcher, work = Batcher(Settings((), batch_size=4, **bound)), Recorder().work

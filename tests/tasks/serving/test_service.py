@@ -92,18 +92,15 @@ HEAD = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "parts, status",
-    [
-        ([b"NONSENSE\r\n\r\n"], 400),
-        ([HEAD + b"Content-Length: -5\r\n\r\n"], 400),
-        ([HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"], 400),
-        ([HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"], 400),
-        ([b"GET /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n"], 400),
-        ([HEAD + b"Content-Length: 99999999999\r\n\r\n"], 413),  # refused before the body comes
-        ([HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"3e8\r\n" + b"x" * 1000 + b"\r\n"] * 6], 413),
-    ],
-)
+@pytest.mark.parametrize("parts, status", [
+    ([b"NONSENSE\r\n\r\n"], 400),
+    ([HEAD + b"Content-Length: -5\r\n\r\n"], 400),
+    ([HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"], 400),
+    ([HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"], 400),
+    ([b"GET /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n"], 400),
+    ([HEAD + b"Content-Length: 99999999999\r\n\r\n"], 413),  # refused before the body comes
+    ([HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *[b"3e8\r\n" + b"x" * 1000 + b"\r\n"] * 6], 413),
+])  # fmt: skip
 def test_broken_http_is_answered_by_json(client, parts, status):
     head, _, body = talk(client, *parts).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status) and b"application/json" in head
@@ -169,17 +166,14 @@ OUT_OF_RANGE = [("port", 70000), ("port", -1), ("workers", 0), ("max_seconds", "
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        (["STUB", "STUB"], "'ner' is taken"),
-        (["a b=STUB"], "'a b'"),
-        *((["STUB", f"--{option}", value], f"--{option} must be ") for option, value in OUT_OF_RANGE),
-        (["STUB", "--port", "http"], "--port"),
-        (["STUB", "--host", "203.0.113.7", "--port", 0], "203.0.113.7:0: "),
-        (["STUB", "--port", "TAKEN"], "already in use"),
-    ],
-)
+@pytest.mark.parametrize("words, message", [
+    (["STUB", "STUB"], "'ner' is taken"),
+    (["a b=STUB"], "'a b'"),
+    *((["STUB", f"--{option}", value], f"--{option} must be ") for option, value in OUT_OF_RANGE),
+    (["STUB", "--port", "http"], "--port"),
+    (["STUB", "--host", "203.0.113.7", "--port", 0], "203.0.113.7:0: "),
+    (["STUB", "--port", "TAKEN"], "already in use"),
+])  # fmt: skip
 def test_a_wrong_start_is_told_in_a_line(refused, monkeypatch, stub_folder, words, message):
     skip_without_extra()
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

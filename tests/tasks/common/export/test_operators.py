@@ -246,13 +246,10 @@ def test_types_are_a_list_of_names(types):
         NerConfig(types=types)
 
 
-@pytest.mark.parametrize(
-    "error, kind",
-    [
-        (RuntimeError("wrong"), InputError),
-        *((error, type(error)) for error in (MemoryError(), RuntimeError("Status Message: std::bad_alloc"))),
-    ],
-)
+@pytest.mark.parametrize("error, kind", [
+    (RuntimeError("wrong"), InputError),
+    *((error, type(error)) for error in (MemoryError(), RuntimeError("Status Message: std::bad_alloc"))),
+])  # fmt: skip
 def test_too_little_memory_is_no_damage(error, kind):
     with pytest.raises(kind):
         run_graph((1,), error)

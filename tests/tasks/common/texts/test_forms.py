@@ -42,15 +42,12 @@ def of(content):
     return list(records(content.split("\n"), "x"))
 
 
-@pytest.mark.parametrize(
-    "content, places",
-    [
-        ('{"text": "甲"}\n\n{"text": "乙"}\n', (1, 3)),
-        ('[{"text": "甲"},\n {"text": "乙"}]', (1, 2)),
-        ('["甲",\n\n"乙"]', (1, 3)),
-        ("text\n甲\n\n乙\n", (2, 4)),
-    ],
-)
+@pytest.mark.parametrize("content, places", [
+    ('{"text": "甲"}\n\n{"text": "乙"}\n', (1, 3)),
+    ('[{"text": "甲"},\n {"text": "乙"}]', (1, 2)),
+    ('["甲",\n\n"乙"]', (1, 3)),
+    ("text\n甲\n\n乙\n", (2, 4)),
+])  # fmt: skip
 def test_records_are_the_same_in_every_form(content, places):
     assert of(content) == [(f"x:{places[0]}", {"text": "甲"}), (f"x:{places[1]}", {"text": "乙"})]
 
@@ -77,22 +74,19 @@ def test_what_the_csv_module_writes_reads_back_the_same():
         assert [row["text"] for _, row in read(stream.getvalue())] == given
 
 
-@pytest.mark.parametrize(
-    "content, records",
-    [
-        ('text,label\n"a\nb",1\n\nc,2\n', [(2, {"text": "a\nb", "label": "1"}), (5, {"text": "c", "label": "2"})]),
-        (
-            'text\tlabel\n"你好"\t"\n他说"好\t1',  # a quote in TSV is a character
-            [(2, {"text": '"你好"', "label": '"'}), (3, {"text": '他说"好', "label": "1"})],
-        ),
-        ('text\tlabel\n"甲\t1\n乙"\t2', [(2, {"text": '"甲', "label": "1"}), (3, {"text": '乙"', "label": "2"})]),
-        ("id,文本,标签\n7,甲,a", [(2, {"id": "7", "text": "甲", "label": "a"})]),  # usual names of columns
-        ("q1,q2,score\na,b,1", [(2, {"sentence1": "a", "sentence2": "b", "score": "1"})]),
-        ('"a, b",text\n"c, d", e', [(2, {"a, b": "c, d", "text": " e"})]),  # a header is quoted as its rows are
-        ("text, label\na, 1", [(2, {"text": "a", "label": "1"})]),  # space is left out if the header has it
-        ("text,label\na, 1", [(2, {"text": "a", "label": " 1"})]),
-    ],
-)
+@pytest.mark.parametrize("content, records", [
+    ('text,label\n"a\nb",1\n\nc,2\n', [(2, {"text": "a\nb", "label": "1"}), (5, {"text": "c", "label": "2"})]),
+    (
+        'text\tlabel\n"你好"\t"\n他说"好\t1',  # a quote in TSV is a character
+        [(2, {"text": '"你好"', "label": '"'}), (3, {"text": '他说"好', "label": "1"})],
+    ),
+    ('text\tlabel\n"甲\t1\n乙"\t2', [(2, {"text": '"甲', "label": "1"}), (3, {"text": '乙"', "label": "2"})]),
+    ("id,文本,标签\n7,甲,a", [(2, {"id": "7", "text": "甲", "label": "a"})]),  # usual names of columns
+    ("q1,q2,score\na,b,1", [(2, {"sentence1": "a", "sentence2": "b", "score": "1"})]),
+    ('"a, b",text\n"c, d", e', [(2, {"a, b": "c, d", "text": " e"})]),  # a header is quoted as its rows are
+    ("text, label\na, 1", [(2, {"text": "a", "label": "1"})]),  # space is left out if the header has it
+    ("text,label\na, 1", [(2, {"text": "a", "label": " 1"})]),
+])  # fmt: skip
 def test_rows_are_records_with_the_line_with_which_they_begin(content, records):
     assert read(content) == [(f"x:{line}", record) for line, record in records]
 
@@ -104,19 +98,16 @@ def test_a_quote_that_never_ends_is_found_before_it_fills_the_memory(monkeypatch
 
 
 # ---- documents
-@pytest.mark.parametrize(
-    "content, documents",
-    [
-        ("一\n二\n三", ["一", "二", "三"]),
-        ("\n\n一\n二\n\n", ["一", "二"]),  # blank lines at the edges part nothing
-        ("一\n二\n\n三", ["一\n二", "三"]),
-        ("一\r\n二\r\n\r\n三\r\n", ["一\n二", "三"]),
-        ("一\n \t\n\n二\n三", ["一", "二\n三"]),
-        ("一\u3000\n\u3000二", ["一", "二"]),
-        ("一\u2028二", ["一\u2028二"]),
-        ('{"text": "一\\n\\n二", "sentence": "x"}\n\n{"sentence": "三"}\n{"text": " "}\n', ["一\n\n二", "三"]),
-    ],
-)
+@pytest.mark.parametrize("content, documents", [
+    ("一\n二\n三", ["一", "二", "三"]),
+    ("\n\n一\n二\n\n", ["一", "二"]),  # blank lines at the edges part nothing
+    ("一\n二\n\n三", ["一\n二", "三"]),
+    ("一\r\n二\r\n\r\n三\r\n", ["一\n二", "三"]),
+    ("一\n \t\n\n二\n三", ["一", "二\n三"]),
+    ("一\u3000\n\u3000二", ["一", "二"]),
+    ("一\u2028二", ["一\u2028二"]),
+    ('{"text": "一\\n\\n二", "sentence": "x"}\n\n{"sentence": "三"}\n{"text": " "}\n', ["一\n\n二", "三"]),
+])  # fmt: skip
 def test_blank_lines_part_documents_where_there_are_some_else_lines_do(write, content, documents):
     assert read_documents([write(content)]) == documents
     twice = [write("二\n一\n二", "a.txt"), write("三\n一", "b.txt")]

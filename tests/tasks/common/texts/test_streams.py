@@ -45,17 +45,14 @@ def texts(chunk):
     return [text for text, _ in chunk]
 
 
-@pytest.mark.parametrize(
-    "pieces, chunks",
-    [
-        (["\n", " \n", "甲\n", "\n"], [["", " ", "甲"], [""]]),  # blank lines wait for the line that decides
-        (["\n", " \n", '{"text": "甲"}\n', "\n", '{"text": ""}'], [["甲"], [""]]),
-        (["\n", "\t\n"], [["", "\t"]]),
-        (["a\nb\nc\nd\ne\n", "f\n"], [["a", "b"], ["c", "d"], ["e"], ["f"]]),  # of a read, up to a bound
-        (['{"text": "叶老桂", "label": {"name": {"叶老桂": [[0, 2]]}}, "id": 7}\n'], [["叶老桂"]]),
-        (["\ufeff甲\n", "\ufeff乙\n"], [["甲"], ["\ufeff乙"]]),  # the mark that the input begins with is taken off
-    ],
-)
+@pytest.mark.parametrize("pieces, chunks", [
+    (["\n", " \n", "甲\n", "\n"], [["", " ", "甲"], [""]]),  # blank lines wait for the line that decides
+    (["\n", " \n", '{"text": "甲"}\n', "\n", '{"text": ""}'], [["甲"], [""]]),
+    (["\n", "\t\n"], [["", "\t"]]),
+    (["a\nb\nc\nd\ne\n", "f\n"], [["a", "b"], ["c", "d"], ["e"], ["f"]]),  # of a read, up to a bound
+    (['{"text": "叶老桂", "label": {"name": {"叶老桂": [[0, 2]]}}, "id": 7}\n'], [["叶老桂"]]),
+    (["\ufeff甲\n", "\ufeff乙\n"], [["甲"], ["\ufeff乙"]]),  # the mark that the input begins with is taken off
+])  # fmt: skip
 def test_chunks_hold_the_texts_of_a_read(stream, pieces, chunks):
     size = 2 if "a\nb" in pieces[0] else 2048
     assert list(map(texts, stream(*pieces, chunk_items=size))) == chunks
@@ -78,15 +75,12 @@ def test_lines_and_characters_may_be_cut_anywhere(stream):
             assert [t for chunk in stream(*pieces) for t in texts(chunk)] == ["甲乙", "", "𠮷e\u0301", "  丁"]
 
 
-@pytest.mark.parametrize(
-    "wrong, message",
-    [
-        ("甲\n".encode("gb18030"), r"<stdin>:3: not UTF-8 \(byte 17 of the input\); convert it, .*gb18030"),
-        (b'{"text": 1}\n', r'<stdin>:3: "text" is 1, not a string'),
-        (b"[]\n", r"<stdin>:3: JSON \[\] is not an object"),
-        (b"{\n", r"<stdin>:3: broken JSON at column 2"),
-    ],
-)
+@pytest.mark.parametrize("wrong, message", [
+    ("甲\n".encode("gb18030"), r"<stdin>:3: not UTF-8 \(byte 17 of the input\); convert it, .*gb18030"),
+    (b'{"text": 1}\n', r'<stdin>:3: "text" is 1, not a string'),
+    (b"[]\n", r"<stdin>:3: JSON \[\] is not an object"),
+    (b"{\n", r"<stdin>:3: broken JSON at column 2"),
+])  # fmt: skip
 def test_a_wrong_line_is_an_error_after_the_lines_before_it(stream, wrong, message):
     begin = '{"text": "甲"}\n\n'.encode()
     for pieces in ((begin, wrong), (begin + wrong,)):

@@ -61,20 +61,16 @@ WRONG_ROWS = [
 ALIKE = [{"text": "甲", "label": "a"}] * 3
 
 
-@pytest.mark.parametrize(
-    "recipe, config, data, message",
-    [
-        *(("ner", {"dev_fraction": 0}, {"train": rows}, message) for rows, message in WRONG_ROWS),
-        ("ner", {}, {"training": NER}, "unknown split 'training'; did you mean 'train'"),
-        ("ner", {}, NER, "is not a dict"),
-        ("ner", {"train_file": "x"}, {"train": NER}, "train is given, and train_file, too"),
-        ("ner", {}, {"dev": NER}, "no 'train_file'"),
-        ("ner", {"train_file": "(in memory)"}, None, "of a run that had its data in memory"),
-        ("pretraining", {}, {"train": ["甲"]}, "this recipe reads files only"),
-        ("classification", {}, {"train": ALIKE}, "^train: all texts have the label 'a'"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
+@pytest.mark.parametrize("recipe, config, data, message", [
+    *(("ner", {"dev_fraction": 0}, {"train": rows}, message) for rows, message in WRONG_ROWS),
+    ("ner", {}, {"training": NER}, "unknown split 'training'; did you mean 'train'"),
+    ("ner", {}, NER, "is not a dict"),
+    ("ner", {"train_file": "x"}, {"train": NER}, "train is given, and train_file, too"),
+    ("ner", {}, {"dev": NER}, "no 'train_file'"),
+    ("ner", {"train_file": "(in memory)"}, None, "of a run that had its data in memory"),
+    ("pretraining", {}, {"train": ["甲"]}, "this recipe reads files only"),
+    ("classification", {}, {"train": ALIKE}, "^train: all texts have the label 'a'"),
+], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
 def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path, recipe, config, data, message):
     with pytest.raises(InputError, match=message):
         get_recipe(recipe).train({**TINY, **config, "output_dir": str(tmp_path / "run")}, data=data)

@@ -58,14 +58,11 @@ def test_each_seed_is_trained_into_its_folder_and_the_scores_are_summed_up(recip
     assert {path.name for path in folder.iterdir()} == files
 
 
-@pytest.mark.parametrize(
-    "seeds, values, names",
-    [
-        ([7, 1], [0.65, 0.95], "seed 7 | seed 1"),  # the folds of a seed are averaged before the deviation
-        ([7], [0.6, 0.7], "fold 1 | fold 2"),
-        (None, [0.1, 0.2], "fold 1 | fold 2"),
-    ],
-)
+@pytest.mark.parametrize("seeds, values, names", [
+    ([7, 1], [0.65, 0.95], "seed 7 | seed 1"),  # the folds of a seed are averaged before the deviation
+    ([7], [0.6, 0.7], "fold 1 | fold 2"),
+    (None, [0.1, 0.2], "fold 1 | fold 2"),
+])  # fmt: skip
 def test_folds_are_averaged_or_are_the_deviation_of_one_seed(recipe, folder, seeds, values, names):
     summary = train_series(recipe, {"folds": "2", "output_dir": str(folder)}, seeds)
     of_seeds = [f"seed_{seed}/" for seed in seeds] if seeds else [""]
@@ -126,29 +123,23 @@ def test_interrupted_series_is_resumed_and_what_is_done_stays(recipe, folder, tm
         resume_series(recipe, moved)
 
 
-@pytest.mark.parametrize(
-    "seeds, more, said",
-    [
-        ("[1, 1]", "", "a seed is given twice"),
-        ("one", "", "give numbers separated by commas"),
-        ("null", "  folds: 1000000000\n", "configuration: folds must be from 2 to 1000"),
-    ],
-)
+@pytest.mark.parametrize("seeds, more, said", [
+    ("[1, 1]", "", "a seed is given twice"),
+    ("one", "", "give numbers separated by commas"),
+    ("null", "  folds: 1000000000\n", "configuration: folds must be from 2 to 1000"),
+])  # fmt: skip
 def test_damaged_series_is_one_line(tmp_path, seeds, more, said):
     (tmp_path / series.SERIES_FILE).write_text(f"recipe: matching\nseeds: {seeds}\nconfig:\n  train_file: x\n{more}")
     with pytest.raises(InputError, match=f"{series.SERIES_FILE}: .*{said}"):
         resume_series(get_recipe("matching"), tmp_path)
 
 
-@pytest.mark.parametrize(
-    "output_dir, keys, said",
-    [
-        ("new/runs", {}, "wrong data"),
-        ("new/runs", {"atention": 1}, "unknown key 'atention'"),
-        ("", {}, "no 'output_dir'"),
-        ("taken", {}, "is not empty"),
-    ],
-)
+@pytest.mark.parametrize("output_dir, keys, said", [
+    ("new/runs", {}, "wrong data"),
+    ("new/runs", {"atention": 1}, "unknown key 'atention'"),
+    ("", {}, "no 'output_dir'"),
+    ("taken", {}, "is not empty"),
+])  # fmt: skip
 def test_a_mistake_makes_no_folder_and_changes_none(recipe, write, tmp_path, output_dir, keys, said):
     recipe.fails = lambda config: True
     write("{}", "taken/summary.json")

@@ -40,43 +40,19 @@ def test_a_recipe_has_its_own_defaults_and_other_keys_are_passed_through_in_thei
         assert (found["adam_beta2"], found["logging_first_step"]) == (0.95, True)
 
 
-REMOVED = [
-    *(("score_scaling_length", value) for value in (64, "64")),  # "64": of the command line
-    ("convolution_size", 5),
-    ("position_gaps", 1024),
-    ("join_share", 0.3),
-    ("join_characters", "100"),
-    *(("feature_map", value) for value in ("hedgehog", "identity", "squared_relu")),
-    ("normalizer", "subtracted_mean"),
-    ("decay", "token"),
-    *(("convolutions", value) for value in ("input,value", ["output"])),
-]
-
-
-@pytest.mark.parametrize(
-    "key, value, said",
-    [
-        *((key, 1, key) for key in (*INSTEAD, *NerArguments.PLAN.fixed, *NerArguments.PLAN.closed)),
-        ("max_length", 1, "max_characters"),
-        ("adam_beta3", 1, "unknown key"),
-        ("learning_rte", 1, "did you mean 'learning_rate'"),
-        ("convolutions", "inputs", "convolutions"),
-        *((key, value, f"^configuration: {key} .* was removed.*did not help.*e394b37") for key, value in REMOVED),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("key, value, said", [
+    *((key, 1, key) for key in (*INSTEAD, *NerArguments.PLAN.fixed, *NerArguments.PLAN.closed)),
+    ("convolutions", ["output"], "^configuration: convolutions .* was removed.*did not help.*e394b37"),
+], ids=str)  # fmt: skip
 def test_a_key_that_is_unknown_or_removed_or_contradicts_the_recipe_is_refused(key, value, said):
     with pytest.raises(InputError, match=said):
         resolve(**{key: value})
 
 
-@pytest.mark.parametrize(
-    "given, convolutions",
-    [
-        ("input,value,output", True), ("output, value,input", True), (["input", "value", "output"], True), (True, True),
-        ("true", True), ("no", False), ("", False), ([], False), (None, False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("given, convolutions", [
+    ("input,value,output", True), ("output, value,input", True), (["input", "value", "output"], True), (True, True),
+    ("true", True), ("no", False), ("", False), ([], False), (None, False),
+])  # fmt: skip
 def test_three_convolutions_by_their_names_are_true(given, convolutions):
     settings = resolve(convolutions=given)
     assert settings.keys.convolutions is convolutions and settings.config["convolutions"] is convolutions

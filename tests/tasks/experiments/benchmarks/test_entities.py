@@ -48,16 +48,13 @@ def test_documents_hold_all_texts_with_their_entities(demo):
     assert [one.text for one in join_neighbors([Example(text, (), "x:1") for text in "abc"], 4)] == ["a b", "c"]
 
 
-@pytest.mark.parametrize(
-    "texts, joined, last",
-    [
-        (("去北京", "", "北京大学。"), "去北京北京大学。", (3, 7)),
-        (("NBA", "2010年"), "NBA 2010年", (4, 8)),
-        (("NBA", "在"), "NBA在", (3, 4)),
-        (("NBA.", "A"), "NBA.A", (4, 5)),
-        (("é", "A"), "éA", (1, 2)),
-    ],
-)
+@pytest.mark.parametrize("texts, joined, last", [
+    (("去北京", "", "北京大学。"), "去北京北京大学。", (3, 7)),
+    (("NBA", "2010年"), "NBA 2010年", (4, 8)),
+    (("NBA", "在"), "NBA在", (3, 4)),
+    (("NBA.", "A"), "NBA.A", (4, 5)),
+    (("é", "A"), "éA", (1, 2)),
+])  # fmt: skip
 def test_joined_entities_keep_their_texts_and_only_ascii_words_are_kept_apart(texts, joined, last):
     end = min(4, len(texts[-1]))
     *first, final = [Example(text, (), f"x:{number}") for number, text in enumerate(texts)]

@@ -22,18 +22,15 @@ from tests.tasks.ner.conftest import error_of
 JSON = '{"text": "甲"}\n'
 
 
-@pytest.mark.parametrize(
-    "name, place",
-    [
-        ("missing.txt", "missing.txt: no such file"),
-        ("", "check the path"),
-        ("a\x00b", "check the path"),
-        (".", ".: is a directory"),
-        ("data/ner/weibo/weiboNER_2nd_conll.train", "paddle-rope download weibo downloads it"),
-        ("x y/ner/cluener/dev.json", "paddle-rope download cluener --output 'x y' downloads it"),
-        ("cluener", "paddle-rope download cluener downloads it"),
-    ],
-)
+@pytest.mark.parametrize("name, place", [
+    ("missing.txt", "missing.txt: no such file"),
+    ("", "check the path"),
+    ("a\x00b", "check the path"),
+    (".", ".: is a directory"),
+    ("data/ner/weibo/weiboNER_2nd_conll.train", "paddle-rope download weibo downloads it"),
+    ("x y/ner/cluener/dev.json", "paddle-rope download cluener --output 'x y' downloads it"),
+    ("cluener", "paddle-rope download cluener downloads it"),
+])  # fmt: skip
 def test_what_is_no_file_is_named_with_the_remedy(tmp_path, monkeypatch, name, place):
     monkeypatch.chdir(tmp_path)
     assert place in error_of(read_examples, name)
@@ -51,28 +48,25 @@ def test_a_labeled_file_without_content_is_an_error(write, content):
 # ---- texts to predict
 
 
-@pytest.mark.parametrize(
-    "content, expected",
-    [
-        (
-            " 甲 乙\t\n\n\u3000\n𠮷\u2028👍\n  \n",
-            [(" 甲 乙\t", 1), ("", 2), ("\u3000", 3), ("𠮷\u2028👍", 4), ("  ", 5)],
-        ),
-        ("甲\n\n", [("甲", 1), ("", 2)]),
-        ("\n甲", [("", 1), ("甲", 2)]),
-        ("甲\r\n\r\n乙\r\n", [("甲", 1), ("", 2), ("乙", 3)]),
-        ("甲\r\r\n", [("甲\r", 1)]),
-        *((f"{line}\n{JSON}", [(line, 1), (JSON[:-1], 2)]) for line in ("{", "{甲}", '"text"', "[1]", "[呵呵]", "[]")),
-        (f'\ufeff\n{JSON}\n{{"text": "", "id": 1}}\n{{"text": "丙\\n"}}', [("甲", 2), ("", 4), ("丙\n", 5)]),
-        ('{"txt": "甲"}\n' + JSON, 'sample.txt:1: there is no "text"'),
-        ('{"text": "甲"\n' + JSON, "sample.txt:1: broken JSON"),
-        *(
-            (f"{JSON}\n{line}\n", "sample.txt:3: ")
-            for line in ("乙", '{"text": 1}', '{"id": 1}', '{"text": "乙"', '{"text": "\\ud800"}')
-        ),
-        ("", "sample.txt:1: the input is empty"),
-    ],
-)
+@pytest.mark.parametrize("content, expected", [
+    (
+        " 甲 乙\t\n\n\u3000\n𠮷\u2028👍\n  \n",
+        [(" 甲 乙\t", 1), ("", 2), ("\u3000", 3), ("𠮷\u2028👍", 4), ("  ", 5)],
+    ),
+    ("甲\n\n", [("甲", 1), ("", 2)]),
+    ("\n甲", [("", 1), ("甲", 2)]),
+    ("甲\r\n\r\n乙\r\n", [("甲", 1), ("", 2), ("乙", 3)]),
+    ("甲\r\r\n", [("甲\r", 1)]),
+    *((f"{line}\n{JSON}", [(line, 1), (JSON[:-1], 2)]) for line in ("{", "{甲}", '"text"', "[1]", "[呵呵]", "[]")),
+    (f'\ufeff\n{JSON}\n{{"text": "", "id": 1}}\n{{"text": "丙\\n"}}', [("甲", 2), ("", 4), ("丙\n", 5)]),
+    ('{"txt": "甲"}\n' + JSON, 'sample.txt:1: there is no "text"'),
+    ('{"text": "甲"\n' + JSON, "sample.txt:1: broken JSON"),
+    *(
+        (f"{JSON}\n{line}\n", "sample.txt:3: ")
+        for line in ("乙", '{"text": 1}', '{"id": 1}', '{"text": "乙"', '{"text": "\\ud800"}')
+    ),
+    ("", "sample.txt:1: the input is empty"),
+])  # fmt: skip
 def test_texts_are_lines_or_the_texts_of_json_lines_with_their_place(write, content, expected):
     path = write(content)
     if isinstance(expected, str):

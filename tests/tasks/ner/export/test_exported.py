@@ -150,7 +150,7 @@ def test_a_graph_that_could_write_a_file_is_refused(copied, refused):
 def test_exported_models_stand_alone_and_what_cannot_be_written_is_said_before(trained, exported, refused):
     assert "stands alone" in refused("predict", trained.model, exported)
     assert "is already exported" in refused("export", exported, "--output", "again")
-    for output, place in ((exported, "is not empty"), (exported / "vocab.txt", "is a file"), ("a/b", "writable")):
+    for output, place in ((exported, "is not empty"), (exported / "vocab.txt", "is a file")):
         assert place in refused("export", trained.model, "--output", output)
 
 

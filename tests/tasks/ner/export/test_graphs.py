@@ -19,26 +19,22 @@ SIZES = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 2, "interme
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"span_head": "dense", "position_embedding": "alibi"},
-        {"span_head": "dense", "max_span_length": 3, "attention": "linear", "decay": [0.9, 0.5]},
-        {"attention": ["linear", "softmax"], "feature_map": "favor"},
-        {"attention": "linear", "feature_map": "softmax_exp", "normalizer": "none", "position_embedding": "qkvo"},
-        {"attention": ["window", "linear"], "attention_window": 3, "max_span_length": 5},
-        {"attention": "window", "attention_window": 40},
-        {"position_embedding": "none", "span_rope": False, "features": {"tables": {}, "flags": 4}},
-        {
-            "attention": "linear",
-            "convolutions": True,
-            "output_gate": True,
-            "features": {"tables": {"words": 9}, "flags": 3},
-        },
-        {"attention": "linear", "version": 2, "rotary": {"learned": True}},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", [
+    {"span_head": "dense", "position_embedding": "alibi"},
+    {"span_head": "dense", "max_span_length": 3, "attention": "linear", "decay": [0.9, 0.5]},
+    {"attention": ["linear", "softmax"], "feature_map": "favor"},
+    {"attention": "linear", "feature_map": "softmax_exp", "normalizer": "none", "position_embedding": "qkvo"},
+    {"attention": ["window", "linear"], "attention_window": 3, "max_span_length": 5},
+    {"attention": "window", "attention_window": 40},
+    {"position_embedding": "none", "span_rope": False, "features": {"tables": {}, "flags": 4}},
+    {
+        "attention": "linear",
+        "convolutions": True,
+        "output_gate": True,
+        "features": {"tables": {"words": 9}, "flags": 3},
+    },
+    {"attention": "linear", "version": 2, "rotary": {"learned": True}},
+], ids=str)  # fmt: skip
 def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_path, monkeypatch):
     layers = len(options["attention"]) if isinstance(options.get("attention"), list) else 1
     config = NerConfig(**SIZES, num_hidden_layers=layers, **options, types=["a", "b"], temperatures=[0.5, 2.0])

@@ -73,22 +73,19 @@ def test_what_is_written_has_not_changed(tmp_path, caplog, format):
     )
 
 
-@pytest.mark.parametrize(
-    "content, expected",
-    [
-        ("甲 O\n乙 B-X\n\n丙 O\n", [("甲乙", 1), ("丙", 4)]),
-        ("word,tag\n甲,O\n乙,O\n", [("甲乙", 2)]),
-        ('{"tokens": ["王", "明"], "ner_tags": [1, 2], "id": "0"}\n', [("王明", 1)]),
-        ('[["王明", {"entities": [[0, 2, "PER"]]}],\n ["甲", {"entities": []}]]', [("王明", 1), ("甲", 2)]),
-        ('[{"paragraphs": [{"raw": "甲"}, {"sentences": [{"tokens": [{"orth": "乙"}]}]}]}]', [("甲", 1), ("乙", 1)]),
-        ('[{"data": {"text": "甲"}},\n {"data": {"body": "乙"}, "annotations": []}]', [("甲", 1), ("乙", 2)]),
-        ('[{"id": 1}]', "text"),
-        ("text,label\n", "a table with a header"),
-        ("[]", "a JSON list"),
-        ("sentence,text\na\n", "1 values"),
-        ("sentence1,sentence2\na,b\n", "text"),
-    ],
-)
+@pytest.mark.parametrize("content, expected", [
+    ("甲 O\n乙 B-X\n\n丙 O\n", [("甲乙", 1), ("丙", 4)]),
+    ("word,tag\n甲,O\n乙,O\n", [("甲乙", 2)]),
+    ('{"tokens": ["王", "明"], "ner_tags": [1, 2], "id": "0"}\n', [("王明", 1)]),
+    ('[["王明", {"entities": [[0, 2, "PER"]]}],\n ["甲", {"entities": []}]]', [("王明", 1), ("甲", 2)]),
+    ('[{"paragraphs": [{"raw": "甲"}, {"sentences": [{"tokens": [{"orth": "乙"}]}]}]}]', [("甲", 1), ("乙", 1)]),
+    ('[{"data": {"text": "甲"}},\n {"data": {"body": "乙"}, "annotations": []}]', [("甲", 1), ("乙", 2)]),
+    ('[{"id": 1}]', "text"),
+    ("text,label\n", "a table with a header"),
+    ("[]", "a JSON list"),
+    ("sentence,text\na\n", "1 values"),
+    ("sentence1,sentence2\na,b\n", "text"),
+])  # fmt: skip
 def test_labeled_files_give_their_texts_to_predict(write, content, expected):
     path = write(content)
     if isinstance(expected, str):

@@ -122,14 +122,11 @@ def write(records, format):
 
 
 @pytest.mark.parametrize("format", [format for format in FORMATS if format != "labelstudio"])
-@pytest.mark.parametrize(
-    "records, of_bio",
-    [
-        (FLAT, [[0, 1], [], [0]]),
-        ([NESTED], [[0, 3]]),  # the highest scores
-        ([EQUAL], [[0, 2]]),  # the earlier of those that score the same
-    ],
-)
+@pytest.mark.parametrize("records, of_bio", [
+    (FLAT, [[0, 1], [], [0]]),
+    ([NESTED], [[0, 3]]),  # the highest scores
+    ([EQUAL], [[0, 2]]),  # the earlier of those that score the same
+])  # fmt: skip
 def test_predictions_read_back_the_same_but_for_overlaps_in_bio(tmp_path, format, records, of_bio):
     content, left_out = write(records, format)
     if format == "jsonl":

@@ -67,19 +67,16 @@ def test_thresholds_of_the_configuration_decide(predictor, copy_with, dev_texts)
     assert NerPredictor(copy_with(thresholds=thresholds), "cpu").find(dev_texts) == expected != candidates
 
 
-@pytest.mark.parametrize(
-    "options, texts, place",
-    [
-        ({}, "一个字符串", r"\[text\]"),
-        ({}, ["a", 1], "text 2"),
-        ({"batch_size": 0}, [], "batch_size"),
-        ({"max_tokens": 0}, [], "max_tokens"),
-        ({"max_entity_tokens": -1}, [], "max_entity_tokens"),
-        ({"max_tokens": 64, "overlap": -1}, [], "overlap"),
-        ({"max_tokens": 64, "overlap": 63}, [], "overlap.* 62"),
-        ({"model_dir": []}, [], "no folder"),
-    ],
-)
+@pytest.mark.parametrize("options, texts, place", [
+    ({}, "一个字符串", r"\[text\]"),
+    ({}, ["a", 1], "text 2"),
+    ({"batch_size": 0}, [], "batch_size"),
+    ({"max_tokens": 0}, [], "max_tokens"),
+    ({"max_entity_tokens": -1}, [], "max_entity_tokens"),
+    ({"max_tokens": 64, "overlap": -1}, [], "overlap"),
+    ({"max_tokens": 64, "overlap": 63}, [], "overlap.* 62"),
+    ({"model_dir": []}, [], "no folder"),
+])  # fmt: skip
 def test_wrong_texts_and_sizes_are_refused(trained, options, texts, place):
     with pytest.raises(InputError, match=place):
         NerPredictor(**{"model_dir": trained.model, "device": "cpu", **options})(texts)

@@ -50,16 +50,13 @@ def test_it_is_the_minimum_of_the_likelihood_of_the_probabilities_with_the_label
 WEAK = np.array([-0.01] * 50_000 + [0.01] * 50_000)
 
 
-@pytest.mark.parametrize(
-    "scores, labels, temperature",
-    [
-        (*NOTHING, 1.0),
-        (np.array([0.0]), np.array([True]), 1.0),  # sigmoid(0 / T) is one half
-        (np.full(8, 2.0), np.ones(8, bool), 2 / np.log(9)),  # 9/10, by the rule of succession
-        (WEAK, WEAK < 0, HIGHEST_TEMPERATURE),
-        (WEAK, WEAK > 0, LOWEST_TEMPERATURE),
-    ],
-)
+@pytest.mark.parametrize("scores, labels, temperature", [
+    (*NOTHING, 1.0),
+    (np.array([0.0]), np.array([True]), 1.0),  # sigmoid(0 / T) is one half
+    (np.full(8, 2.0), np.ones(8, bool), 2 / np.log(9)),  # 9/10, by the rule of succession
+    (WEAK, WEAK < 0, HIGHEST_TEMPERATURE),
+    (WEAK, WEAK > 0, LOWEST_TEMPERATURE),
+])  # fmt: skip
 def test_few_or_extreme_candidates_have_a_bounded_temperature(scores, labels, temperature):
     assert fit_temperature(scores, labels) == pytest.approx(temperature)
 

@@ -12,7 +12,6 @@ from tasks.ner.examples import Entity
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.calibration import (
     FIRST_TEXTS,
-    LEAST_FOR_F1,
     LOWEST_THRESHOLD,
     above_thresholds,
     find_candidates,
@@ -91,19 +90,16 @@ def test_neighboring_numbers_are_separated_also_in_float32(low):
     assert high > bound and not low > bound
 
 
-@pytest.mark.parametrize(
-    "gold, candidates, flat, nested",
-    [
-        # a lower threshold lets in the second entity; if entities may overlap, two wrong ones come with it
-        ([(0, 2, "a"), (3, 5, "a")],
-         [(0, 2, "a", 2.0), (0, 3, "a", 1.0), (1, 2, "a", -0.5), (3, 5, "a", -1.0), (5, 6, "b", -3.0)],
-         [-3.0, 0.0, 0.0], [1.5, 0.0, 0.0]),
-        # without "b", which is wrong, two wrong "a" that it overlaps would come in its place
-        ([(2, 3, "a")], [(0, 2, "b", 4.0), (0, 1, "a", 3.5), (1, 2, "a", 3.4), (2, 3, "a", 3.0)], [0.0] * 3, None),
-        # without "b" one wrong "a" comes in its place: as good
-        ([(2, 3, "a")], [(0, 2, "b", 4.0), (0, 1, "a", 3.5), (2, 3, "a", 3.0)], [0.0, 4.5, 0.0], None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("gold, candidates, flat, nested", [
+    # a lower threshold lets in the second entity; if entities may overlap, two wrong ones come with it
+    ([(0, 2, "a"), (3, 5, "a")],
+     [(0, 2, "a", 2.0), (0, 3, "a", 1.0), (1, 2, "a", -0.5), (3, 5, "a", -1.0), (5, 6, "b", -3.0)],
+     [-3.0, 0.0, 0.0], [1.5, 0.0, 0.0]),
+    # without "b", which is wrong, two wrong "a" that it overlaps would come in its place
+    ([(2, 3, "a")], [(0, 2, "b", 4.0), (0, 1, "a", 3.5), (1, 2, "a", 3.4), (2, 3, "a", 3.0)], [0.0] * 3, None),
+    # without "b" one wrong "a" comes in its place: as good
+    ([(2, 3, "a")], [(0, 2, "b", 4.0), (0, 1, "a", 3.5), (2, 3, "a", 3.0)], [0.0, 4.5, 0.0], None),
+])  # fmt: skip
 def test_thresholds_count_what_is_left_of_overlaps(gold, candidates, flat, nested):
     examples = labeled([gold])
     candidates = found(*candidates)
@@ -136,5 +132,5 @@ def test_half_of_the_f1_is_best_where_probabilities_are_right():
     f1 = 2 * correct / (predicted + probabilities.sum())  # expected, with so many predicted
     best = int(f1.argmax())
     assert logits[best] > threshold_for_f1(f1[best]) >= logits[best + 1]
-    assert threshold_for_f1(1) == 0 > threshold_for_f1(0.5) > LEAST_FOR_F1
-    assert threshold_for_f1(0) == threshold_for_f1(1e-9) == LEAST_FOR_F1
+    assert threshold_for_f1(1) == 0 > threshold_for_f1(0.5) > -3
+    assert threshold_for_f1(0) == threshold_for_f1(1e-9) == -3

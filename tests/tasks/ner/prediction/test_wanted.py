@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.commands.main import main
-from tasks.common.errors import InputError
 from tasks.ner import NerPredictor
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, as_record, entities_of
 from tasks.ner.prediction.calibration import LOWEST_THRESHOLD
 from tasks.ner.prediction.selection import rank, uncertainty
-from tasks.ner.prediction.wanted import HINT_LOGIT, Listed, Wanted, read_patterns, read_terms
+from tasks.ner.prediction.wanted import HINT_LOGIT, Listed, Wanted
 from tests.helpers.models import FORMATS, export
 from tests.helpers.runs import read_json_lines
 
@@ -68,17 +67,13 @@ def test_a_hint_lowers_the_threshold_of_its_span():
     assert spans(wanted.kept("ab.ab.", entities, CONFIG)) == [(0, 2, "person"), (5, 6, "person")]
 
 
-@pytest.mark.parametrize(
-    "wanted, expected",
-    [
-        ({}, [0, 1, 2]),
-        ({"types": ("place",)}, [1]),
-        ({"top_k": 2}, [0, 2]),
-        ({"min_probability": 0.9}, [2]),
-        ({"min_probability": {"place": 0.5}}, [0, 1, 2, 3]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("wanted, expected", [
+    ({}, [0, 1, 2]),
+    ({"types": ("place",)}, [1]),
+    ({"top_k": 2}, [0, 2]),
+    ({"min_probability": 0.9}, [2]),
+    ({"min_probability": {"place": 0.5}}, [0, 1, 2, 3]),
+], ids=str)  # fmt: skip
 def test_types_probabilities_and_numbers_choose(wanted, expected):
     entities = found((0, 1, "person", 2), (1, 2, "place", 1.5), (2, 3, "person", 5), (3, 4, "place", 0.5))
     wanted = Wanted(**wanted)
@@ -86,50 +81,15 @@ def test_types_probabilities_and_numbers_choose(wanted, expected):
     assert wanted.kept("abcd", above, CONFIG) == [entities[number] for number in expected]
 
 
-@pytest.mark.parametrize(
-    "text, given, expected",
-    [
-        ("ab.ab.ab", [(0, 2), (3, 5)], [(0, 2), (3, 5), (6, 8)]),  # at two of three
-        ("ab.ab.ab", [(0, 2)], []),  # at one of three
-        ("ab.abc.ab", [(0, 2), (3, 6)], [(3, 6)]),  # not where another entity has it; of "ab", one of two is not most
-        ("ab.ab.", [(0, 2), (3, 5)], [(0, 2), (3, 5)]),
-    ],
-)
+@pytest.mark.parametrize("text, given, expected", [
+    ("ab.ab.ab", [(0, 2), (3, 5)], [(0, 2), (3, 5), (6, 8)]),  # at two of three
+    ("ab.ab.ab", [(0, 2)], []),  # at one of three
+    ("ab.abc.ab", [(0, 2), (3, 6)], [(3, 6)]),  # not where another entity has it; of "ab", one of two is not most
+    ("ab.ab.", [(0, 2), (3, 5)], [(0, 2), (3, 5)]),
+])  # fmt: skip
 def test_one_decision_for_a_mention(text, given, expected):
     kept = Wanted(consistent=True).kept(text, found(*((*span, "person", 4) for span in given)), CONFIG)
     assert spans(kept) == [(*span, "person") for span in expected]
-
-
-FILES = [  # function, content, part of the error
-    (read_terms, "浙商银行\n", ":1:"),
-    (read_terms, "a\tperson\n\nb\tperson\tmaybe\n", ":3:"),
-    (read_terms, "a\tperson\tforce\tmore\n", ":1:"),
-    (read_terms, "\tperson\n", ":1:"),
-    (read_patterns, "- a\n", "types"),
-    (read_patterns, "a: [", "YAML"),
-    (read_patterns, "date: '('\n", "date"),
-    (read_patterns, "date: {maybe: a}\n", "maybe"),
-    (read_patterns, "date: 3\n", "date"),
-]
-
-
-@pytest.mark.parametrize("read, content, part", FILES, ids=range(len(FILES)))
-def test_wrong_files_are_refused(read, content, part, tmp_path):
-    (tmp_path / "list").write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match=part):
-        read(tmp_path / "list")
-
-
-WRONG = [{"types": ["nothing"]}, {"top_k": 0}, {"min_probability": 1.5}, {"min_probability": {"nothing": 0.5}},
-         {"dictionary": "hints.tsv"}]  # fmt: skip
-
-
-@pytest.mark.parametrize("options", WRONG, ids=str)
-def test_what_a_model_cannot_give_is_refused(options, trained, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "hints.tsv").write_text("a\tnothing\thint\n", encoding="utf-8")
-    with pytest.raises(InputError):
-        NerPredictor(trained.model, "cpu", wanted=options)
 
 
 def test_files_options_and_python_agree(predictor, predict, trained, dev_texts, tmp_path):
@@ -163,20 +123,17 @@ def test_uncertainty_is_the_joint_entropy_of_the_spans(probabilities):
 TEXTS = ["王明去年在青川市工作。", "天气很好，适合出门。", "王明去年在青川市工作！", "  ", "", "新开的书店在哪里？"]
 
 
-@pytest.mark.parametrize(
-    "texts, uncertainties, count, known, expected",
-    [
-        (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 6, [], [2, 5, 1]),  # neither empty texts nor near duplicates
-        (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 2, [], [2, 5]),
-        (TEXTS, [1.0] * 6, 6, [], [0, 1, 5]),  # of equals the first
-        (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 6, ["王明去年在 青川市工作"], [5, 1]),
-        # near duplicates from four fifths of their pairs; white space does not count
-        (["一二三四五六", "一二三 四五\n六", "完"], [1.0] * 3, 3, [], [0, 2]),
-        (["一二三四五六", "一二三四五", "完"], [1.0] * 3, 3, [], [0, 2]),  # 4 of 5 pairs
-        (["一二三四五六", "一二三四五七", "完"], [1.0] * 3, 3, [], [0, 1, 2]),  # 4 of 6
-        (["一", "一", "二", "一二"], [1.0] * 4, 4, [], [0, 2, 3]),
-    ],
-)
+@pytest.mark.parametrize("texts, uncertainties, count, known, expected", [
+    (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 6, [], [2, 5, 1]),  # neither empty texts nor near duplicates
+    (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 2, [], [2, 5]),
+    (TEXTS, [1.0] * 6, 6, [], [0, 1, 5]),  # of equals the first
+    (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 6, ["王明去年在 青川市工作"], [5, 1]),
+    # near duplicates from four fifths of their pairs; white space does not count
+    (["一二三四五六", "一二三 四五\n六", "完"], [1.0] * 3, 3, [], [0, 2]),
+    (["一二三四五六", "一二三四五", "完"], [1.0] * 3, 3, [], [0, 2]),  # 4 of 5 pairs
+    (["一二三四五六", "一二三四五七", "完"], [1.0] * 3, 3, [], [0, 1, 2]),  # 4 of 6
+    (["一", "一", "二", "一二"], [1.0] * 4, 4, [], [0, 2, 3]),
+])  # fmt: skip
 def test_the_most_uncertain_distinct_texts_come_first(texts, uncertainties, count, known, expected):
     assert rank(texts, uncertainties, count, known) == expected
 

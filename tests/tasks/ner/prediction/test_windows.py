@@ -97,12 +97,9 @@ class Brackets:
     """A model that finds what is between brackets, wherever it sees both; a token is a character."""
 
     def __init__(self, **lengths):
-        names = ("window_tokens", "longest_text", "longest_entity")
+        names = ("window_tokens", "longest_text", "longest_entity", "max_span_length")
         options = {"types": ["round"], "pad_token_id": 0, "temperatures": 1.0, **dict.fromkeys(names), **lengths}
         self.config = SimpleNamespace(**options)
-
-    def scores_of_text(self, length):
-        return length
 
     def find_spans(self, batch, thresholds=None):
         return [[(start, end, 0, 1.0) for start, end in pairs(row)] for row in batch["input_ids"].tolist()]
@@ -216,18 +213,15 @@ def test_parts_cover_the_text_and_are_of_a_bounded_size(text, characters):
     assert all(characters / 2 <= end - start <= characters for start, end in bounds[:-1])
 
 
-@pytest.mark.parametrize(
-    "text, end",
-    [
-        ("甲。乙丙。丁\n 戊。己庚辛", 8),  # a line with the spaces that the next one begins with
-        ("甲乙丙丁戊。”己，庚辛壬癸子", 7),
-        ("甲乙丙丁戊己，庚辛壬癸子丑", 7),
-        ("甲乙丙丁戊己庚辛壬癸子丑寅", 10),
-        ("甲乙丙丁戊己abcdefghi", 6),
-        ("甲乙丙丁戊己庚！\ufe0f辛壬癸子", 9),  # a mark stays with its character
-        ("甲乙丙丁戊己庚辛壬癸\u0301子", 9),
-    ],
-)
+@pytest.mark.parametrize("text, end", [
+    ("甲。乙丙。丁\n 戊。己庚辛", 8),  # a line with the spaces that the next one begins with
+    ("甲乙丙丁戊。”己，庚辛壬癸子", 7),
+    ("甲乙丙丁戊己，庚辛壬癸子丑", 7),
+    ("甲乙丙丁戊己庚辛壬癸子丑寅", 10),
+    ("甲乙丙丁戊己abcdefghi", 6),
+    ("甲乙丙丁戊己庚！\ufe0f辛壬癸子", 9),  # a mark stays with its character
+    ("甲乙丙丁戊己庚辛壬癸\u0301子", 9),
+])  # fmt: skip
 def test_a_text_is_cut_at_the_best_place(text, end):
     assert next(part_bounds(text, 10)) == (0, end)
 

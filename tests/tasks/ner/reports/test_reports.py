@@ -17,24 +17,21 @@ from tests.tasks.ner.conftest import labeled
 A, B, C = Entity(0, 2, "a"), Entity(3, 5, "a"), Entity(0, 2, "b")
 
 
-@pytest.mark.parametrize(
-    "gold, found, expected",
-    [
-        # counts are summed over texts before dividing: no mean over texts
-        ([{A}, {A, B, C}], [{A}, {A, (7, 8, "a"), (8, 9, "a")}], (2 / 4, 2 / 4, 2 / 4)),
-        ([{A}], [{A}], (1, 1, 1)),
-        ([{A}], [{(0, 3, "a")}], (0, 0, 0)),
-        ([{A}], [{(1, 2, "a")}], (0, 0, 0)),
-        ([{A}], [{C}], (0, 0, 0)),
-        ([{A}, set()], [set(), {A}], (0, 0, 0)),
-        ([{(0, 6, "b"), (0, 2, "a"), (0, 4, "b")}], [{(0, 6, "b"), (0, 2, "a")}], (1, 2 / 3, 4 / 5)),
-        ([[A, A, B]], [[A, A, A]], (1, 1 / 2, 2 / 3)),
-        ([set()], [set()], (0, 0, 0)),
-        ([{A}], [set()], (0, 0, 0)),
-        ([set()], [{A}], (0, 0, 0)),
-        ([], [], (0, 0, 0)),
-    ],
-)
+@pytest.mark.parametrize("gold, found, expected", [
+    # counts are summed over texts before dividing: no mean over texts
+    ([{A}, {A, B, C}], [{A}, {A, (7, 8, "a"), (8, 9, "a")}], (2 / 4, 2 / 4, 2 / 4)),
+    ([{A}], [{A}], (1, 1, 1)),
+    ([{A}], [{(0, 3, "a")}], (0, 0, 0)),
+    ([{A}], [{(1, 2, "a")}], (0, 0, 0)),
+    ([{A}], [{C}], (0, 0, 0)),
+    ([{A}, set()], [set(), {A}], (0, 0, 0)),
+    ([{(0, 6, "b"), (0, 2, "a"), (0, 4, "b")}], [{(0, 6, "b"), (0, 2, "a")}], (1, 2 / 3, 4 / 5)),
+    ([[A, A, B]], [[A, A, A]], (1, 1 / 2, 2 / 3)),
+    ([set()], [set()], (0, 0, 0)),
+    ([{A}], [set()], (0, 0, 0)),
+    ([set()], [{A}], (0, 0, 0)),
+    ([], [], (0, 0, 0)),
+])  # fmt: skip
 def test_precision_recall_and_f1_of_exact_spans(gold, found, expected):
     scores = entity_scores(labeled(gold), found, ["a", "b", "never"])
     assert (scores["precision"], scores["recall"], scores["f1"]) == pytest.approx(expected)
@@ -105,23 +102,20 @@ def test_two_entities_that_share_a_character_are_one_pair(predicted):
     assert match.kind == PAIRS[predicted]
 
 
-@pytest.mark.parametrize(
-    "gold, predicted, expected",
-    [
-        # entities apart
-        ([(2, 5, "a")], [(0, 2, "a"), (5, 7, "a")], {(0, 2): "spurious", (2, 5): "missed", (5, 7): "spurious"}),
-        # nested ones each find their own
-        ([(0, 8, "a"), (0, 4, "a"), (0, 2, "b")], [(0, 8, "a"), (0, 4, "b"), (0, 3, "b")],
-         {(0, 2): "too_long", (0, 4): "type", (0, 8): "correct"}),
-        # the same boundaries go before the same type, and that before a larger overlap
-        ([(0, 4, "a")], [(0, 4, "b"), (0, 5, "a")], {(0, 4): "type", (0, 5): "spurious"}),
-        ([(0, 4, "a")], [(0, 3, "b"), (3, 9, "a")], {(0, 3): "spurious", (0, 4): "crossing"}),
-        # of two with the same type the one with the larger overlap
-        ([(0, 4, "a")], [(0, 3, "a"), (0, 1, "a")], {(0, 1): "spurious", (0, 4): "too_short"}),
-        # what is correct is in no other pair
-        ([(0, 4, "a"), (1, 3, "a")], [(0, 4, "a")], {(0, 4): "correct", (1, 3): "missed"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("gold, predicted, expected", [
+    # entities apart
+    ([(2, 5, "a")], [(0, 2, "a"), (5, 7, "a")], {(0, 2): "spurious", (2, 5): "missed", (5, 7): "spurious"}),
+    # nested ones each find their own
+    ([(0, 8, "a"), (0, 4, "a"), (0, 2, "b")], [(0, 8, "a"), (0, 4, "b"), (0, 3, "b")],
+     {(0, 2): "too_long", (0, 4): "type", (0, 8): "correct"}),
+    # the same boundaries go before the same type, and that before a larger overlap
+    ([(0, 4, "a")], [(0, 4, "b"), (0, 5, "a")], {(0, 4): "type", (0, 5): "spurious"}),
+    ([(0, 4, "a")], [(0, 3, "b"), (3, 9, "a")], {(0, 3): "spurious", (0, 4): "crossing"}),
+    # of two with the same type the one with the larger overlap
+    ([(0, 4, "a")], [(0, 3, "a"), (0, 1, "a")], {(0, 1): "spurious", (0, 4): "too_short"}),
+    # what is correct is in no other pair
+    ([(0, 4, "a"), (1, 3, "a")], [(0, 4, "a")], {(0, 4): "correct", (1, 3): "missed"}),
+])  # fmt: skip
 def test_each_entity_has_the_place_of_the_first_rule(gold, predicted, expected):
     assert {(wanted or found)[:2]: kind for kind, wanted, found in kinds(gold, predicted)} == expected
 
@@ -203,14 +197,11 @@ GOLD = [[Entity(0, 1, "a"), Entity(1, 2, "b")], []]
 FOUND = [[Entity(0, 1, "a", 2.0), Entity(1, 2, "b", 2.0)], [Entity(0, 1, "b", 1.0)]]
 
 
-@pytest.mark.parametrize(
-    "found, temperatures, errors",
-    [
-        (FOUND, [4.0, 1.0], (((1 - 0.6225) + (1 - 0.8808) + 0.7311) / 3, ((1 - 0.8808) * 2 + 0.7311) / 3)),
-        (FOUND, [1.0, 1.0], (((1 - 0.8808) * 2 + 0.7311) / 3,) * 2),
-        ([[], []], [2.0, 1.0], (None, None)),
-    ],
-)
+@pytest.mark.parametrize("found, temperatures, errors", [
+    (FOUND, [4.0, 1.0], (((1 - 0.6225) + (1 - 0.8808) + 0.7311) / 3, ((1 - 0.8808) * 2 + 0.7311) / 3)),
+    (FOUND, [1.0, 1.0], (((1 - 0.8808) * 2 + 0.7311) / 3,) * 2),
+    ([[], []], [2.0, 1.0], (None, None)),
+])  # fmt: skip
 def test_a_type_has_its_temperature_and_both_errors_are_said(found, temperatures, errors, capsys):
     result = reliability(labeled(GOLD), found, ["a", "b"], temperatures)
     assert result["temperatures"] == dict(zip("ab", temperatures)) and result["entities"] == sum(map(len, found))
@@ -219,7 +210,7 @@ def test_a_type_has_its_temperature_and_both_errors_are_said(found, temperatures
     print_reliability(result)
     printed, line = capsys.readouterr().out, error_line(result)
     if errors[0] is None:
-        assert printed == "" and kinds[0] == {**kinds[0], "negative_log_likelihood": None, "bins": []}
+        assert printed == "" and kinds[0] == {**kinds[0], "bins": []}
     else:
         assert line in printed and all(f"{error:.3f}" in line for error in errors)
         assert "0.881 to 0.881" in printed
