@@ -34,7 +34,12 @@ shown = _short.repr  # of any value, so that it fits into a line
 
 
 class Kind:
-    """A range of values: ``description`` continues "must be", ``fits`` says whether a value is in the range."""
+    """A range of values: ``description`` continues "must be", ``fits`` says whether a value is in the range.
+
+    >>> Kind("an even number", lambda value: value % 2 == 0).check("rotary_dim", 7)
+    Traceback (most recent call last):
+    ValueError: rotary_dim must be an even number, got 7
+    """
 
     # no dataclass, which paddle.jit.to_static cannot trace
     def __init__(self, description: str, fits: Callable[[Any], bool]) -> None:

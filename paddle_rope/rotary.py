@@ -167,8 +167,8 @@ class RotaryPositionEmbedding(Float32Layer):
         self._tables: dict = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; never saved
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None, inverse: bool = False) -> Tensor:
-        """Rotate ``x`` ``[batch, seq, ..., head_dim]``, of any floating dtype, by the numbers of :meth:`cos_sin`.
-        ``inverse`` undoes it (negative angles; division by YaRN's amplitude).
+        """Rotate ``x`` ``[batch, seq, ..., head_dim]``, of any floating dtype, by the numbers of :meth:`cos_sin`, which
+        explains ``offset`` and ``positions``. ``inverse`` undoes it (negative angles; division by YaRN's amplitude).
         """
         if x.ndim < 3 or x.shape[-1] != self.head_dim:
             raise ValueError(f"x must be [batch, seq, ..., {self.head_dim}], got {list(x.shape)}")

@@ -55,9 +55,14 @@ def softmax_attention_step(
 ) -> tuple[KeyValueState, Tensor]:
     """The next tokens of causal :func:`~paddle_rope.softmax_attention` or, in a window, :func:`window_attention`.
 
-    ``state`` is None at the start. q, k, v and ``rope`` are of the new tokens, ``key_mask`` and ``score_bias`` of all;
-    a window has no bias. k and v may have fewer heads, which divide those of q. Where v is k, and both are rotated or
-    neither, one tensor is kept.
+    Args:
+        state: as returned by the call before, None at the start.
+        q: ``[batch, new, heads, head_dim]``.
+        k, v: alike or, where queries share them, of fewer heads, which divide those of q. Where v is k, and both are
+            rotated or neither, one tensor is kept.
+        rope: R at the positions of the new tokens.
+        key_mask: bool ``[batch, seq]`` of all tokens, old and new.
+        score_bias, window: None for none, and for all tokens; no bias in a window.
     """
     one_tensor = v is k and ("k" in placement) == ("v" in placement)
     q, k, v = rotate_qkv(q, k, v, rope, placement)

@@ -108,8 +108,14 @@ class MultiHeadAttention(nn.Layer):
         score_bias: Tensor | None = None,
         cu_seqlens: Tensor | None = None,
     ) -> Tensor:
-        """Attend within ``hidden``, ``[batch, seq, hidden]`` -> same shape; the other arguments are as of
-        :func:`~paddle_rope.softmax_attention`. Linear and window attention have no ``score_bias``.
+        """Attend within ``hidden``, ``[batch, seq, hidden]`` -> same shape.
+
+        Args:
+            rope: of :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`; None for no rotation.
+            key_mask: bool ``[batch, seq]``, False at padding.
+            segment_ids, cu_seqlens: of packed texts, as :func:`~paddle_rope.softmax_attention`.
+            score_bias: added to the scores of softmax attention, broadcast to ``[batch, heads, seq, seq]``; linear
+                and window attention have none.
         """
         query, key, value = self._project(hidden)
         if self.value_convolution is not None:
@@ -138,9 +144,14 @@ class MultiHeadAttention(nn.Layer):
     ) -> tuple[Tensor, AttentionCache]:
         """Attend, without gradients, to what ``cache`` remembers and to the tokens ``hidden`` that follow; if causal.
 
-        ``cache`` is None at the start; several texts may continue it. ``key_mask`` is of all tokens, old and new, the
-        rest of the new ones. Returns ``[batch, new, hidden]``, what :meth:`forward` gives for the last tokens of the
-        whole, and the new cache.
+        Args:
+            hidden: ``[batch, new, hidden]``.
+            cache: as returned by the call before, None at the start. Several texts may continue it.
+            rope, score_bias: as in :meth:`forward`, but at the positions of the new tokens.
+            key_mask: bool ``[batch, seq]`` of all tokens, old and new.
+
+        Returns:
+            ``[batch, new, hidden]``, what :meth:`forward` gives for the last tokens of the whole, and the new cache.
         """
         if not self.causal:
             raise ValueError("only causal attention continues from a cache: give causal=True")

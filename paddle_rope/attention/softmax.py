@@ -105,11 +105,19 @@ def window_attention(
     r"""o_i = sum_{|i-j| <= w} softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j, the softmax over the same j.
 
     :func:`~paddle_rope.softmax_attention` within a sliding window (arXiv 2004.05150, section 3.1), with its arguments.
-    Distance counts positions in the row, padding included. Time and memory are O(seq * window). In static graphs of
-    unknown length the queries are all tokens. A query that sees no key gets 0.
+    Distance counts positions in the row, padding included. Time and memory are O(seq * window).
 
     Args:
-        window: w, at least 1, otherwise ValueError: i sees 2w + 1 keys, with ``causal`` w + 1.
+        q: ``[batch, queries, heads, head_dim]``: the last ``queries`` tokens of the ``seq`` that the keys are of; in
+            static graphs of unknown length all of them.
+        k, v: ``[batch, seq, heads, head_dim]`` or, of v, ``value_dim``.
+        window: w, at least 1: i sees 2w + 1 keys, with ``causal`` w + 1.
+
+    Returns:
+        ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; 0 where a query sees no key.
+
+    Raises:
+        ValueError: ``window`` is less than 1; otherwise as :func:`~paddle_rope.softmax_attention`.
 
     >>> q = k = v = paddle.ones([1, 500, 2, 4])
     >>> tuple(window_attention(q, k, v, window=8).shape)

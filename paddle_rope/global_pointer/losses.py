@@ -107,6 +107,10 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
 
     ``logits`` are ``[batch, types, seq, seq]`` or the band ``[batch, types, seq, max_span_length]``, ``spans`` as of
     :func:`span_positives`; a span given twice counts once. The result is ``[batch, types]``; take the mean.
+
+    >>> logits, spans = paddle.full([1, 1, 2, 2], -20.0), paddle.to_tensor([[[0, 0, 1]]])  # type 0, tokens 0 to 1
+    >>> round(span_crossentropy(logits, spans).item())
+    20
     """
     batch, types, seq, _ = logits.shape
     if computes_on_cpu():

@@ -182,6 +182,14 @@ class RoFormerModel(RoFormerPretrainedModel):
 
         Positions count real tokens: padding, to be given on the left, does not move them. The hidden states
         ``[batch, new, hidden]`` are those of :meth:`forward` of the whole text, without gradients.
+
+        Example:
+            >>> config = RoFormerConfig(20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, causal=True)
+            >>> model = RoFormerModel(config)
+            >>> hidden, cache = model.forward_with_cache(paddle.to_tensor([[2, 7, 9]]))
+            >>> hidden, cache = model.forward_with_cache(paddle.to_tensor([[3]]), cache)
+            >>> tuple(hidden.shape)
+            (1, 1, 8)
         """
         is_token = paddle.ones_like(input_ids) if attention_mask is None else attention_mask.astype("int64")
         key_mask, new_positions = is_token.astype("bool"), is_token.cumsum(axis=1) - 1

@@ -30,7 +30,18 @@ logger = logging.getLogger(__name__)
 
 
 class RoFormerPretrainedModel(nn.Layer):
-    """Base of all models. A subclass calls :meth:`init_weights` at the end of its ``__init__``."""
+    """Base of all models. A subclass calls :meth:`init_weights` at the end of its ``__init__``.
+
+    Example:
+        >>> import tempfile
+        >>> from paddle_rope import RoFormerModel
+        >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     RoFormerModel(config).save_pretrained(folder)
+        ...     model = RoFormerModel.from_pretrained(folder, attention="linear")
+        >>> model.config.attention
+        'linear'
+    """
 
     config_class: ClassVar[type[RoFormerConfig]] = RoFormerConfig
 

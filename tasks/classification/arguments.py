@@ -39,6 +39,7 @@ class ClassificationArguments(RecipeArguments):
     """Keys of the classification recipe, in addition to the keys of every recipe."""
 
     METRIC = "accuracy"
+    HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "pooling")
     # documents are fewer than sentences
     DEFAULTS = {"num_train_epochs": 10, "per_device_train_batch_size": 16, "learning_rate": 5e-4}
     RENAMED = ClassificationConfig.RENAMED

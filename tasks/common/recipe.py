@@ -242,10 +242,15 @@ class Recipe:
 
     def make_trainer(self, run: Run) -> RecipeTrainer:
         """The trainer of a run whose model and datasets are there."""
+        keys, dev = run.keys, "dev" in run.datasets
+        shown = self.scores if keys.METRIC in (None, *self.scores) else (keys.METRIC,)  # what VisualDL compares runs by
+        monitor = self.monitor_class(
+            run.training.logging_dir, run.config, shown if dev else (), keys.log_histograms, keys.HYPER_PARAMETERS
+        )
         shared = {
-            "monitor": self.monitor_class(run.training.logging_dir, run.config),
+            "monitor": monitor,
             "score_dev": lambda: self._evaluate_dev(run),
-            "checkpoint_minutes": run.keys.checkpoint_minutes,
+            "checkpoint_minutes": keys.checkpoint_minutes,
             "model": run.model,
             "args": run.training,
             "train_dataset": run.datasets["train"],

@@ -32,6 +32,7 @@ class LanguageModelArguments(common.EncoderArguments):
     }
     UNUSED = ("pretrained", "dev_fraction")
     WHY_UNUSED = "this recipe trains from scratch and holds stretches out"
+    HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "max_steps", "length", "position_embedding")
 
     recipe: str = option("language_model", "what is trained")
     text_files: Optional[list[str]] = option(

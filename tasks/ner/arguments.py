@@ -112,6 +112,7 @@ class NerArguments(RecipeArguments):
     """Keys of the NER recipe, in addition to the keys of every recipe."""
 
     METRIC = "f1"
+    HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "features")
     RENAMED = {"max_length": "max_characters", "masked_lm_files": "texts"}
 
     recipe: str = option("ner", "what is trained")

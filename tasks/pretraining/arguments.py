@@ -49,6 +49,7 @@ class PretrainingArguments(common.EncoderArguments):
 
     PLAN = BY_STAGES
     DEFAULTS = {"save_steps": 200}
+    HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "stages", "tokenizer")
 
     recipe: str = common.option("pretraining", "what is trained")
     text_files: Optional[list[str]] = common.option(None, "files of documents, separated by commas")

@@ -1,16 +1,16 @@
 """The parts of a run in processes of this machine."""
 
-import contextlib
 import multiprocessing
 import os
+import queue
 import signal
 import sys
 import threading
-import traceback
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator
-from multiprocessing.connection import wait
+from concurrent.futures.process import BrokenProcessPool
 
+from pebble import CONSTS, ProcessExpired, ProcessPool
 from tqdm import tqdm
 
 from tasks.common.errors import InputError
@@ -18,7 +18,11 @@ from tasks.scaling.formats import Part
 from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
 
 SPAWN = multiprocessing.get_context("spawn")  # a forked process with threads of paddle would hang
+CONSTS.channel_lock_timeout = 10  # seconds that a pool waits for the lock of a killed process; pebble's default is 60
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # variables that new processes read
+_REMEDY = "use fewer --processes or a smaller --batch_size if memory was short"
+_AGAIN = "and run the same command again to go on"
+_worker: PartWorker | InputError  # of this process, or why it has none
 
 
 def run_in_processes(job: Job, parts: list[Part], count: int) -> Iterator[Done | None]:
@@ -29,78 +33,87 @@ def run_in_processes(job: Job, parts: list[Part], count: int) -> Iterator[Done |
         InputError: the model cannot be opened, a file cannot be read or written, or several processes have died over
             the same part.
     """
-    waiting, deaths, left, is_open = deque(parts), Counter(), len(parts), False
-    processes, at_work = [], {}  # pipe to a process -> (the process, its part; None while it opens the model)
-
-    def start():
-        pipe, its_end = SPAWN.Pipe()
-        processes.append(SPAWN.Process(target=_work, args=(job, its_end), daemon=True))
-        processes[-1].start()
-        its_end.close()
-        at_work[pipe] = processes[-1], None
-
+    left, deaths = dict.fromkeys(parts), Counter()
+    is_open = False
+    before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, str(job.threads)))
     try:
-        for _ in range(min(count, left)):
-            start()
         while left:
-            pipe = wait(at_work)[0]
-            process, part = at_work.pop(pipe)
+            waiting = len(left)
+            pool = ProcessPool(min(count, waiting), initializer=_open_model, initargs=(job,), context=SPAWN)
             try:
-                done = pipe.recv()
-            except (EOFError, OSError):
-                process.join()
-                deaths[part] += 1
-                _report_death(part, process.exitcode, deaths[part])
-                waiting.extendleft([] if part is None else [part])
-                start()
-                continue
-            if isinstance(done, Exception):
-                raise done
-            if part is not None:
-                left -= 1
-                yield done
-            elif not is_open:
-                is_open = True
-                yield None
-            if waiting:
-                at_work[pipe] = process, waiting.popleft()
-                with contextlib.suppress(OSError):  # it has died; waiting for its answer says so
-                    pipe.send(at_work[pipe][1])
+                pool.schedule(_check_model).result()
+                if not is_open:
+                    yield None
+                    is_open = True
+                yield from _run_parts(pool, left, deaths)
+            except (BrokenProcessPool, ProcessExpired):  # a process has died while it was not at work on a part
+                if len(left) == waiting:
+                    raise InputError(f"a process has died before its first part; {_REMEDY}, {_AGAIN}") from None
+                tqdm.write("a process has died between two parts; the processes are started again", file=sys.stderr)
+            finally:
+                pool.stop()
+                pool.join()
     finally:
-        for process in processes:
-            process.kill()
-        for process in processes:
-            process.join()
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def _run_parts(pool, left, deaths):
+    """Do the parts ``left``, and remove each of them when it is done."""
+    parts_of_futures, finished = {}, queue.SimpleQueue()
+
+    def start(part):
+        future = pool.schedule(_write_part, [part])
+        parts_of_futures[future] = part
+        future.add_done_callback(finished.put)
+
+    for part in list(left):
+        start(part)
+    while parts_of_futures:
+        future = finished.get()
+        part = parts_of_futures.pop(future)
+        try:
+            done = future.result()
+        except ProcessExpired as error:
+            deaths[part] += 1
+            _report_death(part, error.exitcode, deaths[part])
+            start(part)
+        else:
+            del left[part]
+            yield done
 
 
 def _report_death(part, code, deaths):
     cause = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit status {code}"
-    where = f"in {part.path}, records {part.first} to {part.last}" if part else "before its first part"
+    where = f"in {part.path}, records {part.first} to {part.last}"
     if deaths == MOST_DEATHS:
-        remedy = "use fewer --processes or a smaller --batch_size if memory was short, and run the same command again"
-        raise InputError(f"{MOST_DEATHS} processes have died {where} ({cause}); {remedy} to go on")
+        raise InputError(f"{MOST_DEATHS} processes have died {where} ({cause}); {_REMEDY}, {_AGAIN}")
     tqdm.write(f"a process has died {where} ({cause}); another one takes its place", file=sys.stderr)
 
 
-def _work(job, pipe):
-    """Open the model and do parts as they come, until the pipe is closed or the parent has ended."""
+def _open_model(job):
+    """Begin a process, which ends with its parent."""
+    global _worker
     threading.Thread(target=_end_with_parent, daemon=True).start()
     tqdm.set_lock(threading.RLock())  # its own is a semaphore, which a process that is killed leaves behind
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     try:
-        worker = PartWorker(job)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # importing Paddle replaces it
-        pipe.send(None)
-        while True:
-            pipe.send(worker(pipe.recv()))
-    except Exception as error:
-        if not isinstance(error, (InputError, EOFError)):
-            traceback.print_exc()
-        with contextlib.suppress(OSError):  # nobody waits for it
-            pipe.send(error)
+        _worker = PartWorker(job)
+    except InputError as error:
+        _worker = error
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # importing Paddle replaces it
 
 
 def _end_with_parent():
     multiprocessing.parent_process().join()
     os._exit(1)  # even within a part, because another run may be at work on it
+
+
+def _check_model() -> None:
+    if isinstance(_worker, InputError):
+        raise _worker
+
+
+def _write_part(part) -> Done:
+    _check_model()
+    return _worker(part)

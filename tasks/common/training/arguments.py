@@ -101,6 +101,7 @@ class EncoderArguments:
     attention_probs_dropout_prob: float = of_encoder("attention_probs_dropout_prob")
     embedding_dropout_prob: Optional[float] = of_encoder("embedding_dropout_prob")
     vocab_min_count: int = option(2, "rarer characters become `[UNK]`")
+    log_histograms: bool = option(False, "histograms of weights and gradients in VisualDL")
     checkpoint_minutes: float = option(
         15.0,
         "minutes of training after which a checkpoint is due, to resume from; 0: only at evaluations",
@@ -113,6 +114,11 @@ class EncoderArguments:
     WHY_UNUSED = ""
     RENAMED = {}  # old name of a key -> its name
     METRIC = None  # the dev score that chooses the checkpoint; None if the last one is always kept
+    # keys that VisualDL compares runs by: about ten
+    HYPER_PARAMETERS = (
+        "learning_rate", "num_train_epochs", "per_device_train_batch_size", "attention", "hidden_size",
+        "num_hidden_layers", "hidden_dropout_prob", "pretrained", "seed",
+    )  # fmt: skip
     DEFAULTS = {}  # the recipe's own defaults of keys of ``TrainingArguments``
     PLAN = BY_EPOCHS
 

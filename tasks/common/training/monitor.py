@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+import numpy as np
 import paddle
 import yaml
 from paddlenlp.trainer import TrainerCallback
@@ -14,6 +15,7 @@ from visualdl import LogWriter
 
 from tasks.common.errors import visible
 
+HISTOGRAM_BUCKETS = 40
 TRAINING = "1_train"  # VisualDL sorts groups of charts by name, and opens the first alone
 
 
@@ -24,11 +26,16 @@ class VisualDLMonitor(TrainerCallback):
     Args:
         log_dir: folder of the VisualDL log.
         settings: dict of the run's settings, shown as text; None shows none.
+        metrics, hyper_parameters: names of the metrics, and of the settings, that runs are compared by.
         group: name of the group of charts that training is shown in.
+        log_histograms: also write histograms of every weight at each evaluation, and of its gradient in the first step
+            of training and after each evaluation.
     """
 
-    def __init__(self, log_dir, settings=None, group=TRAINING):
-        self.log_dir, self.settings, self.group = str(log_dir), settings, group
+    def __init__(self, log_dir, settings=None, metrics=(), log_histograms=False, hyper_parameters=(), group=TRAINING):
+        self.log_dir, self.settings, self.hyper_parameters = str(log_dir), settings, hyper_parameters
+        self.metrics, self.group = metrics, group
+        self.log_histograms = self._gradients_due = log_histograms
         self.writer = None
         self._goes_on = False
         self._step_seconds, self._steps = 0.0, 0  # since they were asked for
@@ -75,6 +82,8 @@ class VisualDLMonitor(TrainerCallback):
             self.settings, allow_unicode=True, sort_keys=False, width=math.inf, default_flow_style=True
         )
         self.writer.add_text("configuration", visible(text.strip()), step=0)
+        hyper_parameters = {key: _plain(self.settings[key]) for key in self.hyper_parameters if key in self.settings}
+        self.writer.add_hparams(hyper_parameters, [f"dev/{name}" for name in self.metrics])
 
     def on_load_data_end(self, args, state, control, inputs=None, **kwargs):
         self._mask = inputs["token_mask"] if "token_mask" in inputs else inputs["attention_mask"]
@@ -91,8 +100,14 @@ class VisualDLMonitor(TrainerCallback):
         self._steps += 1
 
     def on_optimizer_begin(self, args, state, control, scaler=None, model=None, **kwargs):
-        if self.writer is not None and (state.global_step + 1) % args.logging_steps == 0:
-            scale = 1.0 if scaler is None else scaler._scale.item()
+        if self.writer is None:
+            return
+        scale = 1.0 if scaler is None else scaler._scale.item()
+        if self._gradients_due:
+            gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+            self._write_histograms("gradients", gradients, state.global_step + 1, scale)
+            self._gradients_due = False
+        if (state.global_step + 1) % args.logging_steps == 0:
             squares = [paddle.square(p.grad.astype("float32")).sum() for p in model.parameters() if p.grad is not None]
             self._gradient_norm = float(paddle.sqrt(paddle.add_n(squares))) / scale
 
@@ -108,11 +123,14 @@ class VisualDLMonitor(TrainerCallback):
         self._write(self.group, values, state.global_step)
         self._reset()
 
-    def on_evaluate(self, args, state, control, metrics=None, **kwargs):
+    def on_evaluate(self, args, state, control, metrics=None, model=None, **kwargs):
         if self.writer is None:
             return
         scores = {name[len("eval_") :]: value for name, value in metrics.items() if name.startswith("eval_")}
         self._write("dev", scores, state.global_step)
+        if self.log_histograms:
+            self._write_histograms("weights", dict(model.named_parameters()), state.global_step)
+            self._gradients_due = True
 
     def on_train_end(self, args, state, control, **kwargs):
         if self.writer is not None:
@@ -124,6 +142,19 @@ class VisualDLMonitor(TrainerCallback):
             tag = f"{group}_{name}" if "/" in name else f"{group}/{name}"
             self.writer.add_scalar(allowed_tag(tag), float(value), step)
         self.writer.flush()
+
+    def _write_histograms(self, group, tensors, step, scale=1.0):
+        for name, tensor in tensors.items():
+            values = tensor.astype("float32").numpy().ravel() / scale
+            if np.isfinite(values).all():  # gradients of mixed precision may overflow; that step is then left out
+                self.writer.add_histogram(f"{group}/{name}", values, step, buckets=HISTOGRAM_BUCKETS)
+
+
+def _plain(value):
+    """A value as the hyper-parameter view takes it."""
+    if isinstance(value, (int, float)):
+        return value
+    return visible(",".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
 def allowed_tag(tag):

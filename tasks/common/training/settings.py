@@ -88,7 +88,7 @@ def paddlenlp_names() -> set[str]:
 
 
 # Key -> the values with which it does nothing: the configurations of unfinished runs have all keys.
-REMOVED_KEYS = {**REMOVED, "join_share": (None, 0), "join_characters": (None,), "log_histograms": (False,)}
+REMOVED_KEYS = {**REMOVED, "join_share": (None, 0), "join_characters": (None,)}
 
 
 class Settings(NamedTuple):

@@ -10,9 +10,8 @@ PLACES = "BMES"  # begin, middle and end of a word, or all of it
 # Parts of speech of jieba's dictionary in groups: by its first two letters, else by its first, else "x".
 TAG_CLASSES = ("nr", "ns", "nt", "nz", "n", "v", "a", "i", "m", "t", "s", "j", "x")
 _SAME_CLASS = {"b": "a", "z": "a", "l": "i", "q": "m", "f": "s"}
-# What jieba looks up in its dictionary; of the rest each character is a word.
-_BLOCK = re.compile("[\u4e00-\u9fd5a-zA-Z0-9+#&._]+")
-_CHARACTER = re.compile("\r\n|.", re.DOTALL)
+# What jieba looks up in its dictionary, as a block; of the rest each character is a word.
+_PIECE = re.compile("(?P<block>[\u4e00-\u9fd5a-zA-Z0-9+#&._]+)|\r\n|.", re.DOTALL)
 # Of a block, what consists of unknown words; numbers, foreign words and symbols are words as they are.
 _RUN = re.compile("(?P<chinese>[\u4e00-\u9fd5]+)|(?P<m>[.0-9]+)|(?P<eng>[a-zA-Z0-9]+)|(?P<x>[+#&_]+)")
 _LEAST = float("-inf")
@@ -121,11 +120,11 @@ class ChineseWords:
 
     def _segment(self, text, found):
         words: list = []
-        end = 0
-        for block in _BLOCK.finditer(text):
-            start, stop = block.span()
-            if end < start:
-                words += [(*match.span(), "x") for match in _CHARACTER.finditer(text, end, start)]
+        for piece in _PIECE.finditer(text):
+            start, stop = piece.span()
+            if piece.lastgroup is None:
+                words.append((start, stop, "x"))
+                continue
             chosen = self._most_probable(text, start, stop, found)
             singles = end = start  # from singles to end, single characters
             while end < stop:
@@ -139,8 +138,6 @@ class ChineseWords:
                 singles = end = word[0]
             if singles < stop:
                 self._segment_singles(text, singles, stop, found, words)
-        if end < len(text):
-            words += [(*match.span(), "x") for match in _CHARACTER.finditer(text, end)]
         return words
 
     def _most_probable(self, text, start, stop, found):
@@ -208,20 +205,11 @@ class UnknownWords:
         self._start = [start[state] for state in states]
         self._transitions = [[transitions[one].get(other, _LEAST) for other in states] for one in states]
         self._states_of, self._emissions = states_of, emissions
-        self._of_character = {}  # of known characters that were seen
-        self._remembered = {}
-
-    def cut(self, string):
-        """The words of a string: a tuple of (length, part of speech), which covers it."""
-        words = self._remembered.get(string)
-        if words is None:
-            words = self._words(string)
-            if len(self._remembered) >= MAX_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[string] = words
-        return words
+        self._of_known = functools.cache(lambda char: self._emitted(char, states_of[char]))
+        self.cut = functools.lru_cache(MAX_REMEMBERED)(self._words)
 
     def _words(self, string):
+        """The words of a string: a tuple of (length, part of speech), which covers it."""
         words, start = [], 0
         path = self._path(string)
         for end, state in enumerate(path, 1):
@@ -265,12 +253,7 @@ class UnknownWords:
 
     def _observed(self, char):
         """(state, logarithm of the character's probability in it) of its states; any, if jieba does not know it."""
-        observed = self._of_character.get(char)
-        if observed is None:
-            if char not in self._states_of:
-                return self._in_any_state(char)
-            observed = self._of_character[char] = self._emitted(char, self._states_of[char])
-        return observed
+        return self._of_known(char) if char in self._states_of else self._in_any_state(char)
 
     def _in_any_state(self, char):
         return self._emitted(char, self._states)

@@ -108,7 +108,7 @@ def recognize(lines: list[str], name: str) -> str:
         raise InputError(f"{name}:1: the file is empty or has only blank lines; give labeled data, {EXAMPLES}")
     form = labeled_form(lines)
     if form in _UNLABELED:
-        return _format_of_records(_readable(lines, name), _UNLABELED[form])
+        return _format_of_records(lines, name, _UNLABELED[form])
     if header_of(first) is None and has_joined_sentences(lines):
         return f"{find_scheme(joined_sentences(lines, name), name).name}_sentences"
     return find_scheme(column_sentences(read_rows(lines, name), name), name).name
@@ -122,36 +122,32 @@ def labeled_form(lines: list[str]) -> Form:
     return form
 
 
-def _readable(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
-    """The records before the first broken one, about which the reader of any format complains."""
-    with contextlib.suppress(InputError):
-        yield from labeled_records(lines, name)
-
-
-def _format_of_records(records: Iterable[tuple[str, dict]], unlabeled: str) -> str:
-    """The format of records; ``unlabeled`` is the format of records without labels, whose reader complains."""
+def _format_of_records(lines: list[str], name: str, unlabeled: str) -> str:
+    """The format of records; ``unlabeled`` is the format of records without labels, whose reader complains. The reader
+    of any format complains about a broken record."""
     found = None
-    for _, record in records:
-        if label_studio.ANNOTATION_ID in record:
-            return "labelstudio_min"
-        if "data" in record:
-            return "labelstudio"
-        if spans.PARAGRAPHS in record:
-            return "spacy"
-        if tags.has_tags(record):
-            return "tokens"
-        label = record.get("label", record.get("labels"))
-        if label is not None:
-            is_doccano = isinstance(label, list) or (unlabeled == "doccano" and not isinstance(label, dict))
-            return "doccano" if is_doccano else "cluener"
-        if "entities" not in record:
-            break
-        found = "cmeee" if unlabeled == "cmeee" else "jsonl"  # equal in all formats as long as there are no entities
-        entities = record["entities"]
-        if entities:
-            first = entities[0] if isinstance(entities, list) else None
-            if isinstance(first, list):
+    with contextlib.suppress(InputError):
+        for _, record in labeled_records(lines, name):
+            if label_studio.ANNOTATION_ID in record:
+                return "labelstudio_min"
+            if "data" in record:
+                return "labelstudio"
+            if spans.PARAGRAPHS in record:
                 return "spacy"
-            keys = first if isinstance(first, dict) else ()
-            return next((format for key, format in _OF_OBJECTS.items() if key in keys), found)
+            if tags.has_tags(record):
+                return "tokens"
+            label = record.get("label", record.get("labels"))
+            if label is not None:
+                is_doccano = isinstance(label, list) or (unlabeled == "doccano" and not isinstance(label, dict))
+                return "doccano" if is_doccano else "cluener"
+            if "entities" not in record:
+                break
+            found = "cmeee" if unlabeled == "cmeee" else "jsonl"  # equal as long as there are no entities
+            entities = record["entities"]
+            if entities:
+                first = entities[0] if isinstance(entities, list) else None
+                if isinstance(first, list):
+                    return "spacy"
+                keys = first if isinstance(first, dict) else ()
+                return next((format for key, format in _OF_OBJECTS.items() if key in keys), found)
     return found or unlabeled

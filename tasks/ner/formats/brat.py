@@ -49,15 +49,10 @@ def is_brat(path: str | os.PathLike) -> bool:
 def read(path: str | os.PathLike) -> list[Example]:
     """The documents of a folder, ordered by name, or the one document that a path is part of."""
     path = Path(path)
-    if path.is_dir():
-        files = [file for file in files_in(path) if file.suffix in (".ann", ".txt")]
-        if not any(file.suffix == ".ann" for file in files):
-            raise InputError(f"{path}: is a directory without .ann files of brat; give the path of a file in it")
-        stems = sorted({file.with_suffix("") for file in files})
-    elif path.suffix in (".ann", ".txt"):
-        stems = [path.with_suffix("")]
-    else:
-        raise InputError(f"{path}: neither a folder nor an .ann or .txt file; give brat's folder")
+    files = files_in(path) if path.is_dir() else [path]
+    stems = sorted({file.with_suffix("") for file in files if file.suffix in (".ann", ".txt")})
+    if not stems:
+        raise InputError(f"{path}: neither a folder with .ann and .txt files nor one of them; give brat's folder")
     skipped: dict[str, list[str]] = {}  # what it is -> "path:line" of each
     examples = [_read_document(stem, skipped) for stem in stems]
     for what, places in skipped.items():

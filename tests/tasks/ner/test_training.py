@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tasks.ner import evaluation
+from tasks.ner.arguments import NerArguments
 from tasks.ner.model import NerModel
 from tests.tasks.ner.conftest import log_of
 
@@ -69,7 +70,7 @@ def scalars(log, tag):
     return [record.value for record in log.get_data("scalar", tag)]
 
 
-def test_the_log_has_scores_of_each_epoch_and_the_configuration(log, trained):
+def test_the_log_has_scores_of_each_epoch_the_configuration_and_the_hyper_parameters(log, trained):
     names = [f"dev/{name}" for name in FIGURES] + [f"dev_{name}_by_type/{kind}" for name in FIGURES for kind in TYPES]
     assert {tag for tag in log.get_tags()["scalar"] if tag.startswith("dev")} == set(names)
     assert {len(scalars(log, name)) for name in names} == {trained.config["num_train_epochs"]}
@@ -80,6 +81,11 @@ def test_the_log_has_scores_of_each_epoch_and_the_configuration(log, trained):
     (text,) = log.get_data("text", "configuration")
     shown = text.text.encoded_text_string.replace("\u00a0", " ").replace("\u2060", "")
     assert yaml.safe_load(shown) == trained.config
+    (record,) = log.get_data("hyper_parameters", "hparam")
+    values = {info.name: info for info in record.hparam.hparamInfos}
+    assert values.keys() == set(NerArguments.HYPER_PARAMETERS)
+    assert values["hidden_size"].int_value == 32 and values["attention"].string_value == "softmax"
+    assert [info.name for info in record.hparam.metricInfos] == [f"dev/{name}" for name in FIGURES]
 
 
 def test_training_that_finds_nothing_tells_it_at_the_end(train_few, tmp_path, capsys, monkeypatch):

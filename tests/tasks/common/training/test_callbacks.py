@@ -140,7 +140,7 @@ def state(step=0, is_first=True):
 @pytest.fixture
 def logged(tmp_path):
     """A monitor, and a function that reads the curves that it has written."""
-    monitor = VisualDLMonitor(tmp_path / "log", {"a": 1, "b": None})
+    monitor = VisualDLMonitor(tmp_path / "log", {"a": 1, "b": None}, ["f1"])
     monitor.on_train_begin(ARGS, state(), None)
     yield monitor, lambda: curves(tmp_path / "log")
     monitor.on_train_end(ARGS, state(), None)
@@ -173,7 +173,7 @@ def test_speed_counts_characters_and_the_seconds_of_batches_alone(logged, monkey
 
 def test_evaluation_is_logged_as_dev_and_only_by_the_first_process(logged, tmp_path):
     monitor, read = logged
-    other = VisualDLMonitor(tmp_path / "other", {})
+    other = VisualDLMonitor(tmp_path / "other", {}, ["f1"])
     other.on_train_begin(ARGS, state(is_first=False), None)
     for one in (monitor, other):
         one.on_evaluate(ARGS, state(7), None, metrics={"eval_f1": 0.5, "epoch": 1})

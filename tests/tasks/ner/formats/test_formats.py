@@ -196,7 +196,8 @@ def is_refused(bad, path, format, *words):
 @pytest.mark.parametrize("format", FORMATS)
 def test_what_a_format_cannot_hold_is_refused_and_an_old_file_stays(tmp_path, write, format):
     old = write("old")
-    is_refused([], tmp_path / "no" / "file", format)
+    if format != "brat":  # whose folders are made
+        is_refused([], tmp_path / "no" / "file", format)
     assert "no examples" in error_of(write_examples, [], old, format)
     if format == "jsonl":
         write_examples([example("")], tmp_path / "empty", format)

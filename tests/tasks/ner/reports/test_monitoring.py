@@ -94,6 +94,18 @@ def test_scores_and_reliability_are_pictures_at_each_evaluation_and_the_newest_a
     assert np.asarray(Image.open(pictured.folder / "epochs.png").convert("L")).std() > 1
 
 
+@pytest.mark.slow
+def test_there_are_no_histograms_unless_asked_for(log, train, tmp_path):
+    assert "histogram" not in log.get_tags()
+    run = train(tmp_path / "run", num_train_epochs=2, log_histograms="true")
+    log, name = log_of(run.folder / "vdl"), "roformer.token_embedding.weight"
+    assert {f"weights/{name}", f"gradients/{name}", "weights/head.dense.weight"} <= set(log.get_tags()["histogram"])
+    weights = of_steps(log, "histogram", f"weights/{name}")
+    assert list(weights) == [STEPS, 2 * STEPS]
+    assert list(of_steps(log, "histogram", f"gradients/{name}")) == [1, STEPS + 1]
+    assert sum(weights[STEPS].hist) == pytest.approx(run.model_config["vocab_size"] * 32)
+
+
 # ---- without training
 
 
