@@ -17,7 +17,6 @@ from typing import Any
 
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
-_NEVER = -1
 _NOTES = ("No ccache found", "Setuptools is replacing distutils", "pkg_resources is deprecated")
 _LOG_LEVEL = "GLOG_minloglevel"  # of Paddle's log of static graphs; read once, when paddle is imported
 
@@ -98,7 +97,7 @@ def _keep_freed_memory() -> None:
         libc = ctypes.CDLL(None)
         if hasattr(libc, "mallopt"):
             libc.mallopt(_M_MMAP_MAX, 0)
-            libc.mallopt(_M_TRIM_THRESHOLD, _NEVER)
+            libc.mallopt(_M_TRIM_THRESHOLD, -1)  # never
 
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

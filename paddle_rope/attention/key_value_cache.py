@@ -8,7 +8,6 @@ from paddle import Tensor
 from paddle_rope.attention.arguments import by_head, for_all_heads, rotate_back, rotate_qkv
 from paddle_rope.attention.softmax import computable, softmax_attention, weighted_values, window_attention
 from paddle_rope.layers import padded
-from paddle_rope.rotary import Rope
 
 _ROOM = 256  # by so many tokens a cache grows
 
@@ -42,17 +41,8 @@ class KeyValueState:
 
 
 def softmax_attention_step(
-    state: KeyValueState | None,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    rope: Rope | None = None,
-    key_mask: Tensor | None = None,
-    dropout: float = 0.0,
-    placement: str = "qk",
-    score_bias: Tensor | None = None,
-    window: int | None = None,
-) -> tuple[KeyValueState, Tensor]:
+    state, q, k, v, rope=None, key_mask=None, dropout=0.0, placement="qk", score_bias=None, window=None
+):
     """The next tokens of causal :func:`~paddle_rope.softmax_attention` or, in a window, :func:`window_attention`.
 
     Args:

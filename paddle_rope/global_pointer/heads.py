@@ -126,42 +126,37 @@ class EfficientGlobalPointer(GlobalPointer):
     def forward(self, hidden: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         """As :meth:`GlobalPointer.forward`."""
         qk, type_scores = self._project(hidden)
-        return self._logits(qk, type_scores, token_mask, positions)
+        type_scores = type_scores.transpose([0, 2, 1]) / 2  # [batch, 2 * types, seq]
+        starts = type_scores[:, : self.num_types].unsqueeze(3)  # [batch, types, seq, 1]
+        ends = type_scores[:, self.num_types :]  # [batch, types, seq]
+        if self.max_span_length is None:
+            ends = ends.unsqueeze(2)
+        else:
+            ends = band_products(None, ends.unsqueeze(-1), self.max_span_length)
+        q, k = qk[..., : self.head_size], qk[..., self.head_size :]
+        if self.rotary is not None:
+            q, k = self.rotary(q, positions=positions), self.rotary(k, positions=positions)
+        spans = _products(q * (1.0 / math.sqrt(self.head_size)), k, self.max_span_length)  # [batch, seq, seq or band]
+        return mask_non_spans(spans.unsqueeze(1) + starts + ends, token_mask, self.max_span_length)
 
     def loss(
         self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
         """As :meth:`GlobalPointer.loss`. A native operator stores no logits."""
-        qk, type_scores = self._project(hidden)
-        if is_enabled(qk, type_scores):
-            rope = None
+        if is_enabled(hidden, self.dense.weight):
+            projected, rope = self._project(hidden), None
             if self.rotary is not None:
                 rope = self.rotary.cos_sin(hidden.shape[1] if positions is None else positions)
             places = sorted_spans(spans, self.num_types, hidden.shape[1], self.max_span_length)
-            losses = native_span_loss(qk, type_scores, *places, rope, token_mask, self.max_span_length)
+            losses = native_span_loss(*projected, *places, rope, token_mask, self.max_span_length)
             if losses is not None:
                 return losses
-        return span_crossentropy(self._logits(qk, type_scores, token_mask, positions), spans, self.max_span_length)
+        return super().loss(hidden, spans, token_mask, positions)
 
     def _project(self, hidden):
         """q and k ``[batch, seq, 2 * head_size]``; scores of starts and ends ``[batch, seq, 2 * types]``."""
         qk = self.dense(hidden)
         return qk, self.type_scores(qk)
-
-    def _logits(self, qk, type_scores, token_mask, positions):
-        q, k = qk[..., : self.head_size], qk[..., self.head_size :]
-        type_scores = type_scores.transpose([0, 2, 1]) / 2  # [batch, 2 * types, seq]
-        starts = type_scores[:, : self.num_types].unsqueeze(3)  # [batch, types, seq, 1]
-        ends = type_scores[:, self.num_types :]  # [batch, types, seq]
-        ends = (
-            ends.unsqueeze(2)
-            if self.max_span_length is None
-            else band_products(None, ends.unsqueeze(-1), self.max_span_length)
-        )
-        if self.rotary is not None:
-            q, k = self.rotary(q, positions=positions), self.rotary(k, positions=positions)
-        spans = _products(q * (1.0 / math.sqrt(self.head_size)), k, self.max_span_length)  # [batch, seq, seq or band]
-        return mask_non_spans(spans.unsqueeze(1) + starts + ends, token_mask, self.max_span_length)
 
 
 def _products(q, k, max_span_length):

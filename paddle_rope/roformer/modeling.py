@@ -23,9 +23,7 @@ def make_linear(config: RoFormerConfig, in_features: int, out_features: int, act
 
 def make_norm(config: RoFormerConfig, size: int) -> LayerNorm | RMSNorm:
     """Layer norm in version 1, RMS norm in version 2."""
-    if config.version == 1:
-        return LayerNorm(size, config.layer_norm_eps)
-    return RMSNorm(config.layer_norm_eps)
+    return LayerNorm(size, config.layer_norm_eps) if config.version == 1 else RMSNorm(config.layer_norm_eps)
 
 
 class RoFormerBlock(nn.Layer):

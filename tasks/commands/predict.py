@@ -17,7 +17,7 @@ from tasks.commands.options import (
 )
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file
-from tasks.common.output import check_standard_output, progress_bar, standard_output
+from tasks.common.output import check_standard_output, standard_output
 from tasks.common.texts.json_records import TEXT_KEYS, json_line
 from tasks.common.texts.streams import FileStream, TextStream
 from tasks.common.texts.text_files import STDIN
@@ -61,15 +61,14 @@ CHUNK_BATCHES = 32  # whose texts are sorted by length together
 def predict(argv):
     options = _parse(argv)
     recipe = recipe_of(options.model_dirs, options)
-    if options.whole_files:
-        for name in OF_MANY:
-            if getattr(options, name) is not None:
-                raise InputError(f"--{name}: --whole_files reads one file after another; leave it out")
-        options.input = options.input or [STDIN]
-    elif asks_for_many(options):
-        return predict_many(recipe, options)
-    else:
-        (options.input,) = options.input or [STDIN]
+    options.input = inputs = options.input or [STDIN]
+    of_many = [name for name in OF_MANY if getattr(options, name) is not None]
+    if options.whole_files and of_many:
+        raise InputError(f"--{of_many[0]}: --whole_files reads one file after another; leave it out")
+    if not options.whole_files:
+        if of_many or len(inputs) > 1 or os.path.isdir(inputs[0]) or inputs[0].endswith(".parquet"):
+            return predict_many(recipe, options)
+        (options.input,) = inputs
     if options.embed and options.output == STDIN:
         raise InputError("--embed writes an array: give --output FILE.npy")
     check_files(options, [options.input] if isinstance(options.input, str) else options.input)
@@ -141,9 +140,12 @@ def open_output(output):
 
 
 def chunks(stream, longest=None, longer=""):
-    """The chunks of a stream, with a progress bar. A note says once what is done with texts of more than ``longest``
-    characters."""
-    with progress_bar(stream) as progress:
+    """The chunks of a stream, with a progress bar in bytes of a file or, for a pipe, in texts. A note says once what is
+    done with texts of more than ``longest`` characters."""
+    from tqdm import tqdm
+
+    unit = {"unit": "B", "unit_scale": True, "total": stream.size} if stream.size else {"unit": "text"}
+    with tqdm(disable=not sys.stderr.isatty(), **unit) as progress:
         for chunk in stream:
             if longest is not None and any(len(text) > longest for text, _ in chunk):
                 print(f"note: longer texts are {longer}", file=sys.stderr)
@@ -215,17 +217,9 @@ def embed(options):
 # ---- many documents
 
 
-def asks_for_many(options):
-    """Whether this is about many documents, not about a stream."""
-    inputs = options.input or [STDIN]
-    is_given = any(getattr(options, name) is not None for name in OF_MANY)
-    return is_given or len(inputs) > 1 or os.path.isdir(inputs[0]) or inputs[0].endswith(".parquet")
-
-
 def predict_many(task, options):
     """Predict many documents; returns the exit status."""
-    inputs = options.input or [STDIN]
-    if STDIN in inputs:
+    if STDIN in options.input:
         raise InputError("--input: many documents are read from files; give files or a folder")
     if options.output == STDIN:
         raise InputError("many documents are written to a folder; give --output FOLDER")
@@ -257,4 +251,4 @@ def predict_many(task, options):
         from tasks.scaling.processes import run_in_processes
 
         run_parts = functools.partial(run_in_processes, count=processes)
-    return run_documents(job, inputs, options.part_records or PART_RECORDS, run_parts)
+    return run_documents(job, options.input, options.part_records or PART_RECORDS, run_parts)

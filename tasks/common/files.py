@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -11,11 +12,6 @@ from pathlib import Path
 
 from paddle_rope import options
 from tasks.common.errors import InputError
-
-try:
-    import fcntl
-except ImportError:  # Windows: two processes are not kept apart there
-    fcntl = None
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of an OSError
 
@@ -149,11 +145,10 @@ def read_json_object(path, remedy):
 def locked(folder):
     """Within this block the process has the folder of a run for itself; if it dies, it lets go. Raises InputError where
     another process has it."""
-    handle = os.open(folder if fcntl else os.devnull, os.O_RDONLY)
+    handle = os.open(folder, os.O_RDONLY)
     try:
         try:
-            if fcntl:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(f"{folder}: another process works on this run; wait for its end") from None
         yield

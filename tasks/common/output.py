@@ -129,11 +129,3 @@ def standard_output():
     except BrokenPipeError:
         write_nowhere(stream)
         sys.exit(0)
-
-
-def progress_bar(stream):
-    """A progress bar for a terminal, in bytes of a file or, for a pipe, in texts."""
-    from tqdm import tqdm
-
-    unit = {"unit": "B", "unit_scale": True, "total": stream.size} if stream.size else {"unit": "text"}
-    return tqdm(disable=not sys.stderr.isatty(), **unit)

@@ -21,7 +21,6 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
 from tasks.common.files import check_output_dir, write_json_lines
 from tasks.common.inference import pad_items
-from tasks.common.model_folder import check_pretrained
 from tasks.common.predictor import bfloat16_pays
 from tasks.common.process import is_first_process, quiet_paddlenlp
 from tasks.common.reports.tables import scores_line
@@ -285,8 +284,6 @@ class Recipe:
             claimed.enter_context(interruptible())
             run = self.run_class(*settings, claimed, memory, checkpoint, is_begun)
             claimed.enter_context(explained(run.output_dir))
-            if run.keys.pretrained is not None:
-                check_pretrained(run.keys.pretrained)
             try:
                 return self.train_run(run)
             finally:

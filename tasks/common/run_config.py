@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import yaml
 
 from tasks.common.errors import InputError, did_you_mean
-from tasks.common.texts.text_files import shown
+from tasks.common.texts.text_files import read_text, shown
 
 CONFIGS = "configs"
 KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
@@ -33,16 +33,9 @@ def read_run_config(config_file, overrides=()):
 
 
 def _read_yaml(config_file):
-    path = Path(shipped(config_file))
+    content, path = read_text(shipped(config_file))
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        remedy = "give its path, or one that comes with the package, such as configs/ner/demo.yaml"
-        raise InputError(f"{path}: no such configuration file; {remedy}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); give a YAML file in UTF-8") from None
-    try:
-        config = yaml.safe_load(text) or {}
+        config = yaml.safe_load(content) or {}
         str(config)  # refuses numbers of thousands of digits, also in hexadecimal
     except Exception as error:  # of YAML, or ValueError and others of a date that there is not
         mark = getattr(error, "problem_mark", None)
@@ -130,10 +123,6 @@ def shipped(name):
     # os.path.exists, unlike Path.exists, answers without permission and for names that no file can have
     if parts[:1] != (CONFIGS,) or os.path.exists(name):
         return name
-    return next((str(file) for folder in _folders() if os.path.isfile(file := folder.joinpath(*parts[1:]))), name)
-
-
-def _folders():
-    """The folders that may hold them: in the installed package, and next to it in the repository."""
-    tasks = Path(__file__).resolve().parents[1]
-    return tasks / CONFIGS, tasks.parent / CONFIGS
+    tasks = Path(__file__).resolve().parents[1]  # of the installed package; in the repository they lie next to it
+    files = (folder.joinpath(*parts) for folder in (tasks, tasks.parent))
+    return next((str(file) for file in files if os.path.isfile(file)), name)

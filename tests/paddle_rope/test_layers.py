@@ -70,6 +70,15 @@ def test_dropout_of_nothing_of_all_and_in_evaluation():
 # norms
 
 
+def test_the_gradient_of_a_layer_norm_has_its_weights_also_where_they_are_frozen():
+    norm, x = randomize(LayerNorm(7, 1e-6)), random_tensor(3, 7, dtype="float32")
+    expected, *_ = paddle.grad((norm(x) ** 2).sum(), [x, *norm.parameters()])
+    for weight in norm.parameters():
+        weight.stop_gradient = True
+    (found,) = paddle.grad((norm(x) ** 2).sum(), [x])
+    assert_close(found, expected, 1e-5)
+
+
 @pytest.mark.equation("5.2")
 @pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-12)])
 def test_rms_norm_is_the_quotient_by_the_root_mean_square(dtype, tolerance):

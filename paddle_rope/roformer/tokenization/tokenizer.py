@@ -1,7 +1,6 @@
 """What the tokenizers share: vocabulary, special tokens, pairs, truncation, padding, decoding, and the files
 ``vocab.txt`` and ``tokenizer_config.json``, as our own tokenizers, PaddleNLP and Hugging Face write them."""
 
-import json
 import os
 import re
 from collections import Counter
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from paddle_rope.options import read_json_object
+from paddle_rope.options import read_json_object, write_json
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPACE = "[SPACE]"  # a run of white space; vocabularies that do not have it (BERT's) skip white space
@@ -95,15 +94,12 @@ class Tokenizer:
         return cls.from_vocab_file(Path(folder) / VOCAB_FILE, do_lower_case)
 
     def save_pretrained(self, folder: str | os.PathLike, written_class: str | None = None) -> None:
-        """Write the files into ``folder``, which is made if it is missing.
-
-        ``written_class`` is the ``tokenizer_class`` for a folder of another library; by default our own.
+        """Write the files into ``folder``, which is made if it is missing; ``written_class`` is the ``tokenizer_class``
+        for a folder of another library, by default our own.
         """
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         settings = {"tokenizer_class": written_class or type(self).__name__, "do_lower_case": self.do_lower_case}
-        (folder / VOCAB_FILE).write_bytes("".join(f"{token}\n" for token in self.vocab).encode("utf-8"))
-        (folder / CONFIG_FILE).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        write_json(Path(folder) / CONFIG_FILE, settings)
+        (Path(folder) / VOCAB_FILE).write_bytes("".join(f"{token}\n" for token in self.vocab).encode("utf-8"))
 
     def __len__(self) -> int:
         return len(self.vocab)

@@ -13,11 +13,11 @@ from tasks.common.texts.json_records import json_text, parse_line
 from tasks.common.texts.text_files import (
     BLANKS,
     BYTE_ORDER_MARK,
+    GZIP,
     STDIN,
     blocks,
     decode,
     file_size,
-    is_packed,
     open_input,
     read_text,
     reading,
@@ -41,7 +41,9 @@ class LineStream:
         self._is_stdin = os.fspath(source) == STDIN
         self._input, self.name = open_input(source)  # the name is for messages
         with reading(self.name):
-            self.size = None if is_packed(self._input) else file_size(self._input)  # in bytes; of a pipe None
+            self.size = file_size(self._input)  # in bytes; of a pipe, and of what gzip unpacks, None
+            if self.size and self._input.peek(len(GZIP)).startswith(GZIP):
+                self.size = None
         self.position = self.lines = 0  # bytes and number of the lines read so far
         self.form = None  # until a line that is not blank has been read
         self._chunk_items = chunk_items

@@ -40,13 +40,8 @@ _NO_NAME = re.compile(".*[。，！？；：、“”!?;{}\\[\\]\x02]|[0-9.]+\\Z
 class Header(NamedTuple):
     """The first row of a table."""
 
-    separator: str  # between values; ", " where a space follows each comma
+    separator: str  # between values; ", " where a space follows each comma, and is left out
     names: tuple[str, ...]  # of the columns, as they stand there
-
-    @property
-    def is_spaced(self) -> bool:
-        """Whether spaces after a comma are left out."""
-        return self.separator == ", "
 
     def column(self, meaning: str) -> int | None:
         """The number of the column of a text, label, token ...; None if there is none."""
@@ -109,7 +104,7 @@ def split_rows(lines: Iterable[str], header: Header) -> Iterator[str]:
             taken.append(line)
             yield line
 
-    reader = csv.reader(noted(), strict=True, skipinitialspace=header.is_spaced)
+    reader = csv.reader(noted(), strict=True, skipinitialspace=header.separator == ", ")
     while True:
         try:
             next(reader)
@@ -129,7 +124,7 @@ def values_of(row: str, header: Header, where: str) -> list[str]:
         values = [_unquoted(value) for value in line.split("\t")] if line.strip(BLANKS) else []
     else:
         try:
-            values = next(csv.reader([row], strict=True, skipinitialspace=header.is_spaced))
+            values = next(csv.reader([row], strict=True, skipinitialspace=header.separator == ", "))
         except csv.Error as error:
             raise InputError(f'{where}: broken CSV ({error}); quote values by " and double it inside') from None
     if values and len(values) != len(header.names):

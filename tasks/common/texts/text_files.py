@@ -24,7 +24,7 @@ BLANKS = " \t"
 READ_BYTES = 1 << 20  # read at once
 
 _HEAD_BYTES = 512  # in which binary data are recognized
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 # gzip may unpack to this many times its size (texts: 3 to 10 times), or to this many bytes
 MAX_GZIP_RATIO = 100
 MIN_GZIP_BYTES = 1 << 24
@@ -105,7 +105,7 @@ def unpacked(file: BinaryIO, name: str) -> BinaryIO:
     """The file itself, or its content if it is packed by gzip, whatever its name; raises InputError if the first bytes
     are of no text."""
     file = file if hasattr(file, "peek") else io.BufferedReader(file)
-    if file.peek(_HEAD_BYTES).startswith(_GZIP):
+    if file.peek(_HEAD_BYTES).startswith(GZIP):
         file = _Unpacked(file, name)
     head = file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
     if (b"\0\0" in head and not head.startswith(_UTF_16)) or head.startswith(b"%PDF-"):
@@ -127,11 +127,6 @@ class _Unpacked(gzip.GzipFile):
             remedy = "if you trust it, unpack it yourself"
             raise InputError(f"{self._path}: unpacks to more than {MAX_GZIP_RATIO} times its size; {remedy}")
         return block
-
-
-def is_packed(file: BinaryIO) -> bool:
-    """Whether an open file, and not a pipe, is packed by gzip."""
-    return bool(file_size(file)) and file.peek(len(_GZIP)).startswith(_GZIP)
 
 
 def file_size(file: BinaryIO) -> int | None:

@@ -200,14 +200,10 @@ class RecipeArguments(EncoderArguments):
 def parse_seeds(value: Any) -> list[int]:
     """``"42,43,44"``, or a list as YAML has it -> [42, 43, 44]; raises InputError for anything else."""
     numbers = [str(one).strip() for one in (value if isinstance(value, list) else str(value).split(","))]
-    given = f"--seeds {','.join(numbers)}"
-    if not numbers or not all(one.isascii() and one.isdigit() for one in numbers):
-        raise InputError(f"{given}: give numbers separated by commas, such as --seeds 42,43,44")
-    if max(map(len, numbers)) > len(str(LARGEST_SEED)) or max(map(int, numbers)) > LARGEST_SEED:
-        raise InputError(f"{given}: a seed must be from 0 to {LARGEST_SEED}")
-    seeds = list(map(int, numbers))
-    if len(set(seeds)) < len(seeds):
-        raise InputError(f"{given}: a seed is given twice")
+    seeds = [int(one) for one in numbers if one.isascii() and one.isdigit() and len(one) <= len(str(LARGEST_SEED))]
+    if not 0 < len(numbers) == len({*seeds}) or max(seeds) > LARGEST_SEED:
+        remedy = f"give different numbers from 0 to {LARGEST_SEED} between commas, such as --seeds 42,43,44"
+        raise InputError(f"--seeds {','.join(numbers)}: {remedy}")
     return seeds
 
 

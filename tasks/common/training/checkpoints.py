@@ -203,8 +203,6 @@ def _check_files(checkpoint):
 
 def _sync(path):
     """Wait until the names in a folder are on the disk."""
-    if os.name != "posix":  # elsewhere a folder cannot be opened
-        return
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -12,8 +12,7 @@ from pathlib import Path
 from tasks.common.errors import InputError, Interrupted, is_out_of_memory
 from tasks.common.files import NO_ROOM
 from tasks.common.process import own_command, quoted
-from tasks.common.training.checkpoints import has_checkpoint
-from tasks.common.training.run import BEFORE_FOLDER, CHECKPOINTS_FOLDER, CONFIG_FILE
+from tasks.common.training.run import CONFIG_FILE
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTE = "\nending after this step, with a checkpoint; once more: at once\n"
@@ -96,10 +95,6 @@ def explained(output_dir: Path) -> Iterator[None]:
 
 
 def _remedy(output_dir):
-    how = f"{own_command()} train --resume {quoted(output_dir)}"
-    checkpoints = output_dir / CHECKPOINTS_FOLDER
-    if has_checkpoint(checkpoints) or has_checkpoint(checkpoints / BEFORE_FOLDER):
-        return f"go on with: {how}"
     if (output_dir / CONFIG_FILE).is_file():
-        return f"begin anew with: {how}; no checkpoint had been written"
-    return "train anew: no checkpoint had been written"
+        return f"go on with: {own_command()} train --resume {quoted(output_dir)}"
+    return "train anew: nothing had been written"

@@ -5,6 +5,7 @@ import paddle
 import pytest
 
 from paddle_rope import linear_attention, linear_attention_step, reference
+from paddle_rope.attention import linear
 from paddle_rope.attention.feature_maps import OnePlusCosine, OrthogonalRandomFeatures
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.helpers.pairwise import pairwise
@@ -97,11 +98,16 @@ def test_a_gamma_that_vanishes_leaves_each_token_its_own_value(causal, chunk_siz
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_trained_decay_has_the_gradient_of_the_double_sum(causal):
+def test_a_trained_decay_has_the_gradient_of_the_double_sum_and_is_not_fetched_from_a_gpu(causal, monkeypatch):
     qkv = [*random_qkv(), paddle.to_tensor([0.9, 0.3], dtype="float64", stop_gradient=False)]
-    options = {"decay": qkv[3], "causal": causal}
-    attended = linear_attention(*qkv[:3], rope_of(qkv[0]), chunk_size=3, **options)
-    assert_same(attended, reference.linear_attention(*qkv[:3], range(11), **options), qkv, atol=1e-9)
+    options, rope = {"decay": qkv[3], "causal": causal}, rope_of(qkv[0])
+    expected = reference.linear_attention(*qkv[:3], range(11), **options)
+    assert_same(linear_attention(*qkv[:3], rope, chunk_size=3, **options), expected, qkv, atol=1e-9)
+    with monkeypatch.context() as patch:
+        patch.setattr(linear, "computes_on_cpu", lambda: False)
+        patch.setattr(paddle.Tensor, "numpy", None)
+        attended = linear_attention(*qkv[:3], rope, **options)
+    assert_same(attended, expected, qkv, atol=1e-9)
 
 
 @pytest.mark.equation("3.27", "4.8")

@@ -41,17 +41,6 @@ def test_every_token_is_the_normal_form_of_its_characters(bert_vocab_file, sente
         assert offsets == sorted(offsets) and all(start < end for start, end in offsets)
 
 
-def test_ascii_words_are_cut_into_the_longest_pieces():
-    vocab = [*SPECIAL, "un", "##aff", "##able", "##a", "20", "##2", "##24", "##x", "中", "x"]
-    text = "中Unaffable 2024x中"
-    expected = [("中", "中"), ("un", "Un"), ("##aff", "aff"), ("##able", "able")]
-    expected += [("20", "20"), ("##24", "24"), ("##x", "x"), ("中", "中")]
-    assert tokens_and_strings(CharTokenizer(vocab, do_lower_case=True), text) == expected
-    # "una" is taken first and leaves "ffable", which nothing covers: the whole word is unknown
-    tokens = tokens_and_strings(CharTokenizer([*vocab, "una"], do_lower_case=True), text)
-    assert tokens == [expected[0], (UNK, "Unaffable"), *expected[4:]]
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_ids_of_plain_texts_are_those_of_paddlenlps_bert_tokenizer(bert_vocab_file):
     from paddlenlp.transformers import BertTokenizer

@@ -63,7 +63,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path
         "--num_attention_heads 3": "configuration: hidden_size 256 must be a multiple of 6: 3 heads ",
         "--lr_scheduler_type steep": "configuration: lr_scheduler_type must be one of linear, ",
         "--warmup_ratio 2": "configuration: warmup_ratio must be from 0 to 1, got 2.0",
-        "--seeds 1,x": "--seeds 1,x: give numbers ",
+        "--seeds 1,x": "--seeds 1,x: give different numbers ",
         "--train_file=": "no 'train_file': name it ",
         "--train_file cluener": "cluener: no such file; paddle-rope download cluener downloads it",
         "--dev_file no.txt": "no.txt: no such file; ",
@@ -75,7 +75,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path
     calls = [["train", "nowhere.yaml"], *(["train", str(config), *words.split()] for words in mistakes)]
     done = run([[words, 2] for words in calls], tmp_path)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    told = ["nowhere.yaml: no such configuration file; ", *mistakes.values()]
+    told = ["nowhere.yaml: no such file; check the path", *mistakes.values()]
     lines = done.stderr.splitlines()
     assert [line for line, start in zip(lines, told, strict=True) if not line.startswith(f"error: {start}")] == []
     assert not (tmp_path / "run").exists()

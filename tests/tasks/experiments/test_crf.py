@@ -3,7 +3,6 @@
 import pytest
 
 from tasks.experiments.crf.recipe import (
-    WEIGHTS_FILE,
     CrfRecipe,
     attributes,
     entities_of,
@@ -44,23 +43,10 @@ def test_word_features_are_those_of_the_neural_models_without_a_text_s_own_label
     assert not any("flag" in name for names in own for name in names)
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_demo_corpus(tmp_path_factory.mktemp("corpus"), train_size=150, dev_size=40)
-
-
-@pytest.fixture
-def config(corpus, tmp_path):
-    train, test = map(str, corpus)
-    return {
-        "train_file": train, "test_file": test, "train_texts": 60, "features": "segmentation,gazetteer",
-        "output_dir": str(tmp_path / "run"), "device": "cpu",
-    }  # fmt: skip
-
-
-def test_a_crf_learns_and_is_scored_as_others_are(config, tmp_path, capsys):
-    metrics = CrfRecipe().train(config)
+def test_a_crf_learns_and_is_scored_as_others_are(tmp_path, capsys):
+    train, test = map(str, write_demo_corpus(tmp_path, train_size=150, dev_size=40))
+    keys = {"train_file": train, "test_file": test, "train_texts": 60, "features": "segmentation,gazetteer"}
+    metrics = CrfRecipe().train({**keys, "output_dir": str(tmp_path / "run"), "device": "cpu"})
     assert "train_texts: 60 of the 150 texts" in capsys.readouterr().out
     assert metrics["dev"]["support"] > 0 and metrics["test"]["f1"] > 0.5
     assert metrics["parameters"] > 0 and metrics["not_learned"] > 0  # the demo corpus has nested entities
-    assert sorted(path.name for path in (tmp_path / "run/model").iterdir()) == ["features.json", WEIGHTS_FILE]

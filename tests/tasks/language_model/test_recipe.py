@@ -112,9 +112,9 @@ def test_run_leaves_its_losses_and_a_model_that_has_them(train, tmp_path, corpus
     assert [step for step, _ in metrics["training"]] == [1, 2, 3, 4, 5]
     assert [step for step, _ in metrics["held_out"]] == [2, 4, 5]  # also after the last step
     assert metrics["held_out"][-1][1] < metrics["held_out"][0][1]
-    assert runs.curves(left.folder / "vdl")["1_train/loss"] == [
-        (n, pytest.approx(loss)) for n, loss in metrics["training"]
-    ]
+    curves, rates = runs.curves(left.folder / "vdl"), [0.01 * learning_rate_share(step, 2, 5) for step in range(2, 7)]
+    assert curves["1_train/loss"] == [(n, pytest.approx(loss)) for n, loss in metrics["training"]]
+    assert [rate for _, rate in curves["1_train/learning_rate"]] == pytest.approx(rates, 1e-3)
     assert metrics["text"] == corpus.facts() and "paddlepaddle" in metrics["machine"]
     model = RoFormerForCausalLM.from_pretrained(left.model)
     assert model.config.causal and load_tokenizer(left.model).vocab == corpus.tokenizer.vocab

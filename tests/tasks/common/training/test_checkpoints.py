@@ -50,11 +50,12 @@ PADDLE_TELLS = len(paddle.framework.core.default_cpu_generator().get_state().__g
 
 def draws():
     of_paddle = (paddle.rand([3]).tolist(), paddle.randn([2]).tolist()) if PADDLE_TELLS else ()
-    return random.random(), np.random.rand(), np.random.randn(), *of_paddle
+    return random.gauss(0, 1), random.random(), np.random.rand(), np.random.randn(), *of_paddle
 
 
 def test_random_numbers_go_on_as_if_there_had_been_no_break(tmp_path):
-    np.random.randn()  # of each two normal numbers numpy keeps one
+    np.random.randn()  # of each two normal numbers numpy keeps one, and so does Python
+    random.gauss(0, 1)
     paddle.rand([5])
     checkpoints.write_random_state(tmp_path, 0)
     expected = draws()

@@ -58,16 +58,20 @@ def test_damaged_inputs_are_one_line(config, tmp_path, content):
         claim(config)
 
 
-def test_every_file_that_is_named_counts(config):
+def test_every_file_that_is_named_counts(config, tmp_path):
     assert len({*fingerprints(config).values()}) == 4
     assert data_files({"train_texts": "32", "texts": ["a", "b"], "train_file": "c", "dev_file": "-"}) == ["a", "b", "c"]
     with pytest.raises(InputError, match=r"^xxx.*: cannot be read .File name too long.; check the path"):
         fingerprints({"train_file": "x" * 300})
+    claim(config, None, is_begun=False)
+    (tmp_path / "more.txt").write_text("x")
+    with pytest.raises(InputError, match="more.txt: has changed since"):
+        claim({**config, "test_file": str(tmp_path / "more.txt")})
 
 
 # ---- what ends a run from outside
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-CHECKPOINT, RESUME = "checkpoints/before/checkpoint-3/complete", "train --resume"
+RESUME = "train --resume"
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -88,7 +92,7 @@ def test_signal_ends_work_at_once_and_waits_for_a_checkpoint(number, capfd):
 
 
 @pytest.mark.parametrize(
-    "error, has_checkpoint, said",  # has_checkpoint None: the folder is gone; said None: the error stays what it is
+    "error, is_begun, said",  # is_begun None: the folder is gone; said None: the error stays what it is
     [
         (Interrupted(15), True, ("ended by a signal", RESUME)),  # its command: tests/tasks/ner/test_resume.py
         (Interrupted(2), False, ("ended by a signal", "train anew")),
@@ -104,12 +108,12 @@ def test_signal_ends_work_at_once_and_waits_for_a_checkpoint(number, capfd):
     ],
     ids=repr,
 )
-def test_what_ends_a_run_from_outside_is_one_line_with_the_remedy(error, has_checkpoint, said, tmp_path):
+def test_what_ends_a_run_from_outside_is_one_line_with_the_remedy(error, is_begun, said, tmp_path):
     folder = tmp_path / "run"
-    if has_checkpoint is not None:
-        (folder / CHECKPOINT).parent.mkdir(parents=True)
-    if has_checkpoint:
-        (folder / CHECKPOINT).touch()
+    if is_begun is not None:
+        folder.mkdir()
+    if is_begun:
+        (folder / "config.yaml").touch()
     if isinstance(error, FileNotFoundError):
         error.filename = error.filename.format(folder)
     with pytest.raises((InputError, Interrupted) if said else type(error)) as raised, explained(folder):

@@ -124,8 +124,8 @@ def test_interrupted_series_is_resumed_and_what_is_done_stays(recipe, folder, tm
 
 
 @pytest.mark.parametrize("seeds, more, said", [
-    ("[1, 1]", "", "a seed is given twice"),
-    ("one", "", "give numbers separated by commas"),
+    ("[1, 1]", "", "give different numbers"),
+    ("one", "", "give different numbers"),
     ("null", "  folds: 1000000000\n", "configuration: folds must be from 2 to 1000"),
 ])  # fmt: skip
 def test_damaged_series_is_one_line(tmp_path, seeds, more, said):
@@ -154,9 +154,8 @@ def test_a_mistake_makes_no_folder_and_changes_none(recipe, write, tmp_path, out
     "value, expected",
     [
         ("42,43", [42, 43]), (" 7 , 1", [7, 1]), ("5", [5]), (5, [5]), ([3, 4], [3, 4]), ("4294967295", [2**32 - 1]),
-        *((value, "give numbers") for value in ("", "true", "1,,2", "1;2", "-1", "1.5", "²", [], [1, "x"])),
-        *((value, "a seed is given twice") for value in ("1,2,1", "1,01")),
-        *((value, "a seed must be from 0 to 4294967295") for value in ("1,4294967296", "9" * 5000)),
+        *((value, "") for value in ("", "true", "1,,2", "1;2", "-1", "1.5", "²", [], [1, "x"])),
+        *((value, "") for value in ("1,2,1", "1,01", "1,4294967296", "9" * 5000)),
     ],
     ids=lambda value: str(value)[:30],
 )  # fmt: skip
@@ -164,5 +163,5 @@ def test_seeds_are_read_from_a_word_or_from_yaml_or_refused(value, expected):
     if isinstance(expected, list):
         assert parse_seeds(value) == expected
     else:
-        with pytest.raises(InputError, match=f"^--seeds .*{expected}"):
+        with pytest.raises(InputError, match="^--seeds .*give different numbers from 0 to 4294967295"):
             parse_seeds(value)

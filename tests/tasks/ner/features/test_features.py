@@ -1,7 +1,5 @@
 """Word features: values by hand and by their definition, leave-one-out, files; models that have them."""
 
-import shutil
-
 import numpy as np
 import paddle
 import pytest
@@ -234,20 +232,3 @@ def test_the_trained_folder_predicts_what_training_predicted_a_text_alone_or_wit
         scores = [[entity["score"] for entity in one["entities"]] for one in (alone, record)]
         assert scores[0] == pytest.approx(scores[1], abs=2e-4)
     assert evaluate(corpus.dev, run.model)["f1"] == run.metrics["dev"]["f1"] > 0.1
-
-
-DAMAGES = [("{", ""), ('"vocabularies"', '"vocabulary"'), ('"dictionary"', '"dictionaries"'), ('      "B-n",\n', ""),
-           ('"gazetteer": {', '"gazette": {'), (": 1,\n", ": 0,\n"), ("", None)]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("old, new", DAMAGES, ids=repr)
-def test_a_damaged_or_missing_file_is_one_line_with_the_folder(run, tmp_path, refused, corpus, old, new):
-    path = shutil.copytree(run.model, tmp_path / "model") / "features.json"
-    content = path.read_text(encoding="utf-8")
-    path.unlink()
-    assert old in content
-    if new is not None:
-        path.write_text(content.replace(old, new), encoding="utf-8")
-    message = refused("predict", tmp_path / "model", "--input", corpus.dev, "--output", "found.jsonl")
-    assert message.startswith(f"{tmp_path / 'model'}: ") and "features.json" in message

@@ -133,6 +133,13 @@ def test_brat_refuses_a_relation_type_with_white_space(tmp_path):
     assert says(message, "x:1: ... 'born in' ... doccano_entities") and not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("gap, entities", [(200, 1), (201, 0)])
+def test_pieces_of_brat_that_much_white_space_parts_are_no_entity(write, gap, entities):
+    write("甲" + " " * gap + "乙", "docs/a.txt")
+    folder = write(f"T1\tt 0 1;{gap + 1} {gap + 2}\t甲 乙\n", "docs/a.ann").parent
+    assert len(read_examples(folder)[0].entities) == entities
+
+
 LONG, SMILES = "天" * 200_000, "😀" * 200_000
 
 
