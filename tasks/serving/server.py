@@ -101,20 +101,16 @@ class Supervisor(Multiprocess):
         if self.should_exit.is_set():  # a worker could not open its models, and said why
             self.status = EXIT_BAD_INPUT
             return
-        for old, new in zip(before, self.processes):
-            if old is not new:
-                self._note_death(old)
+        for old in (process for process in before if process not in self.processes):
+            mark_process_dead(old.pid)
+            print(f"worker {old.pid} has ended; another one is started", file=sys.stderr, flush=True)
+            if not self.is_ready:  # the next one would end in the same way
+                self.status = EXIT_BAD_INPUT
+                self.should_exit.set()
         if not self.is_ready and all(process.is_ready() for process in self.processes):
             self.is_ready = True
             _tell("ready")
         self.listener.listen(BACKLOG)  # the backlog of uvicorn is also the number of connections accepted at once
-
-    def _note_death(self, process):
-        mark_process_dead(process.pid)
-        print(f"worker {process.pid} has ended; another one is started", file=sys.stderr, flush=True)
-        if not self.is_ready:  # the next one would end in the same way
-            self.status = EXIT_BAD_INPUT
-            self.should_exit.set()
 
     def terminate_all(self) -> None:
         self.listener.close()

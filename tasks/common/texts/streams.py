@@ -21,6 +21,7 @@ from tasks.common.texts.text_files import (
     open_input,
     read_text,
     reading,
+    split_lines,
 )
 
 logger = logging.getLogger(__name__)
@@ -77,8 +78,9 @@ class LineStream:
             for lines in self._lines_as_they_come():
                 held += lines
                 if self.form is None:
-                    begin = (line.decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK) for line in lines)
-                    seen = [text for line in begin if (text := line.rstrip("\r\n")).strip(BLANKS)]
+                    begin = b"".join(lines).decode("utf-8", "replace")
+                    begin = begin.removeprefix(BYTE_ORDER_MARK) if len(held) == len(lines) else begin
+                    seen = [line for line in split_lines(begin) if line.strip(BLANKS)]
                     self.form = self.form_of(seen) if seen else None
                 if self.form is not None and self.form not in self.read_whole:
                     yield from self._chunks(held)

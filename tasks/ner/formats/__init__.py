@@ -1,6 +1,5 @@
 """The formats of labeled text, and which one a file has: its content decides."""
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -123,31 +122,29 @@ def labeled_form(lines: list[str]) -> Form:
 
 
 def _format_of_records(lines: list[str], name: str, unlabeled: str) -> str:
-    """The format of records; ``unlabeled`` is the format of records without labels, whose reader complains. The reader
-    of any format complains about a broken record."""
+    """The format of records; ``unlabeled`` is the format of records without labels, whose reader complains."""
     found = None
-    with contextlib.suppress(InputError):
-        for _, record in labeled_records(lines, name):
-            if label_studio.ANNOTATION_ID in record:
-                return "labelstudio_min"
-            if "data" in record:
-                return "labelstudio"
-            if spans.PARAGRAPHS in record:
+    for _, record in labeled_records(lines, name):
+        if label_studio.ANNOTATION_ID in record:
+            return "labelstudio_min"
+        if "data" in record:
+            return "labelstudio"
+        if spans.PARAGRAPHS in record:
+            return "spacy"
+        if tags.has_tags(record):
+            return "tokens"
+        label = record.get("label", record.get("labels"))
+        if label is not None:
+            is_doccano = isinstance(label, list) or (unlabeled == "doccano" and not isinstance(label, dict))
+            return "doccano" if is_doccano else "cluener"
+        if "entities" not in record:
+            break
+        found = "cmeee" if unlabeled == "cmeee" else "jsonl"  # equal as long as there are no entities
+        entities = record["entities"]
+        if entities:
+            first = entities[0] if isinstance(entities, list) else None
+            if isinstance(first, list):
                 return "spacy"
-            if tags.has_tags(record):
-                return "tokens"
-            label = record.get("label", record.get("labels"))
-            if label is not None:
-                is_doccano = isinstance(label, list) or (unlabeled == "doccano" and not isinstance(label, dict))
-                return "doccano" if is_doccano else "cluener"
-            if "entities" not in record:
-                break
-            found = "cmeee" if unlabeled == "cmeee" else "jsonl"  # equal as long as there are no entities
-            entities = record["entities"]
-            if entities:
-                first = entities[0] if isinstance(entities, list) else None
-                if isinstance(first, list):
-                    return "spacy"
-                keys = first if isinstance(first, dict) else ()
-                return next((format for key, format in _OF_OBJECTS.items() if key in keys), found)
+            keys = first if isinstance(first, dict) else ()
+            return next((format for key, format in _OF_OBJECTS.items() if key in keys), found)
     return found or unlabeled
