@@ -92,7 +92,7 @@ def test_every_option_is_expressed_or_unused_or_must_have_its_default(tmp_path):
     for option in dataclasses.fields(RoFormerConfig):
         if option.name not in (*EXPRESSED, *UNUSED):
             default = getattr(model.config, option.name)
-            for another in ("another", ["softmax", "linear"], {"base": 500.0}, {"rotary_dim": 2}):
+            for another in ("another", not default, ["softmax", "linear"], {"base": 500.0}, {"rotary_dim": 2}):
                 setattr(model.config, option.name, another)
                 with pytest.raises(ValueError, match=f"have {option.name} .*; the model cannot be written"):
                     write_huggingface(model, tmp_path / "new")
