@@ -175,10 +175,11 @@ def read(name, train, dev=None):
 @pytest.mark.parametrize("recipe", REPEATED)
 def test_each_label_has_its_share_of_what_a_recipe_holds_out(recipe, write):
     line, _, others = REPEATED[recipe]
-    lines = [others.format(f"甲{number}", f"乙{number}") for number in range(10)]
-    lines += [line.replace("甲", f"丙{number}") for number in range(80)]
-    dev = read(recipe, write("".join(lines)))["dev"]
-    assert len(dev) == 20 and sum(example.text.startswith("乙") for example in dev) == 2
+    for rare in (5, 10, 20, 30):  # of 100
+        lines = [others.format(f"甲{number}", f"乙{number}") for number in range(rare)]
+        lines += [line.replace("甲", f"丙{number}") for number in range(100 - 2 * rare)]
+        dev = read(recipe, write("".join(lines)))["dev"]
+        assert len(dev) == 20 and sum(example.text.startswith("乙") for example in dev) == rare // 5
 
 
 @pytest.mark.parametrize("recipe", REPEATED)
