@@ -92,7 +92,7 @@ def test_every_option_is_expressed_or_unused_or_must_have_its_default(tmp_path):
     for option in dataclasses.fields(RoFormerConfig):
         if option.name not in (*EXPRESSED, *UNUSED):
             default = getattr(model.config, option.name)
-            for another in ("another", ["softmax", "linear"], {"base": 500.0}, {"rotary_dim": 2}):
+            for another in ("another", not default, ["softmax", "linear"], {"base": 500.0}, {"rotary_dim": 2}):
                 setattr(model.config, option.name, another)
                 with pytest.raises(ValueError, match=f"have {option.name} .*; the model cannot be written"):
                     write_huggingface(model, tmp_path / "new")
@@ -203,12 +203,19 @@ def test_weights_that_a_folder_lacks_are_bounded(name, message, copied):
         RoFormerModel.from_pretrained(copied("ours", tensors=tensors, intermediate_size=2**18, num_hidden_layers=100))
 
 
-def test_settings_that_are_no_json_object_and_an_untied_decoder_are_refused(copied):
-    tensors = load_file(DATA / "hf_tiny/model.safetensors")
-    tensors["cls.predictions.decoder.weight"] = tensors["roformer.embeddings.word_embeddings.weight"] + 1
+def test_a_tied_decoder_may_stand_for_the_embedding_and_an_untied_one_is_refused(copied):
+    tensors, embedding = load_file(DATA / "hf_tiny/model.safetensors"), "roformer.embeddings.word_embeddings.weight"
+    tensors["cls.predictions.decoder.weight"] = tensors.pop(embedding)
     folder = copied("hf_tiny", tensors=tensors)
+    assert states_equal(*(RoFormerForMaskedLM.from_pretrained(one) for one in (folder, DATA / "hf_tiny")))
+    tensors[embedding] = tensors["cls.predictions.decoder.weight"] + 1
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(ValueError, match=r"cls\.predictions\.decoder\.weight is not equal to .*word_embeddings"):
         RoFormerModel.from_pretrained(folder)
+
+
+def test_settings_that_are_no_json_object_are_refused(copied):
+    folder = copied("hf_tiny")
     for text in ("{", "[]", "[" * 100_000, '{"a":' * 100_000):
         (folder / "config.json").write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match="config.json: is (nested too deep|not )"):

@@ -78,16 +78,18 @@ def test_a_cache_gives_the_hidden_states_and_tokens_of_the_whole_also_under_left
     model = make(RoFormerForCausalLM, **CAUSAL[form])
     ids = random_ids(2, 11)
     whole = model.roformer(ids)
-    for pieces in ((1, 5, 1, 1, 3), (4, 7)):
+    for pieces, padding in (((1, 5, 1, 1, 3), 0), ((4, 7), 0), ((5, 1, 8), 3)):
+        text, mask = paddle.concat([random_ids(2, padding), ids], axis=1), paddle.arange(11 + padding) >= padding
         outputs, cache, start = [], None, 0
         for length in pieces:
-            hidden, cache = model.roformer.forward_with_cache(ids[:, start : start + length], cache)
+            new = slice(start, start + length)
+            hidden, cache = model.roformer.forward_with_cache(text[:, new], cache, mask[new].tile([2, 1]))
             outputs.append(hidden)
             start += length
-        assert_close(paddle.concat(outputs, axis=1), whole, 1e-4)
+        assert_close(paddle.concat(outputs, axis=1)[:, padding:], whole, 1e-4)
     for block, (_, of_attention) in zip(model.roformer.blocks, cache.layers):
         if block.attention.kind == "window":
-            assert of_attention.state.keys.shape[2] == min(model.config.attention_window, 11)
+            assert of_attention.state.keys.shape[2] == min(model.config.attention_window, 14)
     ids = ids[:, :6]
     generated = model.generate(ids, max_new_tokens=10)
     mask = paddle.to_tensor(np.arange(9) >= np.array([[3], [3]]))
