@@ -144,11 +144,11 @@ class EfficientGlobalPointer(GlobalPointer):
     ) -> Tensor:
         """As :meth:`GlobalPointer.loss`. A native operator stores no logits."""
         if is_enabled(hidden, self.dense.weight):
-            projected, rope = self._project(hidden), None
+            (qk, type_scores), rope = self._project(hidden), None
             if self.rotary is not None:
                 rope = self.rotary.cos_sin(hidden.shape[1] if positions is None else positions)
-            places = sorted_spans(spans, self.num_types, hidden.shape[1], self.max_span_length)
-            losses = native_span_loss(*projected, *places, rope, token_mask, self.max_span_length)
+            rows, ordered = sorted_spans(spans, self.num_types, hidden.shape[1], self.max_span_length)
+            losses = native_span_loss(qk, type_scores, rows, ordered, rope, token_mask, self.max_span_length)
             if losses is not None:
                 return losses
         return super().loss(hidden, spans, token_mask, positions)

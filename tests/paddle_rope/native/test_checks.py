@@ -104,6 +104,12 @@ def with_short_bias(layer):
     return layer
 
 
+def with_trained_decay():
+    decay = paddle.to_tensor([0.5, 0.9], stop_gradient=False)
+    call, inputs = attended(linear_attention, decay=decay)
+    return call, [*inputs, decay]
+
+
 NUMBERS = paddle.to_tensor(np.arange(15).reshape(3, 5))
 LAST_MASKED = paddle.to_tensor(np.arange(5) < 4).unsqueeze(0).tile([2, 1])
 CALLS = {
@@ -123,7 +129,7 @@ CALLS = {
     "segments, linear": lambda: attended(linear_attention, segment_ids=NUMBERS[:2] // 3),
     "feature map": lambda: attended(linear_attention, feature_map=relu),
     "rotated denominator": lambda: attended(linear_attention, 4, normalizer="rotated"),
-    "trained decay": lambda: attended(linear_attention, decay=paddle.to_tensor([0.5, 0.9])),
+    "trained decay": with_trained_decay,
     "learned RoPE": lambda: attended(softmax_attention, RotaryPositionEmbedding(4, learned=True)),
     "learned RoPE, linear": lambda: attended(linear_attention, RotaryPositionEmbedding(4, learned=True)),
     "bias of one number": lambda: of_layer(with_short_bias(Linear(6, 4))),
@@ -143,6 +149,10 @@ def test_a_call_that_does_not_fit_ends_as_that_of_the_plain_form(name):
     call, inputs = CALLS[name]()
     assert is_enabled(*inputs)
     assert_ends_as_the_plain_form(call, inputs)
+
+
+def test_no_native_form_computes_under_automatic_mixed_precision(amp_as_on_gpu):
+    assert not is_enabled(tensor(2, 3))
 
 
 # ---- attention: long texts, several heads, bounds
