@@ -83,7 +83,8 @@ def check_command(words):
     program, *rest = words
     if program == ".venv/bin/paddle-rope":
         if rest[0] == "train" and rest[1] != "--resume":
-            config = read_run_config(REPOSITORY / rest[1], rest[2:])
+            file, keys = (None, rest[1:]) if rest[1] == "--recipe" else (REPOSITORY / rest[1], rest[2:])
+            config = read_run_config(file, keys)
             config.pop("seeds", None)
             get_recipe(config["recipe"]).resolve({**config, "device": "cpu"})
         else:

@@ -48,7 +48,7 @@ def test_scores_of_each_stage_are_recorded(whole):
 def test_recorded_scores_are_those_of_the_weights_at_the_length_of_the_stage(whole, corpus_file):
     train, dev = hold_out(read_documents([corpus_file]), whole.config["dev_fraction"])
     tokenizer = load_tokenizer(whole.model)
-    assert tokenizer.vocab == CharTokenizer.from_corpus(config_file, min_count=2).vocab
+    assert tokenizer.vocab == CharTokenizer.from_corpus(train, min_count=2).vocab
     stream = tokenize(dev, tokenizer, "", show_progress=False)
     batches = DevBatches(stream, parse_stages(STAGES)[-1], tokenizer, WholeWordMasking(tokenizer))
     scores = evaluate_model(RoFormerForMaskedLM.from_pretrained(whole.model), batches)
