@@ -4,6 +4,8 @@ Their arguments are those of the plain forms; each is None where shapes or optio
 no weights ``[seq, seq]``, linear attention stores its inputs and output, the loss stores no scores.
 """
 
+import functools
+
 import numpy as np
 import paddle
 
@@ -154,22 +156,22 @@ def native_linear_attention(q, k, v, rope, key_mask, normalizer, causal, decay):
 
 def _operator(name, arguments, masks, inputs, *kept_shapes, output=lambda kept: kept[0]):
     """The output of an operator, made of the tensors of the given shapes that it fills, which its backward pass reads.
-    Forward and backward are one function: without a gradient of the output, it computes none of the inputs.
+    Forward and backward are one C++ function: without a gradient of the output, it computes none of the inputs.
     """
+    return with_gradients(functools.partial(_forward, name, arguments, masks, kept_shapes, output), *inputs)
 
-    def compute(needs, *inputs):
-        kept = [paddle.empty(shape, "float32") for shape in kept_shapes]
-        saved = (*inputs, *(one.detach() for one in kept))
-        call(name, *arguments, *saved, *[None] * (1 + len(inputs)))
 
-        def differentiate(grad_output):
-            gradients = [paddle.empty_like(one) for one in inputs]
-            call(name, *arguments, *saved, grad_output, *gradients)
-            return gradients
+def _forward(name, arguments, masks, kept_shapes, output, needs, *inputs):  # no closure: to_static cannot trace it
+    kept = [paddle.empty(shape, "float32") for shape in kept_shapes]
+    saved = (*inputs, *(one.detach() for one in kept))
+    call(name, *arguments, *saved, *[None] * (1 + len(inputs)))
+    return output(kept), functools.partial(_backward, name, arguments, inputs, saved), (*saved, *masks)
 
-        return output(kept), differentiate, (*saved, *masks)
 
-    return with_gradients(compute, *inputs)
+def _backward(name, arguments, inputs, saved, grad_output):
+    gradients = [paddle.empty_like(one) for one in inputs]
+    call(name, *arguments, *saved, grad_output, *gradients)
+    return gradients
 
 
 def native_span_loss(qk, type_scores, rows, spans, rope, token_mask, max_span_length):

@@ -179,7 +179,11 @@ def checksums(folder, but=""):
     return "".join(f"{file_sha256(path)}  {path.name}\n" for path in files)
 
 
-def changed_files(folder, sums):
-    """The names of files that are missing, changed or new in a folder, by its file ``sums`` of :func:`checksums`."""
-    written, found = (folder / sums).read_text(encoding="utf-8"), checksums(folder, but=sums)
-    return sorted(line.partition("  ")[2] for line in {*written.splitlines()} ^ {*found.splitlines()})
+def changed_files(folder, sums, and_new=False):
+    """The names of files that are missing or changed in a folder, by its file ``sums`` of :func:`checksums`; with
+    ``and_new`` also of files that it does not name. Raises ValueError if it names none."""
+    written = {*(folder / sums).read_text(encoding="utf-8").splitlines()}
+    if not written:
+        raise ValueError(f"{sums} is empty")
+    found = {*checksums(folder, but=sums).splitlines()}
+    return sorted(line.partition("  ")[2] for line in (written ^ found if and_new else written - found))

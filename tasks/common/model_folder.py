@@ -128,7 +128,7 @@ def load_exported(folder: str | os.PathLike, config_class: Any) -> tuple[Any, An
     folder = Path(folder)
     refuse_incomplete(folder, (*SETTINGS_FILES, CHECKSUMS_FILE))
     with damage_reported(f"{folder}: {CHECKSUMS_FILE}", COPY_EXPORTED):
-        changed = changed_files(folder, CHECKSUMS_FILE)
+        changed = changed_files(folder, CHECKSUMS_FILE, and_new=True)
     if changed:
         raise InputError(f"{folder / changed[0]}: is missing, or not the file that was exported; {COPY_EXPORTED}")
     return load_settings(folder, config_class, COPY_EXPORTED)
