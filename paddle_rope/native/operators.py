@@ -1,6 +1,6 @@
 """The native forms of :mod:`paddle_rope.layers`, of attention and of the loss of the efficient GlobalPointer.
 
-Their arguments are those of the plain forms; each is None where shapes or options do not fit. Softmax attention stores
+They take the arguments of the plain forms, and give None where shapes or options do not fit. Softmax attention stores
 no weights ``[seq, seq]``, linear attention stores its inputs and output, the loss stores no scores.
 """
 

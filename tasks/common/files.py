@@ -81,7 +81,7 @@ def write_json_lines(path, records):
 
 def as_json(value, **options):
     """``value`` as JSON in UTF-8, where half of a surrogate pair, as in names that are not UTF-8, is an escape;
-    ``options`` are those of ``json.dumps``."""
+    ``options`` go to ``json.dumps``."""
     return json.dumps(value, ensure_ascii=False, **options).encode("utf-8", "backslashreplace").decode("utf-8")
 
 

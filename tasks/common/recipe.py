@@ -241,13 +241,13 @@ class Recipe:
 
     def make_trainer(self, run: Run) -> RecipeTrainer:
         """The trainer of a run whose model and datasets are there."""
-        keys, dev = run.keys, "dev" in run.datasets
+        keys = run.keys
         shown = self.scores if keys.METRIC in (None, *self.scores) else (keys.METRIC,)  # what VisualDL compares runs by
-        monitor = self.monitor_class(
-            run.training.logging_dir, run.config, shown if dev else (), keys.log_histograms, keys.HYPER_PARAMETERS
-        )
+        shown = shown if "dev" in run.datasets else ()
         shared = {
-            "monitor": monitor,
+            "monitor": self.monitor_class(
+                run.training.logging_dir, run.config, shown, keys.log_histograms, keys.HYPER_PARAMETERS
+            ),
             "score_dev": lambda: self._evaluate_dev(run),
             "checkpoint_minutes": keys.checkpoint_minutes,
             "model": run.model,
@@ -258,8 +258,8 @@ class Recipe:
             return StepTrainer(self.ends(run), **shared)
         return RecipeTrainer(
             lengths=run.datasets["train"].lengths,
-            ema_decay=run.keys.ema_decay,
-            patience=run.keys.early_stopping_patience,
+            ema_decay=keys.ema_decay,
+            patience=keys.early_stopping_patience,
             eval_dataset=run.datasets.get("dev"),
             data_collator=self.collator(run),
             **shared,

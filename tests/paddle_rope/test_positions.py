@@ -132,8 +132,8 @@ def test_gradients_of_theta_equal_the_loops(name, dtype, atol):
 
 # ---- static graphs
 class Rotating(nn.Layer):
-    """A rotation, to save; at given positions, or at 0, 1, 2, ... with that of a second tensor at position one million,
-    turned back, in the same graph."""
+    """A rotation, to save; at given positions; or at 0, 1, 2, ..., and a second tensor turned back from position one
+    million, in the same graph."""
 
     def __init__(self, rotary, is_placed):
         super().__init__()

@@ -11,7 +11,7 @@ the entity or behind, so this one reaches at least ``overlap`` + 1 tokens furthe
 Long texts are read a part at a time: tokens and word features of a text of a million characters are never all in
 memory. A text is cut where neither a token nor a word can go on, if there is such a place: between lines, else
 sentences, else words that punctuation or a space parts. Some characters on either side of a part are read as well, for
-words and entities of the training data that reach into it, so tokens and features equal those of the whole text. Only
+words and entities of the training data that reach into it, so tokens and features are as in the whole text. Only
 where ``PART_CHARACTERS`` characters and more follow each other without any such place, the text is cut within; a few
 words near the cut may then differ.
 """
