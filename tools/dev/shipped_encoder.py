@@ -136,8 +136,7 @@ def split(file, folder):
     """Write 1,500 lines of a labeled file to measure recipes on, and the others, to learn from."""
     lines = file.read_text(encoding="utf-8").splitlines()
     random.Random("cluener").shuffle(lines)
-    for name, part in (("held", lines[:MEASURED]), ("rest", lines[MEASURED:])):
-        (folder / f"{name}.json").write_text("\n".join(part) + "\n", encoding="utf-8")
+    _write_lines(folder, {"held.json": lines[:MEASURED], "rest.json": lines[MEASURED:]})
 
 
 def few(file, folder, seed):
@@ -145,8 +144,13 @@ def few(file, folder, seed):
     lines = file.read_text(encoding="utf-8").splitlines()
     labeled = draw(lines, FEW, int(str(seed)))
     texts = [json.loads(line)["text"] for line in lines if line not in labeled]
-    for name, part in (("few.json", labeled), ("unlabeled.txt", texts)):
-        (folder / name).write_text("\n".join(part) + "\n", encoding="utf-8")
+    _write_lines(folder, {"few.json": labeled, "unlabeled.txt": texts})
+
+
+def _write_lines(folder, files):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, lines in files.items():
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
