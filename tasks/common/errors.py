@@ -95,9 +95,11 @@ def missing_paddle_named():
 
 
 def exit_status(main, argv=None):
-    """The exit status of a tool's ``main(argv)``, which returns it, None for 0. An ``InputError``, a missing permission,
-    a missing paddle or too little memory becomes one line on stderr and exit status 2; Ctrl-C and SIGTERM become one
-    line and 128 plus the number of the signal, as shells report it."""
+    """The exit status of a tool's ``main(argv)``, which returns it, None for 0.
+
+    An ``InputError``, a missing permission, a missing paddle or too little memory becomes one line on stderr and exit
+    status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the signal, as shells report it.
+    """
     try:
         with missing_paddle_named():
             return main(argv) or 0
