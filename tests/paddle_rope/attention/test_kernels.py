@@ -104,7 +104,7 @@ def test_padding_has_no_influence_and_a_text_of_it_alone_is_zero_but_in_plain_so
     np.testing.assert_array_equal(other.numpy()[real], attended.numpy()[real])
 
 
-@pytest.mark.equation("1.4", "2.2", "2.7", "3.4", "4.3", "4.4", "4.5")
+@pytest.mark.equation("1.4", "2.2", "2.7", "3.4", "4.3", "4.4", "4.5", "4.6")
 @pairwise({"name": list(KERNELS), "placement": list(PLACEMENTS)})
 def test_every_placement_equals_the_reference_and_is_relative_or_not_as_it_says(name, placement):
     kernel, qkv = KERNELS[name], random_qkv(2, 7, head_dim=6, value_dim=6)
