@@ -28,23 +28,19 @@ SAVED_BEFORE = 1  # complete checkpoints that stay beside the newest and the bes
 
 class RecipeTrainer(Trainer):
     """Batches of texts of like length, averaged weights, early stopping, and checkpoints from which a run resumes as if
-    it had not been interrupted.
-
-    Args:
-        monitor: :class:`tasks.common.training.monitor.VisualDLMonitor` of the run.
-        score_dev: function without arguments; the dev scores of the model as it is, by name.
-        lengths: length of each training example.
-        ema_decay: of the :class:`WeightAverage` that is evaluated and kept; 0 for the plain weights.
-        patience: evaluations without a better one after which training ends; None for never.
-        checkpoint_minutes: after which a checkpoint is due, also within an epoch; 0: only where ``args`` save.
-        phase: what is trained, as the progress bar calls it.
-        kwargs: of PaddleNLP's ``Trainer``.
-    """
+    it had not been interrupted."""
 
     def __init__(
-        self, monitor, score_dev, lengths, ema_decay=0.0, patience=None, checkpoint_minutes=0.0, phase="training",
-        **kwargs,
-    ):  # fmt: skip
+        self,
+        monitor,  # VisualDLMonitor of the run
+        score_dev,  # function without arguments: the dev scores of the model as it is, by name
+        lengths,  # of the training examples
+        ema_decay=0.0,  # of the WeightAverage that is evaluated and kept; 0 for the plain weights
+        patience=None,  # evaluations without a better one after which training ends; None for never
+        checkpoint_minutes=0.0,  # after which a checkpoint is due, also within an epoch; 0: only where ``args`` save
+        phase="training",  # what is trained, as the progress bar calls it
+        **kwargs,  # of PaddleNLP's Trainer
+    ):
         super().__init__(**kwargs)
         self.monitor, self.score_dev, self.lengths, self.patience = monitor, score_dev, lengths, patience
         self.keeps_best, self.args.load_best_model_at_end = self.args.load_best_model_at_end, False
