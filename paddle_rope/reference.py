@@ -173,22 +173,22 @@ def depthwise_convolution(x, weight, key_mask=None, segment_ids=None, causal=Fal
     return paddle.stack(y, axis=1)
 
 
-def global_pointer(layer, hidden, token_mask=None, no_span=-10000.0):
+def global_pointer(layer, hidden, positions, token_mask=None, no_span=-10000.0):
     r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), q_{t,i} = W_{q,t} h_i + b_{q,t}, k alike.
 
     kexue.fm 8373, eq. (1)-(2), with the factor 1 / sqrt(head_size) of its author's bert4keras. The columns of the
     layer's weight are q_1 k_1 q_2 k_2 ..., each of head_size. ``no_span`` where j < i or where i or j is masked.
 
     >>> from paddle_rope import GlobalPointer
-    >>> tuple(global_pointer(GlobalPointer(hidden_size=8, num_types=3, head_size=4), paddle.ones([2, 5, 8])).shape)
+    >>> tuple(global_pointer(GlobalPointer(8, num_types=3), paddle.ones([2, 5, 8]), range(5)).shape)
     (2, 3, 5, 5)
     """
-    projections = [_project(layer, hidden, number, layer.rotary) for number in range(2 * layer.num_types)]
+    projections = [_project(layer, hidden, number, positions) for number in range(2 * layer.num_types)]
     scores = [paddle.matmul(q, k, transpose_y=True) for q, k in zip(projections[0::2], projections[1::2])]
     return _of_spans(paddle.stack(scores, axis=1) / math.sqrt(layer.head_size), token_mask, no_span)
 
 
-def efficient_global_pointer(layer, hidden, token_mask=None, no_span=-10000.0):
+def efficient_global_pointer(layer, hidden, positions, token_mask=None, no_span=-10000.0):
     r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t . [q_i; k_i] + a_t + u_t . [q_j; k_j] + b_t) / 2.
 
     kexue.fm 8877, eq. (3), with sqrt(head_size) and 2 as in its author's bert4keras: one q and k for all types; the
@@ -196,11 +196,11 @@ def efficient_global_pointer(layer, hidden, token_mask=None, no_span=-10000.0):
     w_1 .. w_T u_1 .. u_T, of its bias a_1 .. a_T b_1 .. b_T.
 
     >>> from paddle_rope import EfficientGlobalPointer
-    >>> tuple(efficient_global_pointer(EfficientGlobalPointer(8, num_types=3), paddle.ones([2, 5, 8])).shape)
+    >>> tuple(efficient_global_pointer(EfficientGlobalPointer(8, num_types=3), paddle.ones([2, 5, 8]), range(5)).shape)
     (2, 3, 5, 5)
     """
     plain = paddle.concat([_project(layer, hidden, number) for number in (0, 1)], axis=-1)  # [q; k] of each token
-    q, k = (_project(layer, hidden, number, layer.rotary) for number in (0, 1))
+    q, k = (_project(layer, hidden, number, positions) for number in (0, 1))
     products = paddle.matmul(q, k, transpose_y=True) / math.sqrt(layer.head_size)
     of_types = paddle.matmul(plain, layer.type_scores.weight) + layer.type_scores.bias  # [batch, seq, 2 types]
     scores = []
@@ -210,11 +210,13 @@ def efficient_global_pointer(layer, hidden, token_mask=None, no_span=-10000.0):
     return _of_spans(paddle.stack(scores, axis=1), token_mask, no_span)
 
 
-def _project(layer, hidden, number, rotary=None):
-    """h_i W + b with the columns ``number`` * head_size ... of W, head_size of them, rotated by R_i with ``rotary``."""
+def _project(layer, hidden, number, positions=None):
+    """h_i W + b with the columns ``number`` * head_size ... of W, head_size of them; with positions rotated by R_i."""
     columns = slice(number * layer.head_size, (number + 1) * layer.head_size)
     projected = paddle.matmul(hidden, layer.dense.weight[:, columns]) + layer.dense.bias[columns]
-    return projected if rotary is None else rotate(projected, range(hidden.shape[1]), rotary.base)
+    if positions is None or layer.rotary is None:
+        return projected
+    return rotate(projected, positions, layer.rotary.base)
 
 
 def _of_spans(scores, token_mask, no_span):

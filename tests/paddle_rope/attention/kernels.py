@@ -50,13 +50,12 @@ class Kernel:
     attend: Any
     plain: Any
     options: dict = field(default_factory=dict)  # of both
-    own: dict = field(default_factory=dict)  # of ``attend`` alone
     of_reference: dict = field(default_factory=dict)
     native: bool = False
     packs: bool = True
 
     def __call__(self, *arguments, **more):
-        return self.attend(*arguments, **self.options, **self.own, **more)
+        return self.attend(*arguments, **self.options, **more)
 
     def reference(self, *arguments, **more):
         return self.plain(*arguments, **self.options, **self.of_reference, **more)
@@ -79,9 +78,8 @@ def window(**options):
     return Kernel(windowed, reference.softmax_attention, options, of_reference={"window": WINDOW})
 
 
-def linear(chunk_size=None, **options):
-    own = {} if chunk_size is None else {"chunk_size": chunk_size}  # for which there is no native form
-    return Kernel(linear_attention, reference.linear_attention, options, own, native=not own)
+def linear(**options):
+    return Kernel(linear_attention, reference.linear_attention, options, native=True)
 
 
 def recurrent(**options):
@@ -149,9 +147,7 @@ KERNELS = {
     "causal window": window(**CAUSAL),
     "linear": linear(),
     "causal linear": linear(**CAUSAL),
-    "causal linear, chunks": linear(3, **CAUSAL),
     "linear, decay": linear(**DECAY),
-    "linear, decay, chunks": linear(4, **DECAY),
     "causal linear, decay": linear(**DECAY, **CAUSAL),
     "linear, output norm": linear(normalizer="none"),
     "causal linear, decay, output norm": linear(normalizer="none", **DECAY, **CAUSAL),
