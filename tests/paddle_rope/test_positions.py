@@ -37,11 +37,9 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIAN
 
 def expected_of(rotary, x, positions, inverse=False, theta=None):
     """The rotation of the reference, in float64, at the frequencies in use or others."""
-    positions, amplitude = (
-        ([-one for one in positions], 1 / rotary.amplitude) if inverse else (positions, rotary.amplitude)
-    )
     theta = rotary.theta.astype("float64") if theta is None else theta
-    return reference.rotate(x.astype("float64"), positions, theta=theta, layout=rotary.layout, amplitude=amplitude)
+    options = {"theta": theta, "layout": rotary.layout, "amplitude": rotary.amplitude}
+    return reference.rotate(x.astype("float64"), positions, inverse=inverse, **options)
 
 
 # ---- frequencies

@@ -2,6 +2,7 @@
 
 import contextlib
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,9 +133,9 @@ def mapped(name, **options):
         shifted = (lambda x: phi(x) + 0.1) if name == "relu" else phi
         return linear_attention(q, *arguments, feature_map=shifted, **more)
 
-    def plain(q, k, v, positions=None, key_mask=None, **more):
+    def plain(q, k, v, turn=None, key_mask=None, **more):
         maps = maps_of(name, key_mask, make_feature_map("favor", q.shape[3]).projection)
-        return reference.linear_attention(q, k, v, positions, key_mask, **maps, **more)
+        return reference.linear_attention(q, k, v, turn, key_mask, **maps, **more)
 
     options = {"normalizer": "rotated", **options} if name == "one_plus_cosine" else options
     return Kernel(attend, plain, options, packs=name != "softmax_exp")
@@ -190,6 +191,11 @@ def rope_of(q, offset=0, positions=None, **options):
     rotary = RotaryPositionEmbedding(q.shape[3], **options)
     dtype = "float64" if q.dtype == paddle.float64 else "float32"
     return rotary.cos_sin(q.shape[1] if positions is None else positions, offset, dtype)
+
+
+def turn_of(positions, **options):
+    """The rotation of the reference."""
+    return partial(reference.rotate, positions=positions, **options)
 
 
 def ragged_mask(batch, seq):
