@@ -8,12 +8,11 @@ import pytest
 import yaml
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.classification.arguments import ClassificationArguments, ClassificationConfig
-from tasks.classification.data import Example, class_names, read_labeled, read_splits
+from tasks.classification.arguments import ClassificationConfig
+from tasks.classification.data import Example, class_names, read_labeled
 from tasks.classification.evaluation import classification_scores, print_data_report
 from tasks.classification.prediction import ClassificationDataset
 from tasks.commands.main import main
-from tasks.common.errors import InputError
 from tasks.common.inference import pad_items
 from tests.helpers import runs
 from tests.tasks.tiny_recipes import EPOCHS
@@ -33,12 +32,6 @@ LONG = "9" * 5000  # digits that Python does not read as a number
 ])  # fmt: skip
 def test_classes_are_sorted_by_number_where_all_are_numbers(labels, classes):
     assert class_names(Example("", label, "") for label in labels) == classes
-
-
-@pytest.mark.parametrize("content, said", [("a\tx\nb\tx\n", "all texts"), ("x\ta\nx\tb\ny\tc\n", "text<TAB>label")])
-def test_labels_that_tell_nothing_are_refused(write, content, said):
-    with pytest.raises(InputError, match=said):
-        read_splits(ClassificationArguments(train_file=write(content)))
 
 
 def test_text_is_read_from_its_beginning_and_padded_at_its_end(capsys):
