@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tasks.common.errors import InputError, did_you_mean
-from tasks.common.files import check_output_dir
+from tasks.common.files import check_new_folder
 from tasks.common.model_folder import ENCODER, check_pretrained, recipe_in, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import is_first_process
 from tasks.common.training.arguments import parse_seeds
@@ -52,35 +52,35 @@ PREDICTING = tuple(name for name, recipe in RECIPES.items() if recipe.predictor)
 
 def get_recipe(name: str) -> Recipe:
     """The recipe of a name; it is imported only now, and Paddle with it. Raises InputError if there is no such one."""
-    return _resolve(name, lambda recipe: f"recipe:{recipe.prefix}Recipe")()
+    return _resolve(name, "recipe:{prefix}Recipe")()
 
 
 def get_arguments(name: str) -> type[EncoderArguments]:
     """The dataclass of the configuration keys of a recipe. It imports no Paddle. Raises as :func:`get_recipe`."""
-    return _resolve(name, lambda recipe: f"arguments:{recipe.prefix}Arguments")
+    return _resolve(name, "arguments:{prefix}Arguments")
 
 
 def get_predictor(name: str) -> Callable[..., Any]:
     """The class of the predictor of a recipe: ``ner``, ``matching`` or ``classification``. It imports no Paddle."""
-    return _resolve(name, lambda recipe: recipe.predictor)
+    return _resolve(name, "{predictor}")
 
 
 def get_exporter(name: str) -> Any:
     """The exporter of a recipe that predicts."""
-    return _resolve(name, lambda recipe: recipe.exporter)()
+    return _resolve(name, "{exporter}")()
 
 
 def get_evaluation(name: str) -> Any:
     """The module of a recipe that predicts, with ``read_labeled(path)`` and ``evaluate_predictor(predictor, examples,
     title)``. It imports no Paddle."""
-    return _resolve(name, lambda recipe: "evaluation")
+    return _resolve(name, "evaluation")
 
 
-def _resolve(name, place_of):
+def _resolve(name, place):
     if name not in RECIPES:
         hint = did_you_mean(str(name), RECIPES) or f"the recipes are {', '.join(RECIPES)}"
         raise InputError(f"no recipe {name!r}; {hint}")
-    return pkgutil.resolve_name(f"{RECIPES[name].package}.{place_of(RECIPES[name])}")
+    return pkgutil.resolve_name(f"{{package}}.{place}".format(**RECIPES[name]._asdict()))
 
 
 def recipe_of_config(config: dict[str, Any], where: str | os.PathLike = "configuration") -> str:
@@ -134,7 +134,7 @@ def check_run(config: dict[str, Any]) -> None:
     if checked.keys.pretrained is not None:
         check_pretrained(checked.keys.pretrained)
     if is_first_process():  # which may have made the folder where it is not this one
-        check_output_dir(checked.config["output_dir"])
+        check_new_folder(checked.config["output_dir"])
 
 
 def open_predictor(

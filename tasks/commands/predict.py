@@ -16,9 +16,9 @@ from tasks.commands.options import (
     whole,
 )
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_output_file
+from tasks.common.files import atomic_writer, check_output_file, json_line
 from tasks.common.output import check_standard_output, standard_output
-from tasks.common.texts.json_records import TEXT_KEYS, json_line
+from tasks.common.texts.json_records import TEXT_KEYS
 from tasks.common.texts.streams import FileStream, TextStream
 from tasks.common.texts.text_files import STDIN
 from tasks.recipes import get_predictor
@@ -189,15 +189,13 @@ def write_predictions(recipe, options):
     """Classes of texts, or scores of pairs or triples, as JSON lines, each part as it comes."""
     from tasks.matching.data import ExampleStream
 
-    size, longest, longer = chunk_size(options), None, ""
+    size = chunk_size(options)
     is_matching = recipe == "matching"
     stream = ExampleStream(options.input, size) if is_matching else TextStream(options.input, size, TEXT_KEYS)
     predictor = open_model(recipe, options.model_dirs[0], options)
-    if not is_matching:
-        longest = predictor.max_characters
-        longer = f"cut to --max_characters {longest}"
+    longest = None if is_matching else predictor.max_characters
     with open_output(options.output) as file:
-        for chunk in chunks(stream, longest, longer):
+        for chunk in chunks(stream, longest, f"cut to --max_characters {longest}"):
             file.writelines(map(json_line, predictor([item for item, _ in chunk])))
             file.flush()
 

@@ -19,55 +19,36 @@ from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
-from tasks.common.files import check_output_dir, write_json_lines
+from tasks.common.files import atomic_writer, check_new_folder, json_line
 from tasks.common.inference import pad_items
 from tasks.common.predictor import bfloat16_pays
 from tasks.common.process import is_first_process, quiet_paddlenlp
 from tasks.common.reports.tables import scores_line
 from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
 from tasks.common.training.callbacks import dev_scores_so_far
-from tasks.common.training.checkpoints import has_checkpoint, last_checkpoint
+from tasks.common.training.checkpoints import last_checkpoint
 from tasks.common.training.data import LabeledData, MemoryData, config_with, read_memory
 from tasks.common.training.interruption import explained, interruptible
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.common.training.run import (
-    BEFORE_FOLDER,
-    CHECKPOINTS_FOLDER,
-    METRICS_FILE,
-    Run,
-    read_config,
-    refuse_links,
-)
+from tasks.common.training.run import BEFORE_FOLDER, CHECKPOINTS_FOLDER, METRICS_FILE, Run, read_config, refuse_links
 from tasks.common.training.settings import Settings, resolve_config
 from tasks.common.training.trainer import RecipeTrainer, StepTrainer
 
 
 class Recipe:
     """How to train for one task. A subclass says what is different from task to task, in the attributes and in the
-    methods that come first.
+    methods that come first."""
 
-    Attributes:
-        arguments: dataclass of the configuration keys.
-        model_class: of the model.
-        scores: names of the scores that are shown, and summed up over several runs.
-        next_step: the line after training that says what to do, with ``{model}`` for the model's folder and
-            ``{command}`` for ``paddle-rope``.
-        labeled: how labeled data are read, for runs on data in memory and for :meth:`evaluate`; None: from files only.
-        label_dtype: of the labels of a batch, where they are numbers.
-        predictor: class of the predictor of a trained model's folder; it takes device, batch_size, show_progress, ...
-        evaluate_predictor: scores a predictor on (examples, title), prints the scores and returns them.
-    """
-
-    arguments: ClassVar[type[EncoderArguments]]
+    arguments: ClassVar[type[EncoderArguments]]  # the configuration keys
     model_class: ClassVar[type[RoFormerPretrainedModel]]
     monitor_class: ClassVar[type[VisualDLMonitor]] = VisualDLMonitor
     run_class: ClassVar[type[Run]] = Run
-    scores: ClassVar[tuple[str, ...]] = ()
-    next_step: ClassVar[str]
-    labeled: ClassVar[LabeledData | Any] = None
-    label_dtype: ClassVar[str] = "int64"
-    predictor: ClassVar[Callable[..., Any]]
-    evaluate_predictor: ClassVar[Callable[..., dict[str, Any]]]
+    scores: ClassVar[tuple[str, ...]] = ()  # names of the scores that are shown, and summed up over several runs
+    next_step: ClassVar[str]  # the line after training, with {model} for the model's folder, {command} for paddle-rope
+    labeled: ClassVar[LabeledData | Any] = None  # how data in memory, and those of evaluate, are read; None: files only
+    label_dtype: ClassVar[str] = "int64"  # of the labels of a batch, where they are numbers
+    predictor: ClassVar[Callable[..., Any]]  # of a trained model's folder; takes device, batch_size, show_progress, ...
+    evaluate_predictor: ClassVar[Callable[..., dict[str, Any]]]  # (predictor, examples, title) -> scores, printed
 
     # ---- what a recipe says
 
@@ -170,7 +151,7 @@ class Recipe:
         config = config_with(config, memory.examples)
         settings = self.resolve(config)
         if is_first_process():
-            check_output_dir(settings.config["output_dir"])
+            check_new_folder(settings.config["output_dir"])
         if settings.training.bf16 and settings.config["device"] == "cpu" and not bfloat16_pays(is_first_process()):
             settings = self.resolve({**config, "bf16": False})
         return self._start(settings, memory)
@@ -191,7 +172,7 @@ class Recipe:
         config = {**read_config(run_dir), "output_dir": str(run_dir)}
         refuse_links(run_dir)
         folders = run_dir / CHECKPOINTS_FOLDER, run_dir / CHECKPOINTS_FOLDER / BEFORE_FOLDER
-        checkpoint = next(map(last_checkpoint, filter(has_checkpoint, folders)), None)
+        checkpoint = next(filter(None, map(last_checkpoint, folders)), None)
         memory = read_memory(data, self.labeled)
         return self._start(self.resolve(config_with(config, memory.examples)), memory, checkpoint, is_begun=True)
 
@@ -332,6 +313,6 @@ class Recipe:
             self.report(split, metrics[split])
         run.save_model()
         if "dev" in predictions:
-            path = run.output_dir / "predictions_dev.jsonl"
-            write_json_lines(path, self.records(run, "dev", predictions["dev"]))
+            with atomic_writer(run.output_dir / "predictions_dev.jsonl") as file:
+                file.writelines(map(json_line, self.records(run, "dev", predictions["dev"])))
         return metrics

@@ -1,5 +1,5 @@
-"""What happens between the steps of a training run: checkpoints that are due, early stopping, averaged weights,
-progress on a terminal or in a log file."""
+"""What happens between the steps of a training run: checkpoints that are due, averaged weights, progress
+on a terminal or in a log file."""
 
 import contextlib
 import io
@@ -74,23 +74,9 @@ class CheckpointTimer(TrainerCallback):
         return is_due or self._ends
 
 
-class EarlyStopping(TrainerCallback):
-    """Counts in the log of the run, not in an attribute, so that a resumed run stops where it would have."""
-
-    def __init__(self, patience):
-        self.patience = patience
-
-    def on_evaluate(self, args, state, control, **kwargs):
-        if evaluations_since_best(state, args) >= self.patience:
-            control.should_training_stop = True
-            if state.is_local_process_zero and state.global_step < state.max_steps:
-                tqdm.write(
-                    f"training stops: {self.patience} epochs without a better dev score (early_stopping_patience)"
-                )
-
-
 def evaluations_since_best(state, args):
-    """Evaluations after the best one; 0 as long as no score is above 0, since such a model has only begun to learn."""
+    """Evaluations after the best one, by the log of the run, which a resumed one has as well; 0 as long as no score is
+    above 0, since such a model has only begun to learn."""
     values = dev_scores_so_far(state, args)
     best = max(values, default=0)
     return len(values) - 1 - values.index(best) if best > 0 else 0
@@ -154,17 +140,16 @@ class WeightAverage(TrainerCallback):
 
 
 class TrainingProgress(TrainerCallback):
-    """Shows phase, steps, loss and remaining time on standard error, or another stream: as a bar on a terminal,
-    elsewhere as a line every ``seconds``."""
+    """Shows phase, steps, loss and remaining time on standard error: as a bar on a terminal, elsewhere as a line a
+    minute."""
 
-    def __init__(self, phase, seconds=SECONDS_A_LINE, stream=None):
-        self.phase, self.seconds, self.stream = phase, seconds, stream
-        self.bar = None
+    def __init__(self, phase):
+        self.phase, self.bar = phase, None
 
     def on_train_begin(self, args, state, control, **kwargs):
         if state.is_local_process_zero:
-            stream, self._told = self.stream or sys.stderr, time.monotonic()
-            shown = {"file": stream} if stream.isatty() else {"file": io.StringIO(), "bar_format": LINE}
+            self._told = time.monotonic()
+            shown = {"file": sys.stderr} if sys.stderr.isatty() else {"file": io.StringIO(), "bar_format": LINE}
             self.bar = tqdm(
                 total=state.max_steps, initial=state.global_step, desc=self.phase, unit="step", dynamic_ncols=True,
                 delay=SHOWN_AFTER, **shown,
@@ -178,13 +163,10 @@ class TrainingProgress(TrainerCallback):
         if self.bar is None:
             return
         self.bar.update(state.global_step - self.bar.n)
-        is_due = time.monotonic() - self._told >= self.seconds and state.global_step < state.max_steps
+        is_due = time.monotonic() - self._told >= SECONDS_A_LINE and state.global_step < state.max_steps
         if self.bar.bar_format and is_due:
             self._told = time.monotonic()
-            print(self.bar, file=self.stream or sys.stderr, flush=True)
-
-    def on_train_end(self, args, state, control, **kwargs):
-        self.close()
+            print(self.bar, file=sys.stderr, flush=True)
 
     def close(self):
         """End the line of the bar, so that the next output begins a new one."""

@@ -11,14 +11,7 @@ from typing import Any
 import yaml
 
 from tasks.common.errors import InputError
-from tasks.common.files import (
-    atomic_writer,
-    check_output_dir,
-    digest_of,
-    locked,
-    read_json_object,
-    write_json,
-)
+from tasks.common.files import atomic_writer, check_new_folder, digest_of, locked, read_json_object, write_json
 from tasks.common.process import own_command, quoted
 from tasks.common.run_config import read_run_config
 from tasks.common.texts.text_files import IN_MEMORY, STDIN, open_bytes, unreadable
@@ -80,17 +73,14 @@ class Run:
 
     def claim(self) -> None:
         """Make the folder of a new run with its configuration in it, or say from where a run is resumed; without a
-        checkpoint, what it has written is removed. The folder stays locked within ``claimed``.
-
-        Raises:
-            InputError: another process works on the run, or its data have changed since it began.
-        """
+        checkpoint, what it has written is removed. The folder stays locked within ``claimed``. Raises InputError if
+        another process works on the run, or its data have changed since it began."""
         folder = self.output_dir
         if not self.is_begun:
             folder.mkdir(parents=True, exist_ok=True)
         self.claimed.enter_context(locked(folder))
         if not self.is_begun:
-            check_output_dir(folder)
+            check_new_folder(folder)
         now = {**fingerprints(self.config), **self.memory.fingerprints}
         if not self.is_begun:
             with atomic_writer(folder / CONFIG_FILE) as file:

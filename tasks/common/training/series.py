@@ -6,6 +6,7 @@ continue from their last checkpoint.
 """
 
 import contextlib
+import itertools
 import json
 import shutil
 import statistics
@@ -17,7 +18,7 @@ import yaml
 
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError, Interrupted
-from tasks.common.files import atomic_writer, check_output_dir, locked, read_json_object, write_files
+from tasks.common.files import atomic_writer, check_new_folder, locked, read_json_object, write_files
 from tasks.common.process import is_first_process, own_command
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
 from tasks.common.run_config import read_run_config
@@ -48,9 +49,8 @@ def members(config: dict[str, Any], seeds: list[int] | None) -> list[Member]:
     """The runs of a configuration with ``seeds`` (None: its own), with its folds, or with both."""
     folds = [{"fold": fold} for fold in range(1, int(config["folds"]) + 1)] if has_folds(config) else [{}]
     found = []
-    for labels in (
-        {**of_seed, **fold} for of_seed in [{"seed": seed} for seed in seeds or ()] or [{}] for fold in folds
-    ):
+    for seed, fold in itertools.product([{"seed": seed} for seed in seeds or ()] or [{}], folds):
+        labels = {**seed, **fold}
         folder = Path(config["output_dir"]).joinpath(*(f"{key}_{value}" for key, value in labels.items()))
         found.append(Member({**config, **labels, "output_dir": str(folder)}, labels))
     return found
@@ -58,14 +58,8 @@ def members(config: dict[str, Any], seeds: list[int] | None) -> list[Member]:
 
 def train_series(recipe: Any, config: dict[str, Any], seeds: list[int] | None = None) -> dict[str, Any] | None:
     """Train a series in this process, with ``seeds`` or the seed of the configuration; it may be called in several
-    processes that train together.
-
-    Returns:
-        The summary, see :func:`summarize`; None in processes other than the first.
-
-    Raises:
-        InputError: as of the recipe, or no ``output_dir`` is given or it is taken.
-    """
+    processes that train together. Returns the summary, see :func:`summarize`; None in processes other than the first.
+    Raises InputError as the recipe, or if no ``output_dir`` is given or it is taken."""
     if not config.get("output_dir"):
         raise InputError("no 'output_dir': name it in the configuration file or with --output_dir PATH")
     recipe.resolve(dict(config))
@@ -151,7 +145,7 @@ def _begun(folder, series):
     if not is_first_process():
         yield
         return
-    check_output_dir(folder)
+    check_new_folder(folder)
     made = [path for path in folder.parents if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     with atomic_writer(folder / SERIES_FILE) as file:

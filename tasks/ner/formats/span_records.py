@@ -27,7 +27,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_records import check_encodable, json_line, json_text
+from tasks.common.files import json_line
+from tasks.common.texts.json_records import check_encodable, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
 from tasks.ner.formats.records import EntityIds, Records, check_like, entity_of, reader, write_list

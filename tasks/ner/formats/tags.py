@@ -20,8 +20,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tasks.common.errors import InputError, one_line
+from tasks.common.files import json_line
 from tasks.common.texts.forms import JOINT
-from tasks.common.texts.json_records import check_encodable, json_line
+from tasks.common.texts.json_records import check_encodable
 from tasks.common.texts.text_files import BLANKS, shown
 from tasks.ner.examples import Entity, Example, first_overlap
 from tasks.ner.formats.columns import LIMIT, LINE_ENDS, Row, read_rows, without_numbers

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from tasks.common.errors import visible
-from tasks.common.texts.json_records import json_line
+from tasks.common.files import json_line
 from tasks.ner.examples import entities_of, make_example, without_overlaps
 from tasks.ner.formats import TEXT_FORMATS
 from tasks.ner.formats.label_studio import prediction_task
