@@ -12,7 +12,7 @@ import paddle
 import paddle.distributed as dist
 from paddle.io import BatchSampler, DistributedBatchSampler
 from paddle.nn import ClipGradByGlobalNorm
-from paddlenlp.trainer import ProgressCallback, Trainer, TrainerCallback
+from paddlenlp.trainer import ProgressCallback, Trainer
 from tqdm import tqdm
 
 from paddle_rope.native.adamw import AdamW
@@ -280,13 +280,18 @@ class StepTrainer(RecipeTrainer):
 
     def __init__(self, ends: Iterable[int], **kwargs: Any):
         super().__init__(lengths=(), data_collator=lambda items: items[0], **kwargs)
-        self.first_step = 0
-        self.add_callback(_Ends(ends))
+        self.first_step, self.ends = 0, set(ends)
 
     def train(self, resume_from_checkpoint=None):
         if resume_from_checkpoint is not None:
             self.first_step = read_trainer_state(Path(resume_from_checkpoint)).global_step
         super().train(resume_from_checkpoint)
+
+    def _maybe_log_save_evaluate(self, *args, **kwargs):
+        if self.state.global_step in self.ends:
+            self.ends.remove(self.state.global_step)  # PaddleNLP comes here after the last step and after all of them
+            self.control.should_log = self.control.should_evaluate = self.control.should_save = True
+        super()._maybe_log_save_evaluate(*args, **kwargs)
 
     def compute_loss(self, model, inputs, return_outputs=False):
         """The loss of a batch, whose ``token_mask`` only counts tokens."""
@@ -297,17 +302,6 @@ class StepTrainer(RecipeTrainer):
     def _get_train_sampler(self):
         first = self.first_step * self.train_dataset.batches_per_step
         return InOrder(len(self.train_dataset), first, self.args.dataset_world_size, self.args.dataset_rank)
-
-
-class _Ends(TrainerCallback):
-    """Has the run logged, evaluated and kept after the steps ``ends``."""
-
-    def __init__(self, ends):
-        self.ends = set(ends)
-
-    def on_step_end(self, args, state, control, **kwargs):
-        if state.global_step in self.ends:
-            control.should_log = control.should_evaluate = control.should_save = True
 
 
 class InOrder(BatchSampler):
