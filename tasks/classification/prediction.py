@@ -9,8 +9,7 @@ import numpy as np
 from tasks.classification.arguments import ClassificationConfig
 from tasks.common.errors import InputError
 from tasks.common.inference import Tokens, encoder_outputs
-from tasks.common.model_folder import check_least
-from tasks.common.predictor import Predictor
+from tasks.common.predictor import Predictor, check_least
 
 
 class ClassificationDataset:

@@ -13,8 +13,7 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.inference import Tokens, encoder_outputs
-from tasks.common.model_folder import check_least
-from tasks.common.predictor import Predictor
+from tasks.common.predictor import Predictor, check_least
 from tasks.matching.arguments import SHORTEST, MatchingConfig
 from tasks.matching.data import Example, prediction_records
 
