@@ -74,7 +74,7 @@ def quarter_period(theta: np.ndarray) -> float:
 
     About up to there the trend of g (:func:`ones_scores`) falls. For many pairs the sum over i tends to an integral
     over s = 2i/d, g(x) = d int_0^1 cos(x base^-s) ds, and x dg/dx = (d / ln base) (cos x - cos(x / base)): the cosine
-    of the fastest pair averages out, so g falls as long as that of the slowest pair is positive.
+    of the fastest pair averages out, so g falls as long as the cosine of the slowest pair is positive.
 
     >>> round(quarter_period(frequencies(64)))
     11779

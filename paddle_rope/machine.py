@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 import warnings
-import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
+import zlib  # noqa: F401  paddle 2.6.2 exports its own zlib symbols: load the system's first
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

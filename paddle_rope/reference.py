@@ -17,7 +17,7 @@ def rotate(x, positions, base=10000.0, theta=None, layout="interleaved", amplitu
 
     (y_{2i}, y_{2i+1}) = [[cos a, -sin a], [sin a, cos a]] (x_{2i}, x_{2i+1}) with a = m theta_i for each vector x,
     ``[batch, seq, ..., head_dim]``, at its position m, ``[seq]`` or ``[batch][seq]``; theta_i is base^(-2i/head_dim)
-    unless ``theta`` is given, and features beyond those of ``theta`` stay. The pairs of the layout ``"half"`` are
+    unless ``theta`` is given, and features after its pairs stay as they are. The pairs of the layout ``"half"`` are
     (i, i + number of pairs).
 
     >>> rotate(paddle.to_tensor([[[1.0, 0.0]]]), [math.pi / 2]).numpy().round(3).tolist()

@@ -126,7 +126,7 @@ class RotaryPositionEmbedding(Float32Layer):
             :func:`interleaved_to_half` converts weights.
         rotary_dim: the first ``rotary_dim`` features turn, the rest pass unchanged; None for all.
         scaling: :class:`~paddle_rope.LinearScaling`, :class:`~paddle_rope.NTKScaling` or
-            :class:`~paddle_rope.YaRNScaling` of the frequencies for texts longer than those of training; None for none.
+            :class:`~paddle_rope.YaRNScaling` of the frequencies for texts longer than in training; None for none.
         learned: make theta a float32 parameter ``theta`` ``[rotary_dim / 2]``, which starts at the fixed one
             and is in the checkpoint. Half precision of a model leaves it in float32.
 

@@ -2,7 +2,7 @@
 
 import gc
 import os
-import zlib  # noqa: F401  paddle 2.6.2 exports zlib symbols of its own: load the system's first
+import zlib  # noqa: F401  paddle 2.6.2 exports its own zlib symbols: load the system's first
 from pathlib import Path
 
 from paddle_rope.machine import import_paddle, prepare_process

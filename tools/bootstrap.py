@@ -6,9 +6,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 
-def door(name, *arguments):
-    """``main`` of a tool: ``paddle-rope ARGUMENTS`` and then the arguments that it is given, or those of the process;
-    called at once where ``name``, the tool's ``__name__``, is that of a script."""
+def main_of(name, *arguments):
+    """The function ``main(argv)`` of a tool: it runs ``paddle-rope ARGUMENTS``, followed by ``argv`` or, by default,
+    ``sys.argv[1:]``. It is called at once if ``name``, the ``__name__`` of the tool, says that it runs as a script."""
     from paddle_rope.__main__ import main
 
     def tool(argv=None):

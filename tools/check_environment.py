@@ -1,4 +1,4 @@
-"""Print what is installed beside Paddle, and for what does not work together the remedy; exit status 2 then.
+"""Print what is installed in addition to Paddle, and a remedy for what does not work together; exit status 2 then.
 
     .venv/bin/python tools/check_environment.py
 
@@ -24,7 +24,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
 PADDLE = {"paddlepaddle": "cpu", "paddlepaddle-gpu": "gpu"}  # each with the extra that installs it
-# In a process of its own: a wrong library may end it with a signal.
+# In a separate process, because a wrong library may end it with a signal.
 TRY_PADDLE = (
     "import sys, zlib; sys.path.insert(0, sys.argv[1]); "
     "from paddle_rope.machine import import_paddle, prepare_process; "
@@ -78,7 +78,7 @@ def problems(version_of, environment):
 
 
 def try_paddle(python=sys.executable, environment=None):
-    """Import what training imports, in a process of its own.
+    """Import what training imports, in a separate process.
 
     Returns:
         (device, threads, a line on the native operators) as str, and None; or None, and what is wrong with the remedy.
@@ -117,7 +117,7 @@ def main():
     else:
         found.append(problem)
     if "2.6.2" in map(version_of, PADDLE):
-        print("note: paddle 2.6.2 exports zlib symbols of its own: import zlib, or paddle_rope, before paddle")
+        print("note: paddle 2.6.2 exports its own zlib symbols: import zlib, or paddle_rope, before paddle")
     for what, remedy in found:
         print(f"error: {what}\n  remedy: {remedy}", file=sys.stderr)
     if not found:

@@ -1,5 +1,5 @@
 """Check this library on a GPU: paddle-rope benchmark device."""
 
-from bootstrap import door
+from bootstrap import main_of
 
-main = door(__name__, "benchmark", "device")
+main = main_of(__name__, "benchmark", "device")

@@ -1,5 +1,5 @@
 """Score a trained model on labeled data: paddle-rope evaluate."""
 
-from bootstrap import door
+from bootstrap import main_of
 
-main = door(__name__, "evaluate")
+main = main_of(__name__, "evaluate")

@@ -1,5 +1,5 @@
 """Export a NER model for deployment: paddle-rope export."""
 
-from bootstrap import door
+from bootstrap import main_of
 
-main = door(__name__, "export")
+main = main_of(__name__, "export")

@@ -1,5 +1,5 @@
 """Find entities in texts: paddle-rope predict."""
 
-from bootstrap import door
+from bootstrap import main_of
 
-main = door(__name__, "predict")
+main = main_of(__name__, "predict")

@@ -1,5 +1,5 @@
 """Pretrain a RoFormer as a masked language model: paddle-rope train --recipe pretraining."""
 
-from bootstrap import door
+from bootstrap import main_of
 
-main = door(__name__, "train", "--recipe", "pretraining")
+main = main_of(__name__, "train", "--recipe", "pretraining")

@@ -1,5 +1,5 @@
 """Train a classifier of documents: paddle-rope train --recipe classification."""
 
-from bootstrap import door
+from bootstrap import main_of
 
-main = door(__name__, "train", "--recipe", "classification")
+main = main_of(__name__, "train", "--recipe", "classification")

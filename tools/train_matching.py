@@ -1,5 +1,5 @@
 """Train a model of text matching: paddle-rope train --recipe matching."""
 
-from bootstrap import door
+from bootstrap import main_of
 
-main = door(__name__, "train", "--recipe", "matching")
+main = main_of(__name__, "train", "--recipe", "matching")

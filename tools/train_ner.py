@@ -1,5 +1,5 @@
 """Train a NER model: paddle-rope train --recipe ner."""
 
-from bootstrap import door
+from bootstrap import main_of
 
-main = door(__name__, "train", "--recipe", "ner")
+main = main_of(__name__, "train", "--recipe", "ner")

@@ -19,7 +19,7 @@ from paddle_rope.options import FEATURE_MAPS, choice
 _JUST_ABOVE_ZERO = 1e-30
 # Added to squared lengths, so that the slope of x / |x| is finite at 0.
 _SMALLEST_SQUARE = 1e-12
-# Exponent of padded keys: exp of it is 0 in float32 and float64 beside any real key.
+# Exponent of padded keys: exp of it is 0 in float32 and float64, compared with any real key.
 _MASKED_EXPONENT = -1e30
 
 
@@ -85,7 +85,7 @@ FeatureMapLike = Union[FeatureMap, Callable[[Tensor], Tensor]]
 
 
 def as_feature_map(feature_map: FeatureMapLike) -> FeatureMap:
-    """A :class:`FeatureMap` as it is, or that of a function."""
+    """A :class:`FeatureMap` as it is; a function becomes one."""
     return feature_map if isinstance(feature_map, FeatureMap) else FeatureMap(feature_map)
 
 

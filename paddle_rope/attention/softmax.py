@@ -250,7 +250,7 @@ def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal):
     earlier = 0 if k.shape[2] < 0 or q.shape[2] < 0 else k.shape[2] - queries  # keys before the first query
     if key_mask is None:
         key_mask = paddle.ones([1, earlier + queries], dtype="int32")
-    seen = window if causal else 2 * window  # keys that a query sees beside its own
+    seen = window if causal else 2 * window  # keys that a query sees in addition to its own
     blocks, parts = (queries + size - 1) // size, -(-(size + seen) // size)
     # Not by slices, the gradient of which is slow on CPU
     neighbors = (paddle.arange(blocks).unsqueeze(1) + paddle.arange(parts)).flatten()

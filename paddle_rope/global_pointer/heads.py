@@ -1,7 +1,7 @@
 """GlobalPointer: every pair (start, end) of tokens gets a score for every type, or every pair of a band.
 
 Sources: Su, https://kexue.fm/archives/8373 (GlobalPointer) and https://kexue.fm/archives/8877 (Efficient
-GlobalPointer). The factors 1 / sqrt(head_size) and 1 / 2 are those of the author's program, bert4keras.
+GlobalPointer). The factors 1 / sqrt(head_size) and 1 / 2 come from the author's program, bert4keras.
 """
 
 import math
@@ -34,7 +34,7 @@ def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_le
     if token_mask is None:
         token_mask = paddle.ones_like(logits[:1, 0, :, 0])
     token_mask = token_mask.astype("bool")
-    token_mask.stop_gradient = True  # paddle 2.6.2 wants that of what it expands in static graphs
+    token_mask.stop_gradient = True  # paddle 2.6.2 requires this of what it expands in static graphs
     if max_span_length is None:
         position = paddle.arange(logits.shape[2])
         is_end = (position >= position.unsqueeze(1)).unsqueeze(0)  # [1, seq, seq], end >= start
@@ -46,7 +46,7 @@ def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_le
 
 
 class GlobalPointer(nn.Layer):
-    r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), with q and k of their own for each type t.
+    r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), with a separate q and k for each type t.
 
     Args:
         hidden_size: size of the hidden states.

@@ -12,7 +12,7 @@ from paddle import Tensor
 
 from paddle_rope.layers import at_least_float32, computes_on_cpu, without_amp
 
-EXCLUDED = -1e9  # a float32 score that counts for nothing beside any other
+EXCLUDED = -1e9  # a float32 score that counts for nothing, compared with any other
 _SMALLEST_EXPONENT = -40.0  # exp of it is lost in a float32 sum; smaller ones underflow, which is slow on CPU
 
 
@@ -127,7 +127,7 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
 def sorted_spans(
     spans: Tensor | npt.ArrayLike, num_types: int, seq: int, max_span_length: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The spans without padding, each once, sorted; arguments and errors are those of :func:`span_positives`.
+    """The spans without padding, each once, sorted; arguments and errors as in :func:`span_positives`.
 
     Returns:
         int64 ``[number of spans]``, text * types + type; and ``[number of spans, 2]``, first and last token.

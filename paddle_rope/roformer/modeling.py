@@ -179,7 +179,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         """Encode the tokens ``[batch, new]`` that follow those in ``cache``, None at the start; for causal models.
 
         Positions count real tokens: padding, to be given on the left, does not move them. The hidden states
-        ``[batch, new, hidden]`` are those of :meth:`forward` of the whole text, without gradients.
+        ``[batch, new, hidden]`` equal the ones that :meth:`forward` gives for the whole text, without gradients.
 
         Example:
             >>> config = RoFormerConfig(20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, causal=True)
@@ -229,7 +229,8 @@ class RoFormerModel(RoFormerPretrainedModel):
         return hidden if config.embedding_size == config.hidden_size else self.embedding_projection(hidden)
 
     def _ropes(self, hidden, positions):
-        """The rotation at ``positions``, and that of layers that see a window; None without RoPE."""
+        """The rotations at ``positions``: of layers that see the whole text, and of layers that see a window; None
+        without RoPE."""
         if self.rotary is None:
             return None, None
         if positions is None:

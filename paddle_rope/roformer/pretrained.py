@@ -123,7 +123,7 @@ def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object
     unused = sorted([checkpoint.sources[name] for name in unplaced] + checkpoint.unused)
     is_head = hasattr(model, "roformer") and not any(name.startswith("roformer.") for name in new)
     for what, names in (("new, as initialized", new), ("in the folder, but not used", unused)):
-        if names:  # a new head is what the caller wants, new weights of the encoder may surprise
+        if names:  # the caller expects a new head, but perhaps no new weights of the encoder
             level = logging.INFO if is_head else logging.WARNING
             logger.log(level, "%s from %s: %s: %s", model_class.__name__, where, what, _summary(names))
     return model

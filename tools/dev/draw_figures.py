@@ -119,7 +119,7 @@ def draw_length():
 
 
 def draw_few_labels():
-    """few_labels.png: F1 against the number of labeled texts, beside a CRF."""
+    """few_labels.png: F1 against the number of labeled texts, with a CRF for comparison."""
     figure, grid = plt.subplots(1, 2, figsize=(10, 4))
     for axes, (data, models) in zip(grid, FEW_LABELS.items()):
         for color, (label, scores) in zip(COLORS, models.items()):
@@ -140,7 +140,7 @@ def draw_few_labels():
 
 
 def draw_longer_texts():
-    """positions_lengths.png: losses in texts that are longer than those of training."""
+    """positions_lengths.png: losses in texts that are longer than in training."""
     figure, axes = plt.subplots(figsize=(7.5, 4.2))
     for color, (label, losses) in zip(COLORS, LONGER_TEXTS.items()):
         means, spreads = zip(*losses.values())

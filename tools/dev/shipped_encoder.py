@@ -140,7 +140,7 @@ def split(file, folder):
 
 
 def few(file, folder, seed):
-    """Write 300 lines of a labeled file, those of ``--train_texts 300 --seed SEED``, and the texts of the others."""
+    """Write the 300 lines of a labeled file that ``--train_texts 300 --seed SEED`` draws, and the other texts."""
     lines = file.read_text(encoding="utf-8").splitlines()
     labeled = draw(lines, FEW, int(str(seed)))
     texts = [json.loads(line)["text"] for line in lines if line not in labeled]

@@ -106,7 +106,7 @@ def without_code(markdown, change):
 
 
 def target(link, page):
-    """Where a link of a page leads on the site: files of the repository's root have pages of their own name there."""
+    """Where a link of a page leads on the site: a file of the repository's root has a page of the same name there."""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
     name = path.removeprefix("../") if path.startswith("../") else f"docs/{path}"
     if name not in ELSEWHERE:

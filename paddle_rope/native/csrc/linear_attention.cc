@@ -131,7 +131,7 @@ struct LinearAttention {
     for (int64_t f = 0; f < dim; ++f) d_numerator[f] = (d[f] - part * o[f]) * inverse;
   }
 
-  // gradient of a row of q or k from those of its features: d_plain + R^T d_turned, times the slope of the feature map.
+  // gradient of a row of q or k from the gradients of its features: d_plain + R^T d_turned, times the slope of the feature map.
   // d_plain may be null
   void gradient_row(const float* phi, const float* d_plain, const float* d_turned, int64_t text, int64_t i, float* back,
                     float* out) const {

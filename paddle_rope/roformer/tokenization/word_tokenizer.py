@@ -125,7 +125,8 @@ _CLEAN = _CleanTable()
 def jieba_cutter() -> jieba.Tokenizer:
     """jieba with its own dictionary, imported and read at the first text, without its messages.
 
-    The dictionary is that of the package: ``jieba.cache`` is in the temporary folder, where any user can write.
+    It reads the dictionary in the package, not ``jieba.cache``, which is in the temporary folder, where any user can
+    write.
     """
     import jieba  # sets the level of its logger
 

@@ -17,7 +17,7 @@ from tests.tasks.commands.conftest import LABELED
 
 BENCHMARKS = ("length", "peers", "prediction", "entities", "service", "device")
 CHOICES = {"demo": ("ner", "matching"), "benchmark": BENCHMARKS}
-TOOLS = [path for path in (REPOSITORY / "tools").glob("*.py") if "import door" in path.read_text("utf-8")]
+TOOLS = [path for path in (REPOSITORY / "tools").glob("*.py") if "import main_of" in path.read_text("utf-8")]
 # Each call in one process, with the exit status that it must have, and what may not be imported for it.
 CALLS = """
 import json, runpy, sys
