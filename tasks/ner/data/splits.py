@@ -15,7 +15,7 @@ from tasks.common.training.data import hold_out, hold_out_dev, note_repeated, no
 from tasks.ner.data.reading import check_labeled, note_unlabeled, read_examples
 from tasks.ner.examples import Entity, Example, entity_types, first_overlap
 from tasks.ner.formats.records import labeled_records
-from tasks.ner.formats.span_records import read_probable
+from tasks.ner.formats.span_records import PROBABLE
 
 # Neighboring texts share entities, as texts cut from one document do, if the share of dev entities that also occur in
 # train is HIGHER times as high for a drawn dev part as for a contiguous one, and by more than so many STANDARD_ERRORS.
@@ -144,7 +144,7 @@ def read_teacher(run):
     examples = []
     for path in run.teacher_files or ():
         content, name = read_text(path)
-        of_file = read_probable(labeled_records(split_lines(content), name), name)
+        of_file = PROBABLE.read(labeled_records(split_lines(content), name), name)
         if not of_file:
             raise InputError(f"{name}:1: there is no text in it; give predictions")
         examples += of_file

@@ -32,7 +32,7 @@ from tasks.common.errors import InputError
 from tasks.common.texts.json_records import check_encodable
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import EntityIds, Records, check_like, check_span, check_type, write_list
+from tasks.ner.formats.records import EntityIds, Records, check_like, check_span, check_type
 
 logger = logging.getLogger(__name__)
 
@@ -204,9 +204,9 @@ def _is_span(value):
 # ---- writing
 
 
-def write(examples: Iterable[Example]) -> Iterator[str]:
-    """As an export with one annotation of each text."""
-    return write_list({"data": {TEXT_KEY: one.text}, "annotations": [{"result": _results(one)}]} for one in examples)
+def tasks(examples: Iterable[Example]) -> Iterator[dict]:
+    """The tasks of an export with one annotation of each text."""
+    return ({"data": {TEXT_KEY: one.text}, "annotations": [{"result": _results(one)}]} for one in examples)
 
 
 def _results(example):
@@ -221,14 +221,10 @@ def _results(example):
     ]
 
 
-def write_min(examples: Iterable[Example]) -> Iterator[str]:
-    def labels(one):
-        return {FROM_NAME: [_value(one.text, entity) for entity in one.entities]} if one.entities else {}
-
-    return write_list(
-        {"id": number, TEXT_KEY: one.text, **labels(one), ANNOTATION_ID: number}
-        for number, one in enumerate(examples, 1)
-    )
+def min_annotations(examples: Iterable[Example]) -> Iterator[dict]:
+    for number, one in enumerate(examples, 1):
+        labels = {FROM_NAME: [_value(one.text, entity) for entity in one.entities]} if one.entities else {}
+        yield {"id": number, TEXT_KEY: one.text, **labels, ANNOTATION_ID: number}
 
 
 def _value(text, entity):

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from tasks.common.errors import InputError
 from tasks.common.texts.forms import records
-from tasks.common.texts.json_records import check_encodable, distinct_keys, json_text
+from tasks.common.texts.json_records import check_encodable, distinct_keys, json_line, json_text
 from tasks.common.texts.tables import header_of
 from tasks.common.texts.text_files import first_non_blank, shown
 from tasks.ner.examples import Entity, Example, make_example
@@ -127,6 +128,9 @@ def check_span(
 def entity_of(start: int, end: int, type_: str, text: str, where: str, *surface: Any) -> Entity:
     """The entity of a text, checked; ``surface`` is as of :func:`check_span`, with ``inclusive``."""
     return Entity(*check_span(start, end, text, where, *surface), check_type(type_, where))
+
+
+write_lines = partial(map, json_line)
 
 
 def write_list(found: Iterable[object]) -> Iterator[str]:

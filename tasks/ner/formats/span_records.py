@@ -21,16 +21,15 @@
 Offsets count characters and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tasks.common.errors import InputError
-from tasks.common.texts.json_records import check_encodable, json_line, json_text
+from tasks.common.texts.json_records import check_encodable, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import EntityIds, Records, check_like, entity_of, reader, write_list
+from tasks.ner.formats.records import EntityIds, Records, check_like, entity_of, reader
 from tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_tag
 
 # ---- CLUENER
@@ -38,13 +37,13 @@ from tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_t
 MOST_COMPARED = 100  # characters of all entities for each of the text: so reading takes linear time
 
 
-def write_cluener(examples: Iterable[Example]) -> Iterator[str]:
+def cluener_records(examples: Iterable[Example]) -> Iterator[dict]:
     for example in examples:
         label: dict = {}
         for entity in example.entities:
             surfaces = label.setdefault(entity.type, {})
             surfaces.setdefault(example.surface(entity), []).append([entity.start, entity.end - 1])
-        yield json_line({"text": example.text, "label": label})
+        yield {"text": example.text, "label": label}
 
 
 def _cluener_entities(label, text, where):
@@ -82,19 +81,19 @@ read_doccano = reader(("label", "labels"), LISTED, _listed_entities)
 _read_spacy_tuples = reader(("entities",), LISTED, _listed_entities)
 
 
-def write_doccano(examples: Iterable[Example]) -> Iterator[str]:
-    return (json_line({"text": example.text, "label": _as_lists(example)}) for example in examples)
+def doccano_records(examples: Iterable[Example]) -> Iterator[dict]:
+    return ({"text": example.text, "label": _as_lists(example)} for example in examples)
 
 
-def write_spacy(examples: Iterable[Example]) -> Iterator[str]:
-    return write_list([example.text, {"entities": _as_lists(example)}] for example in examples)
+def spacy_records(examples: Iterable[Example]) -> Iterator[list]:
+    return ([example.text, {"entities": _as_lists(example)}] for example in examples)
 
 
 # ---- entities as objects
 
 
 class SpanKeys(NamedTuple):
-    """The keys of an entity that is an object. The end may be inclusive if the surface has to be there."""
+    """The keys of entities that are objects. The end may be inclusive if the surface has to be there."""
 
     start: str
     end: str
@@ -102,45 +101,47 @@ class SpanKeys(NamedTuple):
     surface: str | None = None
     probability: str | None = None
     surface_decides: bool = False
+    may_be_empty: bool = False  # a text
 
-    def reader(self, **options: Any) -> Callable[[Records, str], list[Example]]:
+    def read(self, records: Records, name: str) -> list[Example]:
         sample = {self.start: 0, self.end: 3, self.type: "type"}
         if self.surface_decides:
             sample[self.surface] = "surface"
-        return reader(("entities",), [sample], partial(_object_entities, keys=self), **options)
+        return reader(("entities",), [sample], self.entities, self.may_be_empty)(records, name)
+
+    def entities(self, objects: list[dict], text: str, where: str) -> Iterator[Entity]:
+        for one in objects:
+            start, end, type_, surface, probability = map(one.get, self[:5])
+            if self.surface_decides:
+                end += start + len(surface) == end + 1 and text.startswith(surface, start)
+            if probability is not None and not (type(probability) in (int, float) and 0 <= probability <= 1):
+                raise InputError(f"{where}: the probability {shown(probability)} is not a number from 0 to 1")
+            yield entity_of(start, end, type_, text, where, surface)._replace(probability=probability)
+
+    def objects(self, example: Example) -> Iterator[dict]:
+        for one in example.entities:
+            surface = {self.surface: example.surface(one)} if self.surface else {}
+            yield {self.start: one.start, self.end: one.end - self.surface_decides, self.type: one.type, **surface}
+
+    def records(self, examples: Iterable[Example]) -> Iterator[dict]:
+        return ({"text": one.text, "entities": [*self.objects(one)]} for one in examples)
 
 
 DOCCANO = SpanKeys("start_offset", "end_offset", "label")
-PREDICTED = SpanKeys("start", "end", "type", "text")
-PROBABLE = PREDICTED._replace(probability="probability")
 CMEEE = SpanKeys("start_idx", "end_idx", "type", "entity", surface_decides=True)
-
-
-def _object_entities(entities, text, where, keys):
-    for one in entities:
-        start, end, type_, surface, probability = map(one.get, keys[:5])
-        if keys.surface_decides:
-            end += start + len(surface) == end + 1 and text.startswith(surface, start)
-        if probability is not None and not (type(probability) in (int, float) and 0 <= probability <= 1):
-            raise InputError(f"{where}: the probability {shown(probability)} is not a number from 0 to 1")
-        yield entity_of(start, end, type_, text, where, surface)._replace(probability=probability)
-
-
-def _as_objects(example, keys):
-    for one in example.entities:
-        surface = {keys.surface: example.surface(one)} if keys.surface else {}
-        yield {keys.start: one.start, keys.end: one.end - keys.surface_decides, keys.type: one.type, **surface}
+PREDICTED = SpanKeys("start", "end", "type", "text", may_be_empty=True)
+PROBABLE = PREDICTED._replace(probability="probability")  # an entity that has none is sure
 
 
 def read_doccano_entities(records: Records, name: str) -> list[Example]:
     records = list(records)
-    examples = DOCCANO.reader()(records, name)
+    examples = DOCCANO.read(records, name)
     return [_with_relations(example, record) for example, (_, record) in zip(examples, records, strict=True)]
 
 
 def _with_relations(example, record):
     ids, entities, where = EntityIds(), record["entities"], example.where
-    for entity, read in zip(entities, _object_entities(entities, example.text, where, DOCCANO), strict=True):
+    for entity, read in zip(entities, DOCCANO.entities(entities, example.text, where), strict=True):
         ids.add(entity.get("id"), read)
     sample, relations = [{"from_id": None, "to_id": None, "type": "type"}], []
     for one in check_like(record.get("relations") or [], sample, "relations", where):
@@ -148,33 +149,20 @@ def _with_relations(example, record):
     return make_example(example.text, example.entities, where, relations)
 
 
-def write_doccano_entities(examples: Iterable[Example]) -> Iterator[str]:
+def doccano_entities_records(examples: Iterable[Example]) -> Iterator[dict]:
     numbers, relation_numbers = count(1), count(1)  # unique in a project
     for example in examples:
-        entities = [
-            {"id": next(numbers), "label": entity["label"], **entity} for entity in _as_objects(example, DOCCANO)
-        ]
-        ids = [entity["id"] for entity in entities]
+        entities = [{"id": next(numbers), "label": one["label"], **one} for one in DOCCANO.objects(example)]
         relations = [
-            {"id": next(relation_numbers), "from_id": ids[head], "to_id": ids[tail], "type": type_}
+            {
+                "id": next(relation_numbers),
+                "from_id": entities[head]["id"],
+                "to_id": entities[tail]["id"],
+                "type": type_,
+            }
             for head, tail, type_ in example.relations
         ]
-        yield json_line({"text": example.text, "entities": entities, "relations": relations})
-
-
-read_predictions = PREDICTED.reader(may_be_empty=True)
-read_probable = PROBABLE.reader(may_be_empty=True)  # with their probabilities; an entity that has none is sure
-
-
-def write_predictions(examples: Iterable[Example]) -> Iterator[str]:
-    return (json_line({"text": one.text, "entities": [*_as_objects(one, PREDICTED)]}) for one in examples)
-
-
-read_cmeee = CMEEE.reader()
-
-
-def write_cmeee(examples: Iterable[Example]) -> Iterator[str]:
-    return write_list({"text": one.text, "entities": [*_as_objects(one, CMEEE)]} for one in examples)
+        yield {"text": example.text, "entities": entities, "relations": relations}
 
 
 # ---- documents of spaCy 2

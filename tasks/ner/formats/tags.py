@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from tasks.common.errors import InputError, one_line
 from tasks.common.texts.forms import JOINT
-from tasks.common.texts.json_records import check_encodable, json_line
+from tasks.common.texts.json_records import check_encodable
 from tasks.common.texts.text_files import BLANKS, shown
 from tasks.ner.examples import Entity, Example, first_overlap
 from tasks.ner.formats.columns import LIMIT, LINE_ENDS, Row, read_rows, without_numbers
@@ -267,7 +267,6 @@ def text_of_tokens(record: dict, where: str) -> str:
     return join_tokens(_tokens_of(record, where))[0]
 
 
-def write_lists(examples: Iterable[Example]) -> Iterator[str]:
+def list_records(examples: Iterable[Example]) -> Iterator[dict]:
     """One token a character."""
-    for example in examples:
-        yield json_line({"tokens": list(example.text), "ner_tags": tags_of(example, BIO, "")})
+    return ({"tokens": list(example.text), "ner_tags": tags_of(example, BIO, "")} for example in examples)
