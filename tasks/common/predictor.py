@@ -19,6 +19,7 @@ from tasks.common.model_folder import (
     refuse_other_recipe,
 )
 from tasks.common.process import choose_device
+from tasks.common.training.data import LabeledData
 
 Folder = str | os.PathLike
 
@@ -39,6 +40,7 @@ class Predictor:
     """
 
     recipe: ClassVar[str]  # its name
+    labeled: ClassVar[LabeledData]
     model_class: ClassVar[str]  # of the trained model, as "module:name", which is imported when a folder needs it
     config_class: ClassVar[Any]  # of both kinds of models
     exported_class: ClassVar[type[ExportedModel]] = ExportedModel
@@ -56,6 +58,10 @@ class Predictor:
         self.tokenizer, self.model = self._open(model_dir, device)
         if bf16:
             predict_in_bfloat16(self.model)
+
+    def evaluate(self, examples: list, title: str) -> dict[str, Any]:
+        """Score what is predicted for labeled examples, print the scores under a title and return them."""
+        raise NotImplementedError
 
     def _open(self, folder: Folder, device: str | None) -> tuple[Any, Any]:
         """The tokenizer and the model of one folder, after it is checked."""

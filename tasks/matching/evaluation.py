@@ -1,50 +1,21 @@
-"""Scores of a model on labeled pairs or triples: accuracy, F1 of label 1, Spearman correlation, and the threshold
-between labels 0 and 1. Imports paddle only if the predictor does."""
+"""Scores of labeled pairs or triples: accuracy, F1 of label 1, Spearman correlation, and the threshold between labels 0
+and 1. Without paddle."""
 
 from typing import Any
 
 import numpy as np
 
-from tasks.common.errors import visible
 from tasks.common.reports.tables import f1_row, scores_line
 from tasks.matching.arguments import GRADES, PAIRS, TRIPLES
-from tasks.matching.data import Example, read_labeled, task_of
-from tasks.matching.prediction import MatchingDataset, MatchingPredictor, score_dataset
+from tasks.matching.data import task_of
 
-__all__ = ["evaluate_predictor", "read_labeled"]
 SCORES = ("accuracy", "f1", "spearman")
-
-
-def evaluate_predictor(predictor: MatchingPredictor, examples: list[Example], title: str) -> dict[str, Any]:
-    """Score a predictor on examples, print the scores and return them."""
-    dataset = MatchingDataset(examples, predictor.tokenizer, predictor.model.config, predictor.max_tokens)
-    print(data_report(title, dataset))
-    scores, _ = evaluate_model(predictor.model, dataset, predictor.batch_size)
-    print(f"{visible(title)}: {scores_in_words(scores)}")
-    return scores
 
 
 def scores_in_words(scores: dict[str, Any]) -> str:
     """One line of scores, with the threshold of a bi-encoder."""
     threshold = f"  threshold {scores['threshold']:.4f}" if "threshold" in scores else ""
     return scores_line(scores, SCORES) + threshold
-
-
-def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
-    """The scores of a model on a :class:`MatchingDataset`, and its outputs ``[examples, candidates]``.
-
-    With ``chooses_threshold`` a bi-encoder of 0/1 pairs takes the threshold with the highest accuracy on these data.
-    """
-    config = model.config
-    outputs = score_dataset(model, dataset, batch_size)
-    labels = [example.label for example in dataset.examples]
-    task = task_of(dataset.examples)
-    if chooses_threshold and config.task == PAIRS and not config.is_cross_encoder:
-        config.threshold = best_threshold(labels, outputs[:, 0])
-    scores = matching_scores(task, labels, outputs, config.threshold)
-    if task == PAIRS and config.threshold is not None:
-        scores["threshold"] = config.threshold
-    return scores, outputs
 
 
 def data_report(name, dataset):

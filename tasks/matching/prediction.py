@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, visible
 from tasks.common.inference import Tokens, encoder_outputs
 from tasks.common.model_folder import check_least
 from tasks.common.predictor import Predictor
-from tasks.matching.arguments import SHORTEST, MatchingConfig
-from tasks.matching.data import Example, prediction_records
+from tasks.matching.arguments import PAIRS, SHORTEST, MatchingConfig
+from tasks.matching.data import LABELED, Example, prediction_records, task_of
+from tasks.matching.evaluation import best_threshold, data_report, matching_scores, scores_in_words
 
 
 class MatchingDataset:
@@ -72,6 +73,23 @@ def score_dataset(model, dataset, batch_size, show_progress=False):
     return outputs[dataset.rows]
 
 
+def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
+    """The scores of a model on a :class:`MatchingDataset`, and its outputs ``[examples, candidates]``.
+
+    With ``chooses_threshold`` a bi-encoder of 0/1 pairs takes the threshold with the highest accuracy on these data.
+    """
+    config = model.config
+    outputs = score_dataset(model, dataset, batch_size)
+    labels = [example.label for example in dataset.examples]
+    task = task_of(dataset.examples)
+    if chooses_threshold and config.task == PAIRS and not config.is_cross_encoder:
+        config.threshold = best_threshold(labels, outputs[:, 0])
+    scores = matching_scores(task, labels, outputs, config.threshold)
+    if task == PAIRS and config.threshold is not None:
+        scores["threshold"] = config.threshold
+    return scores, outputs
+
+
 class MatchingPredictor(Predictor):
     """Scores pairs and triples of texts, and embeds texts. Threads may share it.
 
@@ -84,6 +102,7 @@ class MatchingPredictor(Predictor):
     """
 
     recipe = "matching"
+    labeled = LABELED
     model_class = "tasks.matching.model:MatchingModel"
     config_class = MatchingConfig
 
@@ -106,6 +125,13 @@ class MatchingPredictor(Predictor):
         is_triples = len(tuples) > 0 and len(tuples[0]) == 3
         scores = self.score_triples(tuples) if is_triples else self.score(tuples)[:, None]
         return list(prediction_records(tuples, scores, self.threshold))
+
+    def evaluate(self, examples: list, title: str) -> dict[str, Any]:
+        dataset = MatchingDataset(examples, self.tokenizer, self.model.config, self.max_tokens)
+        print(data_report(title, dataset))
+        scores, _ = evaluate_model(self.model, dataset, self.batch_size)
+        print(f"{visible(title)}: {scores_in_words(scores)}")
+        return scores
 
     def score(self, pairs: Sequence[Sequence[str]]) -> np.ndarray:
         """How well the texts of each pair of strings match: float32 ``[pairs]``.

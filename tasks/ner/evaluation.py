@@ -1,21 +1,15 @@
-"""Scores of a model, or of a predictor, on labeled texts. Without paddle, unless the model needs it."""
+"""Scores of a model on labeled texts. Without paddle, unless the model needs it."""
 
 import contextlib
 from typing import Any, NamedTuple, Optional
 
-from tasks.common.errors import InputError, visible
+from tasks.common.errors import InputError
 from tasks.ner.batching import NerDataset
-from tasks.ner.data.reading import check_labeled, read_examples
-from tasks.ner.examples import Entity, Example, entity_types, without_overlaps
+from tasks.ner.examples import Entity, without_overlaps
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.calibration import LOWEST_THRESHOLD, above_thresholds, find_candidates
 from tasks.ner.prediction.finding import find_in_windows
-from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.reports.error_analysis import error_analysis, worst_examples
-from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
-from tasks.ner.reports.reliability import print_reliability, reliability
-
-read_labeled = read_examples
+from tasks.ner.reports.error_analysis import error_analysis
 
 
 class Evaluation(NamedTuple):
@@ -48,36 +42,6 @@ def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candid
     else:
         found = above_thresholds(candidates, config.thresholds, config.types, config.allow_overlap)
     return Evaluation(scores_and_errors(dataset.examples, found, config.types), found, candidates)
-
-
-def evaluate_predictor(
-    predictor: NerPredictor, examples: list[Example], title: str, num_examples: int = 5
-) -> dict[str, Any]:
-    """Score a predictor on examples, print the scores, the kinds of errors and the ``num_examples`` texts with the most
-    of them, and return all that. Entities of types that the predictor does not have count as missed."""
-    check_labeled(examples, title)
-    config = predictor.model.config
-    unseen = sorted(set(entity_types(examples)) - set(predictor.types))
-    types = [*predictor.types, *unseen]
-    dataset = NerDataset(examples, predictor.tokenizer, types, max_span_length=config.max_span_length)
-    if unseen:
-        note = f"note: {title} has types that the model does not have, which count as missed: {', '.join(unseen)}"
-        print(visible(note))
-    print_data_report({title: dataset})
-    longer = sum(text.size > predictor.max_tokens for text in dataset.texts)
-    if longer:
-        print(f"  {longer} of the texts are longer than {predictor.max_tokens} tokens: {predictor.reading.windows}")
-    found = predictor.find([example.text for example in examples])
-    scores = {
-        **scores_and_errors(examples, found, types),
-        "reliability": reliability(examples, found, predictor.types, config.temperatures),
-        "worst_examples": worst_examples(examples, found, num_examples),
-    }
-    print_scores(title, scores)
-    print_errors(scores)
-    print_reliability(scores["reliability"])
-    print_worst_examples(scores["worst_examples"])
-    return scores
 
 
 def scores_and_errors(examples, found, types):

@@ -136,6 +136,12 @@ def align_entities(
     return aligned, unaligned
 
 
+def labeled_record(example: Example) -> dict:
+    """An example as a line of JSON holds it."""
+    entities = [{"start": start, "end": end, "type": kind} for start, end, kind, *_ in example.entities]
+    return {"text": example.text, "entities": entities}
+
+
 def as_record(text: str, entities: Iterable[Entity]) -> dict:
     """The form in which predictions are written: see :class:`tasks.ner.prediction.predictor.NerPredictor`."""
     found = [

@@ -11,13 +11,11 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
-from tasks.common.training.data import LabeledData
 from tasks.common.training.run import MODEL_FOLDER, Run
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
-from tasks.ner.data.reading import read_examples, read_lines
 from tasks.ner.data.splits import has_overlap, mark_types, read_more_texts, read_splits, read_teacher
-from tasks.ner.evaluation import candidates_of, evaluate_model, evaluate_predictor
+from tasks.ner.evaluation import candidates_of, evaluate_model
 from tasks.ner.examples import Example, as_record, entity_types
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
@@ -44,11 +42,6 @@ class NerRun(Run):
     features: WordFeatures | None = None
 
 
-def _record(example: Example) -> dict[str, Any]:
-    entities = [{"start": start, "end": end, "type": kind} for start, end, kind, *_ in example.entities]
-    return {"text": example.text, "entities": entities}
-
-
 class NerRecipe(Recipe):
     """Entities of texts: precision, recall and micro F1 over exact (start, end, type)."""
 
@@ -57,11 +50,9 @@ class NerRecipe(Recipe):
     monitor_class = NerMonitor
     scores = ("precision", "recall", "f1")
     next_step = "predict:  {command} predict {model}"
-    labeled = LabeledData(read_examples, read_lines, Example, _record)
     run_class = NerRun
     predictor = NerPredictor
     report = staticmethod(print_scores)
-    evaluate_predictor = staticmethod(evaluate_predictor)
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)

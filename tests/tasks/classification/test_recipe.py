@@ -9,9 +9,8 @@ import yaml
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.classification.arguments import ClassificationArguments, ClassificationConfig
-from tasks.classification.data import Example, class_names, read_labeled, read_splits
-from tasks.classification.evaluation import classification_scores, print_data_report
-from tasks.classification.prediction import ClassificationDataset, Classifier
+from tasks.classification.data import LABELED, Example, class_names, read_splits
+from tasks.classification.prediction import ClassificationDataset, Classifier, classification_scores, print_data_report
 from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.common.inference import pad_items
@@ -112,14 +111,14 @@ def classifier(trained):
 
 @pytest.fixture(scope="module")
 def texts(demo):
-    return [example.text for example in read_labeled(demo)][:64]
+    return [example.text for example in LABELED.read_file(demo)][:64]
 
 
 def test_run_leaves_scores_classes_and_predictions(trained, demo):
     metrics, config = trained.metrics, trained.model_config
     assert metrics["dev"]["accuracy"] > 0.7 and metrics["dev"]["texts"] == len(trained.predictions) == 40
     assert (config["classes"], config["pooling"], config["attention"]) == (CLASSES, "mean", "linear")
-    assert sum(metrics["texts_cut"].values()) == sum(len(example.text) > 48 for example in read_labeled(demo))
+    assert sum(metrics["texts_cut"].values()) == sum(len(example.text) > 48 for example in LABELED.read_file(demo))
     right = [record["label"] == record["gold"] for record in trained.predictions]
     assert np.mean(right) == metrics["dev"]["accuracy"]
 

@@ -9,7 +9,7 @@ import pytest
 from tasks.commands.main import main
 from tasks.commands.predict import CHUNK_BATCHES
 from tasks.common.errors import InputError
-from tasks.matching.data import ExampleStream, read_labeled
+from tasks.matching.data import LABELED, ExampleStream
 from tasks.matching.prediction import MatchingPredictor
 from tests.helpers.models import assert_threads_get_what_one_caller_gets
 from tests.helpers.runs import read_json_lines
@@ -51,7 +51,7 @@ def test_dot_products_of_vectors_are_the_scores_and_find_the_question_that_means
     assert vectors.dtype == np.float32 and vectors.shape == (2 * len(pairs), 32)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     np.testing.assert_allclose((vectors[::2] * vectors[1::2]).sum(axis=1), predictors["bi"].score(pairs), atol=1e-5)
-    matching = [example.texts for example in read_labeled(data.pairs_dev) if example.label == 1][:10]
+    matching = [example.texts for example in LABELED.read_file(data.pairs_dev) if example.label == 1][:10]
     queries, answers = (encode([texts[side] for texts in matching]) for side in (0, 1))
     assert (np.argmax(queries @ answers.T, axis=1) == np.arange(10)).mean() > 0.5
 
@@ -98,7 +98,7 @@ def test_pairs_are_written_with_their_score_and_label(bi_encoder, pairs, data, t
     assert [(record["sentence1"], record["sentence2"]) for record in records] == pairs
     scores = [record["score"] for record in bi_encoder.predictions]
     np.testing.assert_allclose([record["score"] for record in records], scores, atol=1e-5)
-    correct = [record["label"] == example.label for record, example in zip(records, read_labeled(data.pairs_dev))]
+    correct = [record["label"] == example.label for record, example in zip(records, LABELED.read_file(data.pairs_dev))]
     assert np.mean(correct) == bi_encoder.metrics["dev"]["accuracy"]
 
 
