@@ -10,6 +10,7 @@ from tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, Tra
 
 # The held-out stretches have this many times the length of training: losses at 1, 2 and 4 times are of the same text.
 LONGEST_TIMES = 4
+UNSCALED = "none"  # in measurements, what the frequencies are scaled by
 
 BY_STEPS = TrainingPlan(
     fixed={**FIXED_BY_STEPS, "save_strategy": "no"},

@@ -69,13 +69,3 @@ def reading_of(
     if max_entity_tokens is None:
         max_entity_tokens = entity_bound(config.longest_entity)
     return Reading(max_tokens, overlap, max_entity_tokens or None)
-
-
-def describe_lengths(config: Any) -> str:
-    """The lengths of training in words, and what follows from them."""
-    reading = reading_of(config)
-    return (
-        f"training texts of up to {config.longest_text} tokens, entities of up to {config.longest_entity}; texts of "
-        f"more than {reading.max_tokens} are {reading.windows}; entities of up to {reading.max_entity_tokens} are "
-        "found"
-    )

@@ -1,10 +1,11 @@
 """The recipe of named entity recognition."""
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
@@ -14,16 +15,23 @@ from tasks.common.recipe import Recipe
 from tasks.common.training.run import MODEL_FOLDER, Run
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
-from tasks.ner.data.splits import has_overlap, mark_types, read_more_texts, read_splits, read_teacher
-from tasks.ner.evaluation import candidates_of, evaluate_model
-from tasks.ner.examples import Example, as_record, entity_types
+from tasks.ner.data.splits import mark_types, read_more_texts, read_splits, read_teacher
+from tasks.ner.examples import Entity, Example, as_record, entity_types, first_overlap, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
-from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
+from tasks.ner.lengths import TrainingLengths, reading_of, training_lengths
 from tasks.ner.masked_lm import pretrain
-from tasks.ner.metrics import entity_scores
+from tasks.ner.metrics import entity_scores, scores_and_errors
 from tasks.ner.model import NerModel
-from tasks.ner.prediction.calibration import temperatures_for, threshold_for_f1, thresholds_for
+from tasks.ner.prediction.calibration import (
+    LOWEST_THRESHOLD,
+    above_thresholds,
+    find_candidates,
+    temperatures_for,
+    threshold_for_f1,
+    thresholds_for,
+)
+from tasks.ner.prediction.finding import find_in_windows
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.reports.monitoring import NerMonitor
 from tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
@@ -101,7 +109,9 @@ class NerRecipe(Recipe):
         return {
             "max_tokens": run.keys.max_characters,
             "types": entity_types(*run.examples.values()),
-            "allow_overlap": has_overlap(run.examples["train"]) if overlap is None else overlap,
+            "allow_overlap": any(first_overlap(one.entities) for one in run.examples["train"])
+            if overlap is None
+            else overlap,
             "features": run.features and run.features.sizes,
             "unk_token_id": run.tokenizer.unk_token_id,
             "thresholds": 0.0,  # not those of a trained model in ``pretrained``
@@ -130,7 +140,12 @@ class NerRecipe(Recipe):
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
         overlap = "may overlap" if config.allow_overlap else "do not overlap"
         print(f"{len(config.types)} types: {visible(named)}; entities {overlap}")
-        print(f"lengths: {describe_lengths(config)}")
+        reading = reading_of(config)
+        print(
+            f"lengths: training texts of up to {config.longest_text} tokens, entities of up to "
+            f"{config.longest_entity}; texts of more than {reading.max_tokens} are {reading.windows}; entities of up "
+            f"to {reading.max_entity_tokens} are found"
+        )
         texts, unknown = run.datasets["train"].texts, run.tokenizer.unk_token_id
         share = sum(text.ids.count(unknown) for text in texts) / max(1, sum(text.size for text in texts))
         if run.keys.pretrained is not None and share > MOST_UNKNOWN:
@@ -214,3 +229,37 @@ class NerRecipe(Recipe):
     def _dataset(self, run: Run, examples: list, **options: Any) -> NerDataset:
         options = {"max_span_length": run.keys.max_span_length, "features": run.features, **options}
         return NerDataset(examples, run.tokenizer, run.model.config.types, **options)
+
+
+# ---- a model, also while it is trained, on labeled texts
+
+
+class Evaluation(NamedTuple):
+    """What a model finds in labeled texts."""
+
+    scores: dict[str, Any]  # as of scores_and_errors
+    found: list[list[Entity]]  # in each text
+    candidates: list[list[Entity]] | None  # all spans that score above LOWEST_THRESHOLD, if they were looked for
+
+
+def candidates_of(model: Any, dataset: NerDataset, batch_size: int) -> list[list[Entity]]:
+    """For each text all spans that score above ``LOWEST_THRESHOLD``; raises InputError if the model does not tell spans
+    apart yet."""
+    lengths = [len(example.text) for example in dataset.examples]
+    return find_candidates(
+        lambda texts: find_in_windows(model, texts, batch_size, LOWEST_THRESHOLD), dataset.texts, lengths
+    )
+
+
+def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:
+    """Evaluate a :class:`tasks.ner.model.NerModel`, also while it is trained."""
+    config, candidates = model.config, None
+    if with_candidates:
+        with contextlib.suppress(InputError):  # it has not learned much
+            candidates = candidates_of(model, dataset, batch_size)
+    if candidates is None:
+        found = find_in_windows(model, dataset.texts, batch_size)
+        found = found if config.allow_overlap else list(map(without_overlaps, found))
+    else:
+        found = above_thresholds(candidates, config.thresholds, config.types, config.allow_overlap)
+    return Evaluation(scores_and_errors(dataset.examples, found, config.types), found, candidates)

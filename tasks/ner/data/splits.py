@@ -25,11 +25,6 @@ HIGHER = 1.25
 STANDARD_ERRORS = 2
 
 
-def has_overlap(examples):
-    """Whether two entities of a text have a character in common."""
-    return any(first_overlap(sorted(example.entities)) for example in examples)
-
-
 def read_splits(run, seed, memory=None):
     """dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples, by the keys of a run; tells of
     types not in train. The ``seed`` draws the ``train_texts``, of which ``dev_fraction`` is held out: what is not drawn

@@ -37,17 +37,12 @@ def sections_of(text: str) -> list[list[Span]]:
     """
     sections: list[list[Span]] = [[]]
     for start, end in _paragraphs(text):
-        section = sections[-1]
-        is_full = bool(section) and start - section[0][0] >= SECTION_CHARACTERS
-        if section and (is_full or (is_heading(text[start:end]) and text[section[0][0] : start].strip())):
+        begin = sections[-1][0][0] if sections[-1] else start
+        is_heading = end - start <= _LONGEST_HEADING and _HEADING.match(text[start:end])
+        if start - begin >= SECTION_CHARACTERS or (is_heading and text[begin:start].strip()):
             sections.append([])
         sections[-1].append((start, end))
     return sections if sections[0] else [[(0, 0)]]
-
-
-def is_heading(line: str) -> bool:
-    """Whether a line of a text is a heading."""
-    return len(line) <= _LONGEST_HEADING and _HEADING.match(line) is not None
 
 
 def _paragraphs(text):

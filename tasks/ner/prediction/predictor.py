@@ -19,11 +19,11 @@ from tasks.common.training.data import LabeledData
 from tasks.ner.arguments import NerConfig, of_types
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import check_labeled, read_examples, read_lines
-from tasks.ner.evaluation import scores_and_errors
 from tasks.ner.examples import Entity, Example, TokenizedText, as_record, entity_types, labeled_record
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import TokenFeatures, WordFeatures
 from tasks.ner.lengths import reading_of
+from tasks.ner.metrics import scores_and_errors, worst_examples
 from tasks.ner.prediction.finding import (
     Bounds,
     Window,
@@ -34,7 +34,6 @@ from tasks.ner.prediction.finding import (
     windows_of,
 )
 from tasks.ner.prediction.wanted import Wanted
-from tasks.ner.reports.error_analysis import worst_examples
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 from tasks.ner.reports.reliability import print_reliability, reliability
 

@@ -8,8 +8,13 @@ from paddle_rope.roformer import RoFormerConfig, RoFormerForCausalLM, load_token
 from tasks.common.errors import InputError
 from tasks.language_model import evaluation
 from tasks.language_model.corpus import Corpus, additions, load_corpus
-from tasks.language_model.evaluation import held_out_losses, measure
-from tasks.language_model.recipe import LanguageModelRecipe, learning_rate_share, make_optimizer
+from tasks.language_model.recipe import (
+    LanguageModelRecipe,
+    held_out_losses,
+    learning_rate_share,
+    make_optimizer,
+    measure,
+)
 from tests.conftest import REPOSITORY
 from tests.helpers import runs
 from tests.tasks.tiny_recipes import ENCODER
