@@ -13,9 +13,16 @@ from tasks.common.recipe import Recipe
 from tasks.common.training.run import Run
 from tasks.matching.arguments import CROSS_ENCODER, PAIRS, TRIPLES, MatchingArguments
 from tasks.matching.data import read_splits, task_of
-from tasks.matching.evaluation import SCORES, choosing_score, data_report, scores_in_words
 from tasks.matching.model import MatchingModel
-from tasks.matching.prediction import MatchingDataset, MatchingPredictor, evaluate_model
+from tasks.matching.prediction import (
+    SCORES,
+    MatchingDataset,
+    MatchingPredictor,
+    choosing_score,
+    data_report,
+    evaluate_model,
+    scores_in_words,
+)
 
 CHECKED_PAIRS = [("花呗可以分期吗", "花呗如何分期还款"), ("我的银行卡丢了怎么办", "好")]
 

@@ -1,9 +1,5 @@
-"""Label Studio: its JSON export, a list of tasks, and its smaller export JSON-MIN, a list of annotations.
-
-* JSON: ``[{"data": {"text": "..."}, "annotations": [{"result": [{"from_name": "label", "to_name": "text",
-  "type": "labels", "value": {"start": 0, "end": 3, "text": "...", "labels": ["name"]}}]}], ...}]``;
-* JSON-MIN: ``[{"text": "...", "label": [{"start": 0, "end": 3, "text": "...", "labels": ["name"]}], "annotation_id": 1,
-  ...}]``; a text without entities has no list, and there are no relations.
+"""Label Studio: its JSON export, a list of tasks, and its smaller export JSON-MIN, a list of annotations without
+relations, in which a text without entities has no list; ``TEXT_FORMATS`` has a sample of both.
 
 Offsets are half-open. Label Studio counts code points; older releases counted units of UTF-16, in which an emoji is
 two. The surface in the file decides: if it fits only the second count, that one is used. It may differ from the text

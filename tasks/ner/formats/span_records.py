@@ -1,22 +1,18 @@
-"""Formats of records that have a text and its entities.
+"""Formats of records that have a text and its entities; ``TEXT_FORMATS`` has a sample of each.
 
-* CLUENER: ``{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}``: type, surface, then pairs of first and last
-  character, the end included (https://github.com/CLUEbenchmark/CLUENER2020);
-* doccano, sequence labeling: ``{"text": "...", "label": [[0, 3, "name"]]}``; older releases call the key ``labels``;
-* doccano, with relations: ``{"text": "...", "entities": [{"id": 1, "label": "name", "start_offset": 0,
-  "end_offset": 3}], "relations": [{"id": 1, "from_id": 1, "to_id": 2, "type": "at"}]}``
-  (https://doccano.github.io/doccano);
-* CMeEE: one JSON list of ``{"text": "...", "entities": [{"start_idx": 3, "end_idx": 7, "type": "pro", "entity":
-  "房室结消融"}]}``. The end is inclusive in CMeEE of CBLUE and exclusive in other files of this form, so ``entity``
-  decides for each span: its length fits only one of the two. Written with the end included
+* CLUENER: type, surface, then pairs of first and last character, the end included
+  (https://github.com/CLUEbenchmark/CLUENER2020);
+* doccano, sequence labeling: older releases call the key ``labels``;
+* doccano, with relations: ``"relations": [{"id": 1, "from_id": 1, "to_id": 2, "type": "at"}]``, by the ``id`` that
+  entities have (https://doccano.github.io/doccano);
+* CMeEE: the end is inclusive in CMeEE of CBLUE and exclusive in other files of this form, so ``entity`` decides for
+  each span: its length fits only one of the two. Written with the end included
   (https://github.com/CBLUEbenchmark/CBLUE);
-* the JSON lines of ``paddle-rope predict``: ``{"text": "...", "entities": [{"start": 0, "end": 3, "type": "name",
-  "text": "叶老桂", "score": 7.3}]}``. The surface ``text`` is checked if it is there; scores are not read, and
+* the JSON lines of ``paddle-rope predict``: the surface ``text`` is checked if it is there; scores are not read, and
   probabilities only of a teacher. A text may be empty, because one line of input gives one record;
-* spaCy's training tuples: ``[["...", {"entities": [[9, 12, "name"]]}], ...]``; and the documents of its version 2:
-  ``[{"id": 0, "paragraphs": [{"raw": "...", "sentences": [{"tokens": [{"orth": "...", "ner": "B-name"}, ...]}]}]}]``,
-  tags by the scheme BILUO. Each paragraph is an example; its text is ``raw``, or the tokens joined
-  (https://v2.spacy.io/api/annotation).
+* spaCy's training tuples; and the documents of its version 2: ``[{"id": 0, "paragraphs": [{"raw": "...", "sentences":
+  [{"tokens": [{"orth": "...", "ner": "B-name"}, ...]}]}]}]``, tags by the scheme BILUO. Each paragraph is an example;
+  its text is ``raw``, or the tokens joined (https://v2.spacy.io/api/annotation).
 
 Offsets count characters and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
 """

@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 from tasks.common.errors import InputError
 from tasks.matching.arguments import MatchingArguments
 from tasks.matching.data import LABELED, Example, ExampleStream, cut_fold, prediction_records, read_splits, task_of
-from tasks.matching.evaluation import best_threshold, matching_scores
+from tasks.matching.prediction import best_threshold, matching_scores
 from tests.helpers import runs
 
 TRIPLE = '{{"A": "甲", "B": "乙{0}", "C": "丙{0}"{1}}}\n'
