@@ -94,22 +94,20 @@ def places_of(texts: list[str], sections: list[list[list[Span]]], entities: list
             places[-1] = places[-1]._replace(number=f"{first}–{number}")
             size += len(text) + 1
             continue
-        parts = list(_parts(text, number, of_text, found)) if len(of_text) > 1 else []
+        parts = []
+        for section in of_text if len(of_text) > 1 else ():
+            start, end = section[0][0], section[-1][1]
+            within = Counter(entity.type for entity in _beginning_in(found, start, end))
+            parts.append(Place(section_anchor(number, start), f"{start:,}", _label(text[start:end]), within, []))
         places.append(Place(section_anchor(number, 0), str(number), _label(text), counts, parts))
         size = 0 if parts else len(text) + 1
     return places
 
 
-def _parts(text: str, number: int, sections: list[list[Span]], entities: list[Entity]) -> Iterator[Place]:
-    """The sections of a text. An entity belongs to the section in which it begins."""
-    place = 0
-    for section in sections:
-        start, end = section[0][0], section[-1][1]
-        counts: Counter = Counter()
-        while place < len(entities) and entities[place].start < end:
-            counts[entities[place].type] += 1
-            place += 1
-        yield Place(section_anchor(number, start), f"{start:,}", _label(text[start:end]), counts, [])
+def _beginning_in(ordered: list, start: int, end: int) -> list:
+    """Those of the entities or pieces, ordered, that begin from ``start`` on and before ``end``."""
+    first, last = (bisect.bisect_left(ordered, place, key=lambda one: one.start) for place in (start, end))
+    return ordered[first:last]
 
 
 def _label(text):
@@ -197,14 +195,10 @@ def _close(around):
 def drawn_paragraphs(text: str, entities: list[Entity], paragraphs: Sequence[Span]) -> Iterator[Paragraph]:
     """Each paragraph of a text, of which ``paragraphs`` are the characters, with the ordered entities in it."""
     pieces = nested_pieces(entities, [end for _, end in paragraphs])
-    first = 0
     for start, end in paragraphs:
-        last = first
-        while last < len(pieces) and pieces[last].start < end:
-            last += 1
-        height = max((piece.height for piece in pieces[first:last]), default=0)
-        yield Paragraph(height, list(_drawn_parts(text, start, end, pieces[first:last])))
-        first = last
+        within = _beginning_in(pieces, start, end)
+        height = max((piece.height for piece in within), default=0)
+        yield Paragraph(height, list(_drawn_parts(text, start, end, within)))
 
 
 def _drawn_parts(text, start, end, pieces):
