@@ -134,17 +134,6 @@ def held_out_losses(model, windows, length):
     return np.concatenate(losses).astype("float64")
 
 
-def with_scaling(model, scaling):
-    """``model`` with its frequencies scaled for longer texts, and the same weights; ``scaling`` is that of
-    ``rotary`` in :class:`~paddle_rope.RoFormerConfig`, or None for ``model`` itself."""
-    if scaling is None:
-        return model
-    rotary = {**(model.config.rotary or {}), "scaling": scaling}
-    scaled = RoFormerForCausalLM(dataclasses.replace(model.config, rotary=rotary))
-    scaled.set_state_dict(model.state_dict())
-    return scaled
-
-
 def measure(model, windows, keys):
     """The measurements of a trained model that the ``keys`` of its run request.
 
@@ -158,7 +147,11 @@ def measure(model, windows, keys):
         scalings[f"YaRN x{factor:g}"] = {"type": "yarn", "factor": factor, "original_length": keys.length}
     entries = []
     for scaling, settings in scalings.items():
-        scaled = with_scaling(model, settings)
+        scaled = model
+        if settings is not None:  # other frequencies, the same weights
+            rotary = {**(model.config.rotary or {}), "scaling": settings}
+            scaled = RoFormerForCausalLM(dataclasses.replace(model.config, rotary=rotary))
+            scaled.set_state_dict(model.state_dict())
         for length in (time * keys.length for time in keys.evaluation_times):
             loss = float(held_out_losses(scaled, windows, length).mean())
             entries.append({"scaling": scaling, "length": length, "loss": loss})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tasks.common.errors import InputError, visible
 from tasks.common.files import check_output_file, write_json
+from tasks.common.model_folder import is_exported
 from tasks.ner.arguments import of_types
 from tasks.ner.batching import check_types
 from tasks.ner.data.reading import check_labeled, read_examples
@@ -18,7 +19,7 @@ from tasks.ner.prediction.calibration import (
     temperatures_for,
     thresholds_for,
 )
-from tasks.ner.prediction.predictor import NerPredictor, refuse_exported
+from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.reports.printed import print_scores
 from tasks.ner.reports.reliability import error_line, reliability
 
@@ -51,7 +52,8 @@ def tune_model(
         raise InputError(f"only {only!r}: must be {' or '.join(TUNED)}")
     examples = read_examples(data_file)
     check_labeled(examples, data_file)
-    refuse_exported([model_dir], "is exported; tune the trained model, then export it")
+    if is_exported(model_dir):
+        raise InputError(f"{model_dir}: is exported; tune the trained model, then export it")
     config_file = Path(model_dir) / "config.json"
     shown = sys.stderr.isatty()
     predictor = NerPredictor(model_dir, device, batch_size, max_tokens, shown, None, max_entity_tokens, bf16)

@@ -62,7 +62,11 @@ def read_labeled(
     if format == brat.NAME or (format is None and brat.is_brat(path)):
         return brat.read(path), brat.NAME
     if os.path.isdir(path):
-        return _read_folder(Path(path), format)
+        files = [one for one in brat.files_in(Path(path)) if not one.name.startswith(_NO_DATA) and one.is_file()]
+        if not files:
+            raise InputError(f"{path}: is a directory without files of labeled data; give the path of a file in it")
+        read = [read_labeled(file, format) for file in sorted(files)]
+        return [example for found, _ in read for example in found], ", ".join(dict.fromkeys(name for _, name in read))
     content, read_from = read_text(path)
     name = read_from if name is None else os.fspath(name)
     lines = split_lines(content)
@@ -95,15 +99,6 @@ def check_there(path: str) -> None:
     else:
         return
     raise InputError(f"{path}: no such file; {command} downloads it")
-
-
-def _read_folder(folder, format):
-    files = sorted(one for one in brat.files_in(folder) if not one.name.startswith(_NO_DATA) and one.is_file())
-    if not files:
-        raise InputError(f"{folder}: is a directory without files of labeled data; give the path of a file in it")
-    read = [read_labeled(file, format) for file in files]
-    examples = [example for of_file, _ in read for example in of_file]
-    return examples, ", ".join(dict.fromkeys(name for _, name in read))
 
 
 def check_labeled(examples: list[Example], name: str | os.PathLike) -> None:

@@ -12,6 +12,7 @@ from typing import Optional
 
 from tasks.common.files import write_json
 from tasks.ner.examples import Example
+from tasks.ner.features.chinese_words import PLACES as WORD_PLACES
 from tasks.ner.features.chinese_words import Words, pairs_of
 from tasks.ner.features.gazetteer import BINS, Gazetteer, is_storable
 from tasks.ner.features.jieba_dictionary import installed_words, jieba_version
@@ -25,7 +26,6 @@ from tasks.ner.features.token_features import (
     check_kinds,
     count_values,
     dictionary_spans,
-    segmentation_values,
     span_flags,
     token_places,
 )
@@ -78,7 +78,8 @@ class WordFeatures:
                 for value, count in of_all.items()
                 if (of_examples[value] >= min_count or count >= more_min_count) and is_storable(value)
             )
-            vocabularies[kind] = segmentation_values(values) if kind == "segmentation" else values
+            is_tag = kind == "segmentation"
+            vocabularies[kind] = [f"{place}-{tag}" for tag in values for place in WORD_PLACES] if is_tag else values
         return cls(kinds, vocabularies, Gazetteer.from_examples(examples) if "gazetteer" in kinds else None)
 
     @property

@@ -77,12 +77,11 @@ def _annotation(task, where, left_out):
     left_out["skipped annotations"] += len(annotations) - len(submitted)
     left_out["texts without a submitted annotation"] += not submitted
     left_out["further annotations of a text"] += max(0, len(submitted) - 1)
-    return max(reversed(submitted), key=lambda one: (bool(one.get("ground_truth")), _updated(one)), default=None)
 
+    def rank(one):  # times of Label Studio sort as strings
+        return bool(one.get("ground_truth")), str(next(filter(None, map(one.get, _TIMES)), ""))
 
-def _updated(annotation):
-    """Time of the last change; times of Label Studio sort as strings."""
-    return str(next(filter(None, map(annotation.get, _TIMES)), ""))
+    return max(reversed(submitted), key=rank, default=None)
 
 
 def _is_labeled(result):

@@ -139,7 +139,7 @@ def write_list(found: Iterable[object]) -> Iterator[str]:
     for record in found:
         yield between + json.dumps(record, ensure_ascii=False)
         between = ",\n"
-    yield "\n]\n"
+    yield "[]\n" if between == "[\n" else "\n]\n"
 
 
 # ---- relations, which name their entities by identifiers: brat, doccano and Label Studio

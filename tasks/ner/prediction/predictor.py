@@ -123,8 +123,9 @@ class NerPredictor(Predictor):
         folders = [folder] if isinstance(folder, Folder) else list(folder)
         if not folders:
             raise InputError("no folder of a model is given")
-        if len(folders) > 1:
-            refuse_exported(folders, "is exported and stands alone; export all of the models into one folder")
+        for one in folders if len(folders) > 1 else ():
+            if is_exported(one):
+                raise InputError(f"{one}: is exported and stands alone; export all of the models into one folder")
         tokenizers, models = zip(*(super(NerPredictor, self)._open(one, device) for one in folders))
         model = models[0]
         if len(folders) > 1:
@@ -253,13 +254,6 @@ class NerPredictor(Predictor):
         """The tokens of a text, with the features that the model takes."""
         ids, offsets, _ = self.tokenizer.encode(text)
         return TokenizedText(ids, offsets, [], None if self.features is None else self.features(text, offsets))
-
-
-def refuse_exported(folders: Iterable[Folder], what: str) -> None:
-    """Raise InputError if one of several folders is exported; ``what`` says what is wrong with that."""
-    for folder in folders:
-        if is_exported(folder):
-            raise InputError(f"{folder}: {what}")
 
 
 def load_features(folder: Folder, config: Any) -> WordFeatures | None:
