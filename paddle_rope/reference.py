@@ -70,13 +70,14 @@ def elu_plus_one(x):
 
 def linear_attention(
     q, k, v, positions=None, key_mask=None, phi_q=elu_plus_one, phi_k=elu_plus_one, normalizer="unrotated",
-    segment_ids=None, causal=False, decay=None, placement="qk",
+    segment_ids=None, causal=False, decay=None, placement="qk", constant=0.0,
 ):  # fmt: skip
     r"""o_i = sum_j g_ij (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j g_ij phi(q_i) . phi(k_j), g_ij = gamma^|i-j|.
 
     arXiv 2104.09864, eq. (19): R is in the numerator only (``normalizer="unrotated"``) or in both ("rotated"); "none":
     o_i is the numerator over its root mean square. Where R is in the numerator only, the denominator is at least 0.01
-    of what it is for features that are replaced by their mean.
+    of what it is for features that are replaced by their mean. ``constant`` is added to the products of features: 1 in
+    1 + cos (kexue.fm 7546, eq. 7), where phi(x) = x / |x|.
 
     >>> x = paddle.to_tensor([0.0, 2.0]).reshape([1, 2, 1, 1])
     >>> linear_attention(x, x, x).flatten().tolist()
@@ -85,26 +86,13 @@ def linear_attention(
     plain_q, plain_k = phi_q(q), phi_k(k)
     rotated_q, rotated_k, v = _rotate_some(plain_q, plain_k, v, positions, placement)
     kept = 1.0 if decay is None else _for_each_head(decay, q) ** _distances(q)
-    rotated, unrotated = kept * _products(rotated_q, rotated_k), kept * _products(plain_q, plain_k)
+    rotated, unrotated = (kept * (constant + _products(*qk)) for qk in ((rotated_q, rotated_k), (plain_q, plain_k)))
     below = {"unrotated": [unrotated], "rotated": [rotated], "none": []}[normalizer]
     if normalizer == "unrotated" and positions is not None and ("q" in placement or "k" in placement):
         even_q, even_k = (x.mean(axis=-1, keepdim=True) for x in (plain_q, plain_k))
         below.append(0.01 * plain_q.shape[-1] * kept * _products(even_q, even_k))
     attended = _weighted_means(rotated, below, v, _visible(v, key_mask, segment_ids, causal))
     return _turn_back(attended, positions, placement)
-
-
-def cosine_attention(q, k, v, positions=None, key_mask=None, causal=False):
-    r"""o_i = sum_j w_ij v_j / sum_j w_ij, w_ij = 1 + (R_i q_i) . (R_j k_j) / (|q_i| |k_j|): kexue.fm 7546, eq. (7).
-
-    >>> x = paddle.to_tensor([-1.0, 1.0]).reshape([1, 2, 1, 1])
-    >>> cosine_attention(x, x, x).flatten().tolist()
-    [-1.0, 1.0]
-    """
-    q, k = (x / paddle.sqrt((x**2).sum(axis=-1, keepdim=True)) for x in (q, k))
-    q, k, v = _rotate_some(q, k, v, positions, "qk")
-    weights = 1 + _products(q, k)
-    return _weighted_means(weights, [weights], v, _visible(v, key_mask, None, causal))
 
 
 def _rotate_some(q, k, v, positions, placement):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tasks.common.errors import InputError, did_you_mean
-from tasks.common.files import check_output_dir
+from tasks.common.files import check_new_folder
 from tasks.common.model_folder import ENCODER, check_pretrained, recipe_in, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import is_first_process
 from tasks.common.training.arguments import parse_seeds
@@ -128,7 +128,7 @@ def check_run(config: dict[str, Any]) -> None:
     if checked.keys.pretrained is not None:
         check_pretrained(checked.keys.pretrained)
     if is_first_process():  # which may have made the folder where it is not this one
-        check_output_dir(checked.config["output_dir"])
+        check_new_folder(checked.config["output_dir"])
 
 
 def open_predictor(

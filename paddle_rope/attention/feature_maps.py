@@ -5,7 +5,7 @@ features: it is made for their number, which is ``head_dim`` except where a map 
 """
 
 from collections.abc import Callable
-from typing import Union
+from typing import Any, Union
 
 import numpy as np
 import paddle
@@ -54,7 +54,8 @@ def exp(x: Tensor) -> Tensor:
 
 
 class FeatureMap:
-    """Base of the maps that treat queries and keys differently, or add features; subclasses give at least ``query``.
+    """A function ``[..., head_dim]`` -> ``[..., features]`` of queries and keys alike; base of the maps that treat them
+    differently, or add features.
 
     Attributes:
         over_sequence: each key sees the whole sequence: the map is neither causal nor for packed texts.
@@ -64,9 +65,12 @@ class FeatureMap:
     over_sequence = False
     rotates_denominator = False
 
+    def __init__(self, function: Any = None) -> None:
+        self.function = function
+
     def query(self, x: Tensor) -> Tensor:
         """``[batch, seq, heads, head_dim]`` -> ``[batch, seq, heads, features]``."""
-        raise NotImplementedError
+        return self.function(x)
 
     def key(self, x: Tensor, key_mask: Tensor | None = None) -> Tensor:
         """As :meth:`query` for keys; ``key_mask`` bool ``[batch, seq]``, False at padding."""
@@ -77,22 +81,12 @@ class FeatureMap:
         return features
 
 
-class Elementwise(FeatureMap):
-    """A function ``[..., head_dim]`` -> ``[..., features]`` as a map of queries and keys alike."""
-
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
-        self.function = function
-
-    def query(self, x: Tensor) -> Tensor:
-        return self.function(x)
-
-
 FeatureMapLike = Union[FeatureMap, Callable[[Tensor], Tensor]]
 
 
 def as_feature_map(feature_map: FeatureMapLike) -> FeatureMap:
-    """A :class:`FeatureMap` as it is, a function as an :class:`Elementwise` one."""
-    return feature_map if isinstance(feature_map, FeatureMap) else Elementwise(feature_map)
+    """A :class:`FeatureMap` as it is, or that of a function."""
+    return feature_map if isinstance(feature_map, FeatureMap) else FeatureMap(feature_map)
 
 
 class SoftmaxExp(FeatureMap):

@@ -16,9 +16,9 @@ from tasks.commands.options import (
     whole,
 )
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_output_file
+from tasks.common.files import atomic_writer, check_output_file, json_line
 from tasks.common.output import check_standard_output, standard_output
-from tasks.common.texts.json_records import TEXT_KEYS, json_line
+from tasks.common.texts.json_records import TEXT_KEYS
 from tasks.common.texts.streams import FileStream, TextStream
 from tasks.common.texts.text_files import STDIN
 from tasks.recipes import get_predictor

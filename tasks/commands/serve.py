@@ -28,7 +28,7 @@ def serve(argv):
     models = "folder of a trained or exported model, or NAME=FOLDER"
     parser.add_argument("models", metavar="FOLDER", nargs="+", help=models)
     for option in options():
-        meaning = f"{option.metadata['meaning']} (default: {option.default})"
+        meaning = f"{option.metadata['help']} (default: {option.default})"
         default = os.environ.get(f"{VARIABLES}{option.name.upper()}", option.default)
         parser.add_argument(f"--{option.name}", type=type(option.default), default=default, help=meaning)
     parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import difflib
-import functools
 import re
 import signal
 import sys
@@ -95,33 +94,30 @@ def missing_paddle_named():
         raise InputError(f"{name} is not installed, and this needs it: {remedy}; {without}") from None
 
 
-def exit_on_input_error(main):
-    """Wrap a tool's ``main(argv)``, which returns its exit status, None for 0: an ``InputError``, a missing permission,
-    a missing paddle or too little memory becomes one line on stderr and exit status 2; Ctrl-C and SIGTERM become one
-    line and 128 plus the number of the signal, as shells report it."""
+def exit_status(main, argv=None):
+    """The exit status of a tool's ``main(argv)``, which returns it, None for 0.
 
-    @functools.wraps(main)
-    def wrapped(argv=None):
-        try:
-            with missing_paddle_named():
-                return main(argv) or 0
-        except InputError as error:
-            message = str(error)
-        except PermissionError as error:
-            where = "a file" if error.filename is None else error.filename
-            remedy = "ask its owner for permission, or run as another user"
-            message = f"{where}: no permission ({error.strerror}); {remedy}"
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
-            message = "not enough memory; give a smaller --batch_size or shorter texts, or end other programs"
-        except KeyboardInterrupt as error:
-            print(str(error) or "interrupted", file=sys.stderr)
-            return 128 + getattr(error, "number", signal.SIGINT)
-        print(f"error: {message}", file=sys.stderr)
-        return EXIT_BAD_INPUT
-
-    return wrapped
+    An ``InputError``, a missing permission, a missing paddle or too little memory becomes one line on stderr and exit
+    status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the signal, as shells report it.
+    """
+    try:
+        with missing_paddle_named():
+            return main(argv) or 0
+    except InputError as error:
+        message = str(error)
+    except PermissionError as error:
+        where = "a file" if error.filename is None else error.filename
+        remedy = "ask its owner for permission, or run as another user"
+        message = f"{where}: no permission ({error.strerror}); {remedy}"
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        message = "not enough memory; give a smaller --batch_size or shorter texts, or end other programs"
+    except KeyboardInterrupt as error:
+        print(str(error) or "interrupted", file=sys.stderr)
+        return 128 + getattr(error, "number", signal.SIGINT)
+    print(f"error: {message}", file=sys.stderr)
+    return EXIT_BAD_INPUT
 
 
 class OneLineArgumentParser(argparse.ArgumentParser):

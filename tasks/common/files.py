@@ -49,7 +49,7 @@ def atomic_folder(path):
     """Give an empty folder to write into; it appears as ``path`` only when the block ends without an error. Raises
     InputError as :func:`check_new_folder`."""
     path = Path(path)
-    check_new_folder(path)
+    check_new_folder(path, "folder")
     temporary = path.absolute().with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.mkdir(parents=True)
     try:
@@ -69,20 +69,13 @@ def write_files(folder, contents):
 def write_json(path, value):
     """Write ``value`` as indented JSON."""
     with atomic_writer(path) as file:
-        file.write(as_json(value, indent=2) + "\n")
+        file.write(json_line(value, indent=2))
 
 
-def write_json_lines(path, records):
-    """Write one JSON object a line."""
-    with atomic_writer(path) as file:
-        for record in records:
-            file.write(as_json(record) + "\n")
-
-
-def as_json(value, **options):
-    """``value`` as JSON in UTF-8, where half of a surrogate pair, as in names that are not UTF-8, is an escape;
-    ``options`` go to ``json.dumps``."""
-    return json.dumps(value, ensure_ascii=False, **options).encode("utf-8", "backslashreplace").decode("utf-8")
+def json_line(value, **options):
+    """``value`` as JSON in UTF-8 with an end of line; half of a surrogate pair, as in names that are not UTF-8, is an
+    escape; ``options`` go to ``json.dumps``."""
+    return json.dumps(value, ensure_ascii=False, **options).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
 # ---- checks before long work that ends in a file or folder; they make nothing
@@ -103,7 +96,7 @@ def check_output_file(path, inputs=()):
         raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")
 
 
-def check_new_folder(path, option="folder"):
+def check_new_folder(path, option="--output_dir"):
     """Raise InputError unless ``path``, given as ``option``, is missing or empty, and can be made."""
     if os.path.isdir(path) and os.listdir(path):
         raise InputError(f"{path}: is not empty; give another {option} or remove it")
@@ -123,11 +116,6 @@ def check_makeable(path, option):
         raise InputError(
             f"{path}: cannot be made ({existing} is not a writable folder); give another {option}"
         ) from None
-
-
-def check_output_dir(path):
-    """Raise InputError unless ``path`` is free for a new run."""
-    check_new_folder(path, "--output_dir")
 
 
 # ---- reading

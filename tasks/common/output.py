@@ -6,7 +6,7 @@ import os
 import re
 import sys
 
-from tasks.common.errors import EXIT_BAD_INPUT, InputError, exit_on_input_error, visible
+from tasks.common.errors import InputError, exit_status, visible
 
 # How progress bars begin a line anew, and go up a line, in writes of their own.
 _LINE_ANEW = re.compile("\r?")
@@ -86,20 +86,18 @@ def _output(stream, name):
 def on_terminal(main):
     """Wrap a command's ``main(argv)``: it gets :func:`visible_streams`, an ``InputError`` becomes one line, and
     the command ends silently if the reader of its output, such as ``head``, has closed the pipe."""
-    main = exit_on_input_error(main)
-    flush = exit_on_input_error(lambda _: sys.stdout.flush())
+
+    def flushed(argv):
+        try:
+            return main(argv)
+        finally:
+            sys.stdout.flush()
 
     @functools.wraps(main)
     def wrapped(argv=None):
         with visible_streams():
             try:
-                try:
-                    status = main(argv)
-                except SystemExit:
-                    if flush():
-                        return EXIT_BAD_INPUT
-                    raise
-                return flush() or status
+                return exit_status(flushed, argv)
             except BrokenPipeError:
                 write_nowhere(sys.stdout)
                 write_nowhere(sys.stderr)

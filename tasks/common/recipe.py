@@ -19,7 +19,7 @@ from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
-from tasks.common.files import check_output_dir, write_json_lines
+from tasks.common.files import atomic_writer, check_new_folder, json_line
 from tasks.common.inference import pad_items
 from tasks.common.predictor import Predictor, bfloat16_pays
 from tasks.common.process import is_first_process, quiet_paddlenlp
@@ -44,27 +44,16 @@ from tasks.common.training.trainer import RecipeTrainer, StepTrainer
 
 class Recipe:
     """How to train for one task. A subclass says what is different from task to task, in the attributes and in the
-    methods that come first.
+    methods that come first."""
 
-    Attributes:
-        arguments: dataclass of the configuration keys.
-        model_class: of the model.
-        scores: names of the scores that are shown, and summed up over several runs.
-        next_step: the line after training that says what to do, with ``{model}`` for the model's folder and
-            ``{command}`` for ``paddle-rope``.
-        label_dtype: of the labels of a batch, where they are numbers.
-        predictor: class of the predictor of a trained model's folder, which also says how labeled data are read; None
-            where there is no such thing.
-    """
-
-    arguments: ClassVar[type[EncoderArguments]]
+    arguments: ClassVar[type[EncoderArguments]]  # the configuration keys
     model_class: ClassVar[type[RoFormerPretrainedModel]]
     monitor_class: ClassVar[type[VisualDLMonitor]] = VisualDLMonitor
     run_class: ClassVar[type[Run]] = Run
-    scores: ClassVar[tuple[str, ...]] = ()
-    next_step: ClassVar[str]
-    label_dtype: ClassVar[str] = "int64"
-    predictor: ClassVar[type[Predictor] | Any] = None
+    scores: ClassVar[tuple[str, ...]] = ()  # names of the scores that are shown, and summed up over several runs
+    next_step: ClassVar[str]  # the line after training, with {model} for the model's folder, {command} for paddle-rope
+    label_dtype: ClassVar[str] = "int64"  # of the labels of a batch, where they are numbers
+    predictor: ClassVar[type[Predictor] | Any] = None  # of a trained model's folder; says how labeled data are read
 
     # ---- what a recipe says
 
@@ -172,7 +161,7 @@ class Recipe:
         config = config_with(config, memory.examples)
         settings = self.resolve(config)
         if is_first_process():
-            check_output_dir(settings.config["output_dir"])
+            check_new_folder(settings.config["output_dir"])
         if settings.training.bf16 and settings.config["device"] == "cpu" and not bfloat16_pays(is_first_process()):
             settings = self.resolve({**config, "bf16": False})
         return self._start(settings, memory)
@@ -334,6 +323,6 @@ class Recipe:
             self.report(split, metrics[split])
         run.save_model()
         if "dev" in predictions:
-            path = run.output_dir / "predictions_dev.jsonl"
-            write_json_lines(path, self.records(run, "dev", predictions["dev"]))
+            with atomic_writer(run.output_dir / "predictions_dev.jsonl") as file:
+                file.writelines(map(json_line, self.records(run, "dev", predictions["dev"])))
         return metrics

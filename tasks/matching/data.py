@@ -21,8 +21,8 @@ import numpy as np
 
 from tasks.common.errors import InputError
 from tasks.common.texts.forms import Form, form_of, records
-from tasks.common.texts.json_records import json_text, parse_line
-from tasks.common.texts.streams import LineStream
+from tasks.common.texts.json_records import json_text
+from tasks.common.texts.streams import TextStream
 from tasks.common.texts.text_files import BLANKS, first_non_blank, place, shown
 from tasks.common.training.data import LabeledData, hold_out_dev, note_repeated, read_files
 from tasks.matching.arguments import BI_ENCODER, GRADES, PAIRS, TRIPLES
@@ -77,8 +77,8 @@ def _form_of(lines):
     return Form.PLAIN if is_columns or form is Form.TAGGED else form
 
 
-class ExampleStream(LineStream):
-    """Pairs (texts, "path:line") of pairs or triples to predict, in chunks, see :class:`LineStream`. Labels need not be
+class ExampleStream(TextStream):
+    """Pairs (texts, "path:line") of pairs or triples to predict, in chunks, see :class:`TextStream`. Labels need not be
     there and are left out; candidates stay in their order."""
 
     form_of = staticmethod(_form_of)
@@ -89,7 +89,7 @@ class ExampleStream(LineStream):
 
     def items_of(self, line, where):
         if self.form is Form.JSON_LINES:
-            return self.items_of_record(parse_line(line, where), where) if line.strip(BLANKS) else []
+            return super().items_of(line, where)
         return [(example.texts, where) for example in self._parse.of_line(line, where)]
 
     def items_of_record(self, record, where):

@@ -9,9 +9,8 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tasks.common import files
 from tasks.common.errors import InputError, reason_of
 from tasks.common.texts.forms import Form, form_of_file
 from tasks.common.texts.json_records import parse_line
@@ -173,12 +172,8 @@ def _visible(raw):
     return raw.rstrip(b"\r\n").decode("utf-8", "backslashreplace")
 
 
-def as_json(record: dict) -> str:
-    """A line of JSON; values of Parquet that JSON does not have become strings, half a surrogate pair its escape."""
-    return files.as_json(record, default=_as_text) + "\n"
-
-
-def _as_text(value):
+def as_text(value: Any) -> str:
+    """A value of Parquet that JSON does not have, as a string."""
     return _visible(value) if isinstance(value, bytes) else str(value)
 
 

@@ -1,5 +1,6 @@
 """One part of the work: read records, predict, write results. Processes and Ray share it."""
 
+import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,12 +10,13 @@ from typing import Any, NamedTuple
 
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError, missing_paddle_named
-from tasks.common.files import atomic_writer
+from tasks.common.files import atomic_writer, json_line
 from tasks.common.texts.json_records import json_text
 from tasks.matching.data import PAIR_KEYS, TRIPLE_KEYS
-from tasks.scaling.formats import Keys, Part, as_json, open_source
+from tasks.scaling.formats import Keys, Part, as_text, open_source
 
 REJECTED_FOLDER = ".rejected"  # in the output: a file for each part with rejected records
+_line = functools.partial(json_line, default=as_text)
 MOST_DEATHS = 3  # of processes over the same part, before it is given up
 
 
@@ -90,13 +92,13 @@ class PartWorker:
                     except InputError as error:
                         reason = str(error).removeprefix(f"{where}: ")
                         rejected.append({"place": where, "reason": reason, "record": found.raw})
-                file.writelines(map(as_json, answers(self._predictor, self.job.keys, items)))
+                file.writelines(map(_line, answers(self._predictor, self.job.keys, items)))
                 answered += len(items)
             if rejected:
                 path = self.job.rejected_file(part.number)
                 path.parent.mkdir(exist_ok=True)
                 with atomic_writer(path) as reports:
-                    reports.writelines(map(as_json, rejected))
+                    reports.writelines(map(_line, rejected))
         return Done(part.number, answered, len(rejected), getrusage(RUSAGE_SELF).ru_maxrss >> 10)
 
     def _chunks(self, part):

@@ -1,12 +1,12 @@
 """What a service is started with, checked before anything is opened."""
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
-from paddle_rope.options import POSITIVE, TEXT, Kind, choice, integer, number, read_json_object
+from paddle_rope.options import POSITIVE, TEXT, choice, integer, number, read_json_object
 from tasks.common.errors import InputError
+from tasks.common.training.arguments import check_kinds, option
 from tasks.recipes import recipe_of_model
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -25,41 +25,32 @@ class ModelSource:
     types: tuple[str, ...] = ()
 
 
-def _option(default: Any, meaning: str, kind: Kind = POSITIVE) -> Any:
-    """A field that is an option of ``paddle-rope serve``."""
-    return field(default=default, metadata={"meaning": meaning, "kind": kind})
-
-
 @dataclass(frozen=True)
 class Settings:
     """The options of ``paddle-rope serve``; the first of ``models`` is the default one."""
 
     models: tuple[ModelSource, ...]
-    host: str = _option("127.0.0.1", "address to listen at; 0.0.0.0 for all of this machine", TEXT)
-    port: int = _option(8080, "port to listen at; 0 for a free one, which is printed", integer(0, 65535))
-    workers: int = _option(1, "processes; each has its own models and cores // workers threads", integer(1, 1024))
-    batch_size: int = _option(32, "texts, or windows of long texts, computed together")
-    max_wait_ms: float = _option(5.0, "milliseconds that a text waits for others in its batch", number(0, 60_000))
-    max_queue: int = _option(256, "texts of a worker that may wait, of each request at most a batch; then 503")
-    max_queue_characters: int = _option(1_000_000, "characters of a worker that may wait; then 503")
-    max_texts: int = _option(256, "texts or pairs of a request")
-    max_characters: int = _option(10_000, "characters of a text")
-    max_request_characters: int = _option(100_000, "characters of a request of several texts")
-    max_body_bytes: int = _option(2_000_000, "bytes of a request's body")
-    max_seconds: float = _option(30.0, "from a request to its answer; later it is refused with 503", number(0.001, DAY))
-    api_key: str = _option("", "key that requests must send as Authorization: Bearer KEY; empty: none", TEXT)
-    log: str = _option("none", "`json` prints a line for each request, with its X-Request-ID", choice("none", "json"))
-    stop_seconds: float = _option(30.0, "for the requests in work when the service is told to stop", number(0, DAY))
+    host: str = option("127.0.0.1", "address to listen at; 0.0.0.0 for all of this machine", TEXT)
+    port: int = option(8080, "port to listen at; 0 for a free one, which is printed", integer(0, 65535))
+    workers: int = option(1, "processes; each has its own models and cores // workers threads", integer(1, 1024))
+    batch_size: int = option(32, "texts, or windows of long texts, computed together", POSITIVE)
+    max_wait_ms: float = option(5.0, "milliseconds that a text waits for others in its batch", number(0, 60_000))
+    max_queue: int = option(256, "texts of a worker that may wait, of each request at most a batch; then 503", POSITIVE)
+    max_queue_characters: int = option(1_000_000, "characters of a worker that may wait; then 503", POSITIVE)
+    max_texts: int = option(256, "texts or pairs of a request", POSITIVE)
+    max_characters: int = option(10_000, "characters of a text", POSITIVE)
+    max_request_characters: int = option(100_000, "characters of a request of several texts", POSITIVE)
+    max_body_bytes: int = option(2_000_000, "bytes of a request's body", POSITIVE)
+    max_seconds: float = option(30.0, "from a request to its answer; later it is refused with 503", number(0.001, DAY))
+    api_key: str = option("", "key that requests must send as Authorization: Bearer KEY; empty: none", TEXT)
+    log: str = option("none", "`json` prints a line for each request, with its X-Request-ID", choice("none", "json"))
+    stop_seconds: float = option(30.0, "for the requests in work when the service is told to stop", number(0, DAY))
     threads: int = 1
     device: str | None = None
     bf16: bool | None = None
 
     def __post_init__(self) -> None:
-        for one in options():
-            try:
-                one.metadata["kind"].check(f"--{one.name}", getattr(self, one.name))
-            except ValueError as error:
-                raise InputError(str(error)) from None
+        check_kinds(self, "--")
 
 
 def options() -> list:

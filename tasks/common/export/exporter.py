@@ -110,7 +110,7 @@ def export(
             or the scores of the exported model differ.
     """
     recipe = exporter.recipe()
-    check_new_folder(output_dir)
+    check_new_folder(output_dir, "folder")
     for folder in model_dirs:
         if is_exported(folder):
             raise InputError(f"{folder}: is already exported; give the folder OUTPUT_DIR/model of the training run")

@@ -85,11 +85,6 @@ def distinct_keys(pairs: list[tuple[str, object]], where: str) -> dict:
     return record
 
 
-def json_line(record: dict) -> str:
-    """A record as a line of JSON."""
-    return json.dumps(record, ensure_ascii=False) + "\n"
-
-
 def json_text(record: dict, where: str, keys: tuple[str, ...] = ("text",)) -> str:
     """The text of a record, under the first of ``keys`` that it has; it may be empty."""
     key = next((key for key in keys if key in record), keys[0])

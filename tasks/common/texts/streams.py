@@ -27,17 +27,21 @@ from tasks.common.texts.text_files import (
 logger = logging.getLogger(__name__)
 
 
-class LineStream:
-    """Items of the lines of an input, in chunks; can be iterated once. A subclass says which items a line has.
+class TextStream:
+    """Items of an input, in chunks; can be iterated once. An item is a pair (text, "path:line"), unless a subclass says
+    otherwise.
+
+    The text of a record is the string under the first of ``keys`` that it has; a line of plain text is a text exactly
+    as it is, also an empty one, so that results stay in line with the input. Tagged text is refused.
 
     A chunk has the items of one read, at most ``chunk_items``: of a pipe what its writer has written so far, so that a
     user who writes a line gets an answer, of a file up to ``READ_BYTES``. Raises InputError if the input cannot be read
     or is empty, or for a wrong line, when the lines before it have been given out.
     """
 
-    read_whole = (Form.JSON_LIST, Form.TABLE)  # forms whose lines alone mean nothing
+    read_whole = (Form.JSON_LIST, Form.TABLE, Form.TAGGED)  # forms whose lines alone mean nothing
 
-    def __init__(self, source, chunk_items=2048):
+    def __init__(self, source, chunk_items=2048, keys=("text",)):
         self._is_stdin = os.fspath(source) == STDIN
         self._input, self.name = open_input(source)  # the name is for messages
         with reading(self.name):
@@ -46,7 +50,7 @@ class LineStream:
                 self.size = None
         self.position = self.lines = 0  # bytes and number of the lines read so far
         self.form = None  # until a line that is not blank has been read
-        self._chunk_items = chunk_items
+        self._chunk_items, self._keys = chunk_items, keys
 
     def form_of(self, lines):
         """The form of an input that begins with these lines, of which one is not blank."""
@@ -54,22 +58,38 @@ class LineStream:
 
     def items_of(self, line, where):
         """List of the items of a line without its end; ``where`` is "path:line"."""
-        raise NotImplementedError
+        if self.form is not Form.JSON_LINES:
+            return [(line, where)]
+        return self.items_of_record(parse_line(line, where), where) if line.strip(BLANKS) else []
 
     def items_of_record(self, record, where):
         """List of the items of a record; the values of a table are strings."""
-        raise NotImplementedError
+        return [(json_text(record, where, self._keys), where)]
 
     def records_of(self, lines):
-        """Pairs ("path:line", record) of all lines of a form that is read whole."""
+        """Pairs ("path:line", record) of all lines of a list or table."""
         return records(lines, self.name, self.form)
 
-    def items_of_whole(self, lines):
-        """List of the items of all lines of such a form."""
-        return [item for where, record in self.records_of(lines) for item in self.items_of_record(record, where)]
+    def items_of_tagged(self, lines):
+        """List of the items of all lines of tagged text."""
+        remedy = f"write its texts with paddle-rope convert {self.name} texts.jsonl --to jsonl"
+        raise InputError(f"{self.name}:1: {self.form.value}; {remedy}")
+
+    def _items_of_whole(self, lines):
+        if self.form is Form.TAGGED:
+            items = self.items_of_tagged(lines)
+        else:
+            items = [one for where, record in self.records_of(lines) for one in self.items_of_record(record, where)]
+        if not items:
+            raise InputError(f"{self.name}:1: {self.form.value} without a text; give texts")
+        logger.warning("%s: read as %s, texts: %d", self.name, self.form.value, len(items))
+        return items
 
     def check_end(self):
         """Raise InputError if the lines of the input were not enough."""
+        if self.lines == 0:
+            remedy = "give plain text, one text a line, or JSON lines with a text"
+            raise InputError(f"{self.name}:1: the input is empty; {remedy}")
 
     def __iter__(self):
         """Yields lists of items."""
@@ -89,7 +109,7 @@ class LineStream:
             if not self._is_stdin:
                 self._input.close()
         if self.form in self.read_whole:
-            items = self.items_of_whole([self._next_line(line)[0] for line in held])
+            items = self._items_of_whole([self._next_line(line)[0] for line in held])
             for begin in range(0, len(items), self._chunk_items):
                 yield items[begin : begin + self._chunk_items]
         else:
@@ -133,48 +153,11 @@ class LineStream:
         return line.removesuffix("\n").removesuffix("\r"), f"{self.name}:{self.lines}"
 
 
-class TextStream(LineStream):
-    """Pairs (text, "path:line") of an input, see :class:`LineStream`. The text of a record is the string under the
-    first of ``keys`` that it has; a line of plain text is a text exactly as it is, also an empty one, so that results
-    stay in line with the input. Tagged text is refused."""
-
-    read_whole = (*LineStream.read_whole, Form.TAGGED)
-
-    def __init__(self, source, chunk_items=2048, keys=("text",)):
-        super().__init__(source, chunk_items)
-        self._keys = keys
-
-    def items_of(self, line, where):
-        if self.form is not Form.JSON_LINES:
-            return [(line, where)]
-        return self.items_of_record(parse_line(line, where), where) if line.strip(BLANKS) else []
-
-    def items_of_record(self, record, where):
-        return [(json_text(record, where, self._keys), where)]
-
-    def texts_of_tagged(self, lines):
-        """Pairs (text, "path:line") of the lines of tagged text."""
-        remedy = f"write its texts with paddle-rope convert {self.name} texts.jsonl --to jsonl"
-        raise InputError(f"{self.name}:1: {self.form.value}; {remedy}")
-
-    def items_of_whole(self, lines):
-        texts = self.texts_of_tagged(lines) if self.form is Form.TAGGED else super().items_of_whole(lines)
-        if not texts:
-            raise InputError(f"{self.name}:1: {self.form.value} without a text; give texts")
-        logger.warning("%s: read as %s, texts: %d", self.name, self.form.value, len(texts))
-        return texts
-
-    def check_end(self):
-        if self.lines == 0:
-            remedy = "give plain text, one text a line, or JSON lines with a text"
-            raise InputError(f"{self.name}:1: the input is empty; {remedy}")
-
-
 class FileStream:
     """The whole of each of ``paths``, UTF-8 files or ``-``, as one text with its line ends, one chunk per file;
-    ``name``, ``size`` and ``position`` are as in :class:`LineStream`, the size is unknown."""
+    ``name`` and ``size`` are as in :class:`TextStream`, the size is unknown."""
 
-    size, position = None, 0
+    size = None
 
     def __init__(self, paths):
         self._paths = list(paths)

@@ -207,12 +207,13 @@ def parse_seeds(value: Any) -> list[int]:
     return seeds
 
 
-def check_kinds(values):
-    """Raise InputError unless the fields of a dataclass of options are in their ranges; None means not given."""
+def check_kinds(values, place="configuration: "):
+    """Raise InputError unless the fields of a dataclass of options are in their ranges; None means not given. Messages
+    begin with the ``place`` and the name of the field."""
     for one in fields(values):
         value, kind = getattr(values, one.name), one.metadata.get("kind")
         if kind is not None and value is not None:
             try:
-                kind.check(one.name, value)
+                kind.check(f"{place}{one.name}", value)
             except ValueError as error:
-                raise InputError(f"configuration: {error}") from None
+                raise InputError(str(error)) from None

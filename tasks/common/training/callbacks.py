@@ -1,5 +1,5 @@
-"""What happens between the steps of a training run: checkpoints that are due, early stopping, averaged weights,
-progress on a terminal or in a log file."""
+"""What happens between the steps of a training run: checkpoints that are due, averaged weights, progress
+on a terminal or in a log file."""
 
 import contextlib
 import io
@@ -74,23 +74,9 @@ class CheckpointTimer(TrainerCallback):
         return is_due or self._ends
 
 
-class EarlyStopping(TrainerCallback):
-    """Counts in the log of the run, not in an attribute, so that a resumed run stops where it would have."""
-
-    def __init__(self, patience):
-        self.patience = patience
-
-    def on_evaluate(self, args, state, control, **kwargs):
-        if evaluations_since_best(state, args) >= self.patience:
-            control.should_training_stop = True
-            if state.is_local_process_zero and state.global_step < state.max_steps:
-                tqdm.write(
-                    f"training stops: {self.patience} epochs without a better dev score (early_stopping_patience)"
-                )
-
-
 def evaluations_since_best(state, args):
-    """Evaluations after the best one; 0 as long as no score is above 0, since such a model has only begun to learn."""
+    """Evaluations after the best one, by the log of the run, which a resumed one has as well; 0 as long as no score is
+    above 0, since such a model has only begun to learn."""
     values = dev_scores_so_far(state, args)
     best = max(values, default=0)
     return len(values) - 1 - values.index(best) if best > 0 else 0

@@ -11,14 +11,7 @@ from typing import Any
 import yaml
 
 from tasks.common.errors import InputError
-from tasks.common.files import (
-    atomic_writer,
-    check_output_dir,
-    digest_of,
-    locked,
-    read_json_object,
-    write_json,
-)
+from tasks.common.files import atomic_writer, check_new_folder, digest_of, locked, read_json_object, write_json
 from tasks.common.process import own_command, quoted
 from tasks.common.run_config import read_run_config
 from tasks.common.texts.text_files import IN_MEMORY, STDIN, open_bytes, unreadable
@@ -90,7 +83,7 @@ class Run:
             folder.mkdir(parents=True, exist_ok=True)
         self.claimed.enter_context(locked(folder))
         if not self.is_begun:
-            check_output_dir(folder)
+            check_new_folder(folder)
         now = {**fingerprints(self.config), **self.memory.fingerprints}
         if not self.is_begun:
             with atomic_writer(folder / CONFIG_FILE) as file:

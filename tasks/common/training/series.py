@@ -17,7 +17,7 @@ import yaml
 
 from paddle_rope.machine import machine_in_words
 from tasks.common.errors import InputError, Interrupted
-from tasks.common.files import atomic_writer, check_output_dir, locked, read_json_object, write_files
+from tasks.common.files import atomic_writer, check_new_folder, locked, read_json_object, write_files
 from tasks.common.process import is_first_process, own_command
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
 from tasks.common.run_config import read_run_config
@@ -151,7 +151,7 @@ def _begun(folder, series):
     if not is_first_process():
         yield
         return
-    check_output_dir(folder)
+    check_new_folder(folder)
     made = [path for path in folder.parents if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     with atomic_writer(folder / SERIES_FILE) as file:

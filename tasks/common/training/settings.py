@@ -142,10 +142,9 @@ def _refuse_key(key, arguments_class, usable):
     plan, renamed = arguments_class.PLAN, arguments_class.RENAMED
     if key in renamed:
         raise InputError(f"key {key!r} is called {renamed[key]!r} now; rename it")
-    if plan.is_closed(key) and (key not in INSTEAD or key in plan.reason):
-        raise InputError(f"key {key!r} cannot be set: {plan.reason.format(metric=arguments_class.METRIC)}")
-    if key in INSTEAD:
-        raise InputError(f"key {key!r} of PaddleNLP does nothing here: {INSTEAD[key]}")
+    if key in INSTEAD or plan.is_closed(key):
+        why = INSTEAD.get(key) or plan.reason.format(metric=arguments_class.METRIC)
+        raise InputError(f"key {key!r} cannot be set: {why}")
     if key not in paddlenlp_names():
         suggestion = did_you_mean(key, {*arguments_class.__dataclass_fields__, *usable})
         remedy = suggestion or "paddle-rope train CONFIG.yaml --help lists the keys"

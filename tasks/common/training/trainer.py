@@ -13,6 +13,7 @@ import paddle.distributed as dist
 from paddle.io import BatchSampler, DistributedBatchSampler
 from paddle.nn import ClipGradByGlobalNorm
 from paddlenlp.trainer import ProgressCallback, Trainer, TrainerCallback
+from tqdm import tqdm
 
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.products import bfloat16_products
@@ -55,10 +56,9 @@ class RecipeTrainer(Trainer):
         if self.args.bf16 and paddle.get_device() == "cpu":
             self._precision = bfloat16_products
             self.enable_autocast_context_manager = False  # Paddle's leaves products in float32 on CPU
-        stopping = None if patience is None else callbacks.EarlyStopping(patience)
         timer = callbacks.CheckpointTimer(60 * checkpoint_minutes)
         self.pop_callback(ProgressCallback)
-        for callback in (callbacks.ClearedGradients(), timer, self.average, stopping, monitor, self.progress):
+        for callback in (callbacks.ClearedGradients(), timer, self.average, monitor, self.progress):
             if callback is not None:
                 self.add_callback(callback)
 
@@ -80,7 +80,7 @@ class RecipeTrainer(Trainer):
         if self.keeps_best and best is not None:
             if self.args.world_size > 1:
                 dist.barrier()  # the first process has written it
-            self._load_weights(last.with_name(Path(best).name))  # the folder may have been moved
+            self._load_from_checkpoint(last.with_name(Path(best).name))  # the folder may have been moved
         if self.average is not None:
             self.average.apply()
 
@@ -94,13 +94,21 @@ class RecipeTrainer(Trainer):
             for rows in sampler:
                 self.data_collator([self.train_dataset[row] for row in rows])
 
-    def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval"):
-        """Score the weights that would be kept; every process computes the same."""
+    def evaluate(self, **kwargs):
+        """Score the weights that would be kept, and end training after ``patience``; every process does the same."""
         with contextlib.nullcontext() if self.average is None else self.average.applied():
-            metrics = {f"{metric_key_prefix}_{name}": value for name, value in self.score_dev().items()}
+            metrics = {f"eval_{name}": value for name, value in self.score_dev().items()}
             self.log(dict(metrics))
             self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        if self._is_out_of_patience(self.state):
+            self.control.should_training_stop = True
+            if self.is_world_process_zero() and self.state.global_step < self.state.max_steps:
+                reason = f"{self.patience} epochs without a better dev score (early_stopping_patience)"
+                tqdm.write(f"training stops: {reason}")
         return metrics
+
+    def _is_out_of_patience(self, state):
+        return self.patience is not None and callbacks.evaluations_since_best(state, self.args) >= self.patience
 
     def log(self, logs, **kwargs):
         """Log numbers; raises InputError if the training loss is not a number any more."""
@@ -191,31 +199,23 @@ class RecipeTrainer(Trainer):
     def _ended_with(self, checkpoint):
         """Whether training had come to its end; its weights are loaded then. PaddleNLP would make one more step."""
         state = read_trainer_state(Path(checkpoint))
-        stopped = self.patience is not None and callbacks.evaluations_since_best(state, self.args) >= self.patience
-        if not stopped and state.global_step < state.max_steps:
+        if not self._is_out_of_patience(state) and state.global_step < state.max_steps:
             return False
         self.state = state
         self._load_counts(checkpoint)
-        self._load_weights(checkpoint)
+        self._load_from_checkpoint(checkpoint)
         return True
 
-    def _load_weights(self, checkpoint):
-        self._load_from_checkpoint(checkpoint)
-        if self.average is not None:
-            self.average.load(Path(checkpoint) / checkpoints.AVERAGE_FILE)
-
-    def _load_from_checkpoint(self, resume_from_checkpoint=None):
-        if resume_from_checkpoint:
-            self.model.set_state_dict(
-                checkpoints.read_checkpoint_tensors(Path(resume_from_checkpoint) / checkpoints.MODEL_FILE)
-            )
+    def _load_from_checkpoint(self, checkpoint=None):
+        if checkpoint is not None:
+            self.model.set_state_dict(checkpoints.read_checkpoint_tensors(Path(checkpoint) / checkpoints.MODEL_FILE))
+            if self.average is not None:
+                self.average.load(Path(checkpoint) / checkpoints.AVERAGE_FILE)
 
     def _load_optimizer_and_scheduler(self, checkpoint):
         if checkpoint is not None:
             checkpoints.read_optimizer(Path(checkpoint), self.optimizer, self.lr_scheduler, self._loss_scaler)
             self._load_counts(checkpoint)
-            if self.average is not None:
-                self.average.load(Path(checkpoint) / checkpoints.AVERAGE_FILE)
 
     def _load_rng_state(self, checkpoint):
         if checkpoint is not None:

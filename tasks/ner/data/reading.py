@@ -166,7 +166,7 @@ class EntityTextStream(TextStream):
             return [(tags.text_of_tokens(record, where), where)]
         return super().items_of_record(record, where)
 
-    def texts_of_tagged(self, lines):
+    def items_of_tagged(self, lines):
         return [(example.text, example.where) for example in read_lines(lines, self.name)]
 
 

@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any
 
 from tasks.common.errors import InputError
+from tasks.common.files import json_line
 from tasks.common.texts.forms import records
-from tasks.common.texts.json_records import check_encodable, distinct_keys, json_line, json_text
+from tasks.common.texts.json_records import check_encodable, distinct_keys, json_text
 from tasks.common.texts.tables import header_of
 from tasks.common.texts.text_files import first_non_blank, shown
 from tasks.ner.examples import Entity, Example, make_example

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from tasks.common.errors import visible
-from tasks.common.texts.json_records import json_line
+from tasks.common.files import json_line
 from tasks.ner.examples import entities_of, make_example, without_overlaps
 from tasks.ner.formats import TEXT_FORMATS
 from tasks.ner.formats.label_studio import prediction_task

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import paddle
+import paddle.nn.functional as F
 
 from paddle_rope import (
     RotaryPositionEmbedding,
@@ -15,7 +16,9 @@ from paddle_rope import (
     softmax_attention,
     window_attention,
 )
+from paddle_rope.attention.feature_maps import make_feature_map
 from paddle_rope.native.dispatch import plain_forms
+from paddle_rope.options import FEATURE_MAPS
 from tests.helpers.comparison import random_tensor
 
 WINDOW = 2
@@ -29,7 +32,7 @@ def in_pieces(q, k, v, rope=None, key_mask=None, **options):
     for start, end in ((0, 4), (4, 5), (5, seq)):
         if start < min(end, seq):
             here = slice(start, min(end, seq))
-            at = None if rope is None else rope._replace(cos=rope.cos[here], sin=rope.sin[here])
+            at = None if rope is None else rope._replace(cos=rope.cos[..., here, :], sin=rope.sin[..., here, :])
             mask = None if key_mask is None else key_mask[:, here]
             state, y = linear_attention_step(state, *(x[:, here] for x in (q, k, v)), at, mask, **options)
             outputs.append(y)
@@ -64,8 +67,8 @@ class Kernel:
         return self.attend is not softmax_attention
 
     @property
-    def causal(self):
-        return "causal" in (self.options | self.of_reference)
+    def has_features(self):
+        return self.plain is not reference.softmax_attention
 
 
 def softmax(**options):
@@ -85,26 +88,6 @@ def recurrent(**options):
     return Kernel(in_pieces, reference.linear_attention, options, of_reference=CAUSAL, packs=False)
 
 
-KERNELS = {
-    "softmax": softmax(),
-    "causal softmax": softmax(**CAUSAL),
-    "window": window(),
-    "causal window": window(**CAUSAL),
-    "linear": linear(),
-    "causal linear": linear(**CAUSAL),
-    "causal linear, chunks": linear(3, **CAUSAL),
-    "linear, decay": linear(**DECAY),
-    "linear, decay, chunks": linear(4, **DECAY),
-    "causal linear, decay": linear(**DECAY, **CAUSAL),
-    "causal linear, decay, chunks": linear(4, **DECAY, **CAUSAL),
-    "linear, output norm": linear(normalizer="none"),
-    "causal linear, decay, output norm": linear(normalizer="none", **DECAY, **CAUSAL),
-    "recurrent linear": recurrent(),
-    "recurrent linear, decay": recurrent(**DECAY),
-    "recurrent linear, decay, output norm": recurrent(normalizer="none", **DECAY),
-}
-
-
 def random_features(projection):
     """phi_w(x) = exp(w . y - |y|^2 / 2), y = x / d^(1/4), of FAVOR+."""
 
@@ -120,6 +103,65 @@ def softmax_over_keys(mask=None):
     """phi(k) = exp(k_j) / sum_j exp(k_j) over the keys that are no padding."""
     is_key = 1.0 if mask is None else paddle.to_tensor(mask, dtype="float64").unsqueeze([2, 3])
     return lambda k: paddle.exp(k) * is_key / (paddle.exp(k) * is_key).sum(axis=1, keepdim=True)
+
+
+def unit_length(x):
+    """phi(x) = x / |x| of 1 + cos."""
+    return x / paddle.sqrt((x**2).sum(axis=-1, keepdim=True))
+
+
+PHI = {
+    "elu_plus_one": reference.elu_plus_one,
+    "relu": lambda x: (x + x.abs()) / 2 + 0.1,  # of a query without a positive feature as well
+    "exp": paddle.exp,
+    "one_plus_cosine": unit_length,
+}
+
+
+def maps_of(name, mask=None, projection=None):
+    """The arguments of the reference for a feature map."""
+    if name == "softmax_exp":
+        return {"phi_q": F.softmax, "phi_k": softmax_over_keys(mask)}
+    phi = random_features(projection) if name == "favor" else PHI[name]
+    return {"phi_q": phi, "phi_k": phi, "constant": float(name == "one_plus_cosine")}
+
+
+def mapped(name, **options):
+    """Linear attention with a feature map."""
+
+    def attend(q, *arguments, **more):
+        phi = make_feature_map(name, q.shape[3])
+        shifted = (lambda x: phi(x) + 0.1) if name == "relu" else phi
+        return linear_attention(q, *arguments, feature_map=shifted, **more)
+
+    def plain(q, k, v, positions=None, key_mask=None, **more):
+        maps = maps_of(name, key_mask, make_feature_map("favor", q.shape[3]).projection)
+        return reference.linear_attention(q, k, v, positions, key_mask, **maps, **more)
+
+    options = {"normalizer": "rotated", **options} if name == "one_plus_cosine" else options
+    return Kernel(attend, plain, options, packs=name != "softmax_exp")
+
+
+KERNELS = {
+    "softmax": softmax(),
+    "causal softmax": softmax(**CAUSAL),
+    "window": window(),
+    "causal window": window(**CAUSAL),
+    "linear": linear(),
+    "causal linear": linear(**CAUSAL),
+    "causal linear, chunks": linear(3, **CAUSAL),
+    "linear, decay": linear(**DECAY),
+    "linear, decay, chunks": linear(4, **DECAY),
+    "causal linear, decay": linear(**DECAY, **CAUSAL),
+    "linear, output norm": linear(normalizer="none"),
+    "causal linear, decay, output norm": linear(normalizer="none", **DECAY, **CAUSAL),
+    **{name: mapped(name) for name in FEATURE_MAPS[1:]},  # the first is that of the others
+    "rotated denominator": mapped("elu_plus_one", normalizer="rotated"),
+    "causal one_plus_cosine, decay": mapped("one_plus_cosine", **DECAY, **CAUSAL),
+    "recurrent linear": recurrent(),
+    "recurrent linear, decay": recurrent(**DECAY),
+    "recurrent linear, decay, output norm": recurrent(normalizer="none", **DECAY),
+}
 
 
 class Form(NamedTuple):
@@ -155,10 +197,10 @@ def rope_of(q, offset=0, positions=None, **options):
 
 
 def ragged_mask(batch, seq):
-    """The last row is full, the others lose keys at the end, in the middle or at the start."""
+    """The last row is full, the others lose some keys at the end and in the middle, or half at the start."""
     mask = np.ones((batch, seq), dtype=bool)
-    mask[: batch - 1, seq - seq // 3 :] = False
-    mask[: batch - 1, 1 : 1 + seq // 5] = False
+    mask[: batch - 1, seq - min(seq // 3, 6) :] = False
+    mask[: batch - 1, 1 : 1 + min(seq // 5, 6)] = False
     if batch > 2:
         mask[1, : seq // 2] = False
     return mask

@@ -8,6 +8,7 @@ import pytest
 
 from paddle_rope import RotaryPositionEmbedding
 from paddle_rope.attention import softmax
+from paddle_rope.attention.feature_maps import OnePlusCosine, SoftmaxExp
 from paddle_rope.options import PLACEMENTS
 from tests.helpers.comparison import assert_close, assert_same, cast, is_native
 from tests.helpers.pairwise import pairwise
@@ -16,7 +17,8 @@ from tests.paddle_rope.attention.kernels import FORMS, KERNELS, ragged_mask, ran
 PACKING = [name for name, kernel in KERNELS.items() if kernel.packs]
 each_kernel = pytest.mark.parametrize("name", KERNELS)
 packing = pytest.mark.parametrize("name", PACKING)
-SHAPES = (1, 1, 2, 2, 1), (2, 5, 2, 4, 4), (3, 17, 2, 6, 6)  # batch, seq, heads, head_dim, value_dim
+# batch, seq, heads, head_dim, value_dim; the last is of several chunks
+SHAPES = (1, 1, 2, 2, 1), (2, 5, 2, 4, 4), (3, 17, 2, 6, 6), (2, 300, 2, 4, 4)
 IS_PADDLE_2 = paddle.__version__.startswith("2.")
 pytestmark = pytest.mark.usefixtures("native_operators")
 
@@ -26,37 +28,46 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(softmax, "_SMALLEST_BLOCK", 4)
 
 
-@pytest.mark.equation(
-    "1.1", "2.1", "2.4", "2.7", "2.8", "2.9", "3.1", "3.8", "3.24", "3.25", "3.29", "3.30", "3.32", "4.2"
-)
+@pytest.mark.equation("1.1", "2.1", "2.4", "2.7", "2.8", "2.9", "3.1", "3.3", "3.5", "3.6", "3.8", "3.15", "3.17")
+@pytest.mark.equation("3.20", "3.21", "3.23", "3.24", "3.25", "3.28", "3.29", "3.30", "3.32", "3.33", "4.2")
 @pairwise(
     {
         "name": list(KERNELS),
         "form": list(FORMS),
         "shape, packed": list(itertools.product(SHAPES, [False, True])),
-        "layout": [None, "interleaved", "half"],
+        "positions": [None, "interleaved", "half", "of each text", "one row of all"],
         "masked": [False, True],
     }
 )
-def test_outputs_and_gradients_equal_the_reference(name, form, shape, packed, layout, masked, native_operators):
+def test_outputs_and_gradients_equal_the_reference(name, form, shape, packed, positions, masked, native_operators):
     exact, kernel, (batch, seq, _, head_dim, value_dim) = random_qkv(*shape), KERNELS[name], shape
     inputs, masks = cast(exact, FORMS[form].dtype), {}
     if masked:
         masks["key_mask"] = ragged_mask(batch, seq)
     if packed and kernel.packs:
         masks["segment_ids"] = np.sort(np.random.randint(-1, 5, (batch, seq)), axis=1)[:, ::-1].copy()
-    order = np.arange(head_dim)
+    # no angle is beyond 90 degrees: rotated denominators are positive as well
+    order, places, rope = np.arange(head_dim), np.linspace(0, 1.5, seq) * np.ones([batch, 1]), None
+    layout = "half" if positions == "half" and name != "favor" else "interleaved"
     if layout == "half":  # the reference knows pairs of neighbors only
         order = order.reshape(2, -1).T.ravel()
-    rope, positions = (rope_of(inputs[0], layout=layout), range(seq)) if layout else (None, None)
+    if positions == "of each text":
+        places /= np.arange(1, batch + 1)[:, np.newaxis]
+    if positions is not None:
+        given = {"of each text": places, "one row of all": places[:1]}.get(positions, places[0])
+        rope = rope_of(inputs[0], positions=paddle.to_tensor(given), layout=layout)
     with FORMS[form].context():
         attended = kernel(*inputs, rope, **{key: paddle.to_tensor(mask) for key, mask in masks.items()})
     fits = native_operators and form == "native" and kernel.native and head_dim == value_dim
     fits = fits and not (packed and kernel.linear)
     assert attended.dtype == inputs[0].dtype and is_native(attended) == fits
-    reordered = [paddle.index_select(x, paddle.to_tensor(order), axis=3) for x in exact[:2]]
-    expected = kernel.reference(*reordered, exact[2], positions, **masks)
-    assert_same(attended, expected, inputs, exact, tolerance_of(name, form))
+    reordered = [*(paddle.index_select(x, paddle.to_tensor(order), axis=3) for x in exact[:2]), exact[2]]
+    expected = []
+    for row in (slice(text, text + 1) for text in range(batch)):
+        of_text = {key: mask[row] for key, mask in masks.items()}
+        at = None if positions is None else places[row][0]
+        expected.append(kernel.reference(*(x[row] for x in reordered), at, **of_text))
+    assert_same(attended, paddle.concat(expected), inputs, exact, tolerance_of(name, form))
 
 
 @pytest.mark.equation("3.36")
@@ -93,7 +104,7 @@ def test_padding_has_no_influence_and_a_text_of_it_alone_is_zero_but_in_plain_so
     np.testing.assert_array_equal(other.numpy()[real], attended.numpy()[real])
 
 
-@pytest.mark.equation("1.4", "2.2", "2.7", "3.4", "4.3", "4.4", "4.5")
+@pytest.mark.equation("1.4", "2.2", "2.7", "3.4", "4.3", "4.4", "4.5", "4.6")
 @pairwise({"name": list(KERNELS), "placement": list(PLACEMENTS)})
 def test_every_placement_equals_the_reference_and_is_relative_or_not_as_it_says(name, placement):
     kernel, qkv = KERNELS[name], random_qkv(2, 7, head_dim=6, value_dim=6)
@@ -131,7 +142,7 @@ def test_fewer_queries_than_keys_are_the_last_ones(name, packed, seq):
 def test_no_square_of_the_length_is_ever_held(name):
     seq = 60_000  # weights [seq, seq] of this length would be 14 GB
     qkv, kernel = random_qkv(1, seq, 2, 2, 2, dtype="float32"), KERNELS[name]
-    own = {"chunk_size": 256} if kernel.own else {}
+    own = {**kernel.own, "chunk_size": 256} if "chunk_size" in kernel.own else kernel.own
     for more in ({}, {"segment_ids": paddle.arange(seq).unsqueeze(0) // 7}):
         attended = kernel.attend(*qkv, rope_of(qkv[0]), **kernel.options, **own, **more)
         gradients = paddle.grad(attended.sum(), qkv)
@@ -151,7 +162,7 @@ def test_an_empty_batch_keeps_its_length(name):
 @packing
 def test_segments_with_gaps_are_right_in_softmax_and_an_error_in_linear_attention(name):
     qkv, gaps = random_qkv(1, 5), [[1, 2, 1, 1, 2]]
-    if "linear" in name:
+    if KERNELS[name].has_features:
         with pytest.raises(ValueError, match="side by side"):
             KERNELS[name](*qkv, segment_ids=paddle.to_tensor(gaps))
     else:
@@ -159,18 +170,31 @@ def test_segments_with_gaps_are_right_in_softmax_and_an_error_in_linear_attentio
         assert_close(KERNELS[name](*qkv, segment_ids=paddle.to_tensor(gaps)), expected)
 
 
-REFUSED = {
-    "segments of another length": ({"segment_ids": paddle.zeros([1, 4], dtype="int64")}, "segment_ids"),
-    "segments of one axis": ({"segment_ids": paddle.zeros([5], dtype="int64")}, "segment_ids"),
-    "real segments": ({"segment_ids": paddle.zeros([1, 5])}, "segment_ids"),
-    "segments of truth values": ({"segment_ids": paddle.ones([1, 5], dtype="bool")}, "segment_ids"),
-    **{f"placement {one!r}": ({"placement": one}, "qkvo") for one in ("", "none", "kq", "QK", None)},
+DECAYS = [0.5], [0.5, 0.0], [0.5, 1.1], [0.5, np.nan], 0.5, paddle.ones([1, 2, 4]), paddle.to_tensor([0.5, np.nan])
+ALL, FEATURES = ("softmax", "window", "linear", "causal linear"), ("causal linear", "recurrent linear")
+REFUSED = {  # kernels, what they are given, words of the error
+    "segments of another length": (ALL, {"segment_ids": paddle.zeros([1, 4], dtype="int64")}, "segment_ids"),
+    "segments of one axis": (ALL, {"segment_ids": paddle.zeros([5], dtype="int64")}, "segment_ids"),
+    "real segments": (ALL, {"segment_ids": paddle.zeros([1, 5])}, "segment_ids"),
+    "segments of truth values": (ALL, {"segment_ids": paddle.ones([1, 5], dtype="bool")}, "segment_ids"),
+    **{f"placement {one!r}": (ALL, {"placement": one}, "qkvo") for one in ("", "none", "kq", "QK", None)},
+    **{f"decay {place}": (FEATURES, {"decay": one}, "decay must be 2 numbers") for place, one in enumerate(DECAYS)},
+    **{f"normalizer {one}": (FEATURES, {"normalizer": one}, "normalizer must be one of") for one in ("Rotated", None)},
+    "1 + cos over its sum": (FEATURES, {"feature_map": OnePlusCosine()}, "normalizer='rotated'"),
+    "causal softmax_exp": (FEATURES, {"feature_map": SoftmaxExp()}, "whole sequence"),
+    "packed softmax_exp": (
+        ["linear"],
+        {"feature_map": SoftmaxExp(), "segment_ids": paddle.zeros([1, 5], "int64")},
+        "whole",
+    ),
+    "chunks of nothing": (["linear"], {"chunk_size": 0}, "chunk_size must be positive"),
 }
 
 
-@pairwise({"name": PACKING, "case": list(REFUSED)})
-def test_malformed_arguments_are_refused(name, case):
-    options, word = REFUSED[case]
-    for dtype in ("float64", "float32"):
-        with pytest.raises(ValueError, match=word):
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_malformed_arguments_are_refused(case, dtype):
+    names, options, words = REFUSED[case]
+    for name in names:
+        with pytest.raises(ValueError, match=words):
             KERNELS[name](*random_qkv(1, 5, dtype=dtype), **options)

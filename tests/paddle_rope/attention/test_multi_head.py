@@ -22,14 +22,19 @@ def random_hidden(batch=2, seq=9, hidden_size=12, dtype="float32"):
     return random_tensor(batch, seq, hidden_size, dtype=dtype)
 
 
-@pytest.mark.parametrize("arguments", [(10, 3), (8, 2, "Softmax"), (8, 2, None)], ids=str)
-def test_sizes_and_kinds_that_do_not_exist_are_an_error(arguments):
-    with pytest.raises(ValueError, match="multiple|attention must be"):
-        MultiHeadAttention(*arguments)
-    with pytest.raises(ValueError, match="letters qkvo"):
-        MultiHeadAttention(8, 2, placement="kq")
-    with pytest.raises(ValueError, match="causal"):
-        random_layer("linear").forward_with_cache(random_hidden())
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: MultiHeadAttention(10, 3), "multiple"),
+        *((lambda kind=kind: MultiHeadAttention(8, 2, kind), "attention must be") for kind in ("Softmax", None)),
+        (lambda: MultiHeadAttention(8, 2, placement="kq"), "letters qkvo"),
+        (lambda: random_layer("linear").forward_with_cache(random_hidden()), "causal"),
+        *((lambda size=size: DepthwiseConvolution(8, size), f"positive, got {size}") for size in (4, 0, -1)),
+    ],
+)
+def test_sizes_and_kinds_that_do_not_exist_are_an_error(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
 
 
 # from a cache
@@ -50,14 +55,11 @@ def test_sizes_and_kinds_that_do_not_exist_are_an_error(arguments):
 )
 def test_shared_keys_and_values_are_one_tensor_in_the_cache_where_both_turn_or_none(options, one_tensor):
     layer, hidden = random_layer("softmax", causal=True, share_kv=True, **options), random_hidden()
-    first, cache = layer.forward_with_cache(hidden[:, :4], None, ROTARY.cos_sin(4))
-    second, cache = layer.forward_with_cache(hidden[:, 4:], cache, ROTARY.cos_sin(5, 4))
-    assert_close(paddle.concat([first, second], axis=1), layer(hidden, ROTARY.cos_sin(9)), 1e-4)
+    _, cache = layer.forward_with_cache(hidden[:, :4], None, ROTARY.cos_sin(4))
+    last, cache = layer.forward_with_cache(hidden[:, 4:], cache, ROTARY.cos_sin(5, 4))
+    assert_close(last, layer(hidden, ROTARY.cos_sin(9))[:, 4:], 1e-4)
     assert cache.state.keys.shape == [2, 2, 256, 6] and cache.state.length == 9
     assert (cache.state.values is None) == one_tensor
-    here, there = (layer(hidden, ROTARY.cos_sin(9, offset)).numpy() for offset in (0, 23))
-    change = np.abs(here - there).max() / np.abs(here).max()
-    assert change < 2e-5 if options["placement"] in ("qk", "vo", "qkvo") else change > 1e-2
 
 
 @pytest.mark.equation("4.7")
@@ -124,9 +126,3 @@ def test_without_training_it_gives_its_center(center, causal):
     np.testing.assert_array_equal(layer(x).numpy(), center * x.numpy())
     _, gradient = paddle.grad((layer(x) ** 2 + layer(x)).sum(), [x, layer.weight])
     assert (gradient.numpy() != 0).all()
-
-
-def test_sizes_without_a_middle_are_refused():
-    for size in (4, 0, -1):
-        with pytest.raises(ValueError, match=f"size must be odd and positive, got {size}"):
-            DepthwiseConvolution(8, size)

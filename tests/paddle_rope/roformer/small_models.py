@@ -5,7 +5,7 @@ import paddle
 import paddle.nn.functional as F
 
 from paddle_rope import alibi_slopes, reference, sinusoidal_embedding
-from tests.paddle_rope.attention.kernels import random_features, softmax_over_keys
+from tests.paddle_rope.attention.kernels import maps_of
 
 SIZES = {"vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 10}
 # Every option that can be combined with others is in one of these.
@@ -135,19 +135,9 @@ def plain_model(model, weights, ids, types, mask):
             if config.layer_attention[layer] == "window":
                 options["window"] = config.attention_window
             attended = reference.softmax_attention(q, k, v, positions, mask, **options)
-        elif config.feature_map == "one_plus_cosine":
-            attended = reference.cosine_attention(q, k, v, positions, mask, **options)
         else:
-            maps = {}
-            if config.feature_map == "exp":
-                maps = dict.fromkeys(["phi_q", "phi_k"], paddle.exp)
-            elif config.feature_map == "softmax_exp":
-                maps = {"phi_q": lambda x: F.softmax(x, axis=-1), "phi_k": softmax_over_keys(mask)}
-            elif config.feature_map == "favor":
-                phi = random_features(weights[f"{name}.feature_map.projection"])
-                maps = dict.fromkeys(["phi_q", "phi_k"], phi)
-            options["placement"] = placement
-            options |= {"normalizer": config.normalizer, "decay": config.decay}
+            maps = maps_of(config.feature_map, mask, weights.get(f"{name}.feature_map.projection"))
+            options |= {"placement": placement, "normalizer": config.normalizer, "decay": config.decay}
             attended = reference.linear_attention(q, k, v, positions, mask, **maps, **options)
         attended = attended.reshape([0, 0, heads * size])
         if config.convolutions:

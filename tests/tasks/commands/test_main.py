@@ -59,7 +59,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path
     mistakes = {  # words after the configuration -> what is said
         "--trainfile x": "unknown key 'trainfile' of ner; did you mean 'train_file'?",
         "--max_tokens 9": "unknown key 'max_tokens' of ner; ",
-        "--sharding stage1": "key 'sharding' of PaddleNLP does nothing here: ",
+        "--sharding stage1": "key 'sharding' cannot be set: ",
         "--num_attention_heads 3": "configuration: hidden_size 256 must be a multiple of 6: 3 heads ",
         "--lr_scheduler_type steep": "configuration: lr_scheduler_type must be one of linear, ",
         "--warmup_ratio 2": "configuration: warmup_ratio must be from 0 to 1, got 2.0",

@@ -15,10 +15,10 @@ from tasks.common.errors import InputError
 from tasks.common.files import (
     atomic_folder,
     atomic_writer,
-    check_output_dir,
+    check_new_folder,
     check_output_file,
+    json_line,
     write_json,
-    write_json_lines,
 )
 from tasks.common.reports import figures
 from tasks.common.reports.figures import draw_epochs
@@ -50,7 +50,7 @@ def test_failure_leaves_nothing_and_keeps_the_old_file(tmp_path, failure):
         with pytest.raises(failure), writer(tmp_path / name):
             raise failure
     with pytest.raises(TypeError):
-        write_json_lines(tmp_path / "old", [{"a": 1}, {"b": object()}])
+        write_json(tmp_path / "old", [{"a": 1}, {"b": object()}])
     assert names(tmp_path) == ["old"] and (tmp_path / "old").read_text() == "old"
 
 
@@ -58,12 +58,10 @@ def test_json_is_readable_and_utf8(tmp_path):
     write_json(tmp_path / "a.json", {"名": [1, 0.5]})
     content = (tmp_path / "a.json").read_text(encoding="utf-8")
     assert json.loads(content) == {"名": [1, 0.5]} and "名" in content
-    write_json_lines(tmp_path / "a.jsonl", iter([{"a": "\n\u2028"}, {"b": 2}]))
-    lines = (tmp_path / "a.jsonl").read_bytes().split(b"\n")
-    assert [json.loads(line) for line in lines[:-1]] == [{"a": "\n\u2028"}, {"b": 2}] and lines[-1] == b""
+    assert json_line({"a": "好\n\ud800\u2028"}) == '{"a": "好\\n\\ud800\u2028"}\n'
 
 
-FILE, WRITE, RUN = check_output_file, lambda path: atomic_writer(path).__enter__(), check_output_dir
+FILE, WRITE, RUN = check_output_file, lambda path: atomic_writer(path).__enter__(), check_new_folder
 
 
 @pytest.mark.parametrize("check, path, message", [

@@ -14,7 +14,7 @@ import pytest
 from tqdm import tqdm
 
 from paddle_rope import CharTokenizer
-from tasks.common.errors import EXIT_BAD_INPUT, MOST_CHARACTERS, InputError, exit_on_input_error, visible
+from tasks.common.errors import EXIT_BAD_INPUT, MOST_CHARACTERS, InputError, exit_status, visible
 from tasks.common.output import Output, on_terminal, standard_output
 from tasks.common.process import choose_device, ensure_home, own_command
 from tasks.common.reports.tables import print_score_rows
@@ -53,18 +53,17 @@ def denied(*_, **__):
     (KeyboardInterrupt(), 130, "interrupted\n"),
 ], ids=repr)  # fmt: skip
 def test_a_command_ends_in_one_line(error, status, said, capsys):
-    @exit_on_input_error
     def main(words):
         raise error
 
-    assert main([]) == status
+    assert exit_status(main, []) == status
     out, told = capsys.readouterr()
     assert told.startswith(said) and told.count("\n") == 1 and out == ""
 
 
 def test_a_defect_keeps_its_traceback():
     with pytest.raises(ZeroDivisionError):
-        exit_on_input_error(lambda words: 1 / 0)([])
+        exit_status(lambda words: 1 / 0, [])
 
 
 def test_a_vocabulary_that_may_not_be_read_is_not_called_missing(monkeypatch, tmp_path):

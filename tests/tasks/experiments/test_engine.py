@@ -1,19 +1,20 @@
 """Runs of a plan: finished ones are not run again, interrupted ones continue, and the tables hold what is finished."""
 
+import functools
 import json
 
 import pytest
 import yaml
 
 from tasks.commands.experiment import experiment
-from tasks.common.errors import InputError, Interrupted, exit_on_input_error
+from tasks.common.errors import InputError, Interrupted, exit_status
 from tasks.common.files import locked
 from tasks.experiments.engine import train_cell
 from tasks.experiments.plan import Cell
 from tests.helpers.runs import pretended_recipe
 
 SCORES = {"softmax": 0.80, "linear": 0.79, "poor": 0.70}
-run = exit_on_input_error(experiment)
+run = functools.partial(exit_status, experiment)
 
 
 @pytest.fixture

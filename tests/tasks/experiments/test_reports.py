@@ -10,7 +10,7 @@ from PIL import Image
 
 from tasks.commands.experiment import experiment
 from tasks.commands.main import main
-from tasks.common.errors import exit_on_input_error
+from tasks.common.errors import exit_status
 from tasks.experiments.language_models import PUBLISHED, rank_correlation
 from tests.tasks.tiny_recipes import KEYS
 
@@ -45,7 +45,7 @@ def test_a_plan_of_language_models_leaves_the_report(tmp_path):
     plan.update(seeds=[1], output_dir=str(tmp_path / "out"), variants_file=variants)
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
     words = [str(tmp_path / "plan.yaml"), "--only", "qk", "learned", "theta"]
-    assert exit_on_input_error(experiment)(words) == 0
+    assert exit_status(experiment, words) == 0
     longer = rows_of((tmp_path / "out/results.md").read_text(encoding="utf-8"), "Texts longer than in training")
     assert {"qk", "learned", "qk, NTK x2", "qk, YaRN x4"} < set(longer) and longer["qk"]["32"]
     assert longer["learned"]["8"] and longer["learned"]["16"] == ""
