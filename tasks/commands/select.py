@@ -32,8 +32,8 @@ def select(argv):
     options = parser.parse_args(argv)
     recipe_of(options.model_dirs, options, ["ner"])
     check_files(options, [options.input, *([options.labeled] if options.labeled else [])])
+    from tasks.ner.calibration import LOWEST_THRESHOLD
     from tasks.ner.data.reading import EntityTextStream, read_examples
-    from tasks.ner.prediction.calibration import LOWEST_THRESHOLD
     from tasks.ner.prediction.output_formats import written
     from tasks.ner.prediction.selection import rank, uncertainty
 

@@ -15,6 +15,14 @@ from tasks.common.recipe import Recipe
 from tasks.common.training.run import MODEL_FOLDER, Run
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
+from tasks.ner.calibration import (
+    LOWEST_THRESHOLD,
+    above_thresholds,
+    find_candidates,
+    temperatures_for,
+    threshold_for_f1,
+    thresholds_for,
+)
 from tasks.ner.data.splits import mark_types, read_more_texts, read_splits, read_teacher
 from tasks.ner.examples import Entity, Example, as_record, entity_types, first_overlap, without_overlaps
 from tasks.ner.features import WordFeatures
@@ -23,17 +31,9 @@ from tasks.ner.lengths import TrainingLengths, reading_of, training_lengths
 from tasks.ner.masked_lm import pretrain
 from tasks.ner.metrics import entity_scores, scores_and_errors
 from tasks.ner.model import NerModel
-from tasks.ner.prediction.calibration import (
-    LOWEST_THRESHOLD,
-    above_thresholds,
-    find_candidates,
-    temperatures_for,
-    threshold_for_f1,
-    thresholds_for,
-)
+from tasks.ner.monitoring import NerMonitor
 from tasks.ner.prediction.finding import find_in_windows
 from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.reports.monitoring import NerMonitor
 from tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
 from tasks.ner.reports.reliability import reliability
 

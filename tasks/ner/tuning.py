@@ -10,15 +10,15 @@ from tasks.common.files import check_output_file, write_json
 from tasks.common.model_folder import is_exported
 from tasks.ner.arguments import of_types
 from tasks.ner.batching import check_types
-from tasks.ner.data.reading import check_labeled, read_examples
-from tasks.ner.metrics import entity_scores
-from tasks.ner.prediction.calibration import (
+from tasks.ner.calibration import (
     LOWEST_THRESHOLD,
     above_thresholds,
     find_candidates,
     temperatures_for,
     thresholds_for,
 )
+from tasks.ner.data.reading import check_labeled, read_examples
+from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.reports.printed import print_scores
 from tasks.ner.reports.reliability import error_line, reliability

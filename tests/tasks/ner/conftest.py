@@ -15,9 +15,9 @@ from tasks.common.reports import figures
 from tasks.ner import NerPredictor
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, Example, make_example
+from tasks.ner.monitoring import NerMonitor
 from tasks.ner.recipe import NerRecipe
 from tasks.ner.reports import monitoring
-from tasks.ner.reports.monitoring import NerMonitor
 from tests.helpers import runs
 from tests.helpers.runs import read_json_lines
 

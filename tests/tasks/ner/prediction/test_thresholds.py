@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.common.errors import InputError
-from tasks.ner.examples import Entity
-from tasks.ner.metrics import entity_scores
-from tasks.ner.prediction.calibration import (
+from tasks.ner.calibration import (
     FIRST_TEXTS,
     LOWEST_THRESHOLD,
     above_thresholds,
@@ -19,6 +17,8 @@ from tasks.ner.prediction.calibration import (
     thresholds_for,
     tune_thresholds,
 )
+from tasks.ner.examples import Entity
+from tasks.ner.metrics import entity_scores
 from tests.tasks.ner.conftest import labeled
 
 TYPES = ["a", "b", "c"]

@@ -19,9 +19,9 @@ from tasks.common.inference import evaluated
 from tasks.common.reports.figures import new_figure, pixels
 from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
 from tasks.ner.batching import SpanCollator
+from tasks.ner.calibration import temperatures_for
 from tasks.ner.lengths import reading_of
 from tasks.ner.metrics import match_entities, precision_recall_curves
-from tasks.ner.prediction.calibration import temperatures_for
 from tasks.ner.prediction.finding import windows_of
 from tasks.ner.reports.reliability import draw_reliability, reliability
 
