@@ -29,6 +29,7 @@ from tasks.ner.formats import (
     tags,
 )
 from tasks.ner.formats.records import labeled_records
+from tasks.ner.formats.tagging import join_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -158,12 +159,12 @@ class EntityTextStream(TextStream):
 
     def items_of_record(self, record, where):
         if span_records.PARAGRAPHS in record:
-            return [(text, where) for text in span_records.paragraph_texts(record, where)]
+            return [(text, where) for text, *_ in span_records.paragraphs_of(record, where)]
         if isinstance(record.get("data"), dict):
-            return [(label_studio.text_of(record, where), where)]
+            return [(label_studio.text_of(record["data"], where), where)]
         has_tokens = "text" not in record and not record.keys().isdisjoint(tags.TOKEN_KEYS)
         if has_tokens or isinstance(record.get("text"), list):
-            return [(tags.text_of_tokens(record, where), where)]
+            return [(join_tokens(tags.tokens_of(record, where))[0], where)]
         return super().items_of_record(record, where)
 
     def items_of_tagged(self, lines):

@@ -33,7 +33,13 @@ def read_splits(run, seed, memory=None):
     splits, names = read_files(run, read_examples, memory)
     note_repeated(splits, names, lambda example: (example.text, example.entities))
     if run.train_texts is not None:
-        splits["train"], names["train"] = _drawn(splits["train"], run.train_texts, seed, names["train"])
+        count, known, name = run.train_texts, len(splits["train"]), names["train"]
+        if count > known:
+            raise InputError(f"train_texts {count}: {name} has only {known} texts; give a smaller number")
+        if is_first_process():
+            print(f"train_texts: {count:,} of the {known:,} texts of {name}, drawn with seed {seed}")
+        splits["train"] = draw(splits["train"], count, seed)
+        names["train"] = f"the {count:,} texts of {name} drawn with seed {seed}"
     hold_out_dev(run, splits, names, lambda example: [entity.type for entity in example.entities], choose_dev_split)
     for split in ("train", "dev"):
         if split in splits:
@@ -113,15 +119,6 @@ def draw(examples, count, seed):
     numbers = list(range(len(examples)))
     random.Random(seed).shuffle(numbers)
     return [examples[number] for number in sorted(numbers[:count])]
-
-
-def _drawn(examples, count, seed, name):
-    """The drawn examples, and what messages call them; says so."""
-    if count > len(examples):
-        raise InputError(f"train_texts {count}: {name} has only {len(examples)} texts; give a smaller number")
-    if is_first_process():
-        print(f"train_texts: {count:,} of the {len(examples):,} texts of {name}, drawn with seed {seed}")
-    return draw(examples, count, seed), f"the {count:,} texts of {name} drawn with seed {seed}"
 
 
 def read_more_texts(run):

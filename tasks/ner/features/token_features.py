@@ -48,11 +48,6 @@ class TokenFeatures(NamedTuple):
     packed_flags: np.ndarray  # uint8 [tokens, bytes]
     num_flags: int
 
-    @classmethod
-    def of(cls, columns, flags):
-        """The features of these columns and flags, bool ``[tokens, num_flags]``."""
-        return cls(columns, np.packbits(flags, axis=1), flags.shape[1])
-
     @property
     def flags(self):
         """bool ``[tokens, num_flags]``."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Optional
 
+import numpy as np
+
 from tasks.common.files import write_json
 from tasks.ner.examples import Example
 from tasks.ner.features.chinese_words import PLACES as WORD_PLACES
@@ -109,7 +111,8 @@ class WordFeatures:
             strongest = {kind: first + number * BINS + BINS - 1 for number, kind in enumerate(self.gazetteer.types)}
             more = hinted(text) if hinted else ()
             spans += [(start, end, strongest[kind]) for start, end, kind in more if kind in strongest]
-        return TokenFeatures.of(self._columns(words, places), span_flags(spans, self._classes, len(text), places))
+        flags = span_flags(spans, self._classes, len(text), places)
+        return TokenFeatures(self._columns(words, places), np.packbits(flags, axis=1), flags.shape[1])
 
     def save_pretrained(self, folder: str | os.PathLike) -> None:
         """Write ``features.json`` into a folder."""

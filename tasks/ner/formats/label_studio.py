@@ -61,7 +61,7 @@ def read(records: Records, name: str) -> list[Example]:
         )
     examples = []
     for where, data, results in found:
-        text = _text(data, objects[0] if objects else TEXT_KEY, where)
+        text = text_of(data, where, *objects)
         examples.append(_example(results, text, where, left_out))
     parts = [f"{count} {what}" for what, count in sorted(left_out.items()) if count]
     if parts:
@@ -119,8 +119,8 @@ def _ends(relation, where):
     return [(*pair, label) for pair in directed for label in labels]
 
 
-def _text(data, key, where):
-    """The text among the strings of a task: the string of ``key``, or the only one."""
+def text_of(data: dict, where: str, key: str = TEXT_KEY) -> str:
+    """The text among the strings of a task, labeled or not: the string of ``key``, or the only one."""
     strings = [name for name, value in data.items() if isinstance(value, str)]
     if key not in strings and len(strings) != 1:
         found = f"{len(strings)} strings ({', '.join(map(shown, strings))})" if strings else "no string"
@@ -130,11 +130,6 @@ def _text(data, key, where):
         raise InputError(f"{where}: the text is empty; remove the task")
     check_encodable(text, "the text", where)
     return text
-
-
-def text_of(task: dict, where: str) -> str:
-    """The text of a task of the JSON export, labeled or not."""
-    return _text(check_like(task.get("data"), {}, "data", where), TEXT_KEY, where)
 
 
 def _entities(value, text, where):

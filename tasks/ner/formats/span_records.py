@@ -171,19 +171,14 @@ def read_spacy(records: Records, name: str) -> list[Example]:
     examples = []
     for where, record in records:
         if PARAGRAPHS in record:
-            examples += [_of_paragraph(*paragraph, where) for paragraph in _paragraphs(record, where)]
+            examples += [_of_paragraph(*paragraph, where) for paragraph in paragraphs_of(record, where)]
         else:
             examples += _read_spacy_tuples([(where, record)], name)
     return examples
 
 
-def paragraph_texts(record: dict, where: str) -> list[str]:
-    """The texts of a record of paragraphs, with labels or without."""
-    return [text for _, text, *_ in _paragraphs(record, where)]
-
-
-def _paragraphs(record: dict, where: str) -> Iterator[tuple[dict, str, list[list[dict]], list[tuple[int, int]]]]:
-    """Of each paragraph its object, its text, the tokens of each sentence, and the half-open characters of all."""
+def paragraphs_of(record: dict, where: str) -> Iterator[tuple[str, dict, list[list[dict]], list[tuple[int, int]]]]:
+    """Of each paragraph its text, its object, the tokens of each sentence, and the half-open characters of all."""
     for content in check_like(record[PARAGRAPHS], [{}], PARAGRAPHS, where):
         sample = [{"tokens": [{"orth": "word"}]}]
         sentences = [one["tokens"] for one in check_like(content.get("sentences", []), sample, "sentences", where)]
@@ -198,7 +193,7 @@ def _paragraphs(record: dict, where: str) -> Iterator[tuple[dict, str, list[list
         if not text:
             raise InputError(f"{where}: a paragraph has no text; remove it")
         check_encodable(text, "a paragraph", where)
-        yield content, text, sentences, offsets
+        yield text, content, sentences, offsets
 
 
 def _found_in(text, words, where):
@@ -218,7 +213,7 @@ def _found_in(text, words, where):
     return offsets
 
 
-def _of_paragraph(content, text, sentences, offsets, where):
+def _of_paragraph(text, content, sentences, offsets, where):
     entities, first = [], 0  # token of the paragraph with which the sentence begins
     for tokens in sentences:
         tags = [_tag(token.get("ner", "O"), where) for token in tokens]

@@ -229,7 +229,7 @@ def read_lists(records: Records, name: str) -> list[Example]:
     return to_examples(sentences, find_scheme(sentences, name), name)
 
 
-def _tokens_of(record: dict, where: str) -> list[str]:
+def tokens_of(record: dict, where: str) -> list[str]:
     """The tokens of a record."""
     key, tokens = _first(record, TOKEN_KEYS)
     if isinstance(tokens, str):
@@ -254,17 +254,12 @@ def _tokens_and_tags(record, where):
         )
     check_like(tags, ["B-LOC"], key, where)
     check_encodable("".join(tags), "a tag", where)
-    tokens, text = _tokens_of(record, where), record.get("text")
+    tokens, text = tokens_of(record, where), record.get("text")
     if len(tokens) != len(tags) and isinstance(text, str) and len(text.split()) == len(tags):
         tokens = text.split()
     if len(tokens) != len(tags):
         raise InputError(f"{where}: {len(tokens)} tokens and {len(tags)} tags; give each token one tag")
     return tokens, tags
-
-
-def text_of_tokens(record: dict, where: str) -> str:
-    """The text of a record of tokens."""
-    return join_tokens(_tokens_of(record, where))[0]
 
 
 def list_records(examples: Iterable[Example]) -> Iterator[dict]:

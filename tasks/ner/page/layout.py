@@ -170,10 +170,13 @@ def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piec
     heapq.heapify(waiting)
     pieces: list[Piece] = []
     around: list[Piece] = []  # the pieces that are open, outer before inner
-    while waiting:
+    while waiting or around:
+        if around and (not waiting or around[-1].end <= waiting[0][0]):
+            closed = around.pop()
+            if around:
+                around[-1].height = max(around[-1].height, closed.height + 1)
+            continue
         start, negative_end, number, is_first = heapq.heappop(waiting)
-        while around and around[-1].end <= start:
-            _close(around)
         following = bisect.bisect_right(cuts, start)
         end = min([-negative_end, *(outer.end for outer in around[-1:]), *cuts[following : following + 1]])
         is_last = end == -negative_end
@@ -181,15 +184,7 @@ def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piec
             heapq.heappush(waiting, (end, negative_end, number, False))
         pieces.append(Piece(start, end, entities[number], is_first, is_last))
         around.append(pieces[-1])
-    while around:
-        _close(around)
     return pieces
-
-
-def _close(around):
-    closed = around.pop()
-    if around:
-        around[-1].height = max(around[-1].height, closed.height + 1)
 
 
 def drawn_paragraphs(text: str, entities: list[Entity], paragraphs: Sequence[Span]) -> Iterator[Paragraph]:

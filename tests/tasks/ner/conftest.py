@@ -12,12 +12,11 @@ from visualdl import LogReader
 from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.common.reports import figures
-from tasks.ner import NerPredictor
+from tasks.ner import NerPredictor, monitoring
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, Example, make_example
 from tasks.ner.monitoring import NerMonitor
 from tasks.ner.recipe import NerRecipe
-from tasks.ner.reports import monitoring
 from tests.helpers import runs
 from tests.helpers.runs import read_json_lines
 
