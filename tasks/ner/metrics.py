@@ -113,18 +113,13 @@ def scores_and_errors(examples: list[Example], found: list[list[Entity]], types:
 
 
 def error_analysis(examples: list[Example], found: list[list[Entity]]) -> dict:
-    """Errors of a corpus, counted, from labeled examples and what is found in each.
+    """Errors of a corpus, counted, from labeled examples and what is found in each: a dict with
 
-    Returns:
-        dict with
-
-        * ``errors``: number of ``correct``, ``type``, ``boundary``, ``both``, ``missed`` and ``spurious``, and of the
-          boundary errors ``too_long``, ``too_short`` and ``crossing``;
-        * ``confusions``: dicts with ``gold``, ``predicted`` and ``count`` of entities found with the same boundaries as
-          another type, the most frequent first;
-        * ``by_length``: rows with ``from``, ``to`` (None: no end) and the scores of the entities of so many characters;
-        * ``by_nesting``: scores of ``nested`` and ``flat`` entities; None where no gold entity is nested. Nested is
-          what shares a character with two or more gold entities, itself counted.
+    * ``errors``: the number of each of ``KINDS``, and of the boundary errors of each of ``BOUNDARY_ERRORS``;
+    * ``confusions``: dicts with ``gold``, ``predicted`` and ``count`` of types with the same boundaries, frequent first;
+    * ``by_length``: rows with ``from``, ``to`` (None: no end) and the scores of the entities of so many characters;
+    * ``by_nesting``: scores of ``nested`` entities, which share a character with two or more gold ones, themselves
+      counted, and of ``flat`` ones; None where no gold entity is nested.
     """
     matches = [match for one, entities in zip(examples, found) for match in match_entities(one.entities, entities)]
     lengths = _counts_by(examples, found, lambda _: _length_class)

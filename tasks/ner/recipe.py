@@ -1,6 +1,5 @@
 """The recipe of named entity recognition."""
 
-import contextlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
 from tasks.ner.calibration import (
     LOWEST_THRESHOLD,
+    NOT_APART,
     above_thresholds,
     find_candidates,
     temperatures_for,
@@ -64,10 +64,9 @@ class NerRecipe(Recipe):
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
-        if not run.keys.cut_long_texts:
-            refuse_longer(run.examples["train"], run.keys.max_characters)
         run.more_texts, run.taught = read_more_texts(run.keys), read_teacher(run.keys)
         if not run.keys.cut_long_texts:
+            refuse_longer(run.examples["train"], run.keys.max_characters)
             refuse_longer(run.taught, run.keys.max_characters)
         if run.keys.keep_types:
             self._keep_types(run)
@@ -106,12 +105,12 @@ class NerRecipe(Recipe):
 
     def model_options(self, run: NerRun) -> dict[str, Any]:
         overlap = run.keys.allow_overlap
+        if overlap is None:
+            overlap = any(first_overlap(example.entities) for example in run.examples["train"])
         return {
             "max_tokens": run.keys.max_characters,
             "types": entity_types(*run.examples.values()),
-            "allow_overlap": any(first_overlap(one.entities) for one in run.examples["train"])
-            if overlap is None
-            else overlap,
+            "allow_overlap": overlap,
             "features": run.features and run.features.sizes,
             "unk_token_id": run.tokenizer.unk_token_id,
             "thresholds": 0.0,  # not those of a trained model in ``pretrained``
@@ -165,18 +164,17 @@ class NerRecipe(Recipe):
 
     def _choose_on_dev(self, run: NerRun) -> float | None:
         """Choose thresholds, if wanted, and temperatures; returns the dev F1 before, if it set the thresholds."""
-        config, dataset, f1 = run.model.config, run.datasets["dev"], None
-        if run.keys.threshold_for_f1:
-            f1 = evaluate_model(run.model, dataset, run.batch_size).scores["f1"]
+        config, examples = run.model.config, run.datasets["dev"].examples
+        scores, _, candidates = evaluate_model(run.model, run.datasets["dev"], run.batch_size, with_candidates=True)
+        f1 = scores["f1"] if run.keys.threshold_for_f1 else None
+        if f1 is not None:
             config.thresholds = [threshold_for_f1(f1)] * len(config.types)
-        try:
-            candidates = candidates_of(run.model, dataset, run.batch_size)
-        except InputError as error:
-            print(f"note: thresholds are not tuned and all temperatures are 1, as {error}")
+        if candidates is None:
+            print(f"note: thresholds are not tuned and all temperatures are 1, as {NOT_APART}")
             return f1
         if run.keys.tune_thresholds:
-            config.thresholds = thresholds_for(dataset.examples, candidates, config.types, config.allow_overlap)
-        config.temperatures = temperatures_for(dataset.examples, candidates, config.types, config.allow_overlap)
+            config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)
+        config.temperatures = temperatures_for(examples, candidates, config.types, config.allow_overlap)
         return f1
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
@@ -239,24 +237,18 @@ class Evaluation(NamedTuple):
 
     scores: dict[str, Any]  # as of scores_and_errors
     found: list[list[Entity]]  # in each text
-    candidates: list[list[Entity]] | None  # all spans that score above LOWEST_THRESHOLD, if they were looked for
-
-
-def candidates_of(model: Any, dataset: NerDataset, batch_size: int) -> list[list[Entity]]:
-    """For each text all spans that score above ``LOWEST_THRESHOLD``; raises InputError if the model does not tell spans
-    apart yet."""
-    lengths = [len(example.text) for example in dataset.examples]
-    return find_candidates(
-        lambda texts: find_in_windows(model, texts, batch_size, LOWEST_THRESHOLD), dataset.texts, lengths
-    )
+    candidates: list[list[Entity]] | None  # as of find_candidates, if they were looked for
 
 
 def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:
     """Evaluate a :class:`tasks.ner.model.NerModel`, also while it is trained."""
     config, candidates = model.config, None
+
+    def find(texts):
+        return find_in_windows(model, texts, batch_size, LOWEST_THRESHOLD)
+
     if with_candidates:
-        with contextlib.suppress(InputError):  # it has not learned much
-            candidates = candidates_of(model, dataset, batch_size)
+        candidates = find_candidates(find, dataset.texts, [len(example.text) for example in dataset.examples])
     if candidates is None:
         found = find_in_windows(model, dataset.texts, batch_size)
         found = found if config.allow_overlap else list(map(without_overlaps, found))

@@ -181,10 +181,13 @@ def _duplicates(splits: Splits) -> Found:
 def _surfaces_of_two_types(splits: Splits) -> Found:
     """First what is most likely wrong: a type that is rare for a frequent surface. Of a surface one entity is shown."""
     types_of = defaultdict(Counter)  # surface -> how often it has each type
-    for _, example, entity in _entities(splits):
+    entities = [
+        (split, one, entity) for split, examples in splits.items() for one in examples for entity in one.entities
+    ]
+    for _, example, entity in entities:
         types_of[example.surface(entity)][entity.type] += 1
     rarity = {text: min(n.values()) / max(n.values()) for text, n in types_of.items() if len(n) > 1}
-    of_two = [found for found in _entities(splits) if found[1].surface(found[2]) in rarity]
+    of_two = [found for found in entities if found[1].surface(found[2]) in rarity]
     for split, example, entity in sorted(of_two, key=lambda found: rarity[found[1].surface(found[2])]):
         surface, what = example.surface(entity), None
         counts = types_of[surface]
@@ -192,8 +195,3 @@ def _surfaces_of_two_types(splits: Splits) -> Found:
             what = f"{shown(surface, 40)} is {', '.join(f'{kind} {count}' for kind, count in counts.most_common())}"
             types_of[surface] = Counter()  # it is shown
         yield "surface_of_two_types", split, example, what
-
-
-def _entities(splits):
-    """(split, example, entity) of all of them."""
-    return ((split, example, entity) for split in splits for example in splits[split] for entity in example.entities)
