@@ -116,7 +116,7 @@ def error_analysis(examples: list[Example], found: list[list[Entity]]) -> dict:
     """Errors of a corpus, counted, from labeled examples and what is found in each: a dict with
 
     * ``errors``: the number of each of ``KINDS``, and of the boundary errors of each of ``BOUNDARY_ERRORS``;
-    * ``confusions``: dicts with ``gold``, ``predicted`` and ``count`` of types with the same boundaries, frequent first;
+    * ``confusions``: ``gold``, ``predicted`` and ``count`` of types with the same boundaries, the most frequent first;
     * ``by_length``: rows with ``from``, ``to`` (None: no end) and the scores of the entities of so many characters;
     * ``by_nesting``: scores of ``nested`` entities, which share a character with two or more gold ones, themselves
       counted, and of ``flat`` ones; None where no gold entity is nested.
