@@ -7,8 +7,7 @@ Three formats, recognized by the first lines:
 * a table, CSV or TSV, whose header has columns of text and label;
 * ``text<TAB>label``, one text a line, no header.
 
-The name of a class is ``label_des``, or else ``label``. Whatever is wrong with a file raises
-``tasks.common.errors.InputError``: one line with ``path:line``, what is wrong and how to fix it.
+The name of a class is ``label_des``, or else ``label``.
 """
 
 from collections.abc import Iterable, Iterator

@@ -63,10 +63,6 @@ class LanguageModelArguments(common.EncoderArguments):
 
     REQUIRED = ("text_files", "output_dir")
 
-    @property
-    def held_out_length(self) -> int:
-        return LONGEST_TIMES * self.length
-
     def check(self, config):
         head_dim = self.hidden_size // self.num_attention_heads
         if self.scaling_factors and head_dim < 4:
