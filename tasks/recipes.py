@@ -52,29 +52,29 @@ PREDICTING = tuple(name for name, recipe in RECIPES.items() if recipe.predictor)
 
 def get_recipe(name: str) -> Recipe:
     """The recipe of a name; it is imported only now, and Paddle with it. Raises InputError if there is no such one."""
-    return _resolve(name, lambda recipe: f"recipe:{recipe.prefix}Recipe")()
+    return _resolve(name, "recipe:{prefix}Recipe")()
 
 
 def get_arguments(name: str) -> type[EncoderArguments]:
     """The dataclass of the configuration keys of a recipe. It imports no Paddle. Raises as :func:`get_recipe`."""
-    return _resolve(name, lambda recipe: f"arguments:{recipe.prefix}Arguments")
+    return _resolve(name, "arguments:{prefix}Arguments")
 
 
 def get_predictor(name: str) -> Callable[..., Any]:
     """The class of the predictor of a recipe: ``ner``, ``matching`` or ``classification``. It imports no Paddle."""
-    return _resolve(name, lambda recipe: recipe.predictor)
+    return _resolve(name, "{predictor}")
 
 
 def get_exporter(name: str) -> Any:
     """The exporter of a recipe that predicts."""
-    return _resolve(name, lambda recipe: recipe.exporter)()
+    return _resolve(name, "{exporter}")()
 
 
-def _resolve(name, place_of):
+def _resolve(name, place):
     if name not in RECIPES:
         hint = did_you_mean(str(name), RECIPES) or f"the recipes are {', '.join(RECIPES)}"
         raise InputError(f"no recipe {name!r}; {hint}")
-    return pkgutil.resolve_name(f"{RECIPES[name].package}.{place_of(RECIPES[name])}")
+    return pkgutil.resolve_name(f"{{package}}.{place}".format(**RECIPES[name]._asdict()))
 
 
 def recipe_of_config(config: dict[str, Any], where: str | os.PathLike = "configuration") -> str:

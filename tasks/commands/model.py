@@ -126,9 +126,8 @@ def read_model(source):
     """The model of a folder, of the class that fits what the folder holds."""
     from paddle_rope.roformer.checkpoints.reading import TENSORFLOW_CONFIG, read_checkpoint, read_tensorflow
 
-    if (source / TENSORFLOW_CONFIG).is_file() and not (source / "config.json").is_file():
-        return build(read_tensorflow(source, tensorflow_reader()), source)
-    return build(read_checkpoint(source), source)
+    is_tensorflow = (source / TENSORFLOW_CONFIG).is_file() and not (source / "config.json").is_file()
+    return build(read_tensorflow(source, tensorflow_reader()) if is_tensorflow else read_checkpoint(source), source)
 
 
 def build(checkpoint, source):

@@ -191,15 +191,13 @@ def write_predictions(recipe, options):
     """Classes of texts, or scores of pairs or triples, as JSON lines, each part as it comes."""
     from tasks.matching.data import ExampleStream
 
-    size, longest, longer = chunk_size(options), None, ""
+    size = chunk_size(options)
     is_matching = recipe == "matching"
     stream = ExampleStream(options.input, size) if is_matching else TextStream(options.input, size, TEXT_KEYS)
     predictor = open_model(recipe, options.model_dirs[0], options)
-    if not is_matching:
-        longest = predictor.max_characters
-        longer = f"cut to --max_characters {longest}"
+    longest = None if is_matching else predictor.max_characters
     with open_output(options.output) as file:
-        for chunk in chunks(stream, longest, longer):
+        for chunk in chunks(stream, longest, f"cut to --max_characters {longest}"):
             file.writelines(map(json_line, predictor([item for item, _ in chunk])))
             file.flush()
 

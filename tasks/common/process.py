@@ -42,14 +42,8 @@ def quiet_paddlenlp() -> None:
 
 
 def choose_device(name: str | None = None) -> str:
-    """Set paddle's device and return its name.
-
-    Args:
-        name: as for ``paddle.set_device`` (``"cpu"``, ``"gpu"``, ``"gpu:1"`` ...); None takes a GPU if there is one.
-
-    Raises:
-        InputError: paddle cannot use the device here.
-    """
+    """Set paddle's device, named as for ``paddle.set_device``, and return its name; None takes a GPU if there is one.
+    Raises InputError if paddle cannot use the device here."""
     import paddle
 
     if name is None:

@@ -26,18 +26,11 @@ from tasks.common.process import is_first_process, quiet_paddlenlp
 from tasks.common.reports.tables import scores_line
 from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
 from tasks.common.training.callbacks import dev_scores_so_far
-from tasks.common.training.checkpoints import has_checkpoint, last_checkpoint
+from tasks.common.training.checkpoints import last_checkpoint
 from tasks.common.training.data import LabeledData, MemoryData, config_with, read_memory
 from tasks.common.training.interruption import explained, interruptible
 from tasks.common.training.monitor import VisualDLMonitor
-from tasks.common.training.run import (
-    BEFORE_FOLDER,
-    CHECKPOINTS_FOLDER,
-    METRICS_FILE,
-    Run,
-    read_config,
-    refuse_links,
-)
+from tasks.common.training.run import BEFORE_FOLDER, CHECKPOINTS_FOLDER, METRICS_FILE, Run, read_config, refuse_links
 from tasks.common.training.settings import Settings, resolve_config
 from tasks.common.training.trainer import RecipeTrainer, StepTrainer
 
@@ -182,7 +175,7 @@ class Recipe:
         config = {**read_config(run_dir), "output_dir": str(run_dir)}
         refuse_links(run_dir)
         folders = run_dir / CHECKPOINTS_FOLDER, run_dir / CHECKPOINTS_FOLDER / BEFORE_FOLDER
-        checkpoint = next(map(last_checkpoint, filter(has_checkpoint, folders)), None)
+        checkpoint = next(filter(None, map(last_checkpoint, folders)), None)
         memory = read_memory(data, self.labeled)
         return self._start(self.resolve(config_with(config, memory.examples)), memory, checkpoint, is_begun=True)
 

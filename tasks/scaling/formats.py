@@ -4,7 +4,6 @@ A record is a line of plain text or of JSON lines, or a row. An error in one rec
 nothing. Only a file that cannot be read at all raises ``InputError``.
 """
 
-import contextlib
 import itertools
 import os
 from collections import Counter
@@ -46,11 +45,7 @@ class Found(NamedTuple):
 class TextSource:
     """Plain text, JSON lines or a table, as :func:`tasks.common.texts.forms.form_of_file` says. A line of plain text is
     a text exactly as it is, also an empty one, and its key is the number of the line; other blank lines are left out.
-
-    Args:
-        path: of the file, which may be packed by gzip.
-        keys: names of the texts of a record, or several such tuples of names; a header must have all names of one.
-    """
+    ``keys`` are the names of the texts of a record, or several such tuples of names; a header must have all of one."""
 
     def __init__(self, path: str, keys: Keys):
         self.path, self.keys, self.begin = path, keys, (0, 1)  # offset and line of the first record
@@ -68,9 +63,6 @@ class TextSource:
         if self.form not in known:
             wanted = f"{', '.join(form.value for form in known)} or Parquet with {' and '.join(keys[0])}"
             raise InputError(f"{path}: is {self.form.value}; give {wanted}, or this file alone")
-
-    def close(self) -> None:
-        self.file.close()
 
     def parts(self, size: int) -> Iterator[tuple[int, int, int, int]]:
         """Yields (first, last, offset, line) of parts of ``size`` records, see :class:`Part`."""
@@ -135,9 +127,6 @@ class Parquet:
         except (pyarrow.ArrowException, OSError) as error:
             reason = reason_of(error)
             raise InputError(f"{path}: is no Parquet file, or damaged ({reason}); write it again") from None
-
-    def close(self) -> None:
-        self.file.close()
 
     def parts(self, size: int) -> Iterator[tuple[int, int, int, int]]:
         rows = self._table.metadata.num_rows
@@ -215,8 +204,10 @@ def parts_of(paths: list[str], keys: Keys, size: int) -> list[Part]:
     cannot be read, or there is no record in any."""
     spans = []
     for path in paths:
-        with reading(path), contextlib.closing(open_source(path, keys)) as source:
-            spans += [(path, *span) for span in source.parts(size)]
+        with reading(path):
+            source = open_source(path, keys)
+            with source.file:
+                spans += [(path, *span) for span in source.parts(size)]
     if not spans:
         raise InputError(f"{paths[0]}: no records in it{' and the others' if len(paths) > 1 else ''}; give texts")
     return [Part(number, *span) for number, span in enumerate(spans)]

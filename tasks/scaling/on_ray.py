@@ -22,13 +22,9 @@ ROOT = str(Path(__file__).resolve().parents[2])
 
 
 def run_on_ray(job: Job, parts: list[Part], count: int, address: str = LOCAL) -> Iterator[Done | None]:
-    """Do all parts; yields and raises as :func:`tasks.scaling.processes.run_in_processes`.
-
-    Args:
-        job, parts: the work.
-        count: number of actors. Actors that the cluster cannot place, or not yet, get no part.
-        address: of a cluster, as for ``ray.init``; ``"local"`` starts one on this machine, for this call.
-    """
+    """Do all parts with ``count`` actors; those that the cluster cannot place, or not yet, get none. ``address`` is a
+    cluster's, as for ``ray.init``; ``"local"`` starts one on this machine, for this call. Yields and raises as
+    :func:`tasks.scaling.processes.run_in_processes`."""
     ray = _start(address, count * job.threads)
     decided = {name: os.environ[name] for name in ("PADDLE_ROPE_BFLOAT16",) if name in os.environ}  # same everywhere
     actor = ray.remote(

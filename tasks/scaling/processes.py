@@ -27,12 +27,8 @@ _worker: PartWorker | InputError  # of this process, or why it has none
 
 def run_in_processes(job: Job, parts: list[Part], count: int) -> Iterator[Done | None]:
     """Do all parts in ``count`` processes: yields None when a model is open, then the result of each part. When a
-    process dies, another one replaces it and computes its part again.
-
-    Raises:
-        InputError: the model cannot be opened, a file cannot be read or written, or several processes have died over
-            the same part.
-    """
+    process dies, another one replaces it and computes its part again. Raises InputError if the model cannot be opened,
+    a file cannot be read or written, or several processes have died over the same part."""
     left, deaths = dict.fromkeys(parts), Counter()
     is_open = False
     before = {name: os.environ.get(name) for name in THREADS}

@@ -34,12 +34,9 @@ INTERRUPTED = 130  # exit status, as shells have it
 
 def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Callable) -> int:
     """Do the unfinished parts, of ``part_records`` at most, of a run over files or folders; returns the exit status.
-    ``run_parts``, of a job and its parts, yields and raises as :func:`tasks.scaling.processes.run_in_processes`.
-
-    Raises:
-        InputError: an input, the model or the output does not fit, before anything is written; the folder holds another
-            run, or another process works on this one; or no record could be answered.
-    """
+    ``run_parts``, of a job and its parts, yields and raises as :func:`tasks.scaling.processes.run_in_processes`. Raises
+    InputError if an input, the model or the output does not fit, before anything is written; the folder holds another
+    run, or another process works on this one; or no record could be answered."""
     before = _manifest(job.output)
     job = _with_precision(job, before)
     plan, parts = make_plan(job, inputs, part_records)

@@ -51,7 +51,6 @@ class Done(NamedTuple):
 
     number: int
     answered: int  # records
-    rejected: int
     megabytes: int  # of memory that the process has held at most so far
 
 
@@ -99,12 +98,12 @@ class PartWorker:
                 path.parent.mkdir(exist_ok=True)
                 with atomic_writer(path) as reports:
                     reports.writelines(map(_line, rejected))
-        return Done(part.number, answered, len(rejected), getrusage(RUSAGE_SELF).ru_maxrss >> 10)
+        return Done(part.number, answered, getrusage(RUSAGE_SELF).ru_maxrss >> 10)
 
     def _chunks(self, part):
         if self._source is None or self._source.path != part.path:
             if self._source is not None:
-                self._source.close()
+                self._source.file.close()
             self._source = open_source(part.path, self.job.keys)
         records, count = self._source.read(part), 0
         while chunk := list(itertools.islice(records, self.job.chunk_records)):

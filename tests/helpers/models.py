@@ -1,10 +1,10 @@
 """Small models with random weights, exported models, and threads that share one."""
 
 import importlib.util
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import paddle
+import pytest
 
 from paddle_rope import CharTokenizer
 from tasks.commands.main import main
@@ -44,15 +44,10 @@ def write_small_ner(folder, examples, with_features=False, **options):
     return folder
 
 
-THREADS, ROUNDS = 8, 4
-
-
-def assert_threads_get_what_one_caller_gets(predict, items):
-    """``predict``, called by 8 threads at once with parts of the items, gives the numbers that it gives one caller."""
-    parts = [items[start::THREADS] for start in range(THREADS)]
-    alone = [np.asarray(predict(part)) for part in parts]
-    assert all(np.abs(part - alone[0][: len(part)]).max() > 1e-3 for part in alone[1:]), "results could be exchanged"
-    with ThreadPoolExecutor(THREADS) as pool:
-        together = list(pool.map(predict, parts * ROUNDS))
-    for found, expected in zip(together, alone * ROUNDS, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+def like(value):
+    """A value equal to others that differ in the last digits of numbers: batches of other sizes add up otherwise."""
+    if isinstance(value, dict):
+        return {name: like(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return list(map(like, value))
+    return pytest.approx(value, abs=2e-4) if isinstance(value, float) else value

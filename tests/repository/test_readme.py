@@ -17,7 +17,7 @@ from paddle_rope.__main__ import main
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tests.helpers.models import FORMATS
 from tests.repository.test_pages import ONCE, READMES, REPOSITORY, blocks, commands
-from tests.tasks.ner.conftest import blank_pictures
+from tests.tasks.conftest import blank_pictures
 from tests.tasks.serving.conftest import running
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}

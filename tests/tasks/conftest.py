@@ -1,16 +1,83 @@
 """What the tests of all recipes and verbs share."""
 
+import contextlib
+import json
+
+import numpy as np
 import pytest
+import yaml
+
+from tasks import recipes
+from tasks.common.reports import figures
+from tasks.ner import monitoring
+from tasks.ner.monitoring import NerMonitor
+from tests.tasks.tiny_recipes import KEYS, write_data
+
+SHOW = NerMonitor.show
+
+
+@contextlib.contextmanager
+def blank_pictures():
+    """Runs draw nothing: it takes longer than a small training. All else that VisualDL shows is as it is."""
+    blank = np.full([8, 8, 3], 255, dtype=np.uint8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "draw_epochs", lambda *_: b"")
+        for name in ("draw_scores", "draw_reliability"):
+            patch.setattr(monitoring, name, lambda *_: blank)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_pictures():
+    """VisualDL shows scores alone: no curves, texts and pictures."""
+    with blank_pictures(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NerMonitor, "show", lambda *_: None)
+        yield
 
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a file of text or bytes: ``write(content, name)`` -> its path."""
+    """Write a file: ``write(content, name)`` -> its path. The content is text, bytes, a list of records, which becomes
+    JSON lines, or a dict, which becomes YAML."""
 
     def write(content, name="sample.txt"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
+        if isinstance(content, list):
+            content = "".join(json.dumps(record) + "\n" for record in content)
+        elif isinstance(content, dict):
+            content = yaml.safe_dump(content, sort_keys=False)
         path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def data_of(tmp_path_factory):
+    """dict from a recipe, or ``"triples"``, to the keys that name the files of its smallest run."""
+    return write_data(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="session")
+def config_of(data_of):
+    """``config_of(recipe, output_dir)``: the configuration of its smallest run."""
+    return lambda recipe, folder, **more: {
+        "recipe": recipe, **KEYS[recipe], **data_of[recipe], "output_dir": str(folder), **more
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def whole(config_of, tmp_path_factory):
+    """``whole(recipe)``: the folder of its smallest run, with other keys of another one. Do not change its files."""
+    folders = {}
+
+    def whole(recipe, **keys):
+        run = (recipe, *keys.items())
+        if run not in folders:
+            folders[run] = tmp_path_factory.mktemp(recipe) / "run"
+            metrics = recipes.train(config_of(recipe, folders[run], **keys))
+            assert metrics == json.loads((folders[run] / "metrics.json").read_text(encoding="utf-8"))
+        return folders[run]
+
+    return whole

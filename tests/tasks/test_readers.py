@@ -13,6 +13,7 @@ from tasks.common.texts.documents import read_documents, read_plain_texts
 from tasks.common.texts.tables import table_records
 from tasks.common.texts.text_files import read_text, split_lines
 from tasks.matching.data import task_of
+from tasks.ner.data.reading import read_examples, read_texts
 from tasks.recipes import get_predictor
 from tasks.scaling.formats import parts_of
 
@@ -22,6 +23,8 @@ READERS = {
     "plain texts and documents": (read_plain_texts, lambda path: read_documents([path])),
     "table": (lambda path: list(table_records(split_lines(read_text(path)[0]), str(path))),),
     "many documents": (lambda path: parts_of([str(path)], (("text",),), 10),),
+    "texts to predict": (read_texts,),
+    "labeled text": (read_examples,),
     "configuration": (read_run_config,),
 }
 PAIRS = [(("天气好吗", "今天天气如何"), 1.0), (('a, "b"', " 空格 "), 0.0)]

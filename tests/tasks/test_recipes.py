@@ -18,7 +18,7 @@ from tasks.common.run_config import read_run_config
 from tasks.recipes import RECIPES, get_arguments, get_recipe
 from tests.conftest import REPOSITORY
 from tests.helpers.runs import power_cut
-from tests.tasks.tiny_recipes import ENDS, IS_MISSING, KEYS, LEFT, SETTINGS, WITH_LABELS, left_by, weights, write_data
+from tests.tasks.tiny_recipes import ENDS, IS_MISSING, KEYS, LEFT, SETTINGS, WITH_LABELS, left_by, weights
 
 CONFIGS = [path.relative_to(REPOSITORY) for path in sorted((REPOSITORY / "configs").glob("*/*.yaml"))]
 BY_STEPS = [name for name in RECIPES if name in ENDS]  # those with a Trainer
@@ -26,30 +26,6 @@ BY_STEPS = [name for name in RECIPES if name in ENDS]  # those with a Trainer
 
 def run_of(recipe):
     return pytest.param(recipe, marks=pytest.mark.skipif(IS_MISSING.get(recipe, False), reason=f"no {recipe} here"))
-
-
-@pytest.fixture(scope="module")
-def config_of(tmp_path_factory):
-    """``config_of(recipe, output_dir)``: the configuration of its smallest run."""
-    data = write_data(tmp_path_factory.mktemp("data"))
-    return lambda recipe, folder, **more: {
-        "recipe": recipe, **KEYS[recipe], **data[recipe], "output_dir": str(folder), **more
-    }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def whole(config_of, tmp_path_factory):
-    """``whole(recipe)``: the folder of its run. Do not change its files."""
-    folders = {}
-
-    def whole(recipe):
-        if recipe not in folders:
-            folders[recipe] = tmp_path_factory.mktemp(recipe) / "run"
-            metrics = recipes.train(config_of(recipe, folders[recipe]))
-            assert metrics == json.loads((folders[recipe] / "metrics.json").read_text(encoding="utf-8"))
-        return folders[recipe]
-
-    return whole
 
 
 def test_every_recipe_is_in_the_table():

@@ -16,7 +16,10 @@ ENCODER = {
 }
 EPOCHS = {**ENCODER, "num_train_epochs": 2, "per_device_train_batch_size": 8}
 KEYS = {
-    "ner": {**EPOCHS, "head_size": 8, "ema_decay": 0.8, "character_dropout": 0.1, "features": "bigrams,dictionary"},
+    "ner": {
+        **EPOCHS, "head_size": 8, "ema_decay": 0.8, "character_dropout": 0.1,
+        "features": "segmentation,bigrams,words,dictionary,gazetteer",
+    },
     "matching": {**EPOCHS, "max_tokens": 40, "ema_decay": 0.8},
     "classification": {**EPOCHS, "max_characters": 32, "ema_decay": 0.8},
     "pretraining": {
@@ -51,12 +54,14 @@ IS_MISSING = {"crf": importlib.util.find_spec("pycrfsuite") is None}
 def write_data(folder):
     """Write the data of all recipes into ``folder``: dict from a recipe to keys that name files."""
     train, dev = write_demo_corpus(folder, train_size=24, dev_size=8)
-    pairs = write_demo_data(folder)[0].read_text(encoding="utf-8").splitlines(keepends=True)
+    of_matching = {path.stem: path.read_text(encoding="utf-8") for path in write_demo_data(folder)}
+    pairs, triples = (of_matching[name].splitlines(keepends=True) for name in ("pairs_train", "triples"))
+    triples = [line.replace("}", f', "label": "{"BC"[number % 2]}"}}') for number, line in enumerate(triples)]
     texts = [{"text": f"第{number}场{kind}很好", "label": kind} for number in range(16) for kind in ("球赛", "电影")]
     lines = [json.dumps(text, ensure_ascii=False) + "\n" for text in texts]
     plain = [json.loads(line)["text"] + "\n" for line in train.read_text(encoding="utf-8").splitlines()]
     files = {
-        "matching_train": pairs[:24], "matching_dev": pairs[24:36],
+        "matching_train": pairs[:24], "matching_dev": pairs[24:60], "triples": triples[:24],
         "classification_train": lines[:24], "classification_dev": lines[24:],
         "plain.txt": plain,
     }  # fmt: skip
@@ -68,6 +73,7 @@ def write_data(folder):
         for name in ("matching", "classification")
     }
     of_recipes = {"ner": ner, "crf": ner, "pretraining": plain, "language_model": plain}
+    labeled["triples"] = dict.fromkeys(("train_file", "dev_file"), str(folder / "triples"))
     return {**of_recipes, **labeled}
 
 

@@ -34,10 +34,10 @@ def keys_of(rows):
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def mean_and_deviation(values: Sequence[float], digits: int = 4) -> str:
+def mean_and_deviation(values: Sequence[float]) -> str:
     """``mean ± standard deviation`` of the sample (n - 1); the value alone where there is one."""
-    mean = f"{statistics.fmean(values):.{digits}f}"
-    return f"{mean} ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else mean
+    mean = f"{statistics.fmean(values):.4f}"
+    return f"{mean} ± {statistics.stdev(values):.4f}" if len(values) > 1 else mean
 
 
 def as_cells(*texts):

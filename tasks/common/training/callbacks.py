@@ -140,17 +140,16 @@ class WeightAverage(TrainerCallback):
 
 
 class TrainingProgress(TrainerCallback):
-    """Shows phase, steps, loss and remaining time on standard error, or another stream: as a bar on a terminal,
-    elsewhere as a line every ``seconds``."""
+    """Shows phase, steps, loss and remaining time on standard error: as a bar on a terminal, elsewhere as a line a
+    minute."""
 
-    def __init__(self, phase, seconds=SECONDS_A_LINE, stream=None):
-        self.phase, self.seconds, self.stream = phase, seconds, stream
-        self.bar = None
+    def __init__(self, phase):
+        self.phase, self.bar = phase, None
 
     def on_train_begin(self, args, state, control, **kwargs):
         if state.is_local_process_zero:
-            stream, self._told = self.stream or sys.stderr, time.monotonic()
-            shown = {"file": stream} if stream.isatty() else {"file": io.StringIO(), "bar_format": LINE}
+            self._told = time.monotonic()
+            shown = {"file": sys.stderr} if sys.stderr.isatty() else {"file": io.StringIO(), "bar_format": LINE}
             self.bar = tqdm(
                 total=state.max_steps, initial=state.global_step, desc=self.phase, unit="step", dynamic_ncols=True,
                 delay=SHOWN_AFTER, **shown,
@@ -164,13 +163,10 @@ class TrainingProgress(TrainerCallback):
         if self.bar is None:
             return
         self.bar.update(state.global_step - self.bar.n)
-        is_due = time.monotonic() - self._told >= self.seconds and state.global_step < state.max_steps
+        is_due = time.monotonic() - self._told >= SECONDS_A_LINE and state.global_step < state.max_steps
         if self.bar.bar_format and is_due:
             self._told = time.monotonic()
-            print(self.bar, file=self.stream or sys.stderr, flush=True)
-
-    def on_train_end(self, args, state, control, **kwargs):
-        self.close()
+            print(self.bar, file=sys.stderr, flush=True)
 
     def close(self):
         """End the line of the bar, so that the next output begins a new one."""

@@ -145,14 +145,9 @@ def mark_complete(checkpoint: Path) -> None:
         _sync(folder)
 
 
-def has_checkpoint(folder: str | Path) -> bool:
-    """Whether a checkpoint in ``folder`` is marked. Looks at no content."""
-    return any(_marked(folder))
-
-
-def last_checkpoint(folder: str | Path) -> Path:
-    """The newest complete checkpoint in ``folder``, the trainer's ``output_dir``. Damaged ones are named and passed
-    over; raises InputError if there is no other."""
+def last_checkpoint(folder: str | Path) -> Path | None:
+    """The newest complete checkpoint in ``folder``, the trainer's ``output_dir``; None if none was written. Damaged
+    ones are named and passed over; raises InputError if there is no other."""
     damaged = None
     for step, path in _marked(folder):
         try:
@@ -163,8 +158,9 @@ def last_checkpoint(folder: str | Path) -> Path:
         if damaged is not None and is_first_process():
             print(f"{damaged}; {path} is the newest complete one")
         return path
-    found = f"{damaged}, and there is no complete one before it" if damaged else f"{folder}: no checkpoint was written"
-    raise InputError(f"{found}; train anew, in another folder")
+    if damaged is not None:
+        raise InputError(f"{damaged}, and there is no complete one before it; train anew, in another folder")
+    return None
 
 
 def remove_older(newest: Path, best: str | None, before: int) -> None:

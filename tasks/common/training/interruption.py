@@ -73,12 +73,8 @@ def _receive(number, frame):
 
 @contextlib.contextmanager
 def explained(output_dir: Path) -> Iterator[None]:
-    """Within this block a run works in its folder.
-
-    Raises:
-        Interrupted: a signal has come; the message says how the run goes on.
-        InputError: there is no room, with the same message; the memory does not suffice; or the folder was removed.
-    """
+    """Within this block a run works in its folder. Raises Interrupted if a signal has come, whose message says how the
+    run goes on; InputError if there is no room, or too little memory, or the folder was removed."""
     try:
         yield
     except Interrupted as error:

@@ -73,11 +73,8 @@ class Run:
 
     def claim(self) -> None:
         """Make the folder of a new run with its configuration in it, or say from where a run is resumed; without a
-        checkpoint, what it has written is removed. The folder stays locked within ``claimed``.
-
-        Raises:
-            InputError: another process works on the run, or its data have changed since it began.
-        """
+        checkpoint, what it has written is removed. The folder stays locked within ``claimed``. Raises InputError if
+        another process works on the run, or its data have changed since it began."""
         folder = self.output_dir
         if not self.is_begun:
             folder.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ continue from their last checkpoint.
 """
 
 import contextlib
+import itertools
 import json
 import shutil
 import statistics
@@ -48,9 +49,8 @@ def members(config: dict[str, Any], seeds: list[int] | None) -> list[Member]:
     """The runs of a configuration with ``seeds`` (None: its own), with its folds, or with both."""
     folds = [{"fold": fold} for fold in range(1, int(config["folds"]) + 1)] if has_folds(config) else [{}]
     found = []
-    for labels in (
-        {**of_seed, **fold} for of_seed in [{"seed": seed} for seed in seeds or ()] or [{}] for fold in folds
-    ):
+    for seed, fold in itertools.product([{"seed": seed} for seed in seeds or ()] or [{}], folds):
+        labels = {**seed, **fold}
         folder = Path(config["output_dir"]).joinpath(*(f"{key}_{value}" for key, value in labels.items()))
         found.append(Member({**config, **labels, "output_dir": str(folder)}, labels))
     return found
@@ -58,14 +58,8 @@ def members(config: dict[str, Any], seeds: list[int] | None) -> list[Member]:
 
 def train_series(recipe: Any, config: dict[str, Any], seeds: list[int] | None = None) -> dict[str, Any] | None:
     """Train a series in this process, with ``seeds`` or the seed of the configuration; it may be called in several
-    processes that train together.
-
-    Returns:
-        The summary, see :func:`summarize`; None in processes other than the first.
-
-    Raises:
-        InputError: as of the recipe, or no ``output_dir`` is given or it is taken.
-    """
+    processes that train together. Returns the summary, see :func:`summarize`; None in processes other than the first.
+    Raises InputError as the recipe, or if no ``output_dir`` is given or it is taken."""
     if not config.get("output_dir"):
         raise InputError("no 'output_dir': name it in the configuration file or with --output_dir PATH")
     recipe.resolve(dict(config))

@@ -64,11 +64,8 @@ class RecipeTrainer(Trainer):
 
     def train(self, resume_from_checkpoint=None):
         """Train, from the start or from a checkpoint folder; the model has the best evaluated weights then, or the last
-        where ``load_best_model_at_end`` was not set.
-
-        Raises:
-            Interrupted: a signal has come, and a checkpoint has been written.
-        """
+        where ``load_best_model_at_end`` was not set. Raises Interrupted when a signal has come and a checkpoint has
+        been written."""
         if resume_from_checkpoint is None or not self._ended_with(resume_from_checkpoint):
             with until_saved(), contextlib.closing(self.progress):  # the line of its bar ends before other output
                 super().train(resume_from_checkpoint=resume_from_checkpoint and str(resume_from_checkpoint))

@@ -9,8 +9,6 @@ import shutil
 import pytest
 
 from tasks.commands.main import VERBS
-from tasks.common.errors import InputError
-from tasks.recipes import get_predictor
 
 # verb -> words that work. What the rows below change in them is the mistake.
 WORKING = {
@@ -119,14 +117,3 @@ def test_an_unknown_option_and_a_missing_argument_point_to_the_help(call, refuse
     assert "nonsense" in call(verb, "--nonsense", "1")
     message = refused(verb)
     assert "--help" in message or "usage" in message
-
-
-# ---- models of several recipes
-
-
-@pytest.mark.parametrize(
-    "recipe, other", [("ner", "matching"), ("matching", "classification"), ("classification", "ner")]
-)
-def test_a_predictor_of_another_recipe_names_the_recipe(folders, recipe, other):
-    with pytest.raises(InputError, match=f"is a model of {recipe}, not of {other}"):
-        get_predictor(other)(folders[recipe])

@@ -6,7 +6,6 @@ from itertools import chain
 import numpy as np
 import pytest
 import train_matching
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load
@@ -98,19 +97,9 @@ def test_first_texts_are_in_one_split_alone(data, folds):
     assert len(texts["dev"]) == round(0.2 * len(texts["train"] | texts["dev"]))
 
 
-@pytest.mark.parametrize("train, dev, said", [
-    ("a\tb\t0\nc\td\t1\n", '{"A": "x", "B": "y", "C": "z"}', "dev:1: triples, but .*train:1 has pairs"),
-    ("a\tb\t0\nc\td\t1\n", "a\tb\t0\nc\td\t3\n", "dev:2: label 3"),
-    ("a\tb\t0\nc\td\t1\n", "a\tb\t1\nc\td\t1\n", "dev: all labels are 1"),
-    ("a\tb\t0\nc\td\t3\n", "a\tb\t0\nc\td\t1\n", None),  # 0 and 1 are grades too
-])  # fmt: skip
-def test_splits_have_one_task(write, train, dev, said):
-    keys = keys_of(str(write(train, "train")), str(write(dev, "dev")))
-    if said is None:
-        assert read_splits(keys, seed=0).keys() == {"train", "dev"}
-    else:
-        with pytest.raises(InputError, match=said):
-            read_splits(keys, seed=0)
+def test_0_and_1_are_grades_beside_grades(write):  # other tasks of dev: tests/tasks/commands/refusals.yaml
+    files = (str(write(f"a\tb\t0\nc\td\t{highest}\n", name)) for name, highest in (("train", 3), ("dev", 1)))
+    assert read_splits(keys_of(*files), seed=0).keys() == {"train", "dev"}
 
 
 # ---- scores
@@ -224,22 +213,10 @@ def test_each_fold_is_tested_once_and_one_of_them_alone_or_resumed_is_the_same(t
 # ---- where it starts, and what is refused
 
 
-@pytest.fixture
-def warm(bi_encoder, data, tmp_path):
-    """A configuration that takes its sizes from a trained model."""
+def test_a_trained_model_is_a_start_for_another_task(bi_encoder, data, write, tmp_path):
     keys = {"recipe": "matching", "train_file": str(data.triples), "device": "cpu", "max_tokens": 40, "max_steps": 2}
-    keys |= {"learning_rate": 1e-9, "pretrained": str(bi_encoder.model)}
-    (tmp_path / "warm.yaml").write_text(yaml.safe_dump(keys), encoding="utf-8")
-    return tmp_path / "warm.yaml"
-
-
-def test_a_trained_model_is_a_start_for_another_task(bi_encoder, warm, tmp_path):
-    run = runs.train(warm, tmp_path / "run", architecture="bi_encoder")
+    keys |= {"learning_rate": 1e-9, "pretrained": str(bi_encoder.model), "architecture": "bi_encoder"}
+    run = runs.train(write(keys, "warm.yaml"), tmp_path / "run")
     assert run.model_config["task"] == "triples" and run.model_config.get("threshold") is None
     start, saved = load(bi_encoder.weights), load(run.weights)
     assert all(np.abs(saved[name] - start[name]).max() < 1e-6 for name in start)
-
-
-def test_token_type_ids_need_a_folder_with_token_types(refused, bi_encoder, warm):
-    said = refused("train", warm, "--output_dir", "run", "--token_type_ids")
-    assert said.startswith(f"{bi_encoder.model}: token_type_ids")

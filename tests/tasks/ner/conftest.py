@@ -1,24 +1,21 @@
 """A small corpus, one model trained on it, and help for tests that train, evaluate and predict."""
 
-import contextlib
 import json
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import yaml
 from visualdl import LogReader
 
 from tasks.commands.main import main
 from tasks.common.errors import InputError
-from tasks.common.reports import figures
-from tasks.ner import NerPredictor, monitoring
+from tasks.ner import NerPredictor
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.monitoring import NerMonitor
 from tasks.ner.recipe import NerRecipe
 from tests.helpers import runs
 from tests.helpers.runs import read_json_lines
+from tests.tasks.conftest import blank_pictures
 
 TINY = {
     "recipe": "ner",
@@ -35,7 +32,6 @@ TINY = {
     "device": "cpu",
 }
 EPOCHS = 12
-SHOW = NerMonitor.show
 
 
 @pytest.fixture(scope="session")
@@ -50,25 +46,6 @@ def few_texts(tmp_path_factory):
     """Files for tests that train often: 45 texts, and 10 for dev."""
     train, dev = write_demo_corpus(tmp_path_factory.mktemp("few"), train_size=45, dev_size=10)
     return SimpleNamespace(train=train, dev=dev)
-
-
-@contextlib.contextmanager
-def blank_pictures():
-    """Runs draw nothing: it takes longer than a small training. All else that VisualDL shows is as it is."""
-    blank = np.full([8, 8, 3], 255, dtype=np.uint8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "draw_epochs", lambda *_: b"")
-        for name in ("draw_scores", "draw_reliability"):
-            patch.setattr(monitoring, name, lambda *_: blank)
-        yield
-
-
-@pytest.fixture(scope="module", autouse=True)
-def without_pictures():
-    """VisualDL shows scores alone: no curves, texts and pictures."""
-    with blank_pictures(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NerMonitor, "show", lambda *_: None)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +86,7 @@ def train_few(train, few_texts):
 @pytest.fixture(scope="session")
 def trained(train, tmp_path_factory):
     """A model that has learned to find entities. Do not change its files."""
-    with blank_pictures():
+    with blank_pictures():  # this fixture comes before that of a module
         return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=EPOCHS)
 
 

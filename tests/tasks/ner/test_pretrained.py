@@ -131,13 +131,6 @@ def test_a_new_type_is_learned_and_the_types_and_features_of_the_model_are_kept(
     assert (old.model / "features.json").read_bytes() == (again.model / "features.json").read_bytes()
 
 
-def test_types_are_kept_of_an_entity_model_with_its_features_alone(refused, small_config, pretrained, trained):
-    words = ("train", small_config, "--output_dir", "run", "--keep_types")
-    assert "is an encoder or a language model" in refused(*words, "--pretrained", pretrained("words"))
-    given = ("--pretrained", trained.model, "--features", "bigrams")
-    assert "its word features are none" in refused(*words, *given)
-
-
 @pytest.mark.slow
 def test_a_folder_that_does_not_fit_is_an_error_before_the_data_are_read(refused, small_config, pretrained, tmp_path):
     def fails(folder, *words):

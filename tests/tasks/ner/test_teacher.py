@@ -49,7 +49,7 @@ def test_probabilities_are_read_and_checked(write):
             taught({**first, "probability": wrong})
 
 
-def test_a_student_learns_the_texts_of_its_teacher(train_few, trained, corpus, predict, refused, config_file, tmp_path):
+def test_a_student_learns_the_texts_of_its_teacher(train_few, trained, corpus, predict, tmp_path):
     texts = "\n".join(record["text"] for record in corpus.dev_records)
     found = predict(texts, trained.model, ["--min_probability", "0.05"])
     taught = tmp_path / "taught.jsonl"
@@ -58,7 +58,3 @@ def test_a_student_learns_the_texts_of_its_teacher(train_few, trained, corpus, p
     alone = train_few(tmp_path / "alone", **options)
     student = train_few(tmp_path / "student", **options, teacher_files=taught)
     assert student.metrics["test"]["f1"] > alone.metrics["test"]["f1"] + 0.2
-    words = ("train", config_file, "--output_dir", "run", "--teacher_files", taught)
-    assert "characters than max_characters 3" in refused(*words, "--max_characters", "3")
-    taught.write_text('{"text": "张三", "entities": [{"start": 0, "end": 2, "type": "hero"}]}')
-    assert "entity type 'hero' is unknown to the model" in refused(*words)

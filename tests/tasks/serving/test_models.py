@@ -11,7 +11,7 @@ import pytest
 
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.recipes import open_predictor
-from tests.helpers.models import FORMATS, export
+from tests.helpers.models import FORMATS, export, like
 from tests.tasks.serving.conftest import REAL, running
 
 pytestmark = pytest.mark.slow
@@ -51,15 +51,6 @@ def expected_of(folders):
         "/predict/cross": ("pairs", PAIRS, cross(PAIRS)),
         "/embed": ("texts", TEXTS, vectors),
     }
-
-
-def like(value):
-    """A value equal to others that differ in the last digits of numbers: batches of other sizes add up otherwise."""
-    if isinstance(value, dict):
-        return {name: like(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return list(map(like, value))
-    return pytest.approx(value, abs=2e-4) if isinstance(value, float) else value
 
 
 def test_answers_to_several_threads_are_those_of_the_predictors(client, folders):

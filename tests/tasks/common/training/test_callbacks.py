@@ -68,27 +68,30 @@ def test_average_of_half_precision_weights_is_kept_in_float32(model):
     assert (model.weight.astype("float32").numpy() == START + 5).all()
 
 
-def shown(seconds, is_terminal=False, first=0):
+def shown(monkeypatch, is_terminal=False, first=0):
     """What a training of four steps writes from the step ``first`` on."""
     state, stream = SimpleNamespace(is_local_process_zero=True, global_step=first, max_steps=4), io.StringIO()
     stream.isatty = lambda: is_terminal
-    progress = TrainingProgress("training", seconds, stream)
+    monkeypatch.setattr("sys.stderr", stream)
+    progress = TrainingProgress("training")
     progress.on_train_begin(None, state, None)
     for state.global_step in range(first + 1, 5):
         progress.on_step_end(None, state, None)
         progress.on_log(None, state, None, logs={"loss": 1 / state.global_step})
         progress.on_log(None, state, None, logs={"eval_f1": 0.5})
-    progress.on_train_end(None, state, None)
+    progress.close()
     return stream.getvalue()
 
 
 def test_a_log_file_has_lines_a_terminal_one_bar_and_a_short_training_none(monkeypatch):
-    lines = shown(0.0).splitlines()
+    assert shown(monkeypatch) == ""
+    monkeypatch.setattr("tasks.common.training.callbacks.SECONDS_A_LINE", 0)
+    lines = shown(monkeypatch).splitlines()
     assert len(lines) == 3 and all(line.startswith("training: step ") and line.endswith(" left") for line in lines)
-    assert "step 2 of 4, loss 1, " in lines[1] and shown(3600.0) == ""
+    assert "step 2 of 4, loss 1, " in lines[1]
     monkeypatch.setattr("tasks.common.training.callbacks.SHOWN_AFTER", 0)
     for first in (0, 2):
-        written = shown(0.0, is_terminal=True, first=first)
+        written = shown(monkeypatch, is_terminal=True, first=first)
         assert written.startswith("\rtraining:") and written.endswith("\n") and written.count("\n") == 1
         assert "4/4" in written.split("\r")[-1] and "loss 0.25" in written.split("\r")[-1]
 

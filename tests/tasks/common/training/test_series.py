@@ -11,7 +11,6 @@ from tasks.common.files import locked
 from tasks.common.training import series
 from tasks.common.training.arguments import parse_seeds
 from tasks.common.training.series import resume_series, train_series
-from tasks.recipes import get_recipe
 from tests.helpers.runs import pretended_recipe
 
 F1 = {7: 0.5, 1: 0.8, 3: 0.6}
@@ -121,17 +120,6 @@ def test_interrupted_series_is_resumed_and_what_is_done_stays(recipe, folder, tm
     assert recipe.calls == [("resume", str(moved / "seed_1")), ("train", seed_3)]
     with pytest.raises(InputError, match="all runs are complete"):
         resume_series(recipe, moved)
-
-
-@pytest.mark.parametrize("seeds, more, said", [
-    ("[1, 1]", "", "give different numbers"),
-    ("one", "", "give different numbers"),
-    ("null", "  folds: 1000000000\n", "configuration: folds must be from 2 to 1000"),
-])  # fmt: skip
-def test_damaged_series_is_one_line(tmp_path, seeds, more, said):
-    (tmp_path / series.SERIES_FILE).write_text(f"recipe: matching\nseeds: {seeds}\nconfig:\n  train_file: x\n{more}")
-    with pytest.raises(InputError, match=f"{series.SERIES_FILE}: .*{said}"):
-        resume_series(get_recipe("matching"), tmp_path)
 
 
 @pytest.mark.parametrize("output_dir, keys, said", [

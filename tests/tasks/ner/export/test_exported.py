@@ -57,11 +57,6 @@ def test_several_models_become_one_and_features_go_along(trained, train, dev_tex
         assert capsys.readouterr().out.count("note: word features: ") == 1
 
 
-def test_it_is_evaluated_but_not_tuned(trained, exported, corpus, evaluate, refused):
-    assert evaluate(corpus.dev, exported)["per_type"] == evaluate(corpus.dev)["per_type"]
-    assert "is exported" in refused("tune", exported, corpus.dev)
-
-
 @pytest.mark.parametrize("format", FORMATS)
 def test_both_are_scored_on_a_labeled_file(trained, corpus, tmp_path, capsys, format):
     words = ["--output", tmp_path / "new", "--format", format, "--check", corpus.dev]
@@ -70,7 +65,7 @@ def test_both_are_scored_on_a_labeled_file(trained, corpus, tmp_path, capsys, fo
 
 
 @needs_onnx
-def test_int8_is_smaller_and_finds_nearly_the_same(trained, dev_texts, tmp_path, refused):
+def test_int8_is_smaller_and_finds_nearly_the_same(trained, dev_texts, tmp_path):
     plain, small = export(tmp_path / "plain", "onnx", trained.model), tmp_path / "int8"
     assert main(["export", str(trained.model), "--output", str(small), "--quantize", "int8"]) == 0
     exact, near = (
@@ -79,15 +74,6 @@ def test_int8_is_smaller_and_finds_nearly_the_same(trained, dev_texts, tmp_path,
     )
     assert len(exact & near) > 0.9 * len(exact | near)
     assert (small / "model.onnx").stat().st_size < (plain / "model.onnx").stat().st_size
-    words = ["--output", "no", "--quantize", "int8", "--format", "paddle"]
-    assert "--quantize" in refused("export", trained.model, *words)
-
-
-def test_exported_models_stand_alone_and_what_cannot_be_written_is_said_before(trained, exported, refused):
-    assert "stands alone" in refused("predict", trained.model, exported)
-    assert "is already exported" in refused("export", exported, "--output", "again")
-    for output, place in ((exported, "is not empty"), (exported / "vocab.txt", "is a file")):
-        assert place in refused("export", trained.model, "--output", output)
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_rope import CharTokenizer
-from tasks.ner import NerPredictor
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, Example, entity_types
@@ -16,7 +15,6 @@ from tasks.ner.features import COLUMNS, FEATURE_KINDS, WordFeatures
 from tasks.ner.features.jieba_dictionary import installed_words
 from tasks.ner.features.word_features import Gazetteer
 from tasks.ner.model import NerConfig, NerModel
-from tests.tasks.ner.conftest import spans_of
 from tests.tasks.ner.features.plain_features import plain_columns, plain_flags, same, segmentation
 
 TEXT = "他在北京大学学习"  # jieba: 他/r 在/p 北京大学/nt 学习/v
@@ -208,27 +206,3 @@ def test_wrong_values_of_the_configuration_are_an_error():
             NerConfig(**{**SIZES, "features": features})
     with pytest.raises(ValueError, match="needs unk_token_id"):
         NerConfig(**{**SIZES, "character_dropout": 0.1, "unk_token_id": None})
-
-
-# ---- from training to prediction
-
-
-@pytest.fixture(scope="module")
-def run(train, tmp_path_factory):
-    """A model that was trained with all features. Do not change its files."""
-    options = {"features": ",".join(FEATURE_KINDS), "character_dropout": 0.05, "feature_dropout": 0.1}
-    return train(tmp_path_factory.mktemp("features") / "run", **options, num_train_epochs=6)
-
-
-def test_the_trained_folder_predicts_what_training_predicted_a_text_alone_or_with_others(run, evaluate, corpus):
-    texts = ["", *(record["text"] for record in run.predictions), " \t", "".join(r["text"] for r in run.predictions)]
-    predictor = NerPredictor(run.model, "cpu")
-    assert len(texts[-1]) > 2 * predictor.max_tokens and run.model_config["features"] == predictor.features.sizes
-    together = predictor(texts)
-    assert spans_of(together[1:-2]) == spans_of(run.predictions) and sum(map(len, spans_of(together))) > 40
-    for text, record in zip(texts, together):
-        (alone,) = predictor([text])
-        assert spans_of([alone]) == spans_of([record])
-        scores = [[entity["score"] for entity in one["entities"]] for one in (alone, record)]
-        assert scores[0] == pytest.approx(scores[1], abs=2e-4)
-    assert evaluate(corpus.dev, run.model)["f1"] == run.metrics["dev"]["f1"] > 0.1

@@ -80,18 +80,10 @@ def test_what_is_written_has_not_changed(tmp_path, caplog, format):
     ('[["王明", {"entities": [[0, 2, "PER"]]}],\n ["甲", {"entities": []}]]', [("王明", 1), ("甲", 2)]),
     ('[{"paragraphs": [{"raw": "甲"}, {"sentences": [{"tokens": [{"orth": "乙"}]}]}]}]', [("甲", 1), ("乙", 1)]),
     ('[{"data": {"text": "甲"}},\n {"data": {"body": "乙"}, "annotations": []}]', [("甲", 1), ("乙", 2)]),
-    ('[{"id": 1}]', "text"),
-    ("text,label\n", "a table with a header"),
-    ("[]", "a JSON list"),
-    ("sentence,text\na\n", "1 values"),
-    ("sentence1,sentence2\na,b\n", "text"),
 ])  # fmt: skip
 def test_labeled_files_give_their_texts_to_predict(write, content, expected):
     path = write(content)
-    if isinstance(expected, str):
-        assert expected in error_of(read_texts, path)
-    else:
-        assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
+    assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
 
 
 LINES = ["中 B-LOC", '"text"', "[1]", "null", "[" * 100_000, '{"a": 1' + "0" * 5000]

@@ -15,7 +15,8 @@ from tasks.ner.examples import Example
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.monitoring import CURVE_STEPS, NerMonitor, draw_scores, span_scores
 from tasks.ner.prediction.finding import predict_entities
-from tests.tasks.ner.conftest import SHOW, log_of
+from tests.tasks.conftest import SHOW
+from tests.tasks.ner.conftest import log_of
 
 STEPS = 19  # of an epoch
 

@@ -1,0 +1,114 @@
+"""The contract of all predictors: Python, the verbs, and the run that trained the model agree."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tasks.commands.main import main
+from tasks.common.errors import InputError
+from tasks.recipes import get_predictor, get_recipe, open_predictor
+from tests.helpers.models import FORMATS, export, like
+from tests.helpers.runs import read_json_lines
+
+MODELS = {  # name -> recipe, and more keys of its smallest run
+    "ner": ("ner", {}),
+    "classification": ("classification", {}),
+    "bi-encoder": ("matching", {"architecture": "bi_encoder"}),
+    "cross-encoder": ("matching", {"architecture": "cross_encoder", "token_type_ids": True}),
+    "triples": ("matching", {"architecture": "bi_encoder", "max_tokens": 96}),
+}
+
+
+@pytest.fixture
+def trained(whole, data_of):
+    """``trained(name)``: the folder of a model's run, its labeled dev file, and the examples in it."""
+
+    def trained(name):
+        recipe, keys = MODELS[name]
+        file = data_of.get(name, data_of[recipe])["dev_file"]
+        more = data_of[name] if name == "triples" else {}
+        return whole(recipe, **keys, **more), file, get_recipe(recipe).read_labeled(file)
+
+    return trained
+
+
+def items_of(examples):
+    return [getattr(one, "texts", one.text) for one in examples]
+
+
+def as_predicted(record, example):
+    """A record of a predictor in the form of ``predictions_dev.jsonl``."""
+    if "scores" in record:
+        closer, farther = record["scores"] if example.label == 1 else record["scores"][::-1]
+        return {"where": example.where, "closer": closer, "farther": farther}
+    if "score" in record:
+        return {"where": example.where, "label": example.label, "score": record["score"]}
+    return {**record, "gold": example.label} if "label" in record else record
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_python_and_the_verbs_in_any_batches_give_what_training_has_scored(trained, name, tmp_path):
+    run, file, examples = trained(name)
+    items, words = items_of(examples), ["--output", str(tmp_path / "out"), "--device", "cpu"]
+    records = open_predictor(run / "model", device="cpu")(items)
+    assert read_json_lines(run / "predictions_dev.jsonl") == like(list(map(as_predicted, records, examples)))
+    for size in (1, 3):
+        assert open_predictor(run / "model", device="cpu", batch_size=size)(items) == like(records)
+    assert main(["predict", str(run / "model"), "--input", file, *words, "--batch_size", "1"]) == 0
+    assert read_json_lines(tmp_path / "out") == like(records)
+    assert main(["evaluate", str(run / "model"), file, *words]) == 0
+    scores = json.loads((tmp_path / "out").read_text(encoding="utf-8"))
+    assert len(scores.pop("worst_examples", range(5))) == 5
+    assert scores == like(json.loads((run / "metrics.json").read_text(encoding="utf-8"))["dev"])
+    assert open_predictor(run / "model", device="cpu")([]) == []
+
+
+THREADS, ROUNDS = 8, 4
+
+
+@pytest.mark.parametrize("name", [*MODELS, *FORMATS, "ensemble"])
+def test_threads_that_share_a_predictor_get_what_one_caller_gets(trained, name, tmp_path):
+    run, _, examples = trained(name if name in MODELS else "ner")
+    model = export(tmp_path / "exported", name, run / "model") if name in FORMATS else run / "model"
+    predictor = get_predictor("ner")([model] * 2, "cpu") if name == "ensemble" else open_predictor(model, device="cpu")
+    items = items_of(examples)
+    parts = [items[place % len(items) :][:2] for place in range(THREADS)] * ROUNDS
+    alone = list(map(predictor, parts))
+    assert len({str(one) for one in alone}) > 4, "results could be exchanged"
+    with ThreadPoolExecutor(THREADS) as pool:
+        assert list(pool.map(predictor, parts)) == like(alone)
+    layers = [predictor.model, *getattr(predictor.model, "sublayers", list)()]
+    assert not any(getattr(layer, "training", False) for layer in layers)
+
+
+@pytest.mark.parametrize("name, options, method, items, said", [
+    ("ner", {}, "__call__", "一个字符串", r"\[text\]"),
+    ("ner", {}, "__call__", ["a", 1], "text 2"),
+    ("ner", {"batch_size": 0}, "__call__", [], "batch_size"),
+    ("ner", {"max_tokens": 0}, "__call__", [], "max_tokens"),
+    ("ner", {"max_entity_tokens": -1}, "__call__", [], "max_entity_tokens"),
+    ("ner", {"max_tokens": 64, "overlap": -1}, "__call__", [], "overlap"),
+    ("ner", {"max_tokens": 64, "overlap": 63}, "__call__", [], "overlap.* 62"),
+    ("ner", {"model_dir": []}, "__call__", [], "no folder"),
+    ("ner", {"recipe": "matching"}, "__call__", [], "is a model of ner, not of matching"),
+    ("classification", {}, "__call__", "x", r"\[text\]"),
+    ("classification", {}, "__call__", ["x", 1], "list of strings"),
+    ("classification", {"max_characters": 0}, "__call__", [], "max_characters"),
+    ("classification", {"recipe": "ner"}, "__call__", [], "is a model of classification, not of ner"),
+    ("bi-encoder", {}, "score", "xy", "got one string"),
+    ("bi-encoder", {}, "score", ["xy"], "number 1"),
+    ("bi-encoder", {}, "score", [("x", 3)], "number 1"),
+    ("bi-encoder", {}, "score", [("x", "y"), ("x", "y", "z")], "pairs of strings; number 2"),
+    ("bi-encoder", {}, "score_triples", [("x", "y")], "triples of strings; number 1"),
+    ("bi-encoder", {}, "encode", "x", "got one string"),
+    ("bi-encoder", {}, "encode", [None], "number 1"),
+    ("bi-encoder", {"recipe": "classification"}, "__call__", [], "is a model of matching, not of classification"),
+    ("cross-encoder", {}, "encode", ["x"], "is a cross_encoder"),
+])  # fmt: skip
+def test_other_things_than_texts_and_wrong_sizes_and_models_are_refused(trained, name, options, method, items, said):
+    run, *_ = trained(name)
+    given = {"model_dir": run / "model", "device": "cpu", **options}
+    predictor = get_predictor(given.pop("recipe", MODELS[name][0]))
+    with pytest.raises(InputError, match=said):
+        getattr(predictor(**given), method)(items)
