@@ -180,7 +180,8 @@ def depthwise_convolution(
             if segment_ids is not None:
                 same = paddle.roll(segment_ids, -lag, axis=1) == segment_ids
                 visible = visible * same.astype(x.dtype)
-        product = (paddle.roll(x, -lag, axis=1) if lag else x) * outer(visible, row)
+        seen, columns = paddle.roll(x, -lag, axis=1) if lag else x, visible.unsqueeze(-1)
+        product = seen * (paddle.matmul(columns, row.unsqueeze(0)) if computes_on_cpu() else columns * row)
         y = product if y is None else y + product
     return y
 
@@ -246,13 +247,6 @@ def scaled(x: Tensor, factor: Tensor) -> Tensor:
     """
     factor = factor.astype(x.dtype)
     return x * (factor.expand(x.shape) if computes_on_cpu() else factor)
-
-
-def outer(a: Tensor, b: Tensor) -> Tensor:
-    """a_i b_j: ``[..., rows]`` and ``[columns]`` -> ``[..., rows, columns]``. On CPU it is a matrix product, since the
-    gradient of b is one then, and not a reduction, which takes longer.
-    """
-    return paddle.matmul(a.unsqueeze(-1), b.unsqueeze(0)) if computes_on_cpu() else a.unsqueeze(-1) * b
 
 
 # where lower precision must not reach

@@ -2,7 +2,8 @@
 
 For tests: made of elementary operations so that gradients follow, and meant for float64. Nothing is stabilized or
 reordered here, so keep the inputs small in size and in value. Tensors are ``[batch, seq, heads, size]``, weights
-``[batch, heads, seq, seq]``; positions are seq numbers, None for no rotation; masks and segments ``[batch][seq]``.
+``[batch, heads, seq, seq]``; masks and segments are ``[batch][seq]``; ``turn`` is a rotation, such as
+``functools.partial(rotate, positions=range(5))``, or None.
 """
 
 import math
@@ -11,18 +12,21 @@ import numpy as np
 import paddle
 
 
-def rotate(x, positions, base=10000.0, theta=None, layout="interleaved", amplitude=1.0):
+def rotate(x, positions, base=10000.0, theta=None, layout="interleaved", amplitude=1.0, inverse=False):
     r"""RoPE, pair by pair: kexue.fm 8265, eq. (11); arXiv 2104.09864, eq. (14)-(15).
 
     (y_{2i}, y_{2i+1}) = [[cos a, -sin a], [sin a, cos a]] (x_{2i}, x_{2i+1}) with a = m theta_i for each vector x,
-    ``[batch, seq, ..., head_dim]``, at its position m; theta_i is base^(-2i/head_dim) unless ``theta`` is given, and
-    features beyond those of ``theta`` stay. The pairs of the layout ``"half"`` are (i, i + number of pairs).
+    ``[batch, seq, ..., head_dim]``, at its position m, ``[seq]`` or ``[batch][seq]``; theta_i is base^(-2i/head_dim)
+    unless ``theta`` is given, and features beyond those of ``theta`` stay. The pairs of the layout ``"half"`` are
+    (i, i + number of pairs).
 
     >>> rotate(paddle.to_tensor([[[1.0, 0.0]]]), [math.pi / 2]).numpy().round(3).tolist()
     [[[0.0, 1.0]]]
     """
     theta = [base ** (-2 * i / x.shape[-1]) for i in range(x.shape[-1] // 2)] if theta is None else theta
-    m = np.array([float(positions[index]) for index in range(x.shape[1])]).reshape([-1] + [1] * (x.ndim - 3))
+    m = np.asarray(positions, dtype=np.float64)
+    m = (-m if inverse else m).reshape([*m.shape, *[1] * (x.ndim - 3)])
+    amplitude = 1 / amplitude if inverse else amplitude
     features = paddle.unbind(x, axis=-1)
     for i, frequency in enumerate(theta):
         first, second = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, i + len(theta))
@@ -34,7 +38,7 @@ def rotate(x, positions, base=10000.0, theta=None, layout="interleaved", amplitu
 
 
 def softmax_attention(
-    q, k, v, positions=None, key_mask=None, segment_ids=None, causal=False, placement="qk", slopes=None, window=None
+    q, k, v, turn=None, key_mask=None, segment_ids=None, causal=False, placement="qk", slopes=None, window=None
 ):
     r"""o_i = sum_j exp(s_ij) v_j / sum_j exp(s_ij), s_ij = (R_i q_i) . (R_j k_j) / sqrt(head_dim) - slope |i - j|.
 
@@ -50,13 +54,13 @@ def softmax_attention(
     >>> softmax_attention(0 * x, x, x).flatten().tolist()
     [1.0, 1.0]
     """
-    q, k, v = _rotate_some(q, k, v, positions, placement)
+    q, k, v = _rotate_some(q, k, v, turn, placement)
     scores = _products(q, k) / math.sqrt(q.shape[-1])
     if slopes is not None:
         scores = scores - _for_each_head(slopes, q) * _distances(q)
     weights = paddle.exp(scores)
     attended = _weighted_means(weights, [weights], v, _visible(v, key_mask, segment_ids, causal, window))
-    return _turn_back(attended, positions, placement)
+    return _turn_back(attended, turn, placement)
 
 
 def elu_plus_one(x):
@@ -69,7 +73,7 @@ def elu_plus_one(x):
 
 
 def linear_attention(
-    q, k, v, positions=None, key_mask=None, phi_q=elu_plus_one, phi_k=elu_plus_one, normalizer="unrotated",
+    q, k, v, turn=None, key_mask=None, phi_q=elu_plus_one, phi_k=elu_plus_one, normalizer="unrotated",
     segment_ids=None, causal=False, decay=None, placement="qk", constant=0.0,
 ):  # fmt: skip
     r"""o_i = sum_j g_ij (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j g_ij phi(q_i) . phi(k_j), g_ij = gamma^|i-j|.
@@ -84,28 +88,26 @@ def linear_attention(
     [1.5, 1.5]
     """
     plain_q, plain_k = phi_q(q), phi_k(k)
-    rotated_q, rotated_k, v = _rotate_some(plain_q, plain_k, v, positions, placement)
+    rotated_q, rotated_k, v = _rotate_some(plain_q, plain_k, v, turn, placement)
     kept = 1.0 if decay is None else _for_each_head(decay, q) ** _distances(q)
     rotated, unrotated = (kept * (constant + _products(*qk)) for qk in ((rotated_q, rotated_k), (plain_q, plain_k)))
     below = {"unrotated": [unrotated], "rotated": [rotated], "none": []}[normalizer]
-    if normalizer == "unrotated" and positions is not None and ("q" in placement or "k" in placement):
+    if normalizer == "unrotated" and turn is not None and ("q" in placement or "k" in placement):
         even_q, even_k = (x.mean(axis=-1, keepdim=True) for x in (plain_q, plain_k))
         below.append(0.01 * plain_q.shape[-1] * kept * _products(even_q, even_k))
     attended = _weighted_means(rotated, below, v, _visible(v, key_mask, segment_ids, causal))
-    return _turn_back(attended, positions, placement)
+    return _turn_back(attended, turn, placement)
 
 
-def _rotate_some(q, k, v, positions, placement):
+def _rotate_some(q, k, v, turn, placement):
     """q, k and v, rotated where ``placement`` has their letter."""
-    places = placement if positions is not None else ""
-    return [rotate(x, positions) if letter in places else x for letter, x in zip("qkv", (q, k, v))]
+    places = placement if turn is not None else ""
+    return [turn(x) if letter in places else x for letter, x in zip("qkv", (q, k, v))]
 
 
-def _turn_back(output, positions, placement):
+def _turn_back(output, turn, placement):
     """R^-1 of the output where ``placement`` has the letter o."""
-    if positions is None or "o" not in placement:
-        return output
-    return rotate(output, [-position for position in positions])
+    return output if turn is None or "o" not in placement else turn(output, inverse=True)
 
 
 def _products(q, k):
@@ -173,22 +175,22 @@ def depthwise_convolution(x, weight, key_mask=None, segment_ids=None, causal=Fal
     return paddle.stack(y, axis=1)
 
 
-def global_pointer(layer, hidden, token_mask=None, no_span=-10000.0):
+def global_pointer(layer, hidden, positions, token_mask=None, no_span=-10000.0):
     r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), q_{t,i} = W_{q,t} h_i + b_{q,t}, k alike.
 
     kexue.fm 8373, eq. (1)-(2), with the factor 1 / sqrt(head_size) of its author's bert4keras. The columns of the
     layer's weight are q_1 k_1 q_2 k_2 ..., each of head_size. ``no_span`` where j < i or where i or j is masked.
 
     >>> from paddle_rope import GlobalPointer
-    >>> tuple(global_pointer(GlobalPointer(hidden_size=8, num_types=3, head_size=4), paddle.ones([2, 5, 8])).shape)
+    >>> tuple(global_pointer(GlobalPointer(8, num_types=3), paddle.ones([2, 5, 8]), range(5)).shape)
     (2, 3, 5, 5)
     """
-    projections = [_project(layer, hidden, number, layer.rotary) for number in range(2 * layer.num_types)]
+    projections = [_project(layer, hidden, number, positions) for number in range(2 * layer.num_types)]
     scores = [paddle.matmul(q, k, transpose_y=True) for q, k in zip(projections[0::2], projections[1::2])]
     return _of_spans(paddle.stack(scores, axis=1) / math.sqrt(layer.head_size), token_mask, no_span)
 
 
-def efficient_global_pointer(layer, hidden, token_mask=None, no_span=-10000.0):
+def efficient_global_pointer(layer, hidden, positions, token_mask=None, no_span=-10000.0):
     r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t . [q_i; k_i] + a_t + u_t . [q_j; k_j] + b_t) / 2.
 
     kexue.fm 8877, eq. (3), with sqrt(head_size) and 2 as in its author's bert4keras: one q and k for all types; the
@@ -196,11 +198,11 @@ def efficient_global_pointer(layer, hidden, token_mask=None, no_span=-10000.0):
     w_1 .. w_T u_1 .. u_T, of its bias a_1 .. a_T b_1 .. b_T.
 
     >>> from paddle_rope import EfficientGlobalPointer
-    >>> tuple(efficient_global_pointer(EfficientGlobalPointer(8, num_types=3), paddle.ones([2, 5, 8])).shape)
+    >>> tuple(efficient_global_pointer(EfficientGlobalPointer(8, num_types=3), paddle.ones([2, 5, 8]), range(5)).shape)
     (2, 3, 5, 5)
     """
     plain = paddle.concat([_project(layer, hidden, number) for number in (0, 1)], axis=-1)  # [q; k] of each token
-    q, k = (_project(layer, hidden, number, layer.rotary) for number in (0, 1))
+    q, k = (_project(layer, hidden, number, positions) for number in (0, 1))
     products = paddle.matmul(q, k, transpose_y=True) / math.sqrt(layer.head_size)
     of_types = paddle.matmul(plain, layer.type_scores.weight) + layer.type_scores.bias  # [batch, seq, 2 types]
     scores = []
@@ -210,11 +212,13 @@ def efficient_global_pointer(layer, hidden, token_mask=None, no_span=-10000.0):
     return _of_spans(paddle.stack(scores, axis=1), token_mask, no_span)
 
 
-def _project(layer, hidden, number, rotary=None):
-    """h_i W + b with the columns ``number`` * head_size ... of W, head_size of them, rotated by R_i with ``rotary``."""
+def _project(layer, hidden, number, positions=None):
+    """h_i W + b with the columns ``number`` * head_size ... of W, head_size of them; with positions rotated by R_i."""
     columns = slice(number * layer.head_size, (number + 1) * layer.head_size)
     projected = paddle.matmul(hidden, layer.dense.weight[:, columns]) + layer.dense.bias[columns]
-    return projected if rotary is None else rotate(projected, range(hidden.shape[1]), rotary.base)
+    if positions is None or layer.rotary is None:
+        return projected
+    return rotate(projected, positions, layer.rotary.base)
 
 
 def _of_spans(scores, token_mask, no_span):

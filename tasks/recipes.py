@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.files import check_new_folder
-from tasks.common.model_folder import ENCODER, check_pretrained, recipe_in, refuse_incomplete, refuse_other_recipe
+from tasks.common.model_folder import ENCODER, recipe_in, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import is_first_process
 from tasks.common.training.arguments import parse_seeds
 from tasks.common.training.run import check_readable, data_files
@@ -126,7 +126,12 @@ def check_run(config: dict[str, Any]) -> None:
             check_there(path)
     check_readable(checked.config)
     if checked.keys.pretrained is not None:
-        check_pretrained(checked.keys.pretrained)
+        from paddle_rope.roformer.checkpoints.reading import read_settings  # prediction needs no safetensors
+
+        try:
+            read_settings(checked.keys.pretrained)
+        except ValueError as error:
+            raise InputError(f"configuration: pretrained: {error}") from None
     if is_first_process():  # which may have made the folder where it is not this one
         check_new_folder(checked.config["output_dir"])
 

@@ -30,7 +30,7 @@ _MIN_MEAN_SQUARE = 1e-12
 _ONE_CHUNK, _CHUNK = 128, 64
 
 
-@native_form(native_linear_attention, feature_map=elu_plus_one, segment_ids=None, placement="qk", chunk_size=None)
+@native_form(native_linear_attention, feature_map=elu_plus_one, segment_ids=None, placement="qk")
 def linear_attention(
     q: Tensor,
     k: Tensor,
@@ -43,7 +43,6 @@ def linear_attention(
     causal: bool = False,
     placement: str = "qk",
     decay: Sequence[float] | Tensor | None = None,
-    chunk_size: int | None = None,
 ) -> Tensor:
     r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j).
 
@@ -70,7 +69,6 @@ def linear_attention(
         decay: gamma, one for each head in (0, 1]: a list or a tensor ``[heads]``, which may be trained. The terms of
             both sums are multiplied by gamma^|i-j| (LION, arXiv 2502.16249; arXiv 2307.08621, eq. 5-7). Distance counts
             positions, padding included. None for 1.
-        chunk_size: of the sums that are taken by chunks, positive; None for one that is fast. It changes rounding only.
 
     Returns:
         ``[batch, seq, heads, value_dim]`` in the dtype of ``q``. The denominator is bounded from below by
@@ -80,15 +78,13 @@ def linear_attention(
 
     Raises:
         ValueError: an unknown normalizer or placement, options that contradict each other, segments with gaps; a static
-            graph of unknown length with ``causal`` or ``segment_ids``; ``decay`` or ``chunk_size`` out of range.
+            graph of unknown length with ``causal`` or ``segment_ids``; ``decay`` out of range.
 
     >>> from paddle_rope import RotaryPositionEmbedding
     >>> q = k = v = paddle.ones([1, 5, 2, 4])
     >>> tuple(linear_attention(q, k, v, RotaryPositionEmbedding(4).cos_sin(5)).shape)
     (1, 5, 2, 4)
     """
-    if chunk_size is not None and chunk_size < 1:
-        raise ValueError(f"chunk_size must be positive, got {chunk_size}")
     sees_all = not causal and segment_ids is None
     check_linear_options(feature_map, normalizer, placement, whole_sequence=sees_all)
     if q.shape[1] < 0 and not sees_all:
@@ -103,7 +99,7 @@ def linear_attention(
             return multiply(q, multiply(k, v, transpose_x=True))
 
         if decay is not None or not sees_all:
-            sums = _chunked_sums(numerator[2], decay, segment_ids, causal, chunk_size, multiply)
+            sums = _chunked_sums(numerator[2], decay, segment_ids, causal, multiply)
         output = _quotient(sums(*numerator), [sums(*one) for one in denominators], normalizer)
         return rotate_back(by_head(output), rope, placement).astype(q.dtype)
 
@@ -225,7 +221,7 @@ def _quotient(numerator, denominators, normalizer):
     return numerator / paddle.clip(reduce(paddle.maximum, denominators), min=MIN_DENOMINATOR[normalizer])
 
 
-def _chunked_sums(like, decay=None, segment_ids=None, causal=False, chunk_size=None, multiply=paddle.matmul):
+def _chunked_sums(like, decay=None, segment_ids=None, causal=False, multiply=paddle.matmul):
     r"""A function of q, k, v: s_i = sum_j gamma^|i - j| (q_i . k_j) v_j, over the j <= i or all j, of the segment of i.
 
     Within a chunk of tokens the weights are formed, ``[size, size]``. The tokens outside of it enter through a state
@@ -235,7 +231,7 @@ def _chunked_sums(like, decay=None, segment_ids=None, causal=False, chunk_size=N
     length, one chunk has the weights of all tokens, quadratic in seq.
     """
     seq, dtype = like.shape[2], like.dtype  # -1 where a static graph does not know the length
-    chunk = seq if seq <= (chunk_size or _ONE_CHUNK) else (chunk_size or _CHUNK)
+    chunk = seq if seq <= _ONE_CHUNK else _CHUNK
     size = chunk if seq >= 0 else paddle.shape(like)[2]
 
     def split(x):

@@ -11,8 +11,7 @@ from tasks.classification.arguments import ClassificationConfig
 from tasks.classification.data import LABELED
 from tasks.common.errors import InputError, visible
 from tasks.common.inference import Tokens, encoder_outputs
-from tasks.common.model_folder import check_least
-from tasks.common.predictor import Predictor
+from tasks.common.predictor import Predictor, check_least
 from tasks.common.reports.tables import f1_row, print_score_rows
 
 MOST_CLASSES = 40  # rows of a table

@@ -156,25 +156,20 @@ def tensorflow_reader():
 
 def write(model, folder, options):
     """Write the model, and the tokenizer where the source has one."""
+    from paddle_rope.options import read_json_object
     from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
+    from paddle_rope.roformer.checkpoints.reading import CONFIG_FILES, TENSORFLOW_CONFIG
     from paddle_rope.roformer.tokenization import load_tokenizer
     from paddle_rope.roformer.tokenization.tokenizer import VOCAB_FILE
 
     if options.to == "huggingface":
-        write_huggingface(model, folder, longest_text(options.source))
+        path = next(path for name in (*CONFIG_FILES, TENSORFLOW_CONFIG) if (path := options.source / name).is_file())
+        longest = read_json_object(path).get("max_position_embeddings")
+        has_limit = isinstance(longest, int) and longest > 0
+        write_huggingface(model, folder, longest if has_limit else LONGEST_TEXT)
     else:
         model.save_pretrained(folder)
     if (options.source / VOCAB_FILE).is_file():
         tokenizer = load_tokenizer(options.source)
         theirs = {"CharTokenizer": "BertTokenizer", "WordTokenizer": "RoFormerTokenizer"}[type(tokenizer).__name__]
         tokenizer.save_pretrained(folder, theirs if options.to == "huggingface" else None)
-
-
-def longest_text(source):
-    """The longest text in the source's configuration, or Hugging Face's usual one."""
-    from paddle_rope.options import read_json_object
-    from paddle_rope.roformer.checkpoints.reading import CONFIG_FILES, TENSORFLOW_CONFIG
-
-    path = next(source / name for name in (*CONFIG_FILES, TENSORFLOW_CONFIG) if (source / name).is_file())
-    longest = read_json_object(path).get("max_position_embeddings")
-    return longest if isinstance(longest, int) and longest > 0 else LONGEST_TEXT

@@ -8,7 +8,7 @@ from tasks.recipes import PREDICTING, recipe_of_model
 
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run, or an exported model"
 LABELED = "labeled file, of a format that paddle-rope convert --help lists"
-COMPUTING = ("device", "batch_size", "max_tokens", "max_entity_tokens", "max_characters", "bf16")
+COMPUTING = ("device", "batch_size", "max_tokens", "max_entity_tokens", "max_characters", "bf16", "overlap")
 # Options that not all recipes have.
 WANTED = ("dictionary", "patterns", "types", "min_probability", "top_k", "consistent")
 RECIPES_OF = {
@@ -82,9 +82,11 @@ def add_bf16(parser):
     parser.add_argument("--bf16", action="store_true", default=None, help=faster)
 
 
-def computing(options, names=COMPUTING):
-    """The options of :func:`add_computing` that were given, as predictors name them."""
-    return {name: value for name, value in vars(options).items() if name in names and value is not None}
+def computing(options):
+    """The options of :func:`add_computing` and :func:`add_wanted` that were given, as predictors take them."""
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    wanted = {name: given[name] for name in WANTED if name in given}
+    return {name: given[name] for name in COMPUTING if name in given} | ({"wanted": wanted} if wanted else {})
 
 
 def add_wanted(parser):
@@ -98,12 +100,6 @@ def add_wanted(parser):
     parser.add_argument("--top_k", type=int, metavar="K", help="find the K most probable entities of a text")
     everywhere = "a string is an entity at all of its places in a text, or at none, as at most of them"
     parser.add_argument("--consistent", action="store_true", default=None, help=everywhere)
-
-
-def wanted(options):
-    """The options of :func:`add_wanted` that were given, as a NER predictor takes them."""
-    given = computing(options, WANTED)
-    return {"wanted": given} if given else {}
 
 
 def recipe_of(model_dirs, options=None, recipes=PREDICTING):

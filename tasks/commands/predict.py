@@ -5,16 +5,7 @@ import os
 import sys
 
 from paddle_rope.machine import physical_cores, prepare_process
-from tasks.commands.options import (
-    add_computing,
-    add_model_dirs,
-    add_wanted,
-    computing,
-    new_parser,
-    recipe_of,
-    wanted,
-    whole,
-)
+from tasks.commands.options import add_computing, add_model_dirs, add_wanted, computing, new_parser, recipe_of, whole
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_output_file, json_line
 from tasks.common.output import check_standard_output, standard_output
@@ -124,9 +115,9 @@ def check_files(options, others):
         check_output_file(options.html, [*others, options.output])
 
 
-def open_model(recipe, model, options, **more):
+def open_model(recipe, model, options):
     prepare_process()
-    return get_predictor(recipe)(model, show_progress=sys.stderr.isatty(), **computing(options), **more)
+    return get_predictor(recipe)(model, show_progress=sys.stderr.isatty(), **computing(options))
 
 
 def chunk_size(options):
@@ -159,7 +150,7 @@ def find_entities(options):
     from tasks.ner.prediction.output_formats import written
 
     stream = FileStream(options.input) if options.whole_files else EntityTextStream(options.input, chunk_size(options))
-    predictor = open_model("ner", options.model_dirs, options, overlap=options.overlap, **wanted(options))
+    predictor = open_model("ner", options.model_dirs, options)
     longest = max(predictor.max_tokens, predictor.longest_text)
     drawn = []
 
@@ -233,7 +224,6 @@ def predict_many(task, options):
     from tasks.scaling.run import run_documents
     from tasks.scaling.worker import Job
 
-    overlap = {} if options.overlap is None else {"overlap": options.overlap}  # of NER, as what is wanted is
     job = Job(
         task=task,
         models=tuple(os.path.abspath(path) for path in options.model_dirs),
@@ -241,7 +231,7 @@ def predict_many(task, options):
         text_column=options.text_column or "text",
         chunk_records=chunk_size(options),
         threads=options.threads or threads,
-        options={**computing(options), **overlap, **wanted(options)},
+        options=computing(options),
     )
     if options.ray is not None:
         from tasks.scaling.on_ray import run_on_ray

@@ -76,23 +76,16 @@ def evaluated(model: Any, batch: Batch) -> Any:
 
 
 def batched_outputs(
-    forward: Callable[[Batch], Any],
-    items: Sequence[Any],
-    collate: Callable[[list], Batch],
+    forward: Callable[[Batch], Any],  # called with each batch
+    items: Sequence[Any],  # tokenized texts, each with ``ids``
+    collate: Callable[[list], Batch],  # makes a batch of a list of items
     batch_size: int,
-    numbers_of: Callable[[int], int],
-    most_numbers: int = MOST_NUMBERS,
+    numbers_of: Callable[[int], int],  # how many numbers the largest tensor has for an item of so many tokens
+    most_numbers: int = MOST_NUMBERS,  # of the largest tensor of a batch, which bounds memory; larger items go alone
     show_progress: bool = False,
 ) -> Iterator[tuple[list[int], Any]]:
     """Yield (indices of the items of a batch, output for them), of tokenized texts in batches of like length, the
-    longest first.
-
-    Args:
-        forward: called with each batch, which ``collate`` makes of a list of items.
-        items: tokenized texts, each with ``ids``.
-        numbers_of: how many numbers the largest tensor has for an item of so many tokens.
-        most_numbers: of the largest tensor of a batch, which bounds memory; an item that has more goes alone.
-    """
+    longest first."""
     order = np.argsort([len(item.ids) for item in items], kind="stable")[::-1].tolist()
     # the bar stays if it is the only one, and disappears if it belongs to a chunk of a stream
     with tqdm(total=len(items), unit="text", disable=not show_progress, leave=None, delay=1) as progress:

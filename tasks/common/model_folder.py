@@ -68,16 +68,6 @@ def refuse_other_recipe(folder: str | os.PathLike, recipe: str) -> None:
         )
 
 
-def check_pretrained(folder: str | os.PathLike) -> None:
-    """Raise InputError unless a folder of weights has a configuration."""
-    from paddle_rope.roformer.checkpoints.reading import read_settings  # prediction needs no safetensors
-
-    try:
-        read_settings(folder)
-    except ValueError as error:
-        raise InputError(f"configuration: pretrained: {error}") from None
-
-
 def load_settings(folder: str | os.PathLike, config_class: Any, copy: str = COPY) -> tuple[Any, Any]:
     """The tokenizer and the configuration, of ``config_class``, of a trained or exported folder; raises InputError if
     a file is damaged, or they do not have the same number of tokens, with the remedy ``copy``."""
@@ -137,9 +127,3 @@ def load_exported(folder: str | os.PathLike, config_class: Any) -> tuple[Any, An
 def write_checksums(folder: Path) -> None:
     """Write :data:`CHECKSUMS_FILE` for the other files of a folder."""
     write_files(folder, {CHECKSUMS_FILE: checksums(folder, but=CHECKSUMS_FILE)})
-
-
-def check_least(option: str, value: int | None, least: int = 1) -> None:
-    """Raise InputError unless the value of a command's option is ``least`` or more, or None."""
-    if value is not None and value < least:
-        raise InputError(f"--{option} {value}: must be {least} or more")

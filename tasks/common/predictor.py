@@ -10,14 +10,7 @@ from typing import Any, ClassVar
 from paddle_rope.machine import import_paddle
 from tasks.common.errors import InputError
 from tasks.common.export.model import ExportedModel
-from tasks.common.model_folder import (
-    check_least,
-    is_exported,
-    load_exported,
-    load_model,
-    refuse_incomplete,
-    refuse_other_recipe,
-)
+from tasks.common.model_folder import is_exported, load_exported, load_model, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import choose_device
 from tasks.common.training.data import LabeledData
 
@@ -73,6 +66,12 @@ class Predictor:
         import_paddle()
         choose_device(device)
         return load_model(Path(folder), pkgutil.resolve_name(self.model_class))
+
+
+def check_least(option: str, value: int | None, least: int = 1) -> None:
+    """Raise InputError unless the value of a command's option is ``least`` or more, or None."""
+    if value is not None and value < least:
+        raise InputError(f"--{option} {value}: must be {least} or more")
 
 
 def predict_in_bfloat16(model: Any) -> None:

@@ -127,10 +127,6 @@ class Recipe:
         """See :func:`tasks.common.training.settings.resolve_config`."""
         return resolve_config(config, self.arguments)
 
-    def choose(self, run: Run, chosen: dict[str, Any]) -> None:
-        """Give a run the keys ``chosen``, as if they had been in its configuration."""
-        run.config, run.keys, run.training, run.given = self.resolve({**run.given, **chosen})
-
     def train(self, config: dict[str, Any], data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
         """Train one run and write its folder.
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from tasks.common.errors import InputError, visible
 from tasks.common.inference import Tokens, encoder_outputs
-from tasks.common.model_folder import check_least
-from tasks.common.predictor import Predictor
+from tasks.common.predictor import Predictor, check_least
 from tasks.common.reports.tables import f1_row, scores_line
 from tasks.matching.arguments import GRADES, PAIRS, SHORTEST, TRIPLES, MatchingConfig
 from tasks.matching.data import LABELED, Example, prediction_records, task_of

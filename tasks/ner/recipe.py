@@ -82,7 +82,8 @@ class NerRecipe(Recipe):
                 *(training.dataset_world_size, training.gradient_accumulation_steps),
                 *(run.examples.get("dev", ()), run.keys.max_characters, run.taught),
             )
-            self.choose(run, {**fit.keys, "fit_to_data": False})  # the configuration that is saved has plain keys
+            chosen = {**run.given, **fit.keys, "fit_to_data": False}  # the configuration that is saved has plain keys
+            run.config, run.keys, run.training, run.given = self.resolve(chosen)
             if is_first_process():
                 print("\n".join(fit.lines))
 

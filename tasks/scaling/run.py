@@ -23,7 +23,8 @@ from tqdm import tqdm
 
 from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_makeable, digest_of, locked, read_json_object, write_json
+from tasks.common.files import atomic_writer, check_new_folder, digest_of, locked, read_json_object, write_json
+from tasks.common.model_folder import refuse_incomplete
 from tasks.scaling.formats import Part, find_files, parts_of
 from tasks.scaling.worker import Job
 
@@ -68,9 +69,7 @@ def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, lis
     """The content of the manifest, and the parts; raises InputError if something does not fit. Nothing is written."""
     paths = find_files(inputs)
     for model in job.models:
-        if not os.path.isdir(model):
-            raise InputError(f"{model}: no such folder; give the folder OUTPUT_DIR/model of a training run")
-    check_makeable(job.output, "--output")
+        refuse_incomplete(model, ("config.json",))
     parts = parts_of(paths, job.keys, part_records)
     options = {name: value for name, value in job.options.items() if name not in FREE_OPTIONS}
     plan = {
@@ -87,8 +86,7 @@ def _manifest(output: str) -> dict | None:
     """The manifest of a run that was begun in a folder, None if there is none; InputError if it holds another thing."""
     path = Path(output) / MANIFEST_FILE
     if not path.is_file():
-        if Path(output).is_dir() and any(Path(output).iterdir()):
-            raise InputError(f"{output}: is not empty; give another folder as --output or remove it")
+        check_new_folder(output, "--output")
         return None
     remedy = "give another folder as --output or remove this one"
     manifest = read_json_object(path, remedy)

@@ -3,8 +3,6 @@
 serve run tasks.serving.ray_serve:build model=runs/mine/model replicas=2
 """
 
-import os
-
 from pydantic import ConfigDict, Field, create_model
 from ray import serve
 
@@ -28,9 +26,7 @@ def build(arguments: Arguments) -> serve.Application:
     """The application; raises InputError if a folder holds no model or an option is out of range."""
     given = arguments.model_dump()
     replicas, models = given.pop("replicas"), given.pop("model").split(",")
-    named = [model.rpartition("=") for model in models]
-    sources = model_sources([f"{name}{equals}{os.path.abspath(folder)}" for name, equals, folder in named])
-    settings = Settings(sources, **given)
+    settings = Settings(model_sources(models), **given)
 
     def open_in_replica():
         from tasks.serving.application import open_application

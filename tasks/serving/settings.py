@@ -1,5 +1,6 @@
 """What a service is started with, checked before anything is opened."""
 
+import os
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -75,5 +76,5 @@ def model_sources(arguments: list[str]) -> tuple[ModelSource, ...]:
         config = read_json_object(Path(folder) / "config.json")
         embeds = recipe == "matching" and config.get("architecture") == "bi_encoder"
         types = tuple(config["types"]) if recipe == "ner" and isinstance(config.get("types"), list) else ()
-        sources[name] = ModelSource(name, folder, recipe, embeds, types)
+        sources[name] = ModelSource(name, os.path.abspath(folder), recipe, embeds, types)
     return tuple(sources.values())

@@ -28,7 +28,7 @@ PLACES = {
 }
 
 
-@pytest.mark.equation("1.1", "1.3", "1.5", "1.6", "1.10", "1.13", "1.14", "1.20")
+@pytest.mark.equation("1.1", "1.3", "1.5", "1.6", "1.10", "1.11", "1.13", "1.14", "1.20")
 @pairwise(
     {
         "name": list(VARIANTS),
@@ -40,11 +40,12 @@ PLACES = {
 )
 def test_outputs_and_gradients_equal_the_loops(name, place, shape, dtype, tolerance, inverse):
     rotary, inputs = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name]), [random_tensor(*shape, dtype=dtype)]
+    rotary.to(dtype="float64" if dtype == "float64" else "float32")
     where = {key: paddle.to_tensor(value) if key == "positions" else value for key, value in PLACES[place].items()}
+    inputs += rotary.parameters()  # theta, if it is learned
     exact = cast(inputs, "float64")
     positions = np.broadcast_to(np.array(PLACES[place].get("positions", range(3))) + where.get("offset", 0), (2, 3))
-    of_rows = (expected_of(rotary, exact[0][row : row + 1], numbers, inverse) for row, numbers in enumerate(positions))
-    expected = paddle.concat([*of_rows])
+    expected = expected_of(rotary, exact[0], positions, inverse, *exact[1:])
     rotated = rotary(inputs[0], inverse=inverse, **where)
     assert rotated.dtype == inputs[0].dtype
     assert_same(rotated, expected, inputs, exact, tolerance)

@@ -107,6 +107,8 @@ class ColumnSums {
   std::vector<float> sums_;
 };
 
+constexpr bool kBack = true;
+
 // RoPE between the tensors of a model and the buffers of an operator, features of a head row by row: cosines and sines
 // [seq, dim / 2] of each text (text_stride 0: the same of all); no table: nothing turns.
 struct Rotation {
@@ -114,19 +116,10 @@ struct Rotation {
   int64_t text_stride;
   int interleaved;  // pairs (2i, 2i + 1), otherwise (i, i + dim / 2)
 
-  // out = factor R row; in out pair i is (i, i + dim / 2), whatever the layout: products do not see the order
+  // out = factor R row; in out pair i is (i, i + dim / 2), whatever the layout: products do not see the order. On the
+  // way back out = factor R^T row, in the order of the tensor
+  template <bool back = false>
   void turn(const float* row, float* out, int64_t text, int64_t position, int64_t dim, float factor) const {
-    apply<false>(row, out, text, position, dim, factor);
-  }
-
-  // out = factor R^T row, undoes the order of turn
-  void turn_back(const float* row, float* out, int64_t text, int64_t position, int64_t dim, float factor) const {
-    apply<true>(row, out, text, position, dim, factor);
-  }
-
- private:
-  template <bool back>
-  void apply(const float* row, float* out, int64_t text, int64_t position, int64_t dim, float factor) const {
     const int64_t half = dim / 2, at = text * text_stride + position * half;
     if (!cosine) {
 #pragma omp simd
@@ -138,6 +131,7 @@ struct Rotation {
     }
   }
 
+ private:
   // pair i is (step * i, step * i + apart) in the tensor: the input, or on the way back the output
   template <bool back, int step>
   static void turn_pairs(const float* x, float* y, const float* c, const float* s, int64_t half, float factor) {

@@ -135,7 +135,7 @@ struct LinearAttention {
   // d_plain may be null
   void gradient_row(const float* phi, const float* d_plain, const float* d_turned, int64_t text, int64_t i, float* back,
                     float* out) const {
-    rotation.turn_back(d_turned, back, text, i, dim, 1.0f);
+    rotation.turn<kBack>(d_turned, back, text, i, dim, 1.0f);
     if (d_plain) {
 #pragma omp simd
       for (int64_t f = 0; f < dim; ++f) back[f] += d_plain[f];

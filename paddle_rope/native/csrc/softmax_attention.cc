@@ -30,7 +30,7 @@ struct Attention {
 
   void scatter(const float* x, float* out, int64_t text, int64_t head, float times) const {
     for (int64_t i = 0; i < seq; ++i)
-      rotation.turn_back(x + i * dim, out + (text * seq + i) * row_stride() + head * dim, text, i, dim, times);
+      rotation.turn<kBack>(x + i * dim, out + (text * seq + i) * row_stride() + head * dim, text, i, dim, times);
   }
 
   // scores of query i to the first `count` keys; what it does not see gets kHidden

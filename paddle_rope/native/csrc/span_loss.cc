@@ -149,8 +149,8 @@ void differentiate(const Spans& s, int64_t text, Buffer& b, const float* negativ
   by_blocks(s, text, b, visit, closed);
   for (int64_t i = 0; i < s.seq; ++i) {
     float* both = d_qk + (text * s.seq + i) * 2 * s.dim;
-    s.rotation.turn_back(b.d_q.data() + i * s.dim, both, text, i, s.dim, s.factor());
-    s.rotation.turn_back(b.d_k.data() + i * s.dim, both + s.dim, text, i, s.dim, 1.0f);
+    s.rotation.turn<kBack>(b.d_q.data() + i * s.dim, both, text, i, s.dim, s.factor());
+    s.rotation.turn<kBack>(b.d_k.data() + i * s.dim, both + s.dim, text, i, s.dim, 1.0f);
     for (int64_t t = 0; t < s.types; ++t) d_text[i * 2 * s.types + s.types + t] = 0.5f * b.d_ends[t * s.seq + i];
   }
 }

@@ -54,10 +54,7 @@ OPERATORS = {
 _DEFAULT_DOMAINS = (b"", b"ai.onnx")
 _WITHOUT_OPERANDS = (b"assign_value", b"fill_constant")
 _IN_THE_FILE = 0  # of onnx.TensorProto.DataLocation
-_REFUSED = {
-    **dict.fromkeys(("external_data", "location"), "external data"),
-    **{"functions": "functions", "training_information": "training information"},
-}
+_REFUSED = ("external_data", "external_data_location", "functions", "training_information")
 # The parts of ONNX and of Paddle 2's programs that are read: message -> field -> (number, its message or type).
 _SCHEMAS: dict[str, dict[str, dict[str, tuple[int, Any]]]] = {
     ".onnx": {
@@ -75,7 +72,7 @@ _SCHEMAS: dict[str, dict[str, dict[str, tuple[int, Any]]]] = {
             **{"tensors": (10, "TensorProto"), "graphs": (11, "GraphProto")},
             **{"sparse": (22, "SparseTensorProto"), "sparses": (23, "SparseTensorProto")},
         },
-        "TensorProto": {"external_data": (13, bytes), "location": (14, int)},
+        "TensorProto": {"external_data": (13, bytes), "external_data_location": (14, int)},
         "SparseTensorProto": {"values": (1, "TensorProto"), "indices": (2, "TensorProto")},
     },
     ".pdmodel": {
@@ -145,7 +142,7 @@ def _of_message(message) -> Iterator[str]:
             elif field.name == "domain" and content not in _DEFAULT_DOMAINS:
                 yield f"<domain {_text(content)}>"
             elif field.name in _REFUSED and content != _IN_THE_FILE:
-                yield f"<{_REFUSED[field.name]}>"
+                yield f"<{field.name.replace('_', ' ')}>"
 
 
 def _check_operands(program):

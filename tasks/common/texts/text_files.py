@@ -86,8 +86,13 @@ def unreadable(name: str, error: Exception) -> InputError:
 def blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
     """Bytes of an input as they come, of gzip unpacked; raises InputError if they cannot be read or are no text."""
     with reading(name):
+        largest = max(MIN_GZIP_BYTES, MAX_GZIP_RATIO * (file_size(file) or math.inf))
         file = unpacked(file, name)
-        yield from iter(lambda: file.read1(READ_BYTES), b"")
+        for block in iter(lambda: file.read1(READ_BYTES), b""):
+            if isinstance(file, gzip.GzipFile) and file.tell() > largest:  # before a small file fills the memory
+                remedy = "if you trust it, unpack it yourself"
+                raise InputError(f"{name}: unpacks to more than {MAX_GZIP_RATIO} times its size; {remedy}")
+            yield block
 
 
 @contextlib.contextmanager
@@ -106,27 +111,11 @@ def unpacked(file: BinaryIO, name: str) -> BinaryIO:
     are of no text."""
     file = file if hasattr(file, "peek") else io.BufferedReader(file)
     if file.peek(_HEAD_BYTES).startswith(GZIP):
-        file = _Unpacked(file, name)
+        file = gzip.GzipFile(fileobj=file)
     head = file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
     if (b"\0\0" in head and not head.startswith(_UTF_16)) or head.startswith(b"%PDF-"):
         raise InputError(f"{name}: is no text but binary data; {_SAVE}")
     return file
-
-
-class _Unpacked(gzip.GzipFile):
-    """The content of gzip; raises InputError before a small file fills the memory."""
-
-    def __init__(self, file, name):
-        super().__init__(fileobj=file, mode="rb")
-        self._path = name
-        self._largest = max(MIN_GZIP_BYTES, MAX_GZIP_RATIO * (file_size(file) or math.inf))
-
-    def read1(self, size=-1):
-        block = super().read1(size)
-        if self.tell() > self._largest:
-            remedy = "if you trust it, unpack it yourself"
-            raise InputError(f"{self._path}: unpacks to more than {MAX_GZIP_RATIO} times its size; {remedy}")
-        return block
 
 
 def file_size(file: BinaryIO) -> int | None:

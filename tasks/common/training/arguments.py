@@ -12,7 +12,6 @@ DEV_SPLITS = ("stratified", "random", "contiguous")
 LARGEST_SEED = 2**32 - 1  # numpy's
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 FRACTION = Kind("greater than 0 and less than 1", lambda value: 0 < value < 1)
-SEED = Kind(f"from 0 to {LARGEST_SEED}", lambda value: 0 <= value <= LARGEST_SEED)
 
 
 class TrainingPlan(NamedTuple):

@@ -14,7 +14,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_new_folder, digest_of, locked, read_json_object, write_json
 from tasks.common.process import own_command, quoted
 from tasks.common.run_config import read_run_config
-from tasks.common.texts.text_files import IN_MEMORY, STDIN, open_bytes, unreadable
+from tasks.common.texts.text_files import IN_MEMORY, STDIN, open_bytes, reading
 
 CONFIG_FILE = "config.yaml"
 INPUTS_FILE = "inputs.json"  # what the data files were at the beginning
@@ -148,13 +148,11 @@ def data_files(config):
 def check_readable(config):
     """Raise InputError unless the data that a configuration names are there and may be read. Reads nothing."""
     for path in data_files(config):
-        if os.path.isdir(path):
-            try:
+        with reading(path):
+            if os.path.isdir(path):
                 os.listdir(path)
-            except OSError as error:
-                raise unreadable(path, error) from None
-        elif os.path.isfile(path) or not os.path.exists(path):  # a pipe is opened once only
-            open_bytes(path).close()
+            elif os.path.isfile(path) or not os.path.exists(path):  # a pipe is opened once only
+                open_bytes(path).close()
 
 
 def fingerprints(config):
@@ -162,9 +160,7 @@ def fingerprints(config):
     InputError if one of them cannot be read."""
     digests = {}
     for path in data_files(config):
-        try:
+        with reading(path):
             if Path(path).exists():
                 digests[path] = digest_of(Path(path))
-        except OSError as error:
-            raise unreadable(path, error) from None
     return digests

@@ -10,16 +10,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, get_type_hints
 
-from paddle_rope.options import POSITIVE, Kind, choice
+from paddle_rope.options import POSITIVE, choice, integer, number
 from paddle_rope.roformer.config import REMOVED, RemovedOption, without_removed
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.run_config import parse_arguments, typed
-from tasks.common.training.arguments import SEED, EncoderArguments, check_kinds, option
+from tasks.common.training.arguments import LARGEST_SEED, EncoderArguments, check_kinds, option
 
 SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup", "polynomial")  # PaddleNLP's
-MOST_WORKERS = 64  # processes that prepare batches
-FROM_0_TO_1 = Kind("from 0 to 1", lambda value: 0 <= value <= 1)
-WORKERS = Kind(f"from 0 to {MOST_WORKERS}", lambda value: 0 <= value <= MOST_WORKERS)
 
 
 @dataclass
@@ -28,7 +25,7 @@ class TrainingKeys:
 
     output_dir: Optional[str] = option(None, "folder of the run; must be new")
     device: Optional[str] = option(None, "`cpu`, `gpu`, `gpu:1`, ...; empty: a GPU if there is one")
-    seed: int = option(42, "seed of the initial weights, the order of the data, and dropout", SEED)
+    seed: int = option(42, "seed of the initial weights, the order of the data, and dropout", integer(0, LARGEST_SEED))
     num_train_epochs: float = option(14.0, "passes through the training data", POSITIVE)
     per_device_train_batch_size: int = option(32, "examples per batch and process", POSITIVE)
     per_device_eval_batch_size: int = option(32, "the same in evaluation", POSITIVE)
@@ -39,7 +36,7 @@ class TrainingKeys:
     lr_scheduler_type: str = option(
         "linear", "`linear`, `cosine`, `constant_with_warmup`, or `constant`, which has no warm-up", choice(*SCHEDULERS)
     )
-    warmup_ratio: float = option(0.1, "share of the steps in which the learning rate rises from 0", FROM_0_TO_1)
+    warmup_ratio: float = option(0.1, "share of the steps in which the learning rate rises from 0", number(0, 1))
     weight_decay: float = option(0.01, "weight decay of AdamW")
     max_grad_norm: float = option(1.0, "longer gradients are scaled down to this norm")
     recompute: bool = option(False, "recompute the layers in the backward pass: less memory, more time")
@@ -54,7 +51,7 @@ class TrainingKeys:
     eval_steps: Optional[int] = option(None, "optimizer steps between two evaluations", POSITIVE)
     max_steps: int = option(-1, "optimizer steps in all, instead of `num_train_epochs`; -1: by epochs")
     warmup_steps: int = option(0, "steps in which the learning rate rises, instead of `warmup_ratio`")
-    dataloader_num_workers: int = option(0, "processes that prepare batches; 0: the run itself", WORKERS)
+    dataloader_num_workers: int = option(0, "processes that prepare batches; 0: the run itself", integer(0, 64))
 
 
 DOCUMENTED = {one.name: one for one in fields(TrainingKeys)}

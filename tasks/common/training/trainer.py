@@ -12,7 +12,7 @@ import paddle
 import paddle.distributed as dist
 from paddle.io import BatchSampler, DistributedBatchSampler
 from paddle.nn import ClipGradByGlobalNorm
-from paddlenlp.trainer import ProgressCallback, Trainer, TrainerCallback
+from paddlenlp.trainer import ProgressCallback, Trainer
 from tqdm import tqdm
 
 from paddle_rope.native.adamw import AdamW
@@ -28,23 +28,19 @@ SAVED_BEFORE = 1  # complete checkpoints that stay beside the newest and the bes
 
 class RecipeTrainer(Trainer):
     """Batches of texts of like length, averaged weights, early stopping, and checkpoints from which a run resumes as if
-    it had not been interrupted.
-
-    Args:
-        monitor: :class:`tasks.common.training.monitor.VisualDLMonitor` of the run.
-        score_dev: function without arguments; the dev scores of the model as it is, by name.
-        lengths: length of each training example.
-        ema_decay: of the :class:`WeightAverage` that is evaluated and kept; 0 for the plain weights.
-        patience: evaluations without a better one after which training ends; None for never.
-        checkpoint_minutes: after which a checkpoint is due, also within an epoch; 0: only where ``args`` save.
-        phase: what is trained, as the progress bar calls it.
-        kwargs: of PaddleNLP's ``Trainer``.
-    """
+    it had not been interrupted."""
 
     def __init__(
-        self, monitor, score_dev, lengths, ema_decay=0.0, patience=None, checkpoint_minutes=0.0, phase="training",
-        **kwargs,
-    ):  # fmt: skip
+        self,
+        monitor,  # VisualDLMonitor of the run
+        score_dev,  # function without arguments: the dev scores of the model as it is, by name
+        lengths,  # of the training examples
+        ema_decay=0.0,  # of the WeightAverage that is evaluated and kept; 0 for the plain weights
+        patience=None,  # evaluations without a better one after which training ends; None for never
+        checkpoint_minutes=0.0,  # after which a checkpoint is due, also within an epoch; 0: only where ``args`` save
+        phase="training",  # what is trained, as the progress bar calls it
+        **kwargs,  # of PaddleNLP's Trainer
+    ):
         super().__init__(**kwargs)
         self.monitor, self.score_dev, self.lengths, self.patience = monitor, score_dev, lengths, patience
         self.keeps_best, self.args.load_best_model_at_end = self.args.load_best_model_at_end, False
@@ -284,13 +280,18 @@ class StepTrainer(RecipeTrainer):
 
     def __init__(self, ends: Iterable[int], **kwargs: Any):
         super().__init__(lengths=(), data_collator=lambda items: items[0], **kwargs)
-        self.first_step = 0
-        self.add_callback(_Ends(ends))
+        self.first_step, self.ends = 0, set(ends)
 
     def train(self, resume_from_checkpoint=None):
         if resume_from_checkpoint is not None:
             self.first_step = read_trainer_state(Path(resume_from_checkpoint)).global_step
         super().train(resume_from_checkpoint)
+
+    def _maybe_log_save_evaluate(self, *args, **kwargs):
+        if self.state.global_step in self.ends:
+            self.ends.remove(self.state.global_step)  # PaddleNLP comes here after the last step and after all of them
+            self.control.should_log = self.control.should_evaluate = self.control.should_save = True
+        super()._maybe_log_save_evaluate(*args, **kwargs)
 
     def compute_loss(self, model, inputs, return_outputs=False):
         """The loss of a batch, whose ``token_mask`` only counts tokens."""
@@ -301,17 +302,6 @@ class StepTrainer(RecipeTrainer):
     def _get_train_sampler(self):
         first = self.first_step * self.train_dataset.batches_per_step
         return InOrder(len(self.train_dataset), first, self.args.dataset_world_size, self.args.dataset_rank)
-
-
-class _Ends(TrainerCallback):
-    """Has the run logged, evaluated and kept after the steps ``ends``."""
-
-    def __init__(self, ends):
-        self.ends = set(ends)
-
-    def on_step_end(self, args, state, control, **kwargs):
-        if state.global_step in self.ends:
-            control.should_log = control.should_evaluate = control.should_save = True
 
 
 class InOrder(BatchSampler):

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import paddle
@@ -46,7 +47,7 @@ Form = Callable[..., Tensor]
 
 def attention_cases() -> dict[str, tuple[Form, Form]]:
     """By name: our form and the plain form, functions of q, k and v ``[batch, seq, heads, head_dim]``."""
-    rotary, positions = paddle_rope.RotaryPositionEmbedding(FEATURES), range(SEQ)
+    rotary, turn = paddle_rope.RotaryPositionEmbedding(FEATURES), partial(reference.rotate, positions=range(SEQ))
     key_mask = paddle.arange(SEQ) < paddle.to_tensor([[SEQ], [SEQ - 5]])
 
     def pair(kind, **options):
@@ -56,10 +57,10 @@ def attention_cases() -> dict[str, tuple[Form, Form]]:
 
         plain = getattr(reference, f"{'linear' if kind == 'linear' else 'softmax'}_attention")
         masks = {"key_mask": key_mask.numpy()} if "key_mask" in options else {}
-        return rotated, lambda *qkv: plain(*qkv, positions, **{**options, **masks})
+        return rotated, lambda *qkv: plain(*qkv, turn, **{**options, **masks})
 
     return {
-        "RoPE": (lambda q, k, v: rotary(q), lambda q, k, v: reference.rotate(q, positions)),
+        "RoPE": (lambda q, k, v: rotary(q), lambda q, k, v: turn(q)),
         "RMS norm": (
             lambda q, k, v: RMSNorm()(q),
             lambda q, k, v: q / (q.square().mean(axis=-1, keepdim=True) + 1e-12).sqrt(),

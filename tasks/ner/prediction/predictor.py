@@ -13,8 +13,8 @@ from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
 from tasks.common.errors import InputError, damage_reported, visible
 from tasks.common.export.model import ExportedModel
 from tasks.common.inference import Batch
-from tasks.common.model_folder import COPY, check_least, is_exported, refuse_incomplete
-from tasks.common.predictor import Folder, Predictor
+from tasks.common.model_folder import COPY, is_exported, refuse_incomplete
+from tasks.common.predictor import Folder, Predictor, check_least
 from tasks.common.training.data import LabeledData
 from tasks.ner.arguments import NerConfig, of_types
 from tasks.ner.batching import NerDataset

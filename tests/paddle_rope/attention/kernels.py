@@ -2,6 +2,7 @@
 
 import contextlib
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,13 +51,12 @@ class Kernel:
     attend: Any
     plain: Any
     options: dict = field(default_factory=dict)  # of both
-    own: dict = field(default_factory=dict)  # of ``attend`` alone
     of_reference: dict = field(default_factory=dict)
     native: bool = False
     packs: bool = True
 
     def __call__(self, *arguments, **more):
-        return self.attend(*arguments, **self.options, **self.own, **more)
+        return self.attend(*arguments, **self.options, **more)
 
     def reference(self, *arguments, **more):
         return self.plain(*arguments, **self.options, **self.of_reference, **more)
@@ -79,9 +79,8 @@ def window(**options):
     return Kernel(windowed, reference.softmax_attention, options, of_reference={"window": WINDOW})
 
 
-def linear(chunk_size=None, **options):
-    own = {} if chunk_size is None else {"chunk_size": chunk_size}  # for which there is no native form
-    return Kernel(linear_attention, reference.linear_attention, options, own, native=not own)
+def linear(**options):
+    return Kernel(linear_attention, reference.linear_attention, options, native=True)
 
 
 def recurrent(**options):
@@ -134,9 +133,9 @@ def mapped(name, **options):
         shifted = (lambda x: phi(x) + 0.1) if name == "relu" else phi
         return linear_attention(q, *arguments, feature_map=shifted, **more)
 
-    def plain(q, k, v, positions=None, key_mask=None, **more):
+    def plain(q, k, v, turn=None, key_mask=None, **more):
         maps = maps_of(name, key_mask, make_feature_map("favor", q.shape[3]).projection)
-        return reference.linear_attention(q, k, v, positions, key_mask, **maps, **more)
+        return reference.linear_attention(q, k, v, turn, key_mask, **maps, **more)
 
     options = {"normalizer": "rotated", **options} if name == "one_plus_cosine" else options
     return Kernel(attend, plain, options, packs=name != "softmax_exp")
@@ -149,9 +148,7 @@ KERNELS = {
     "causal window": window(**CAUSAL),
     "linear": linear(),
     "causal linear": linear(**CAUSAL),
-    "causal linear, chunks": linear(3, **CAUSAL),
     "linear, decay": linear(**DECAY),
-    "linear, decay, chunks": linear(4, **DECAY),
     "causal linear, decay": linear(**DECAY, **CAUSAL),
     "linear, output norm": linear(normalizer="none"),
     "causal linear, decay, output norm": linear(normalizer="none", **DECAY, **CAUSAL),
@@ -194,6 +191,11 @@ def rope_of(q, offset=0, positions=None, **options):
     rotary = RotaryPositionEmbedding(q.shape[3], **options)
     dtype = "float64" if q.dtype == paddle.float64 else "float32"
     return rotary.cos_sin(q.shape[1] if positions is None else positions, offset, dtype)
+
+
+def turn_of(positions, **options):
+    """The rotation of the reference."""
+    return partial(reference.rotate, positions=positions, **options)
 
 
 def ragged_mask(batch, seq):

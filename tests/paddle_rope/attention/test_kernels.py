@@ -6,16 +6,15 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_rope import RotaryPositionEmbedding
+from paddle_rope import RotaryPositionEmbedding, YaRNScaling
 from paddle_rope.attention import softmax
 from paddle_rope.attention.feature_maps import OnePlusCosine, SoftmaxExp
 from paddle_rope.options import PLACEMENTS
 from tests.helpers.comparison import assert_close, assert_same, cast, is_native
 from tests.helpers.pairwise import pairwise
-from tests.paddle_rope.attention.kernels import FORMS, KERNELS, ragged_mask, random_qkv, rope_of, tolerance_of
+from tests.paddle_rope.attention.kernels import FORMS, KERNELS, ragged_mask, random_qkv, rope_of, tolerance_of, turn_of
 
 PACKING = [name for name, kernel in KERNELS.items() if kernel.packs]
-each_kernel = pytest.mark.parametrize("name", KERNELS)
 packing = pytest.mark.parametrize("name", PACKING)
 # batch, seq, heads, head_dim, value_dim; the last is of several chunks
 SHAPES = (1, 1, 2, 2, 1), (2, 5, 2, 4, 4), (3, 17, 2, 6, 6), (2, 300, 2, 4, 4)
@@ -35,39 +34,35 @@ def small_blocks(monkeypatch):
         "name": list(KERNELS),
         "form": list(FORMS),
         "shape, packed": list(itertools.product(SHAPES, [False, True])),
-        "positions": [None, "interleaved", "half", "of each text", "one row of all"],
+        "positions": [None, "counted", "of each text", "one row of all"],
+        "options": [{}, {"layout": "half"}, {"scaling": YaRNScaling(4.0, 32)}],
         "masked": [False, True],
     }
 )
-def test_outputs_and_gradients_equal_the_reference(name, form, shape, packed, positions, masked, native_operators):
+def test_outputs_and_gradients_equal_the_reference(
+    name, form, shape, packed, positions, options, masked, native_operators
+):
     exact, kernel, (batch, seq, _, head_dim, value_dim) = random_qkv(*shape), KERNELS[name], shape
-    inputs, masks = cast(exact, FORMS[form].dtype), {}
+    inputs, masks, rope, turn = cast(exact, FORMS[form].dtype), {}, None, None
+    if kernel.options.get("normalizer") == "rotated":  # whose denominators YaRN may turn negative
+        options = {"layout": options.get("layout", "interleaved")}
     if masked:
         masks["key_mask"] = ragged_mask(batch, seq)
     if packed and kernel.packs:
         masks["segment_ids"] = np.sort(np.random.randint(-1, 5, (batch, seq)), axis=1)[:, ::-1].copy()
-    # no angle is beyond 90 degrees: rotated denominators are positive as well
-    order, places, rope = np.arange(head_dim), np.linspace(0, 1.5, seq) * np.ones([batch, 1]), None
-    layout = "half" if positions == "half" and name != "favor" else "interleaved"
-    if layout == "half":  # the reference knows pairs of neighbors only
-        order = order.reshape(2, -1).T.ravel()
-    if positions == "of each text":
-        places /= np.arange(1, batch + 1)[:, np.newaxis]
-    if positions is not None:
-        given = {"of each text": places, "one row of all": places[:1]}.get(positions, places[0])
-        rope = rope_of(inputs[0], positions=paddle.to_tensor(given), layout=layout)
+    if positions is not None:  # no angle is beyond 90 degrees: rotated denominators are positive as well
+        places = np.linspace(0, 1.5, seq)
+        if positions != "counted":
+            places = places / np.arange(1, 1 + (batch if positions == "of each text" else 1))[:, np.newaxis]
+        rope = rope_of(inputs[0], positions=paddle.to_tensor(places), **options)
+        rotary = RotaryPositionEmbedding(head_dim, **options)
+        turn = turn_of(places, theta=rotary.theta, layout=rotary.layout, amplitude=rotary.amplitude)
     with FORMS[form].context():
         attended = kernel(*inputs, rope, **{key: paddle.to_tensor(mask) for key, mask in masks.items()})
     fits = native_operators and form == "native" and kernel.native and head_dim == value_dim
     fits = fits and not (packed and kernel.linear)
     assert attended.dtype == inputs[0].dtype and is_native(attended) == fits
-    reordered = [*(paddle.index_select(x, paddle.to_tensor(order), axis=3) for x in exact[:2]), exact[2]]
-    expected = []
-    for row in (slice(text, text + 1) for text in range(batch)):
-        of_text = {key: mask[row] for key, mask in masks.items()}
-        at = None if positions is None else places[row][0]
-        expected.append(kernel.reference(*(x[row] for x in reordered), at, **of_text))
-    assert_same(attended, paddle.concat(expected), inputs, exact, tolerance_of(name, form))
+    assert_same(attended, kernel.reference(*exact, turn, **masks), inputs, exact, tolerance_of(name, form))
 
 
 @pytest.mark.equation("3.36")
@@ -109,7 +104,7 @@ def test_padding_has_no_influence_and_a_text_of_it_alone_is_zero_but_in_plain_so
 def test_every_placement_equals_the_reference_and_is_relative_or_not_as_it_says(name, placement):
     kernel, qkv = KERNELS[name], random_qkv(2, 7, head_dim=6, value_dim=6)
     attended = kernel(*qkv, rope_of(qkv[0]), placement=placement)
-    expected = kernel.reference(*qkv, range(7), placement=placement)
+    expected = kernel.reference(*qkv, turn_of(range(7)), placement=placement)
     assert_same(attended, expected, qkv, atol=1e-7 if "norm" in name else 1e-9)
     in_float32 = kernel(*cast(qkv, "float32"), rope_of(qkv[0].astype("float32")), placement=placement)
     assert_close(in_float32, expected, 4e-3 if "norm" in name else 2e-4)  # where there is a native form, it is for qk
@@ -141,10 +136,9 @@ def test_fewer_queries_than_keys_are_the_last_ones(name, packed, seq):
 @pytest.mark.parametrize("name", [name for name in PACKING if KERNELS[name].linear])
 def test_no_square_of_the_length_is_ever_held(name):
     seq = 60_000  # weights [seq, seq] of this length would be 14 GB
-    qkv, kernel = random_qkv(1, seq, 2, 2, 2, dtype="float32"), KERNELS[name]
-    own = {**kernel.own, "chunk_size": 256} if "chunk_size" in kernel.own else kernel.own
+    qkv = random_qkv(1, seq, 2, 2, 2, dtype="float32")
     for more in ({}, {"segment_ids": paddle.arange(seq).unsqueeze(0) // 7}):
-        attended = kernel.attend(*qkv, rope_of(qkv[0]), **kernel.options, **own, **more)
+        attended = KERNELS[name](*qkv, rope_of(qkv[0]), **more)
         gradients = paddle.grad(attended.sum(), qkv)
         assert attended.shape == [1, seq, 2, 2]
         assert all(bool(paddle.isfinite(x).all()) for x in (attended, *gradients))
@@ -187,7 +181,6 @@ REFUSED = {  # kernels, what they are given, words of the error
         {"feature_map": SoftmaxExp(), "segment_ids": paddle.zeros([1, 5], "int64")},
         "whole",
     ),
-    "chunks of nothing": (["linear"], {"chunk_size": 0}, "chunk_size must be positive"),
 }
 
 

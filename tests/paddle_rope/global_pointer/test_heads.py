@@ -21,70 +21,46 @@ def random_head(head, types=3, head_size=4, use_rope=True, dtype="float64", **op
     return randomize(head(5, types, head_size, use_rope, **options), dtype)
 
 
-@pytest.mark.equation("6.1", "6.2", "6.5")
+# of a band: one token, a width of one, shorter than the band, as long, blocks that are full and not; None: all spans
+SIZES = [(1, None), (5, None), (6, None), (1, 1), (1, 3), (5, 1), (5, 7), (6, 6), (32, 3), (33, 32), (64, 5), (71, 33)]
+
+
+@pytest.mark.equation("6.1", "6.2", "6.5", "6.16", "6.17", "6.18")
 @pairwise(
     {
         "head": list(REFERENCES),
         "use_rope": [False, True],
         "mask_dtype": [None, "bool", "int64", "float32"],
-        "seq": [1, 5, 6],
+        "placed": [False, True],
+        "seq, width": [*SIZES, (100, 40), (130, 64)],
         "dtype, tolerance": [("float32", 2e-5), ("float64", 1e-11)],
     }
 )
-def test_logits_and_gradients_equal_the_reference(head, use_rope, mask_dtype, seq, dtype, tolerance):
-    exact_layer, layer = (random_head(head, 2, use_rope=use_rope, dtype=one) for one in ("float64", dtype))
+def test_logits_and_gradients_equal_the_reference(head, use_rope, mask_dtype, placed, seq, width, dtype, tolerance):
+    exact_layer, layer = (
+        random_head(head, 2, use_rope=use_rope, dtype=one, max_span_length=width) for one in ("float64", dtype)
+    )
     layer.set_state_dict({name: value.astype(dtype) for name, value in exact_layer.state_dict().items()})
     exact, mask = random_tensor(2, seq, 5), np.ones((2, seq), dtype=bool)
     (hidden,) = cast([exact], dtype)
     mask[0, 1:2] = mask[1, 0] = mask_dtype is None
-    logits = layer(hidden, mask_dtype and paddle.to_tensor(mask).astype(mask_dtype))
-    expected = REFERENCES[head](exact_layer, exact, mask)
+    places = np.sort(np.random.uniform(0, 3 * seq, (2, seq))) if placed else range(seq)
+    positions = paddle.to_tensor(places) if placed else None
+    logits = layer(hidden, mask_dtype and paddle.to_tensor(mask).astype(mask_dtype), positions)
+    expected = REFERENCES[head](exact_layer, exact, places, mask)
+    if width is not None:
+        past_the_end = paddle.full([2, 2, seq, width], MASKED_LOGIT, dtype="float64")
+        column = np.broadcast_to(np.arange(seq)[:, np.newaxis] + np.arange(width), past_the_end.shape)
+        expected = paddle.concat([expected, past_the_end], axis=-1)
+        expected = paddle.take_along_axis(expected, paddle.to_tensor(column), axis=-1)
     assert logits.dtype == hidden.dtype
     assert_same(logits, expected, [hidden, *layer.parameters()], [exact, *exact_layer.parameters()], tolerance)
-    is_span = np.triu(np.ones([seq, seq], bool)) & mask[:, np.newaxis, np.newaxis] & mask[:, np.newaxis, :, np.newaxis]
-    is_span = np.broadcast_to(is_span, logits.shape)
+    is_span = expected.numpy() != MASKED_LOGIT
     assert (logits.numpy()[~is_span] == MASKED_LOGIT).all()
     assert_close(logits.numpy()[is_span], expected.numpy()[is_span], tolerance)
     gradient, *_ = paddle.grad(logits.sum(), [hidden, *layer.parameters()])  # native operators: of all or none
     assert ((gradient.numpy() == 0).all(axis=-1) == ~mask).all()
     assert np.float16(MASKED_LOGIT) == MASKED_LOGIT and np.exp(np.float32(MASKED_LOGIT)) == 0
-
-
-# one token, a width of one, shorter than the band, as long, blocks that are full and not
-@pytest.mark.equation("6.16", "6.17", "6.18")
-@pairwise(
-    {
-        "seq, width": [
-            (1, 1),
-            (1, 3),
-            (5, 1),
-            (5, 7),
-            (6, 6),
-            (32, 3),
-            (33, 32),
-            (64, 5),
-            (71, 33),
-            (100, 40),
-            (130, 64),
-        ],
-        "head": list(REFERENCES),
-        "masked": [False, True],
-        "placed": [False, True],
-    }
-)
-def test_a_band_holds_the_scores_and_gradients_of_the_full_head(head, seq, width, masked, placed):
-    layer, hidden, options = random_head(head), random_tensor(2, seq, 5), {}
-    if masked:
-        options["token_mask"] = paddle.to_tensor(np.random.uniform(size=(2, seq)) < 0.8)
-    if placed:
-        options["positions"] = paddle.to_tensor(np.sort(np.random.uniform(0, 3 * seq, (2, seq)), axis=1))
-    band, full = random_head(head, max_span_length=width), layer(hidden, **options)
-    assert band.set_state_dict(layer.state_dict()) == ([], [])
-    past_the_end = paddle.full([*full.shape[:-1], width], MASKED_LOGIT, dtype=full.dtype)
-    column = np.broadcast_to(np.arange(seq)[:, np.newaxis] + np.arange(width), past_the_end.shape)
-    expected = paddle.take_along_axis(paddle.concat([full, past_the_end], axis=-1), paddle.to_tensor(column), axis=-1)
-    wanted = [hidden, *band.parameters()], [hidden, *layer.parameters()]
-    assert_same(band(hidden, **options), expected, *wanted, 1e-11)
 
 
 @pytest.mark.equation("6.3", "6.4")

@@ -1,8 +1,10 @@
 """Sentences for the tokenizers: of our own, and real ones where the data are; what is reported of checkpoints."""
 
+import contextlib
 import logging
 import os
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -47,3 +49,16 @@ def tokens_and_strings(tokenizer, text):
     encoding = tokenizer.encode(text, add_special_tokens=False)
     strings = [text[start:end] for start, end in encoding.offsets]
     return list(zip([tokenizer.vocab[index] for index in encoding.ids], strings))
+
+
+@contextlib.contextmanager
+def refused_in_a_line(match):
+    """The block raises a ValueError of one line that is not long, and takes little memory."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=match) as raised:
+            yield raised
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 200e6 and len(str(raised.value)) < 1000 and "\n" not in str(raised.value)

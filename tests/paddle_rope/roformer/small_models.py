@@ -4,8 +4,10 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 
-from paddle_rope import alibi_slopes, reference, sinusoidal_embedding
-from tests.paddle_rope.attention.kernels import maps_of
+from paddle_rope import LinearScaling, alibi_slopes, reference, sinusoidal_embedding
+from paddle_rope.roformer.config import ROTARY_DEFAULTS
+from paddle_rope.rotary_frequencies import frequency_scaling
+from tests.paddle_rope.attention.kernels import maps_of, turn_of
 
 SIZES = {"vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 10}
 # Every option that can be combined with others is in one of these.
@@ -45,6 +47,12 @@ FORMS = {
         "attention": ["softmax", "window"],
     },
     "grouped, alibi": {"num_key_value_heads": 1, "position_embedding": "alibi"},
+    "rotary": {"rotary": {"base": 100.0, "layout": "half", "rotary_dim": 2}, "attention": ["softmax", "linear"]},
+    "yarn": {"rotary": {"scaling": {"type": "yarn", "factor": 4, "original_length": 8}}},
+    "bases": {
+        **{"rotary": {"base": 100.0, "window_base": 3.0}, "attention": ["softmax", "window"]},
+        **{"attention_window": 30, "causal": True},
+    },
     "sinusoidal": {"position_embedding": "sinusoidal"},
     "learned": {"position_embedding": "learned", "attention": "linear"},
     "alibi": {"position_embedding": "alibi"},
@@ -87,6 +95,17 @@ def in_heads(x, heads, size):
     return paddle.stack([groups[:, :, head * groups.shape[2] // heads] for head in range(heads)], axis=2)
 
 
+def rotation_of(config, kind, seq):
+    """The rotation in layers of a kind of attention, or None."""
+    if not config.has_rotary:
+        return None
+    options = {**ROTARY_DEFAULTS, **(config.rotary or {})}
+    base = options.get("window_base", options["base"]) if kind == "window" else options["base"]
+    scaling = frequency_scaling(options["scaling"]) or LinearScaling(1)
+    theta = scaling.frequencies(options["rotary_dim"] or config.head_dim, base)
+    return turn_of(range(seq), theta=theta, layout=options["layout"], amplitude=scaling.amplitude)
+
+
 def plain_model(model, weights, ids, types, mask):
     """A RoFormer spelled out in float64 from its weights."""
     config = model.config
@@ -117,10 +136,9 @@ def plain_model(model, weights, ids, types, mask):
     hidden = norm(hidden, "embedding_norm")
     if config.embedding_size != config.hidden_size:
         hidden = linear(hidden, "embedding_projection")
-    positions = range(seq) if config.has_rotary else None
     placement = config.position_embedding if config.has_rotary else "qk"
     for layer in range(config.num_hidden_layers):
-        name = f"blocks.{layer}.attention"
+        name, turn = f"blocks.{layer}.attention", rotation_of(config, config.layer_attention[layer], seq)
         if config.convolutions:
             hidden = hidden + convolved(hidden, f"blocks.{layer}.input_convolution")
         places = ("query", "key", "key" if config.share_kv else "value")
@@ -134,11 +152,11 @@ def plain_model(model, weights, ids, types, mask):
             options |= {"placement": placement, "slopes": slopes}
             if config.layer_attention[layer] == "window":
                 options["window"] = config.attention_window
-            attended = reference.softmax_attention(q, k, v, positions, mask, **options)
+            attended = reference.softmax_attention(q, k, v, turn, mask, **options)
         else:
             maps = maps_of(config.feature_map, mask, weights.get(f"{name}.feature_map.projection"))
             options |= {"placement": placement, "normalizer": config.normalizer, "decay": config.decay}
-            attended = reference.linear_attention(q, k, v, positions, mask, **maps, **options)
+            attended = reference.linear_attention(q, k, v, turn, mask, **maps, **options)
         attended = attended.reshape([0, 0, heads * size])
         if config.convolutions:
             added = convolved(value, f"{name}.output_convolution")

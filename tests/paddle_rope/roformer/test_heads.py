@@ -9,7 +9,7 @@ import pytest
 
 from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, RoFormerModel
 from paddle_rope.attention import key_value_cache
-from paddle_rope.roformer.heads import generate, pool
+from paddle_rope.roformer.heads import generate
 from tests.helpers.comparison import assert_close
 from tests.paddle_rope.roformer.small_models import FORMS, make, random_ids
 
@@ -48,24 +48,17 @@ def test_logits_and_loss_of_a_language_model_equal_their_equations(options):
 def test_a_classifier_pools_real_tokens_and_drops_before_each_of_its_layers(pooling, activation):
     model = make(RoFormerForSequenceClassification, pooling=pooling, num_labels=4, classifier_activation=activation)
     ids, labels = random_ids(2, 6), paddle.to_tensor([3, 0])
-    mask = paddle.to_tensor([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]])
+    mask = paddle.to_tensor([[0, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1]])
     model.classifier.dropout.register_forward_post_hook(lambda layer, inputs, output: output * 2)
     loss, logits = model(ids, mask, labels=labels)
-    hidden = model.roformer(ids[:1, :4])[0]
+    assert_close(model(ids[1:]), logits[1:], 1e-5)  # without a mask
+    hidden = model.roformer(ids[:1, 1:5])[0]
     pooled = 2 * (hidden[0] if pooling == "first" else hidden.mean(axis=0))
     weights = dict(model.classifier.named_parameters())
     inner = paddle.matmul(pooled.unsqueeze(0), weights["dense.weight"]) + weights["dense.bias"]
     inner = 2 * (paddle.tanh(inner) if activation == "tanh" else F.gelu(inner))
     assert_close(logits[:1], paddle.matmul(inner, weights["output.weight"]) + weights["output.bias"], 2e-5)
     np.testing.assert_allclose(float(loss), float(F.cross_entropy(logits, labels)), rtol=1e-6)
-
-
-def test_pooling_finds_the_first_token_under_left_padding():
-    hidden = paddle.arange(12, dtype="float32").reshape([2, 3, 2])
-    mask = paddle.to_tensor([[False, True, True], [True, True, False]])
-    assert pool(hidden, mask, "first").tolist() == [[2, 3], [6, 7]]
-    assert pool(hidden, mask, "mean").tolist() == [[3, 4], [7, 8]]
-    assert pool(hidden, None, "first").tolist() == [[0, 1], [6, 7]]
 
 
 # ---- generation

@@ -57,30 +57,6 @@ def test_a_text_has_the_same_hidden_states_alone_padded_and_packed(form):
         np.testing.assert_allclose(left, alone, rtol=0, atol=5e-5)
 
 
-YARN = {"scaling": {"type": "yarn", "factor": 4, "original_length": 8}}
-
-
-@pytest.mark.parametrize("rotary", [{"base": 100.0}, {"layout": "half"}, {"rotary_dim": 2}, YARN], ids=str)
-def test_rotary_options_reach_the_rotation(rotary):
-    plain, model = make(RoFormerModel), make(RoFormerModel, rotary=rotary)
-    model.set_state_dict(plain.state_dict())
-    ids = random_ids(1, 30)
-    assert float((model(ids) - plain(ids)).abs().max()) > 1e-3
-
-
-@pytest.mark.parametrize("attention", ["window", "softmax"])
-def test_layers_that_see_a_window_may_have_a_base_of_their_own(attention):
-    bases = {"base": 7.0, "window_base": 100.0} if attention == "window" else {"base": 100.0, "window_base": 7.0}
-    options = {"attention": attention, "attention_window": 30, "causal": True}
-    one, two = (make(RoFormerModel, rotary=rotary, **options) for rotary in ({"base": 100.0}, bases))
-    two.set_state_dict(one.state_dict())
-    ids = random_ids(1, 30)
-    expected = one(ids)
-    assert_close(two(ids), expected, 1e-6)
-    _, cache = two.forward_with_cache(ids[:, :20])
-    assert_close(two.forward_with_cache(ids[:, 20:], cache)[0], expected[:, 20:], 1e-4)
-
-
 def test_added_embeddings_are_added_to_those_of_the_tokens():
     model = make(RoFormerModel, embedding_size=8)
     ids, added, weight = paddle.to_tensor([[4, 9, 2]]), paddle.randn([1, 3, 8]), model.token_embedding.weight

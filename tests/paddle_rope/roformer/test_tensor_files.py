@@ -5,7 +5,6 @@ import json
 import os
 import pickle
 import shutil
-import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from safetensors.numpy import save_file
 
 from paddle_rope.roformer.checkpoints.pickled_tensors import TORCH_LEGACY_MAGIC
 from paddle_rope.roformer.checkpoints.tensor_files import find_weights, read_tensors
+from tests.paddle_rope.roformer.conftest import refused_in_a_line
 
 STORAGE = (  # the persistent id of a torch storage of one number, on the stack
     b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x01tQ"
@@ -72,18 +72,14 @@ REFUSED = {
     "bytearray.pdparams": (b"\x80\x05}\x96\xff\xff\xff\xff\x00\x00\x00\x00.", "bytearray"),
     "dtype.pdparams": (b"\x80\x02}X\x01\x00\x00\x00acnumpy\ndtype\n(" + NESTED + b"tRs.", "not a plain number"),
     "key.pdparams": (b"\x80\x02}" + NESTED + b"K\x01s.", "unhashable"),
-    "keys.pdparams": (b"\x80\x02}(" + NESTED + b"K\x01u.", "unhashable"),
-    "dictionary.pdparams": (b"\x80\x02(" + NESTED + b"K\x01d.", "unhashable"),
     "deep.pdparams": (b"\x80\x02N" + b"\x85" * 100_000 + b".", "holds a list"),
     "set.pdparams": (b"\x80\x04\x8f(" + NESTED + b"\x90.", "unhashable"),
-    "frozenset.pdparams": (b"\x80\x04(" + NESTED + b"\x91.", "unhashable"),
     "ordered.pdparams": (b"\x80\x02ccollections\nOrderedDict\n(]](" + NESTED + b"K\x01eatR.", "cut short"),
     "stored.bin": (archive(tensor(b"K\x01\x85", b"K\x01\x85", STORAGE.replace(b"X\x01\x00\x00\x000", NESTED))), "hash"),
     "stride.bin": (archive(tensor(MILLION + b"M\xe8\x03\x86", b"K\x00K\x00\x86")), "beyond its storage"),
     "edge.bin": (archive(tensor(b"K\x02\x85", b"K\x02\x85", TWO), bytes(8)), "beyond its storage"),
     "view.bin": (archive(tensor(b"K\x02\x85", b"K\x01\x85")), "beyond its storage"),
     "inflated.bin": (archive(b"\x80\x02}." + bytes(2**26), compression=zipfile.ZIP_DEFLATED), "compressed"),
-    "bomb.bin": (archive(b"\x80\x02}." + bytes(2**26), compression=zipfile.ZIP_BZIP2), "compressed"),
     "storage.bin": (archive(tensor(MILLION + b"\x85", b"K\x01\x85"), bytes(2**26), zipfile.ZIP_DEFLATED), "compressed"),
     "encrypted.bin": (encrypted(archive(tensor(b"K\x01\x85", b"K\x01\x85"))), "encrypted"),
     # where the state {'build': 1} is put on the constructor of OrderedDict itself
@@ -225,15 +221,8 @@ def test_a_file_that_holds_something_else_or_needs_much_memory_or_time_is_one_li
     content, message = REFUSED[name]
     if content is not None:
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else pickle.dumps(content, 4))
-    tracemalloc.start()
-    try:
-        with pytest.raises(ValueError, match=f"{name}: .*{message}") as raised:
-            read_tensors(tmp_path / name)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    line = str(raised.value)
-    assert peak < 200e6 and "\n" not in line and len(line) < 600 + len(str(tmp_path))
+    with refused_in_a_line(f"{name}: .*{message}"):
+        read_tensors(tmp_path / name)
 
 
 def test_files_like_hostile_ones_that_are_sound_are_read(tmp_path):

@@ -130,6 +130,12 @@ def test_a_vocabulary_is_read_and_written_by_the_byte(cls, word_vocab_file, bert
     assert cls.from_vocab_file(tmp_path / "vocab.txt").vocab == [*SPECIAL, "中", "\u2028", "国"]
 
 
+PLAIN = """北京大学的学生在学习自然语言处理。2024年10月3日，上海。机器学习（machine learning）是人工智能。
+the GPU is 3.5 times faster: 100%! 用python3写NLP模型 GPU100和gpu200 他说：“我是中国人。”《红楼梦》第3回
+邮箱 someone@example.com 网址 http://example.com/a/b C++ 和 C# x=1,y=2;z=x+y iPhone15ProMax
+N L P 1234567890 abcdefghijklmnopqrstuvwxyz 龘靐齉 一二三四五六七八九十 前后有空格\t"""
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "name, settings, expected",
@@ -137,7 +143,7 @@ def test_a_vocabulary_is_read_and_written_by_the_byte(cls, word_vocab_file, bert
         ("RoFormerTokenizer", {"use_jieba": True, "do_lower_case": False}, WordTokenizer),
         ("RoFormerTokenizer", {"use_jieba": False}, CharTokenizer),
         ("RoFormerv2Tokenizer", {}, CharTokenizer),
-        ("BertTokenizer", {"do_lower_case": False}, CharTokenizer),
+        *(("BertTokenizer", {"do_lower_case": lower}, CharTokenizer) for lower in (False, True)),
     ],
 )
 def test_folders_that_paddlenlp_wrote_are_read(name, settings, expected, bert_vocab_file, tmp_path):
@@ -147,8 +153,9 @@ def test_folders_that_paddlenlp_wrote_are_read(name, settings, expected, bert_vo
     theirs.save_pretrained(str(tmp_path))
     ours = load_tokenizer(tmp_path)
     assert (type(ours), ours.do_lower_case) == (expected, settings.get("do_lower_case", True))
-    text = "北京大学的学生在学习。用Python和GPU 2024 她有12.5%"
-    assert ours.encode(text).ids == theirs(text)["input_ids"]
+    for text in PLAIN.splitlines():
+        assert ours.encode(text).ids == theirs(text)["input_ids"]
+    assert len({*ours.encode(PLAIN).ids} - {ours.unk_token_id}) > 70
 
 
 @pytest.mark.parametrize(

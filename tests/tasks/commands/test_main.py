@@ -62,7 +62,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path
         "--sharding stage1": "key 'sharding' cannot be set: ",
         "--num_attention_heads 3": "configuration: hidden_size 256 must be a multiple of 6: 3 heads ",
         "--lr_scheduler_type steep": "configuration: lr_scheduler_type must be one of linear, ",
-        "--warmup_ratio 2": "configuration: warmup_ratio must be from 0 to 1, got 2.0",
+        "--warmup_ratio 2": "configuration: warmup_ratio must be a number of 0 to 1, got 2.0",
         "--seeds 1,x": "--seeds 1,x: give different numbers ",
         "--train_file=": "no 'train_file': name it ",
         "--train_file cluener": "cluener: no such file; paddle-rope download cluener downloads it",

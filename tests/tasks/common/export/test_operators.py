@@ -151,7 +151,7 @@ def paddle_3(*operators, **more):
 NESTED = {"node": [{"operator": [b"Relu"]}]}
 for _ in range(40):  # engines read no more than 100 messages within each other
     NESTED = {"node": [{"operator": [b"Relu"], "attribute": [{"graph": [NESTED]}]}]}
-BROKEN, EXTERNAL = "is no graph", "holds '<external data>'"
+BROKEN, EXTERNAL = "is no graph", "holds '<external data"
 FOREIGN = {
     "save.pdmodel": (program(b"relu", b"save"), "holds 'save', which no exported model"),
     "blocks.pdmodel": (program(b"relu").SerializeToString() + program(b"save").SerializeToString(), "holds 'save'"),
@@ -182,11 +182,11 @@ FOREIGN = {
     "inner.onnx": (with_attribute(graph=[{"node": [{"operator": [b"Loop"]}]}]), "holds 'Loop'"),
     "second.onnx": (onnx(b"Relu").SerializeToString() + onnx(b"Loop").SerializeToString(), "holds 'Loop'"),
     "nested.onnx": (message_class(".onnx")(graph=[NESTED]), BROKEN),
-    "external.onnx": (onnx(constant=[{"external_data": [b"../secret"], "location": [1]}]), EXTERNAL),
+    "external.onnx": (onnx(constant=[{"external_data": [b"../secret"], "external_data_location": [1]}]), EXTERNAL),
     "named.onnx": (onnx(constant=[{"external_data": [b""]}]), EXTERNAL),
-    "far.onnx": (onnx(constant=[{"location": [2**32 + 1]}]), EXTERNAL),
-    "constant.onnx": (with_attribute(tensor=[{"location": [1]}]), EXTERNAL),
-    "sparse.onnx": (with_attribute(sparse=[{"values": [{"location": [1]}]}]), EXTERNAL),
+    "far.onnx": (onnx(constant=[{"external_data_location": [2**32 + 1]}]), EXTERNAL),
+    "constant.onnx": (with_attribute(tensor=[{"external_data_location": [1]}]), EXTERNAL),
+    "sparse.onnx": (with_attribute(sparse=[{"values": [{"external_data_location": [1]}]}]), EXTERNAL),
 }
 
 
@@ -207,7 +207,7 @@ def test_what_no_exported_model_has_is_refused_in_one_line(name, tmp_path):
 
 def test_graphs_of_known_operators_are_admitted(tmp_path):
     connected = program((b"fill_constant", [], [b"a"]), (b"relu", [b"a"], [b"b"]), variables=[b"a", b"b"])
-    plain = onnx(b"Relu", {"operator": [b"MatMul"], "domain": [b"ai.onnx"]}, constant=[{"location": [0]}])
+    plain = onnx(b"Relu", {"operator": [b"MatMul"], "domain": [b"ai.onnx"]}, constant=[{"external_data_location": [0]}])
     weights = b":\x0b*\tJ\x07" + b"\0" * 7  # a constant with raw data, which is not read
     graphs = {
         "a.onnx": plain.SerializeToString() + weights,

@@ -176,6 +176,6 @@ def test_every_layer_is_right_and_the_file_holds_all_figures(tmp_path, capsys):
 
 @pytest.mark.parametrize("factor", [1.01, float("nan")])
 def test_a_wrong_layer_is_named(factor, monkeypatch):
-    monkeypatch.setattr(reference, "rotate", lambda x, *_: x * factor)
+    monkeypatch.setattr(reference, "rotate", lambda x, **_: x * factor)
     passes = {row["layer"]: row["passes"] for row in device.check_layers(["float32"])}
     assert not passes["RoPE"] and passes["RMS norm"]
