@@ -187,22 +187,20 @@ def depthwise_convolution(
 
 
 class DepthwiseConvolution(nn.Layer):
-    r"""A :func:`depthwise_convolution` of ``size`` (odd unless ``causal``) with a trained weight. Before training
-    y = ``center`` x: 0 suits x + y, 1 suits y in the place of x.
+    r"""A :func:`depthwise_convolution` of three tokens with a trained weight. Before training y = ``center`` x: 0 suits
+    x + y, 1 suits y in the place of x.
 
     >>> DepthwiseConvolution(hidden_size=1, center=1.0)(paddle.to_tensor([[[1.0], [2.0], [4.0]]])).flatten().tolist()
     [1.0, 2.0, 4.0]
     """
 
-    def __init__(self, hidden_size: int, size: int = 3, center: float = 0.0, causal: bool = False) -> None:
+    def __init__(self, hidden_size: int, center: float = 0.0, causal: bool = False) -> None:
         super().__init__()
-        if size < 1 or (size % 2 == 0 and not causal):
-            raise ValueError(f"size must be odd and positive, got {size}")
         self.causal = causal
-        self.weight = self.create_parameter([size, hidden_size], default_initializer=nn.initializer.Constant(0.0))
+        self.weight = self.create_parameter([3, hidden_size], default_initializer=nn.initializer.Constant(0.0))
         if center:
-            at_center = paddle.zeros([size, hidden_size], dtype=self.weight.dtype)
-            at_center[_before(size, causal)] = center
+            at_center = paddle.zeros([3, hidden_size], dtype=self.weight.dtype)
+            at_center[_before(3, causal)] = center
             self.weight.set_value(at_center)
 
     def forward(self, x: Tensor, key_mask: Tensor | None = None, segment_ids: Tensor | None = None) -> Tensor:
@@ -212,7 +210,7 @@ class DepthwiseConvolution(nn.Layer):
         self, x: Tensor, cache: Tensor | None = None, key_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Convolve the next tokens ``[batch, new, hidden]`` of a causal layer. Also returns the new cache, the last
-        ``size`` - 1 tokens, 0 at padding; ``cache`` is None at the start.
+        size - 1 tokens, 0 at padding; ``cache`` is None at the start.
         """
         before = self.weight.shape[0] - 1
         if key_mask is not None:

@@ -87,14 +87,6 @@ def seeds():
     np.random.seed(2021)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def without_drawings():
-    """The curves of a run's epochs are an empty file: to draw them takes as long as a dozen steps of a small model."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tasks.common.reports.figures.draw_epochs", lambda *_: b"")
-        yield
-
-
 @pytest.fixture(scope="session")
 def shared_data():
     """The folder of the real data sets, which PADDLE_ROPE_DATA names; without it the test is skipped."""

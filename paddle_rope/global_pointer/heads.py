@@ -97,7 +97,7 @@ class GlobalPointer(nn.Layer):
         if self.rotary is not None:
             qk = self.rotary(qk, positions=positions)
         qk = qk.transpose([0, 3, 2, 1, 4])  # [batch, 2, types, seq, head_size]
-        logits = _products(qk[:, 0] * (1.0 / math.sqrt(self.head_size)), qk[:, 1], self.max_span_length)
+        logits = band_products(qk[:, 0] * (1.0 / math.sqrt(self.head_size)), qk[:, 1], self.max_span_length)
         return mask_non_spans(logits, token_mask, self.max_span_length)
 
     def loss(
@@ -128,15 +128,12 @@ class EfficientGlobalPointer(GlobalPointer):
         qk, type_scores = self._project(hidden)
         type_scores = type_scores.transpose([0, 2, 1]) / 2  # [batch, 2 * types, seq]
         starts = type_scores[:, : self.num_types].unsqueeze(3)  # [batch, types, seq, 1]
-        ends = type_scores[:, self.num_types :]  # [batch, types, seq]
-        if self.max_span_length is None:
-            ends = ends.unsqueeze(2)
-        else:
-            ends = band_products(None, ends.unsqueeze(-1), self.max_span_length)
+        ends = band_products(None, type_scores[:, self.num_types :].unsqueeze(3), self.max_span_length)
         q, k = qk[..., : self.head_size], qk[..., self.head_size :]
         if self.rotary is not None:
             q, k = self.rotary(q, positions=positions), self.rotary(k, positions=positions)
-        spans = _products(q * (1.0 / math.sqrt(self.head_size)), k, self.max_span_length)  # [batch, seq, seq or band]
+        q = q * (1.0 / math.sqrt(self.head_size))
+        spans = band_products(q, k, self.max_span_length)  # [batch, seq, seq or band]
         return mask_non_spans(spans.unsqueeze(1) + starts + ends, token_mask, self.max_span_length)
 
     def loss(
@@ -159,27 +156,22 @@ class EfficientGlobalPointer(GlobalPointer):
         return qk, self.type_scores(qk)
 
 
-def _products(q, k, max_span_length):
-    """q k^T, ``[..., seq, seq]``, or its band ``[..., seq, max_span_length]``."""
-    if max_span_length is None:
-        return paddle.matmul(q, k, transpose_y=True)
-    return band_products(q, k, max_span_length)
-
-
 @paddle.jit.not_to_static  # whose rewriting takes unknown sizes for tensors
-def band_products(q: Tensor | None, k: Tensor, width: int) -> Tensor:
+def band_products(q: Tensor | None, k: Tensor, width: int | None) -> Tensor:
     r"""b(i, d) = q_i . k_{i+d}: the entries (i, i + d) of q k^T, d = 0 .. width - 1, without the others, in time and
-    memory linear in seq.
+    memory linear in seq; where ``width`` is None all of q k^T, ``[..., seq, seq]``.
 
     A block of queries is multiplied with the keys of the block and the width - 1 keys behind it. In that product,
     ``[size, size + width - 1]``, the entry (r, r + d) is number r (size + width) + d: read with rows of size + width,
     the band is its first ``width`` columns. ``[..., seq, size]`` -> ``[..., seq, width]``, 0 where i + d is past the
-    end. Without ``q`` it is b(i, d) = k_{i+d} of one number each, ``[..., seq, 1]``.
+    end. Without ``q`` it is b(i, d) = k_{i+d} of one number each, ``[..., seq, 1]``; all of them are ``[..., 1, seq]``.
 
     >>> q = paddle.to_tensor([[1.0], [2.0], [3.0]])
     >>> band_products(q, q, width=2).tolist(), band_products(None, q, width=2).tolist()
     ([[1.0, 2.0], [4.0, 6.0], [9.0, 0.0]], [[1.0, 2.0], [2.0, 3.0], [3.0, 0.0]])
     """
+    if width is None:
+        return k.squeeze(-1).unsqueeze(-2) if q is None else paddle.matmul(q, k, transpose_y=True)
     is_known = k.shape[-2] >= 0  # not in some static graphs
     leading, seq = (k.shape[:-1], k.shape[-2]) if is_known else (paddle.shape(k)[:-1], paddle.shape(k)[-2])
     columns = min(width, seq) if is_known else width  # that can hold a span

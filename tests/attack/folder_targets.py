@@ -7,31 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from tasks.common.errors import InputError
-from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES, mutate
-from tests.attack.tensor_targets import change_safetensors
-from tests.attack.watchdog import SilentLossError, Target, json_bytes, read_case, write_case
+from tests.attack.tensor_targets import CHECKSUMS, change_files
+from tests.attack.watchdog import SilentLossError, json_bytes, read_case, target_of_folder, write_case
 
 TEXTS = ["浙商银行企业信贷部叶老桂博士", ""]
 FOREIGN = Path(__file__).resolve().parents[1] / "paddle_rope" / "roformer" / "data"
 SETTINGS, WEIGHTS = ("config.json", "tokenizer_config.json", "vocab.txt"), "model.safetensors"
-CHECKSUMS = "SHA256SUMS"
-BY_ENDING = {
-    ".json": (*OF_BYTES[:3], *OF_LINES[:2], *OF_JSON * 3),
-    ".safetensors": (change_safetensors, change_safetensors, change_safetensors, *OF_BYTES),
-}
-
-
-def _change(*names, weights=()):
-    """A mutator of the files ``names``; those in ``weights`` are large and changed less often. Checksums of what it has
-    changed are written anew by the reader, as a forger does."""
-
-    def change(case, rng):
-        known = [name for name in names if name in case]
-        name = rng.choice(known * 4 + [name for name in weights if name in case])
-        changed = {**case, name: mutate(case[name], rng, BY_ENDING.get(Path(name).suffix, (*OF_BYTES, *OF_LINES)))}
-        return {**changed, CHECKSUMS: b""} if CHECKSUMS in case and name != CHECKSUMS else changed
-
-    return change
 
 
 @functools.cache
@@ -155,27 +136,24 @@ def read_checkpoint(folder: Path) -> None:
     np.random.seed(0)
 
 
-def _target(name, sample, change, read, *refusals, **added):
-    """A target whose regressions hold the files that differ from its sample."""
-    return Target(name, lambda: [sample()], change, read, refusals, lambda case: {**sample(), **added, **case})
-
-
 def _exported_target(format, *graphs):
-    change = _change(*SETTINGS, CHECKSUMS, weights=graphs * 2)
+    change = change_files(*SETTINGS, CHECKSUMS, weights=graphs * 2)
     sample = functools.partial(_exported, format)
-    return _target(f"exported_{format}", sample, change, read_model, InputError, **{CHECKSUMS: b""})
+    return target_of_folder(f"exported_{format}", sample, change, read_model, InputError, **{CHECKSUMS: b""})
 
 
 _IN_BUNDLE = ("bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001") * 2
 _IN_CHECKPOINT = ("optimizer.json", "optimizer.safetensors", "random_state_0.json")
-_OF_FOREIGN = _change("config.json", weights=(WEIGHTS,))
-_OF_BUNDLE = _change("bert_config.json", weights=_IN_BUNDLE)
+_OF_FOREIGN = change_files("config.json", weights=(WEIGHTS,))
+_OF_BUNDLE = change_files("bert_config.json", weights=_IN_BUNDLE)
 TARGETS = [
-    _target("model", _model, _change(*SETTINGS, "config.json", weights=(WEIGHTS,)), read_model, InputError),
-    _target("foreign", lambda: _foreign("hf_tiny"), _OF_FOREIGN, read_foreign, ValueError),
-    _target("foreign_value", lambda: _foreign("hf_tiny_rotary_value"), _OF_FOREIGN, read_foreign, ValueError),
+    target_of_folder(
+        "model", _model, change_files(*SETTINGS, "config.json", weights=(WEIGHTS,)), read_model, InputError
+    ),
+    target_of_folder("foreign", lambda: _foreign("hf_tiny"), _OF_FOREIGN, read_foreign, ValueError),
+    target_of_folder("foreign_value", lambda: _foreign("hf_tiny_rotary_value"), _OF_FOREIGN, read_foreign, ValueError),
     _exported_target("onnx", "model.onnx"),
     _exported_target("paddle", "inference.json", "inference.pdmodel", "inference.pdiparams"),
-    _target("checkpoint", _checkpoint, _change(*_IN_CHECKPOINT), read_checkpoint, InputError),
-    _target("tensorflow", _bundle, _OF_BUNDLE, read_bundle, ValueError, InputError),
+    target_of_folder("checkpoint", _checkpoint, change_files(*_IN_CHECKPOINT), read_checkpoint, InputError),
+    target_of_folder("tensorflow", _bundle, _OF_BUNDLE, read_bundle, ValueError, InputError),
 ]

@@ -10,8 +10,9 @@ import os
 from pathlib import Path
 
 from tasks.common.errors import InputError
-from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES, change_yaml, mutate, mutator
-from tests.attack.watchdog import SilentLossError, Target, json_bytes
+from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES, change_yaml, mutator
+from tests.attack.tensor_targets import change_files
+from tests.attack.watchdog import SilentLossError, Target, json_bytes, target_of_folder
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 NAME = "mutant.yaml"
@@ -67,12 +68,6 @@ def _run():
         STATE: content,
         COMPLETE: f"{hashlib.sha256(content).hexdigest()}  {Path(STATE).name}\n".encode(),
     }
-
-
-def _change_run(case, rng):
-    name = rng.choice(sorted(case))
-    of_structure = (change_yaml,) * 20 if name.endswith(".yaml") else OF_JSON * 3
-    return {**case, name: mutate(case[name], rng, (*OF_BYTES, *OF_LINES, *of_structure))}
 
 
 def read_run(folder: Path) -> None:
@@ -165,6 +160,6 @@ TARGETS = [
         *("plan", read_plan),
         *(f"experiments/{name}.yaml" for name in ("demo", "scm", "few_texts", "positions")),
     ),
-    Target("run", lambda: [_run()], _change_run, read_run, (InputError,), lambda case: {**_run(), **case}),
+    target_of_folder("run", _run, lambda case, rng: change_files(*sorted(case))(case, rng), read_run, InputError),
     Target("request", lambda: REQUESTS, mutator(*OF_BYTES, *OF_LINES, *OF_JSON * 3), read_request, ()),
 ]

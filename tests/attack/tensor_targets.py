@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from paddle_rope.roformer.checkpoints.tensor_files import TensorFileError, read_tensors
-from tests.attack.mutators import OF_BYTES, OF_JSON, mutate, mutator
-from tests.attack.watchdog import SilentLossError, Target, json_bytes
+from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES, change_yaml, mutate, mutator
+from tests.attack.watchdog import SilentLossError, Target, json_bytes, target_of_folder
 
 DATA = Path(__file__).resolve().parents[1] / "paddle_rope" / "roformer" / "data" / "torch_files"
 INDEX = "model.safetensors.index.json"
@@ -97,6 +97,27 @@ def change_safetensors(content, rng):
     return struct.pack("<Q", length) + header + data
 
 
+CHECKSUMS = "SHA256SUMS"
+BY_ENDING = {
+    ".json": (*OF_BYTES[:3], *OF_LINES[:2], *OF_JSON * 3),
+    ".yaml": (*OF_BYTES, *OF_LINES, *[change_yaml] * 20),
+    ".safetensors": (change_safetensors, change_safetensors, change_safetensors, *OF_BYTES),
+}
+
+
+def change_files(*names, weights=()):
+    """A mutator of the files ``names``; those in ``weights`` are large and changed less often. Checksums of what it has
+    changed are written anew by the reader, as a forger does."""
+
+    def change(case, rng):
+        known = [name for name in names if name in case]
+        name = rng.choice(known * 4 + [name for name in weights if name in case])
+        changed = {**case, name: mutate(case[name], rng, BY_ENDING.get(Path(name).suffix, (*OF_BYTES, *OF_LINES)))}
+        return {**changed, CHECKSUMS: b""} if CHECKSUMS in case and name != CHECKSUMS else changed
+
+    return change
+
+
 def read_file(folder: Path) -> None:
     """The file of tensors in ``folder``; of safetensors the names and shapes are compared with the header."""
     path = folder / (INDEX if len(list(folder.iterdir())) > 1 else next(folder.iterdir()).name)
@@ -135,10 +156,6 @@ def _index():
     return {**parts, INDEX: json_bytes(index)}
 
 
-def _change_index(case, rng):
-    return {**case, INDEX: mutate(case[INDEX], rng, (*OF_BYTES, *OF_JSON))}
-
-
 def _target(name, file, contents, *mutators):
     return Target(name, lambda: [{file: one} for one in contents()], mutator(*mutators), read_file, (TensorFileError,))
 
@@ -148,7 +165,5 @@ TARGETS = [
     _target("torch_zip", "m.bin", lambda: [(DATA / "zip.bin").read_bytes()], *OF_BYTES, *[change_zip] * 81),
     _target("torch_pickle", "m.bin", lambda: [(DATA / "legacy.bin").read_bytes()], *OF_BYTES, *[change_pickle] * 36),
     _target("paddle_pickle", "m.pdparams", _paddle_pickles, *OF_BYTES, *[change_pickle] * 36),
-    Target(
-        "index", lambda: [_index()], _change_index, read_file, (TensorFileError,), lambda case: {**_index(), **case}
-    ),
+    target_of_folder("index", _index, change_files(INDEX), read_file, TensorFileError),
 ]

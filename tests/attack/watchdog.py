@@ -56,6 +56,11 @@ class Target:
     complete: Callable[[Case], Case] = dict
 
 
+def target_of_folder(name, sample, mutate, read, *refusals, **added) -> Target:
+    """A target whose regressions hold the files that differ from its sample; ``added`` are in those as well."""
+    return Target(name, lambda: [sample()], mutate, read, refusals, lambda case: {**sample(), **added, **case})
+
+
 def write_case(folder: Path, case: Case) -> None:
     """Write the files of a case into a folder, in which no others are left."""
     for path in sorted(folder.rglob("*"), reverse=True):

@@ -32,7 +32,6 @@ VARIANTS = {
     "all": {"layout": "half", "rotary_dim": 8, "scaling": YaRNScaling(2.5, 40), "learned": True, "base": 50.0},
 }
 HEAD_DIM = 10
-every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS.keys())
 
 
 def expected_of(rotary, x, positions, inverse=False, theta=None):

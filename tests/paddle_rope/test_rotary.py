@@ -11,7 +11,7 @@ from paddle_rope.attention.feature_maps import OrthogonalRandomFeatures
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.helpers.pairwise import pairwise
 from tests.paddle_rope.native.operators import views
-from tests.paddle_rope.test_positions import HEAD_DIM, VARIANTS, every_variant, expected_of
+from tests.paddle_rope.test_positions import HEAD_DIM, VARIANTS, expected_of
 
 MILLION = 1_000_000
 PLACES = {
@@ -76,7 +76,7 @@ def test_the_table_grows_on_demand_keeps_its_values_and_tabulates_nothing_far_be
 
 
 @pytest.mark.equation("1.15")
-@every_variant
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_the_arithmetic_is_not_under_automatic_mixed_precision(variant, amp_as_on_gpu, monkeypatch):
     levels = []
     for owner, name in (

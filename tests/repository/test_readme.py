@@ -27,7 +27,7 @@ FASTER = {"train_size=300, dev_size=60": "train_size=150, dev_size=30"}  # in th
 
 
 @pytest.fixture(scope="module", autouse=True)
-def without_drawings():
+def without_pictures():
     with blank_pictures():
         yield
 
@@ -111,6 +111,14 @@ def test_python_runs(page, tmp_path, monkeypatch, request):
         assert [sorted(spans) for spans in found] == names["gold"]
 
 
+VERBS = f'PYTHONPATH={REPOSITORY} exec {sys.executable} -m paddle_rope "$@"'
+
+
+def write_program(path, script):
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
 @pytest.fixture
 def clone(tmp_path):
     """The repository by links, with an environment that is set up already and a demo of one short epoch."""
@@ -125,11 +133,8 @@ def clone(tmp_path):
     demo.write_text(yaml.safe_dump(config), encoding="utf-8")
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
-    installs = f'#!/bin/sh\n[ "$2" = pip ] && exit 0\nPYTHONPATH={REPOSITORY} exec {sys.executable} "$@"\n'
-    verbs = f'#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {sys.executable} -m paddle_rope "$@"\n'
-    for name, script in (("python", installs), ("paddle-rope", verbs)):
-        (programs / name).write_text(script)
-        (programs / name).chmod(0o755)
+    write_program(programs / "python", f'[ "$2" = pip ] && exit 0\nPYTHONPATH={REPOSITORY} exec {sys.executable} "$@"')
+    write_program(programs / "paddle-rope", VERBS)
     return tmp_path
 
 
@@ -148,7 +153,6 @@ def test_both_set_up_commands_run(clone):
 # ---- the tutorial
 NOTEBOOK = REPOSITORY / "docs" / "guides" / "tutorial.ipynb"
 FASTER_CELLS = {"num_train_epochs: 25": "num_train_epochs: 10"}
-PROGRAM = f'#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {sys.executable} -m paddle_rope "$@"\n'
 
 
 def run_line(command):
@@ -160,8 +164,7 @@ def run_line(command):
 
 @pytest.mark.slow
 def test_every_cell_runs(tmp_path, monkeypatch):
-    (tmp_path / "paddle-rope").write_text(PROGRAM)
-    (tmp_path / "paddle-rope").chmod(0o755)
+    write_program(tmp_path / "paddle-rope", VERBS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")  # as Jupyter does

@@ -12,9 +12,12 @@ import pytest
 import yaml
 
 from tasks import recipes
+from tasks.classification.arguments import ClassificationConfig
 from tasks.commands.main import main
 from tasks.common.files import locked
 from tasks.common.run_config import read_run_config
+from tasks.matching.model import MatchingConfig
+from tasks.ner.model import NerConfig
 from tasks.recipes import RECIPES, get_arguments, get_recipe
 from tests.conftest import REPOSITORY
 from tests.helpers.runs import power_cut
@@ -136,11 +139,36 @@ def test_a_mistake_is_one_line_and_writes_nothing(config_of, refused, recipe, mi
     assert [part for part in said if part not in message] == []
 
 
+TYPES, CLASSES, SIZES = {"types": ["a"]}, {"classes": ["a", "b"]}, {"vocab_size": 9}
+TYPED = {"token_type_ids": True, "type_vocab_size": 2}
+
+
+@pytest.mark.parametrize("config, options, said", [
+    *((NerConfig, {"types": types}, "types must be a list of .* a text") for types in ("a", ["a", 1], ["a", "\ud800"])),
+    *((NerConfig, {**TYPES, "features": {"tables": tables, "flags": 0}}, "features must be")
+      for tables in ({"bigram": 3}, {"bigrams": 1}, {})),
+    (NerConfig, {**TYPES, "features": ["bigrams"]}, "features must be"),
+    (NerConfig, {**TYPES, "character_dropout": 0.1}, "needs unk_token_id"),
+    *((ClassificationConfig, {"classes": classes}, "classes") for classes in ("ab", [1], ["a"])),
+    *((ClassificationConfig, {**CLASSES, "max_characters": number}, "max_characters") for number in (0, "512")),
+    (ClassificationConfig, {**CLASSES, "pooling": "max"}, "pooling"),
+    (MatchingConfig, {**SIZES, "architecture": "siamese"}, "architecture"),
+    (MatchingConfig, {**SIZES, "max_tokens": 4}, "max_tokens"),
+    *((MatchingConfig, {**SIZES, "grades": grades}, "grades") for grades in ([1, 1], [0, 1, 2])),
+    (MatchingConfig, {**SIZES, "token_type_ids": True}, "token_type_ids"),  # without token types
+    (MatchingConfig, {**SIZES, **TYPED, "architecture": "bi_encoder"}, "token_type_ids"),
+], ids=str)  # fmt: skip
+def test_a_model_that_cannot_be_is_refused(config, options, said):
+    with pytest.raises(ValueError, match=said):
+        config(**options)
+
+
 @pytest.mark.parametrize("recipe", map(run_of, RECIPES))
 def test_a_run_is_not_resumed_where_it_cannot_go_on(whole, refused, recipe, tmp_path):
     finished, run = whole(recipe), tmp_path / "run"
     assert "is complete" in refused("train", "--resume", finished)
     shutil.copytree(finished, run, ignore=shutil.ignore_patterns("checkpoints"))
+    (run / "checkpoints").mkdir()
     (run / "metrics.json").unlink()
     with locked(run):
         assert "another process works on this run" in refused("train", "--resume", "run")
@@ -148,8 +176,13 @@ def test_a_run_is_not_resumed_where_it_cannot_go_on(whole, refused, recipe, tmp_
     if inputs:
         (run / "inputs.json").write_text(json.dumps(inputs), encoding="utf-8")
         assert "has changed since the run began" in refused("train", "--resume", "run")
-    (run / "vdl_elsewhere").symlink_to(tmp_path)
-    assert "symbolic links" in refused("train", "--resume", "run")
+    for path in list(run.iterdir()):
+        elsewhere = path.rename(tmp_path / "elsewhere")
+        path.symlink_to(elsewhere)
+        message = refused("train", "--resume", "run")  # which leaves all files as they are
+        assert message.startswith(f"run/{path.name}: ") and "symbolic links" in message
+        path.unlink()
+        elsewhere.rename(path)
     (run / "config.yaml").unlink()
     assert "no config.yaml" in refused("train", "--resume", "run")
 

@@ -1,7 +1,6 @@
 """All attention kernels and what each is compared with, the forms they have, and random inputs."""
 
 import contextlib
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,14 +43,13 @@ def windowed(q, k, v, rope=None, key_mask=None, **options):
     return window_attention(q, k, v, WINDOW, rope, key_mask, **options)
 
 
-@dataclass
-class Kernel:
+class Kernel(NamedTuple):
     """A kernel and its reference; both take options after q, k, v, rotation and mask."""
 
     attend: Any
     plain: Any
-    options: dict = field(default_factory=dict)  # of both
-    of_reference: dict = field(default_factory=dict)
+    options: dict  # of both
+    of_reference: dict = {}
     native: bool = False
     packs: bool = True
 

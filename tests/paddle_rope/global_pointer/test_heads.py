@@ -25,7 +25,7 @@ def random_head(head, types=3, head_size=4, use_rope=True, dtype="float64", **op
 SIZES = [(1, None), (5, None), (6, None), (1, 1), (1, 3), (5, 1), (5, 7), (6, 6), (32, 3), (33, 32), (64, 5), (71, 33)]
 
 
-@pytest.mark.equation("6.1", "6.2", "6.5", "6.16", "6.17", "6.18")
+@pytest.mark.equation("6.1", "6.2", "6.3", "6.4", "6.5", "6.16", "6.17", "6.18")
 @pairwise(
     {
         "head": list(REFERENCES),
@@ -46,7 +46,9 @@ def test_logits_and_gradients_equal_the_reference(head, use_rope, mask_dtype, pl
     mask[0, 1:2] = mask[1, 0] = mask_dtype is None
     places = np.sort(np.random.uniform(0, 3 * seq, (2, seq))) if placed else range(seq)
     positions = paddle.to_tensor(places) if placed else None
-    logits = layer(hidden, mask_dtype and paddle.to_tensor(mask).astype(mask_dtype), positions)
+    token_mask = mask_dtype and paddle.to_tensor(mask).astype(mask_dtype)
+    logits = layer(hidden, token_mask, positions)
+    shifted = layer(hidden, token_mask, paddle.to_tensor(np.add(places, 37)))  # as by padding on the left
     expected = REFERENCES[head](exact_layer, exact, places, mask)
     if width is not None:
         past_the_end = paddle.full([2, 2, seq, width], MASKED_LOGIT, dtype="float64")
@@ -56,27 +58,12 @@ def test_logits_and_gradients_equal_the_reference(head, use_rope, mask_dtype, pl
     assert logits.dtype == hidden.dtype
     assert_same(logits, expected, [hidden, *layer.parameters()], [exact, *exact_layer.parameters()], tolerance)
     is_span = expected.numpy() != MASKED_LOGIT
-    assert (logits.numpy()[~is_span] == MASKED_LOGIT).all()
-    assert_close(logits.numpy()[is_span], expected.numpy()[is_span], tolerance)
+    for found in (logits, shifted):
+        assert (found.numpy()[~is_span] == MASKED_LOGIT).all()
+        assert_close(found.numpy()[is_span], expected.numpy()[is_span], tolerance)
     gradient, *_ = paddle.grad(logits.sum(), [hidden, *layer.parameters()])  # native operators: of all or none
     assert ((gradient.numpy() == 0).all(axis=-1) == ~mask).all()
     assert np.float16(MASKED_LOGIT) == MASKED_LOGIT and np.exp(np.float32(MASKED_LOGIT)) == 0
-
-
-@pytest.mark.equation("6.3", "6.4")
-@both_heads
-@pytest.mark.parametrize("use_rope", [False, True], ids=["no position", "rope"])
-@pytest.mark.parametrize("placed", [False, True], ids=["counted from the left", "counted in each text"])
-def test_a_batch_padded_on_the_left_gives_the_scores_and_gradients_of_each_text_alone(head, use_rope, placed):
-    lengths, seq, layer = [7, 1, 4], 7, random_head(head, use_rope=use_rope)
-    texts = [random_tensor(1, length, 5) for length in lengths]
-    rows = [paddle.concat([random_tensor(1, seq, 5), text], axis=1)[:, -seq:] for text in texts]
-    mask = np.arange(seq) >= seq - np.array(lengths)[:, np.newaxis]
-    positions = paddle.to_tensor(np.maximum(np.cumsum(mask, axis=1) - 1, 0))  # 0, 0, 0, 1, 2, ...
-    logits = layer(paddle.concat(rows), paddle.to_tensor(mask), positions if placed else None)
-    assert (logits.numpy()[2][:, ~mask[2]] == MASKED_LOGIT).all()
-    for row, (text, length) in enumerate(zip(texts, lengths)):
-        assert_same(logits[row, :, seq - length :, seq - length :], layer(text)[0], [text, *layer.parameters()])
 
 
 @pytest.mark.equation("6.21")

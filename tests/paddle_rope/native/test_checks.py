@@ -11,7 +11,6 @@ from paddle_rope import (
     linear_attention,
     softmax_attention,
 )
-from paddle_rope.attention.feature_maps import relu
 from paddle_rope.layers import Dropout, Linear, RMSNorm, residual_norm
 from paddle_rope.native.dispatch import is_enabled, plain_forms
 from tests.helpers.comparison import assert_close, assert_same, is_native, random_tensor
@@ -123,9 +122,6 @@ CALLS = {
     "large decay": lambda: attended(linear_attention, decay=[0.9, 1.5]),
     "no decay": lambda: attended(linear_attention, decay=[0.9, 0.0]),
     "score bias": lambda: attended(softmax_attention, score_bias=tensor(2, 2, 5, 5).detach()),
-    "segments, linear": lambda: attended(linear_attention, segment_ids=NUMBERS[:2] // 3),
-    "feature map": lambda: attended(linear_attention, feature_map=relu),
-    "rotated denominator": lambda: attended(linear_attention, 4, normalizer="rotated"),
     "trained decay": with_trained_decay,
     "learned RoPE": lambda: attended(softmax_attention, RotaryPositionEmbedding(4, learned=True)),
     "learned RoPE, linear": lambda: attended(linear_attention, RotaryPositionEmbedding(4, learned=True)),

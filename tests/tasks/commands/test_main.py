@@ -12,6 +12,7 @@ from tasks.commands.main import VERBS, main
 from tasks.recipes import RECIPES, get_arguments
 from tests.conftest import REPOSITORY
 from tests.helpers.models import FORMATS, export
+from tests.helpers.pipe import Pipe
 from tests.tasks.commands.conftest import LABELED
 
 BENCHMARKS = ("length", "peers", "prediction", "entities", "service", "device")
@@ -95,32 +96,18 @@ def test_help_lists_the_keys_of_a_recipe_first_with_default_and_meaning(recipe, 
     assert not {*arguments.PLAN.closed} & {*listed}
 
 
-class Pipe(io.RawIOBase):
-    """A pipe whose writer waits for the answer to each line before it writes the next one."""
-
-    def __init__(self, lines, printed):
-        self.lines, self.printed, self.answers = iter(lines), printed, []
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        self.answers.append(self.printed())
-        line = next(self.lines, "").encode("utf-8")
-        buffer[: len(line)] = line
-        return len(line)
-
-
 @pytest.mark.parametrize("recipe, line, keys", [
     ("matching", "你好\t今天天气\n", {"sentence1", "sentence2", "score", "label"}),
     ("classification", '{"sentence": "今天天气", "label": 5}\n', {"text", "label", "probability"}),
     ("ner", "今天天气\n", {"text", "entities"}),
 ])  # fmt: skip
 def test_each_line_of_a_pipe_is_answered_before_the_next(folders, monkeypatch, capsys, recipe, line, keys):
-    pipe = Pipe([line] * 3, lambda: capsys.readouterr().out)
+    printed = []
+    pipe = Pipe(*[line.encode("utf-8")] * 3, before_each=lambda: printed.append(capsys.readouterr().out))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(pipe), encoding="ascii"))  # of the locale C
     assert main(["predict", str(folders[recipe]), "--device", "cpu"]) == 0
-    first, *answers = [list(map(json.loads, printed.splitlines())) for printed in pipe.answers]
+    assert "\\u" not in "".join(printed)
+    first, *answers = [list(map(json.loads, lines.splitlines())) for lines in printed]
     assert first == [] and [len(answer) for answer in answers] == [1, 1, 1]
     assert all({*answer[0]} == keys and "今天天气" in answer[0].values() for answer in answers)
 

@@ -27,7 +27,7 @@ def recipe(monkeypatch):
 
 
 @pytest.fixture
-def plan_file(tmp_path):
+def plan_file(write, tmp_path):
     plan = {
         "output_dir": str(tmp_path / "out"),
         "recipe": "ner",
@@ -36,9 +36,7 @@ def plan_file(tmp_path):
         "seeds": [0, 2],
         "variants": {name: {"layers": name} for name in SCORES},
     }
-    path = tmp_path / "plan.yaml"
-    path.write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
-    return path
+    return write(plan, "plan.yaml")
 
 
 def change(plan_file, **keys):

@@ -37,14 +37,13 @@ def test_rank_correlation_looks_at_order_alone():
 
 
 @pytest.mark.slow
-def test_a_plan_of_language_models_leaves_the_report(tmp_path):
+def test_a_plan_of_language_models_leaves_the_report(write, tmp_path):
     plan = yaml.safe_load((FOLDER / "positions_demo.yaml").read_text(encoding="utf-8"))
     plan["settings"] = {**plan["settings"], **KEYS["language_model"], "max_steps": 2, "evaluation_times": "1,2,4"}
     del plan["settings"]["rotary_learned"]
     variants = str(FOLDER / "positions_variants.yaml")
     plan.update(seeds=[1], output_dir=str(tmp_path / "out"), variants_file=variants)
-    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
-    words = [str(tmp_path / "plan.yaml"), "--only", "qk", "learned", "theta"]
+    words = [str(write(plan, "plan.yaml")), "--only", "qk", "learned", "theta"]
     assert exit_status(experiment, words) == 0
     longer = rows_of((tmp_path / "out/results.md").read_text(encoding="utf-8"), "Texts longer than in training")
     assert {"qk", "learned", "qk, NTK x2", "qk, YaRN x4"} < set(longer) and longer["qk"]["32"]
@@ -60,12 +59,11 @@ RUNS = {
 
 
 @pytest.fixture
-def folders(tmp_path):
+def folders(write, tmp_path):
     metrics = {"train_seconds": 90, "parameters": 1234, "dev": {"f1": 0.5, "support": 7, "per_type": {}}}
     for name, config in RUNS.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-        (tmp_path / name / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
+        write(config, f"{name}/config.yaml")
+        write(json.dumps(metrics), f"{name}/metrics.json")
         metrics = {"test": {"accuracy": 0.75}}
     return [tmp_path / name for name in RUNS]
 

@@ -116,16 +116,6 @@ def test_token_types_tell_the_texts_of_a_cross_encoder_apart():
     assert abs((logits[0] - logits[1]).item()) > 1e-4
 
 
-@pytest.mark.parametrize("options", [
-    {"architecture": "siamese"}, {"max_tokens": 4}, {"grades": [1, 1]}, {"grades": [0, 1, 2]},
-    {"token_type_ids": True},  # without token types
-    {"token_type_ids": True, "type_vocab_size": 2, "architecture": "bi_encoder"},
-], ids=str)  # fmt: skip
-def test_configuration_that_cannot_be_is_refused(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        MatchingConfig(**{**SIZES, **options})
-
-
 # ---- losses, by their definitions
 
 

@@ -5,33 +5,23 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from visualdl import LogReader
 
 from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.ner import NerPredictor
 from tasks.ner.demo import write_demo_corpus
-from tasks.ner.examples import Entity, Example, make_example
+from tasks.ner.examples import Entity, Example, TokenizedText, make_example
 from tasks.ner.recipe import NerRecipe
 from tests.helpers import runs
 from tests.helpers.runs import read_json_lines
 from tests.tasks.conftest import blank_pictures
+from tests.tasks.tiny_recipes import EPOCHS
 
 TINY = {
-    "recipe": "ner",
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "head_size": 16,
-    "hidden_dropout_prob": 0.05,
-    "max_characters": 64,
-    "per_device_train_batch_size": 8,
-    "learning_rate": 1e-2,
-    "logging_steps": 4,
-    "device": "cpu",
-}
-EPOCHS = 12
+    **EPOCHS, "recipe": "ner", "hidden_size": 32, "intermediate_size": 64, "head_size": 16, "hidden_dropout_prob": 0.05,
+    "max_characters": 64, "logging_steps": 4,
+}  # fmt: skip
+ENOUGH = 12  # epochs
 
 
 @pytest.fixture(scope="session")
@@ -87,7 +77,7 @@ def train_few(train, few_texts):
 def trained(train, tmp_path_factory):
     """A model that has learned to find entities. Do not change its files."""
     with blank_pictures():  # this fixture comes before that of a module
-        return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=EPOCHS)
+        return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=ENOUGH)
 
 
 @pytest.fixture
@@ -118,16 +108,13 @@ def evaluate(trained, tmp_path):
 
 
 @pytest.fixture
-def predict(trained, tmp_path):
-    """Records that the verb writes for a text file's content."""
+def predict(trained, write, tmp_path):
+    """Records that the verb writes for a file, or for the content of a text file."""
 
-    def predict(content, model=trained.model, options=()):
-        given, output = tmp_path / "given.txt", tmp_path / "found.jsonl"
-        given.write_bytes(content.encode("utf-8"))
-        assert (
-            main(["predict", str(model), "--input", str(given), "--output", str(output), "--device", "cpu", *options])
-            == 0
-        )
+    def predict(given, model=trained.model, options=()):
+        given, output = write(given, "given.txt") if isinstance(given, str) else given, tmp_path / "found.jsonl"
+        words = [model, "--input", given, "--output", output, "--device", "cpu", *options]
+        assert main(["predict", *map(str, words)]) == 0
         return read_json_lines(output)
 
     return predict
@@ -153,6 +140,13 @@ def example(text, *entities, where="x:1"):
     return make_example(text, [Entity(*entity) for entity in entities], where)
 
 
+def tokenized(ids, spans=(), size=1, features=None):
+    """A text of tokens of ``size`` characters each, between [CLS] 2 and [SEP] 3."""
+    ids = list(ids)
+    offsets = [(0, 0), *((size * place, size * (place + 1)) for place in range(len(ids))), (0, 0)]
+    return TokenizedText([2, *ids, 3], offsets, list(spans), features)
+
+
 def labeled(gold):
     """Examples with these entities."""
     return [Example("", tuple(Entity(*span) for span in spans), "x:1") for spans in gold]
@@ -170,9 +164,3 @@ def error_of(call, *arguments):
     message = str(caught.value)
     assert "\n" not in message and len(message) < 700
     return message
-
-
-def log_of(folder):
-    """The VisualDL log of a run; there is one file."""
-    (path,) = folder.iterdir()
-    return LogReader(file_path=str(path))

@@ -11,8 +11,7 @@ from tasks.common.training.trainer import LengthGroupedBatchSampler
 from tasks.ner.recipe import NerRecipe
 from tasks.ner.reports.monitoring import NerMonitor
 from tests.conftest import REPOSITORY
-from tests.helpers.runs import launch, power_cut
-from tests.tasks.ner.conftest import log_of
+from tests.helpers.runs import launch, log_of, power_cut
 
 TWO_STEPS = {"per_device_train_batch_size": 23}  # an epoch
 PLAIN = {
@@ -41,6 +40,11 @@ def pretend(monkeypatch):
 
 def checkpoint_steps(folder):
     return sorted(int(path.name.split("-")[1]) for path in (folder / "checkpoints").glob("checkpoint-*"))
+
+
+def newest_state(folder):
+    states = [json.loads(path.read_text("utf-8")) for path in folder.glob("checkpoints/*/trainer_state.json")]
+    return max(states, key=lambda state: state["global_step"])
 
 
 def assert_saved(run, step, name="average.safetensors"):
@@ -84,8 +88,7 @@ def test_the_saved_model_is_the_average_at_the_best_epoch_and_has_the_reported_s
     train_few, tmp_path, evaluate, few_texts
 ):
     run = train_few(tmp_path / "run", num_train_epochs=8, ema_decay=0.8, learning_rate=3e-2)
-    states = [json.loads(path.read_text("utf-8")) for path in run.folder.glob("checkpoints/*/trainer_state.json")]
-    state = max(states, key=lambda state: state["global_step"])
+    state = newest_state(run.folder)
     best = int(state["best_model_checkpoint"].rpartition("-")[2])
     assert_saved(run, best)
     plain = load_file(run.folder / f"checkpoints/checkpoint-{best}/model.safetensors")
@@ -166,9 +169,7 @@ OPTIONS = {
 
 
 def losses(folder):
-    states = [json.loads(path.read_text("utf-8")) for path in folder.glob("checkpoints/*/trainer_state.json")]
-    history = max(states, key=lambda state: state["global_step"])["log_history"]
-    return [entry["loss"] for entry in history if "loss" in entry]
+    return [entry["loss"] for entry in newest_state(folder)["log_history"] if "loss" in entry]
 
 
 @pytest.mark.slow

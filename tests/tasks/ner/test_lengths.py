@@ -10,13 +10,14 @@ from paddle_rope import CharTokenizer
 from tasks.ner import NerPredictor
 from tasks.ner.batching import LONGER_THAN_A_WINDOW, NerDataset, cut_labeled
 from tasks.ner.data.reading import read_examples, write_examples
-from tasks.ner.examples import Entity, TokenizedText, make_example
+from tasks.ner.examples import Entity, make_example
 from tasks.ner.lengths import reading_of, training_lengths
-from tests.tasks.ner.conftest import example
+from tests.tasks.ner.conftest import example, tokenized
 
 
-def tokenized(length, spans=()):
-    return TokenizedText([2, *range(length), 3], [], [(*span, 1.0) for span in spans])
+def spans_of(*spans):
+    """Spans of tokens, as a text between special tokens has them, of (type, start, end)."""
+    return [(kind, start + 1, end, 1.0) for kind, start, end in spans]
 
 
 @pytest.mark.parametrize("lengths, window", [
@@ -33,9 +34,9 @@ def tokenized(length, spans=()):
     ([80] * 990 + [101], 80),
 ])  # fmt: skip
 def test_the_window_is_a_length_that_enough_training_texts_reach(lengths, window):
-    texts = list(map(tokenized, lengths))
+    texts = [tokenized(range(length)) for length in lengths]
     assert training_lengths(texts) == (window, max(1, *lengths, 0), 1)
-    with_entities = [tokenized(9, [(0, 1, 4), (1, 3, 3)]), tokenized(5)]
+    with_entities = [tokenized(range(9), spans_of((0, 0, 4), (1, 2, 3))), tokenized(range(5))]
     assert training_lengths(with_entities) == (9, 9, 4)  # tokens
 
 
@@ -85,13 +86,6 @@ def test_training_reads_long_dev_texts_in_windows_and_cuts_long_training_texts_o
     assert found == [entity[:3] for entity in NerPredictor(run.model, "cpu").find([long_text.text])[0]]
 
 
-def token_each(characters, *spans):
-    """A text of a token a character; spans are half-open characters."""
-    ids = [2, *range(10, 10 + len(characters)), 3]
-    offsets = [(0, 0), *((place, place + 1) for place in range(len(characters))), (0, 0)]
-    return TokenizedText(ids, offsets, [(kind, start + 1, end, 1.0) for kind, start, end in spans])
-
-
 @pytest.mark.parametrize("length, longest", [(20, 8), (9, 9), (7, 15), (30, 3), (1, 2)])
 def test_every_entity_that_fits_lies_whole_in_a_piece_and_no_character_is_left_out(length, longest):
     lost_of_all, chance = 0, random.Random(1)
@@ -100,7 +94,7 @@ def test_every_entity_that_fits_lies_whole_in_a_piece_and_no_character_is_left_o
         characters = "".join(chance.choice("甲乙丙丁戊己。") for _ in range(size))
         starts = [chance.randrange(size) for _ in range(chance.randint(0, 40))]
         spans = {(chance.randint(0, 1), at, min(size, at + chance.randint(1, longest))) for at in starts}
-        text = token_each(characters, *sorted(spans))
+        text = tokenized(range(10, 10 + size), spans_of(*sorted(spans)))
         pieces, lost = cut_labeled(text, length, characters)
         whole = set()
         for piece in pieces:
@@ -118,12 +112,13 @@ def test_every_entity_that_fits_lies_whole_in_a_piece_and_no_character_is_left_o
 
 def test_pieces_end_at_sentences_or_where_they_break_no_entity():
     characters = "甲甲甲甲。乙乙乙。丙丙丙丙丙丙丙丙丙"
-    assert [piece.size for piece in cut_labeled(token_each(characters), 8, characters)[0]] == [5, 8, 5]
-    text = token_each("甲" * 20, (0, 6, 14))
+    assert [piece.size for piece in cut_labeled(tokenized(range(18)), 8, characters)[0]] == [5, 8, 5]
+    text = tokenized(range(20), spans_of((0, 6, 14)))
     pieces, lost = cut_labeled(text, 10, "甲" * 20)
     assert [(piece.size, piece.spans) for piece in pieces] == [(6, []), (10, [(0, 1, 8, 1.0)]), (4, [])] and lost == []
     assert cut_labeled(text, 20, "甲" * 20) == ([text], [])
-    assert [piece.size for piece in cut_labeled(token_each("甲" * 20, (0, 4, 10)), 10, "甲" * 20)[0]] == [10, 10]
+    text = tokenized(range(20), spans_of((0, 4, 10)))
+    assert [piece.size for piece in cut_labeled(text, 10, "甲" * 20)[0]] == [10, 10]
 
 
 def test_a_dataset_cuts_longer_texts_and_names_what_is_lost():

@@ -9,12 +9,12 @@ from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from tasks.ner import masked_lm
 from tasks.ner.batching import SpanCollator
-from tasks.ner.examples import TokenizedText
 from tasks.ner.features import UNKNOWN, TokenFeatures
 from tasks.ner.masked_lm import MASK_PROBABILITY, SECOND_PROBABILITY, STRETCH_PROBABILITY, MaskingCollator
-from tests.tasks.ner.conftest import log_of
+from tests.helpers.runs import log_of
+from tests.tasks.ner.conftest import tokenized
 
-CLS, SEP, FIRST_ID = 2, 3, 5
+FIRST_ID = 5  # the ones below are special
 
 
 @pytest.fixture
@@ -29,15 +29,14 @@ def texts():
     texts = []
     for number in range(64):
         length = 10 + number % 40
-        ids = [CLS, *random.randint(FIRST_ID, 50, length).tolist(), SEP]
-        offsets = [(0, 0), *((start, start + 1) for start in range(length)), (0, 0)]
+        ids = random.randint(FIRST_ID, 50, length).tolist()
         inner = np.arange(length + 2)[:, None] % (length + 1) > 0
         features = TokenFeatures(
             (random.randint(UNKNOWN + 1, 9, [length + 2, 3]) * inner).astype(np.int64),
             np.packbits((random.rand(length + 2, 4) < 0.5) & inner, axis=1),
             4,
         )
-        texts.append(TokenizedText(ids, offsets, [], features))
+        texts.append(tokenized(ids, features=features))
     return texts
 
 
@@ -93,7 +92,7 @@ def test_each_time_other_tokens_are_hidden_and_the_seed_determines_which(tokeniz
     assert (one != two).any() and (other(texts)["labels"] != one).any()
     assert (again(texts)["labels"] == one).all() and (again(texts)["labels"] == two).all()
     for _ in range(30):  # something is hidden in every batch
-        batch = first([TokenizedText([CLS, 7, SEP], [(0, 0), (0, 1), (0, 0)], [])])
+        batch = first([tokenized([7])])
         assert batch["labels"].tolist() == [[IGNORED_LABEL, 7, IGNORED_LABEL]]
 
 

@@ -13,6 +13,7 @@ from tasks.ner.batching import NerDataset, SpanCollator
 from tasks.ner.examples import Entity, Example, TokenizedText, align_entities
 from tasks.ner.model import NerConfig, NerModel
 from tests.paddle_rope.roformer.small_models import SIZES
+from tests.tasks.ner.conftest import tokenized
 
 each_attention = pytest.mark.parametrize("attention", ["softmax", "linear", "window"])
 each_head = pytest.mark.parametrize("span_head", ["efficient", "dense"])
@@ -25,11 +26,7 @@ def ner_model(attention="softmax", span_head="efficient"):
 
 
 def random_texts(*lengths):
-    texts = []
-    for length in lengths:
-        offsets = [(0, 0), *((index, index + 1) for index in range(length - 2)), (0, 0)]
-        texts.append(TokenizedText(np.random.randint(1, 23, length).tolist(), offsets, spans=[(1, 1, length - 2, 1.0)]))
-    return texts
+    return [tokenized(np.random.randint(1, 23, length - 2).tolist(), [(1, 1, length - 2, 1.0)]) for length in lengths]
 
 
 def batch_of(texts, with_labels=False):

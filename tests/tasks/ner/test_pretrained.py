@@ -18,6 +18,7 @@ from paddle_rope.roformer import (
 )
 from tasks.commands.main import main
 from tasks.common.training.trainer import RecipeTrainer
+from tests.helpers.runs import read_json_lines
 from tests.tasks.ner.conftest import TINY, spans_of
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -47,7 +48,7 @@ def write_pretrained(folder, kind, vocab):
 @pytest.fixture(scope="module")
 def pretrained(few_texts, tmp_path_factory):
     """``pretrained(kind)``: the folder, made at its first use."""
-    texts = [json.loads(line)["text"] for line in few_texts.train.read_text("utf-8").splitlines()]
+    texts = [record["text"] for record in read_json_lines(few_texts.train)]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     vocab = [*special, *sorted(set("".join(texts))), "公司", "大学", "先生", "昨天", "今天"]
     folders = {}
@@ -119,10 +120,9 @@ def test_options_of_the_folder_are_kept_unless_given_and_the_configuration_fed_b
 def test_a_new_type_is_learned_and_the_types_and_features_of_the_model_are_kept(
     train, small_config, few_texts, write, tmp_path, trained
 ):
-    records = [json.loads(line) for line in few_texts.train.read_text("utf-8").splitlines()]
+    records = read_json_lines(few_texts.train)
     new = [{"text": one["text"], "label": {"hero": one["label"].get("person", {})}} for one in records]
-    new = write("\n".join(map(json.dumps, new)), "new.jsonl")
-    files = {"train_file": new, "dev_file": "", "dev_fraction": 0, "test_file": few_texts.dev}
+    files = {"train_file": write(new, "new.jsonl"), "dev_file": "", "dev_fraction": 0, "test_file": few_texts.dev}
     kept = train(tmp_path / "kept", small_config, pretrained=trained.model, keep_types=True, **files)
     assert kept.model_config["types"] == sorted([*trained.model_config["types"], "hero"])
     assert kept.metrics["test"]["f1"] > 0.3  # of the old types, as nothing is labeled ``hero`` there

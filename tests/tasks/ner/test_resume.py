@@ -11,8 +11,7 @@ from safetensors.numpy import load_file
 
 from tasks.commands.main import main
 from tasks.common.training.checkpoints import COMPLETE_FILE, last_checkpoint
-from tests.helpers.runs import at_event, curves, power_cut
-from tests.tasks.ner.conftest import log_of
+from tests.helpers.runs import Bomb, at_event, curves, log_of, power_cut
 
 EPOCHS, STEPS = 4, 5  # 32 texts, 11 batches an epoch: 5 steps of two, and one batch that is left over
 # All that keeps a state between steps, or draws random numbers.
@@ -63,16 +62,6 @@ def logged(folder):
     reader = log_of(folder / "vdl")
     same = {name: values for name, values in curves(folder / "vdl").items() if "second" not in name}
     return {**same, "configuration": len(reader.get_data("text", "configuration"))}
-
-
-class Bomb:
-    """As a pickle: makes a folder where it is read."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.path),)
 
 
 PICKLES = (  # all names that PaddleNLP's trainer and earlier versions read
@@ -137,16 +126,3 @@ def test_a_run_that_a_signal_ends_names_the_command_that_resumes(
     assert last_checkpoint(folder / "checkpoints").name == f"checkpoint-{STEPS + 3}"
     resume(folder)
     assert_equal_results(folder, whole)
-
-
-def test_links_in_a_run_folder_are_refused(refused, start, tmp_path):
-    folder, elsewhere = tmp_path / "cut", tmp_path / "elsewhere"
-    with power_cut("on_step_end", STEPS + 1):
-        start(folder)
-    for name in ("checkpoints", "vdl", "config.yaml"):
-        link = (folder / name).rename(elsewhere) and folder / name
-        link.symlink_to(elsewhere)
-        message = refused("train", "--resume", folder)  # which leaves all files as they are
-        assert message.startswith(f"{link}: ") and "symbolic link" in message
-        link.unlink()
-        elsewhere.rename(link)

@@ -1,7 +1,5 @@
 """A model that learns from what another one predicts."""
 
-import json
-
 import numpy as np
 import paddle
 import pytest
@@ -35,7 +33,7 @@ def test_probabilities_are_read_and_checked(write):
     text = "张三在北京"
 
     def taught(*entities):
-        path = write(json.dumps({"text": text, "entities": entities}) + "\n", "found.jsonl")
+        path = write([{"text": text, "entities": entities}], "found.jsonl")
         return read_teacher(type("Keys", (), {"teacher_files": [str(path)]}))
 
     first, second = {"start": 0, "end": 2, "type": "person"}, {"start": 3, "end": 5, "type": "place"}
@@ -49,12 +47,10 @@ def test_probabilities_are_read_and_checked(write):
             taught({**first, "probability": wrong})
 
 
-def test_a_student_learns_the_texts_of_its_teacher(train_few, trained, corpus, predict, tmp_path):
+def test_a_student_learns_the_texts_of_its_teacher(train_few, trained, corpus, predict, write, tmp_path):
     texts = "\n".join(record["text"] for record in corpus.dev_records)
     found = predict(texts, trained.model, ["--min_probability", "0.05"])
-    taught = tmp_path / "taught.jsonl"
-    taught.write_text("".join(map("{}\n".format, map(json.dumps, found))))
     options = {"train_texts": 8, "dev_file": "", "dev_fraction": 0, "test_file": corpus.dev, "num_train_epochs": 16}
     alone = train_few(tmp_path / "alone", **options)
-    student = train_few(tmp_path / "student", **options, teacher_files=taught)
+    student = train_few(tmp_path / "student", **options, teacher_files=write(found, "taught.jsonl"))
     assert student.metrics["test"]["f1"] > alone.metrics["test"]["f1"] + 0.2

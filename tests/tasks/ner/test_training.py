@@ -13,7 +13,7 @@ import yaml
 from tasks.ner import evaluation
 from tasks.ner.arguments import NerArguments
 from tasks.ner.model import NerModel
-from tests.tasks.ner.conftest import log_of
+from tests.helpers.runs import curves, log_of
 
 TYPES = ["organization", "person", "place", "position", "product", "time"]
 FIGURES = ("precision", "recall", "f1")
@@ -47,12 +47,12 @@ def test_gold_that_the_model_cannot_find_is_told_and_counts_as_missed(evaluate, 
 @pytest.mark.slow
 def test_there_may_be_a_thousand_types_of_any_name(train, evaluate, predict, write, tmp_path):
     types = [*(f"type {n:03}" for n in range(994)), "占比%", "a/b", "a b", "🙂", "长" * 200, "a\x1b[31m\n\t\x00\u202e"]
-    lines = []
+    records = []
     for number in range(100):
         label = {kind: {"乙丙": [[1, 2]]} for kind in types[10 * number : 10 * number + 10]}
         record = {"text": f"甲乙丙丁戊{number}己庚", "label": {**label, types[number // 2]: {"甲": [[0, 0]]}}}
-        lines.append(json.dumps(record) + "\n")
-    files = {"train_file": write("".join(lines), "data"), "dev_file": write("".join(lines[::5]), "few")}
+        records.append(record)
+    files = {"train_file": write(records, "data"), "dev_file": write(records[::5], "few")}
     run = train(tmp_path / "run", **files, num_train_epochs=1, per_device_train_batch_size=50)
     assert run.model_config["types"] == sorted(types) and run.metrics["dev"]["per_type"].keys() == set(types)
     assert len(predict("甲乙丙\n", run.model)) == 1 and evaluate(files["dev_file"], run.model)["support"] > 30
@@ -61,23 +61,16 @@ def test_there_may_be_a_thousand_types_of_any_name(train, evaluate, predict, wri
 # ---- the log
 
 
-@pytest.fixture(scope="module")
-def log(trained):
-    return log_of(trained.folder / "vdl")
-
-
-def scalars(log, tag):
-    return [record.value for record in log.get_data("scalar", tag)]
-
-
-def test_the_log_has_scores_of_each_epoch_the_configuration_and_the_hyper_parameters(log, trained):
+def test_the_log_has_scores_of_each_epoch_the_configuration_and_the_hyper_parameters(trained):
+    log = log_of(trained.folder / "vdl")
+    scalars = {tag: [value for _, value in values] for tag, values in curves(trained.folder / "vdl").items()}
     names = [f"dev/{name}" for name in FIGURES] + [f"dev_{name}_by_type/{kind}" for name in FIGURES for kind in TYPES]
-    assert {tag for tag in log.get_tags()["scalar"] if tag.startswith("dev")} == set(names)
-    assert {len(scalars(log, name)) for name in names} == {trained.config["num_train_epochs"]}
-    f1 = scalars(log, "dev/f1")
+    assert {tag for tag in scalars if tag.startswith("dev")} == set(names)
+    assert {len(scalars[name]) for name in names} == {trained.config["num_train_epochs"]}
+    f1 = scalars["dev/f1"]
     assert max(f1) > 0.3 and max(f1) == pytest.approx(trained.metrics["dev"]["f1"])
     for kind, row in trained.metrics["dev"]["per_type"].items():
-        assert scalars(log, f"dev_f1_by_type/{kind}")[f1.index(max(f1))] == pytest.approx(row["f1"])
+        assert scalars[f"dev_f1_by_type/{kind}"][f1.index(max(f1))] == pytest.approx(row["f1"])
     (text,) = log.get_data("text", "configuration")
     shown = text.text.encoded_text_string.replace("\u00a0", " ").replace("\u2060", "")
     assert yaml.safe_load(shown) == trained.config

@@ -1,6 +1,5 @@
 """A small text and its tokens."""
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +8,7 @@ from paddle_rope.roformer import CharTokenizer
 from tasks.ner.demo import write_demo_corpus
 from tasks.pretraining.batches import WholeWordMasking
 from tasks.pretraining.packing import tokenize
+from tests.helpers.runs import read_json_lines
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +20,7 @@ def corpus_file(tmp_path_factory):
 @pytest.fixture(scope="session")
 def sample(corpus_file):
     """Documents of very different lengths, their tokenizer, tokens and masking."""
-    texts = [json.loads(line)["text"] for line in corpus_file.read_text(encoding="utf-8").splitlines()]
+    texts = [record["text"] for record in read_json_lines(corpus_file)]
     documents = [*texts[:60], "".join(texts[60:]), texts[0][:1]]
     tokenizer = CharTokenizer.from_corpus(documents)
     stream = tokenize(documents, tokenizer, "", show_progress=False)

@@ -13,16 +13,13 @@ from pathlib import Path
 import pytest
 
 from tasks.commands.main import main
-from tasks.common.errors import InputError
 from tasks.ner import NerPredictor
 from tasks.scaling.processes import run_in_processes
 from tasks.scaling.run import run_documents
 from tasks.scaling.worker import Job, PartWorker
+from tests.helpers.runs import read_json_lines
+from tests.tasks.ner.conftest import error_of
 from tests.tasks.scaling.conftest import THRESHOLD, WRITERS, files, write_jsonl
-
-
-def lines(path):
-    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.fixture
@@ -58,9 +55,7 @@ def here(done, stop_after=None):
 
 def refusal(job, inputs, part_records=10, run_parts=None):
     """The message with which a run ends."""
-    with pytest.raises(InputError) as caught:
-        run_documents(job, list(map(str, inputs)), part_records, run_parts or here([]))
-    return str(caught.value)
+    return error_of(run_documents, job, list(map(str, inputs)), part_records, run_parts or here([]))
 
 
 def assert_left_as_by_one_process(job, inputs):
@@ -83,14 +78,14 @@ def test_command_answers_every_record_in_order(inputs, model, texts, tmp_path, c
     words = ["predict", model, "--input", inputs, "--output", out, "--processes", 2, "--part_records", 16]
     words = [*map(str, words), "--device", "cpu"]
     assert main(words) == 0
-    found = [record for path in sorted(out.glob("part-*.jsonl")) for record in lines(path)]
+    found = [record for path in sorted(out.glob("part-*.jsonl")) for record in read_json_lines(path)]
     assert [record["text"] for record in found] == texts * len(WRITERS)
     entities = [clear_spans(record) for record in NerPredictor(model, "cpu")(texts)]
     assert [clear_spans(record) for record in found] == entities * len(WRITERS)
     assert sum(map(len, entities)) > 5
     expected = [number + 1 if ".txt" in name else f"{name}{number}" for name in WRITERS for number in range(len(texts))]
     assert [record.get("id", record.get("line")) for record in found] == expected
-    rejected = [(Path(one["place"]).name, one["record"]) for one in lines(out / "rejected.jsonl")]
+    rejected = [(Path(one["place"]).name, one["record"]) for one in read_json_lines(out / "rejected.jsonl")]
     assert rejected == [("a.jsonl:41", '{"text": '), ("a.jsonl:43", '{"id": 7}')]
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     assert (summary["records"], summary["answered"], summary["rejected"]) == (243, 240, 2)
@@ -197,4 +192,4 @@ def test_two_calls_do_not_work_on_one_run(inputs, job):
 def test_run_in_which_everything_is_rejected_fails(job, tmp_path):
     (tmp_path / "in.jsonl").write_text("x\ny\n\n")
     assert refusal(job, [tmp_path / "in.jsonl"]).startswith(f"{tmp_path}/out/rejected.jsonl: ")
-    assert [one["record"] for one in lines(tmp_path / "out" / "rejected.jsonl")] == ["x", "y"]
+    assert [one["record"] for one in read_json_lines(tmp_path / "out" / "rejected.jsonl")] == ["x", "y"]

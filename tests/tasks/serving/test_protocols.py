@@ -10,6 +10,7 @@ import pytest
 from tasks.ner.prediction.wanted import Wanted
 from tasks.recipes import open_predictor
 from tests.helpers.browser import chromium, open_page
+from tests.tasks.ner.conftest import spans_of
 from tests.tasks.serving.conftest import REAL, running
 from tests.tasks.serving.test_models import TEXTS
 
@@ -43,17 +44,13 @@ def ask(client):
     return ask
 
 
-def spans(records):
-    return [[(one["start"], one["end"], one["type"]) for one in record["entities"]] for record in records]
-
-
 @pytest.mark.parametrize("wishes", [
     {"types": ["b"]}, {"top_k": 1}, {"min_probability": 0.9}, {"min_probability": {"a": 0.99}}, {"consistent": True},
     {},
 ], ids=str)  # fmt: skip
 def test_a_request_chooses_and_the_predictor_agrees(ask, entities, wishes):
-    expected = spans(entities(TEXTS, wanted=Wanted.of(**wishes)))
-    assert spans(ask("/predict/entities", texts=TEXTS, **wishes)["results"]) == expected and any(expected)
+    expected = spans_of(entities(TEXTS, wanted=Wanted.of(**wishes)))
+    assert spans_of(ask("/predict/entities", texts=TEXTS, **wishes)["results"]) == expected and any(expected)
 
 
 def test_a_dictionary_of_a_request_sets_entities_of_any_type(ask):
@@ -107,7 +104,7 @@ def test_label_studio_gets_regions_of_its_own_names(ask, entities, client):
     assert ask("/label-studio/setup", schema=CONFIGURATION, project="1.2", hostname="x")["model_version"]
     given = tasks(*({"content": text} for text in TEXTS), label_config=CONFIGURATION, project="1.2", params={})
     answer = ask("/label-studio/entities/predict", **given)
-    for result, found in zip(answer["results"], spans(entities(TEXTS)), strict=True):
+    for result, found in zip(answer["results"], spans_of(entities(TEXTS)), strict=True):
         assert {(one["from_name"], one["to_name"], one["type"]) for one in result["result"]} <= {("l", "t", "labels")}
         values = [(one["value"]["start"], one["value"]["end"], *one["value"]["labels"]) for one in result["result"]]
         assert values == found

@@ -13,6 +13,7 @@ from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.ner.examples import Entity, Example
 from tests.conftest import REPOSITORY
 from tests.helpers.models import write_small_ner
+from tests.tasks.ner.conftest import spans_of
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'paddle_rope[ray]'")
 pytestmark = pytest.mark.slow
@@ -56,13 +57,9 @@ def service(model):
         ray.shutdown()
 
 
-def spans(records):
-    return [[(one["start"], one["end"], one["type"]) for one in record["entities"]] for record in records]
-
-
 def test_a_replica_answers_as_the_predictor(service, model):
     status, answer = service("/predict/mine", {"texts": TEXTS})
-    assert status == 200 and spans(json.loads(answer)["results"]) == spans(NerPredictor(model, "cpu")(TEXTS))
+    assert status == 200 and spans_of(json.loads(answer)["results"]) == spans_of(NerPredictor(model, "cpu")(TEXTS))
 
 
 @pytest.mark.parametrize("path, body, status, message", [

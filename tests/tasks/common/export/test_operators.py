@@ -240,12 +240,6 @@ def test_an_output_has_the_shape_of_the_configuration():
             run_graph(shape)
 
 
-@pytest.mark.parametrize("types", ["company", ["company", 1], ["company", "\ud800"]])
-def test_types_are_a_list_of_names(types):
-    with pytest.raises(ValueError, match="types must be a list of .* a text, got"):
-        NerConfig(types=types)
-
-
 @pytest.mark.parametrize("error, kind", [
     (RuntimeError("wrong"), InputError),
     *((error, type(error)) for error in (MemoryError(), RuntimeError("Status Message: std::bad_alloc"))),

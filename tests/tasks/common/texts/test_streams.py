@@ -12,21 +12,7 @@ from tasks.common.errors import InputError
 from tasks.common.texts import text_files
 from tasks.common.texts.streams import TextStream
 from tasks.common.texts.text_files import read_text
-
-
-class Pipe(io.RawIOBase):
-    """Gives its pieces one a read, as a pipe whose writer waits."""
-
-    def __init__(self, *pieces):
-        self.pieces = list(pieces)
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        piece = self.pieces.pop(0) if self.pieces else b""
-        buffer[: len(piece)] = piece
-        return len(piece)
+from tests.helpers.pipe import Pipe
 
 
 @pytest.fixture

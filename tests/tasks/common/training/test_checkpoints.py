@@ -12,6 +12,7 @@ import pytest
 from tasks.common.errors import InputError
 from tasks.common.training import checkpoints
 from tasks.common.training.checkpoints import COMPLETE_FILE, TRAINER_STATE_FILE, last_checkpoint, mark_complete
+from tests.helpers.runs import Bomb
 
 
 class Trained:
@@ -67,11 +68,6 @@ def test_random_numbers_go_on_as_if_there_had_been_no_break(tmp_path):
     assert draws() == expected
 
 
-def bomb(path):
-    """A pickle that makes a folder where it is read."""
-    return pickle.dumps(type("Bomb", (), {"__reduce__": lambda self: (os.mkdir, (str(path),))})())
-
-
 def _read_optimizer(folder):
     trained = Trained(0)
     checkpoints.read_optimizer(folder, trained.optimizer, trained.schedule)
@@ -88,7 +84,7 @@ DAMAGES = {
     "missing": lambda path: path.unlink(),
     "cut": lambda path: os.truncate(path, path.stat().st_size // 2),
     "emptied": lambda path: path.write_bytes(b""),
-    "pickle": lambda path: path.write_bytes(bomb(path.with_name("made"))),
+    "pickle": lambda path: path.write_bytes(pickle.dumps(Bomb(path.with_name("made")))),
 }
 NO_STATES = ["[]", "null", '{"global_step": 3, "unknown": 3}', "[" * 100_000]
 NO_NUMBERS = ["[]", "{}", "null", '{"python": 1, "schedule": 1}', '{"python": [3, [1], null]}']

@@ -1,7 +1,9 @@
 """Data in memory, checked as files are; the part held out, texts that are there twice, batches of like length."""
 
 import functools
+import itertools
 import json
+import operator
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,9 +31,8 @@ NER = [
 ]
 
 
-def test_a_part_of_train_is_held_out_a_file_may_be_beside_it_and_evaluation_names_places(tmp_path):
-    recipe, file = get_recipe("ner"), str(tmp_path / "test.jsonl")
-    (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in NER), encoding="utf-8")
+def test_a_part_of_train_is_held_out_a_file_may_be_beside_it_and_evaluation_names_places(write, tmp_path):
+    recipe, file = get_recipe("ner"), str(write(NER, "test.jsonl"))
     config = {**TINY, "test_file": file, "dev_fraction": 0.3, "output_dir": str(tmp_path / "run")}
     result = recipe.train(config, data={"train": iter(NER)})
     assert result["dev"]["support"] + 1 in (1, 2) and result["test"]["support"] == 2
@@ -109,15 +110,11 @@ def test_an_interrupted_run_resumes_with_the_same_data_only(tmp_path):
 
 
 def examples(texts, labels=()):
-    places = enumerate(texts, 1)
-    found = [SimpleNamespace(text=text, where=f"f:{number}", labels=()) for number, text in places]
-    for example, of_text in zip(found, labels):
-        example.labels = of_text
-    return found
+    places = enumerate(itertools.zip_longest(texts, labels, fillvalue=()), 1)
+    return [SimpleNamespace(text=text, where=f"f:{number}", labels=of_text) for number, (text, of_text) in places]
 
 
-def labels_of(example):
-    return example.labels
+labels_of = operator.attrgetter("labels")
 
 
 def texts_of(part):

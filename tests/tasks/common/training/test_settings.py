@@ -18,6 +18,7 @@ from tasks.common.training.settings import (
 )
 from tasks.matching.arguments import MatchingArguments
 from tasks.ner.arguments import NerArguments
+from tests.tasks.ner.conftest import error_of
 
 
 @dataclass
@@ -34,12 +35,6 @@ class Rest:
     labels: list[str] = field(default_factory=list)
     windows: Optional[bool] = None
     rotary: Optional[dict[str, Any]] = None
-
-
-def error_of(function, *arguments):
-    with pytest.raises(InputError) as caught:
-        function(*arguments)
-    return str(caught.value)
 
 
 def test_file_gives_typed_values_and_lists(write):

@@ -18,10 +18,8 @@ from tasks.experiments.benchmarks import worker as worker_module
 from tasks.experiments.benchmarks.peers import measure_in_turns
 from tasks.experiments.benchmarks.prediction import compare
 from tasks.experiments.benchmarks.worker import Worker
-from tasks.ner.data.reading import read_examples
-from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity
-from tests.helpers.models import FORMATS, write_small_ner
+from tests.helpers.models import FORMATS
 from tests.tasks.serving.conftest import REPOSITORY, STUB, skip_without_extra
 
 WORKER = """
@@ -92,24 +90,9 @@ def test_every_request_to_a_service_is_answered_or_refused(served, tmp_path, mon
 GRAPH = FORMATS[0]
 
 
-@pytest.fixture
-def measure(tmp_path):
-    """``measure(*words)``: what is written of an untrained model with word features."""
-    train, dev = write_demo_corpus(tmp_path / "corpus", train_size=30, dev_size=6)
-    options = {"with_features": True, "thresholds": 1.0, "max_tokens": 64}
-    model, output = write_small_ner(tmp_path / "model", read_examples(train), **options), tmp_path / "out.json"
-
-    def measure(*words):
-        words = [model, "--input", dev, "--output", output, "--engines", *words]
-        assert main(["benchmark", "prediction", *map(str, words)]) == 0
-        return json.loads(output.read_text(encoding="utf-8"))
-
-    return measure
-
-
 @pytest.mark.slow
 def test_each_engine_has_a_row_with_a_time_of_each_round(measure):
-    measured = measure(GRAPH, "--texts", 5, "--rounds", 2)
+    measured = measure("prediction", "--engines", GRAPH, "--texts", 5, "--rounds", 2)
     assert measured["texts"] == 5 and measured["notes"] == []
     assert [row["engine"] for row in measured["rows"]] == ["eager", GRAPH]
     for row in measured["rows"]:

@@ -1,36 +1,10 @@
 """F1 against length: documents, and the scores of models on them."""
 
-import json
-
 import pytest
 
-from paddle_rope.__main__ import main
 from tasks.experiments.benchmarks.entities import first_texts, join_neighbors
 from tasks.ner.data.reading import read_examples
-from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, Example
-from tests.helpers.models import write_small_ner
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    """(folder of an untrained model, labeled file)"""
-    train, dev = write_demo_corpus(tmp_path_factory.mktemp("corpus"), train_size=60, dev_size=30)
-    folder = tmp_path_factory.mktemp("models") / "run" / "model"
-    return write_small_ner(folder, read_examples(train), max_tokens=64, thresholds=2.0), dev
-
-
-@pytest.fixture
-def measure(demo, tmp_path):
-    """``measure(*words)``: what is written."""
-
-    def measure(*words):
-        model, data, output = *demo, tmp_path / "out.json"
-        words = ["entities", model, "--input", data, "--output", output, "--device", "cpu", *words]
-        assert main(["benchmark", *map(str, words)]) == 0
-        return json.loads(output.read_text(encoding="utf-8"))
-
-    return measure
 
 
 def test_documents_hold_all_texts_with_their_entities(demo):
@@ -63,7 +37,8 @@ def test_joined_entities_keep_their_texts_and_only_ascii_words_are_kept_apart(te
 
 
 def test_report_and_numbers_of_a_model(measure, capsys):
-    numbers = measure("--lengths", 50, 200, "--characters", 400, "--whole", "--names", "one")
+    words = ("--lengths", 50, 200, "--characters", 400, "--whole", "--names", "one", "--device", "cpu")
+    numbers = measure("entities", *words)
     shown = capsys.readouterr().out
     cases = [(row["model"], row["reading"], row["length"]) for row in numbers["rows"]]
     assert cases == [("one", reading, length) for reading in ("default", "whole") for length in (None, 50, 200)]

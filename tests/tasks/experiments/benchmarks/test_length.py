@@ -5,7 +5,6 @@ import signal
 from types import SimpleNamespace
 
 import pytest
-import yaml
 
 from tasks.commands.main import main
 from tasks.common.errors import InputError
@@ -35,7 +34,7 @@ def cells(monkeypatch):
 
 
 @pytest.fixture
-def run(tmp_path, cells):
+def run(tmp_path, cells, write):
     """``run(key=value)``: the exit status of the plan with these keys."""
     plan = {
         **{"output_dir": str(tmp_path / "out"), "model": MODEL, "lengths": LENGTHS},
@@ -43,11 +42,7 @@ def run(tmp_path, cells):
         "variants": {"softmax": {"attention": "softmax"}, "linear": {"attention": "linear"}},
     }
 
-    def run(**keys):
-        (tmp_path / "speed.yaml").write_text(yaml.safe_dump({**plan, **keys}, sort_keys=False), encoding="utf-8")
-        return main(["benchmark", "length", str(tmp_path / "speed.yaml")])
-
-    return run
+    return lambda **keys: main(["benchmark", "length", str(write({**plan, **keys}, "speed.yaml"))])
 
 
 def rows_of(tmp_path):

@@ -52,9 +52,15 @@ def test_what_is_no_file_is_named_with_the_remedy(tmp_path, monkeypatch, name, p
     ("甲\r\n\r\n乙\r\n", [("甲", 1), ("", 2), ("乙", 3)]),
     ("甲\r\r\n", [("甲\r", 1)]),
     *((f"{line}\n{JSON}", [(line, 1), (JSON[:-1], 2)]) for line in ("{", "{甲}", '"text"', "[1]", "[呵呵]", "[]")),
+    ("甲 O\n乙 B-X\n\n丙 O\n", [("甲乙", 1), ("丙", 4)]),
+    ("word,tag\n甲,O\n乙,O\n", [("甲乙", 2)]),
+    ('{"tokens": ["王", "明"], "ner_tags": [1, 2], "id": "0"}\n', [("王明", 1)]),
+    ('[["王明", {"entities": [[0, 2, "PER"]]}],\n ["甲", {"entities": []}]]', [("王明", 1), ("甲", 2)]),
+    ('[{"paragraphs": [{"raw": "甲"}, {"sentences": [{"tokens": [{"orth": "乙"}]}]}]}]', [("甲", 1), ("乙", 1)]),
+    ('[{"data": {"text": "甲"}},\n {"data": {"body": "乙"}, "annotations": []}]', [("甲", 1), ("乙", 2)]),
     (f'\ufeff\n{JSON}\n{{"text": "", "id": 1}}\n{{"text": "丙\\n"}}', [("甲", 2), ("", 4), ("丙\n", 5)]),
 ])  # fmt: skip
-def test_texts_are_lines_or_the_texts_of_json_lines_with_their_place(write, content, expected):
+def test_texts_are_lines_or_those_of_records_and_labeled_data_with_their_place(write, content, expected):
     path = write(content)  # those that are refused: tests/tasks/refused_files.yaml
     assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
 

@@ -197,12 +197,3 @@ def test_dropouts_hide_tokens_and_values_at_their_rate_in_training_only():
     first = seen_by(model, batch)
     np.random.seed(7)
     assert same(first, seen_by(model, batch))
-
-
-def test_wrong_values_of_the_configuration_are_an_error():
-    tables = ({"bigram": 3}, {"bigrams": 1}, {})
-    for features in (*({"tables": one, "flags": 0} for one in tables), ["bigrams"]):
-        with pytest.raises(ValueError, match="features must be"):
-            NerConfig(**{**SIZES, "features": features})
-    with pytest.raises(ValueError, match="needs unk_token_id"):
-        NerConfig(**{**SIZES, "character_dropout": 0.1, "unk_token_id": None})

@@ -3,7 +3,6 @@
 import importlib.metadata
 import importlib.util
 import io
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,6 +12,7 @@ import pytest
 from tasks.common.errors import InputError
 from tasks.ner.examples import Entity, Example
 from tasks.ner.features import FEATURE_KINDS, WordFeatures, jieba_dictionary
+from tests.helpers.runs import Bomb
 from tests.tasks.ner.features.plain_features import same
 
 TEXT = "他在北京大学学习计算机，龘龘3.5亿"
@@ -53,16 +53,6 @@ def cache(monkeypatch, new_process, tmp_path):
     return tmp_path / "cache" / "paddle_rope"
 
 
-class Evil:
-    """As a pickle: makes a folder where it is read."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.path),)
-
-
 def archive(scores):
     np.savez(file := io.BytesIO(), entry_scores=scores)
     return file.getvalue()
@@ -73,7 +63,7 @@ def test_the_file_is_made_once_and_then_read_and_made_again_if_it_is_damaged(cac
     (file,) = cache.iterdir()
     whole, place = file.read_bytes(), 999_999
     changed = whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :]
-    pickles = np.array([Evil(evil)], dtype=object)
+    pickles = np.array([Bomb(evil)], dtype=object)
     for damaged in (whole[: len(whole) // 2], changed, b"words", archive(np.array(7)), archive(pickles)):
         before = len(reads)
         for content, number in ((whole, 0), (damaged, 1), (None, 1)):

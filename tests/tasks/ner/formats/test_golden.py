@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tasks.ner.data.reading import read_examples, read_labeled, read_texts, write_examples
+from tasks.ner.data.reading import read_examples, read_labeled, write_examples
 from tasks.ner.examples import Relation
 from tasks.ner.formats import FORMATS, FORMATS_OF_RELATIONS
 from tasks.ner.prediction.finding import PART_CHARACTERS, part_bounds
@@ -71,19 +71,6 @@ def test_what_is_written_has_not_changed(tmp_path, caplog, format):
     assert {name: file.read_text("utf-8") for name, file in files.items()} == (
         WRITTEN[format] if path.is_dir() else {format: WRITTEN[format]}
     )
-
-
-@pytest.mark.parametrize("content, expected", [
-    ("甲 O\n乙 B-X\n\n丙 O\n", [("甲乙", 1), ("丙", 4)]),
-    ("word,tag\n甲,O\n乙,O\n", [("甲乙", 2)]),
-    ('{"tokens": ["王", "明"], "ner_tags": [1, 2], "id": "0"}\n', [("王明", 1)]),
-    ('[["王明", {"entities": [[0, 2, "PER"]]}],\n ["甲", {"entities": []}]]', [("王明", 1), ("甲", 2)]),
-    ('[{"paragraphs": [{"raw": "甲"}, {"sentences": [{"tokens": [{"orth": "乙"}]}]}]}]', [("甲", 1), ("乙", 1)]),
-    ('[{"data": {"text": "甲"}},\n {"data": {"body": "乙"}, "annotations": []}]', [("甲", 1), ("乙", 2)]),
-])  # fmt: skip
-def test_labeled_files_give_their_texts_to_predict(write, content, expected):
-    path = write(content)
-    assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
 
 
 LINES = ["中 B-LOC", '"text"', "[1]", "null", "[" * 100_000, '{"a": 1' + "0" * 5000]

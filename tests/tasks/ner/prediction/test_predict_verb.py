@@ -5,11 +5,9 @@ import io
 import json
 import os
 import re
-import sys
 
 import pytest
 
-from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.common.texts.streams import FileStream
 from tasks.ner.arguments import probability
@@ -24,50 +22,20 @@ def records(predictor, dev_texts):
     return predictor(dev_texts)
 
 
-@pytest.fixture
-def run(trained, tmp_path):
-    """Predict: ``run(source, *words)`` -> the content of the file that is written."""
-
-    def run(source, *words):
-        output = tmp_path / "found"
-        words = [trained.model, "--input", source, "--output", output, "--device", "cpu", *words]
-        assert main(["predict", *map(str, words)]) == 0
-        return output.read_text(encoding="utf-8")
-
-    return run
-
-
-def json_lines(content):
-    return [json.loads(line) for line in content.splitlines()]
-
-
-def test_standard_streams_are_utf_8_in_any_locale(trained, predict, dev_texts, monkeypatch):
-    texts = "".join(f"{text}\n" for text in dev_texts[:4]) + "\n"
-    expected = predict(texts)
-    given, found = (io.TextIOWrapper(io.BytesIO(content), encoding="ascii") for content in (texts.encode("utf-8"), b""))
-    monkeypatch.setattr(sys, "stdin", given)
-    monkeypatch.setattr(sys, "stdout", found)
-    monkeypatch.chdir(trained.model)
-    assert main(["predict", ".", "--device", "cpu"]) == 0
-    found.flush()
-    printed = found.buffer.getvalue().decode("utf-8")
-    assert json_lines(printed) == expected and dev_texts[0] in printed  # no \u escapes
-
-
-def test_a_text_has_a_record_in_its_place_whatever_holds_it(run, records, dev_texts, write):
+def test_a_text_has_a_record_in_its_place_whatever_holds_it(predict, records, dev_texts, write):
     rows = json.dumps([{"text": text, "entities": []} for text in dev_texts])
-    found = json_lines(run(write(gzip.compress(rows.encode("utf-8")), "a.json.gz")))
+    found = predict(write(gzip.compress(rows.encode("utf-8")), "a.json.gz"))
     assert [one["text"] for one in found] == dev_texts and spans_of(found) == spans_of(records)
     given = write("\n" + "\n\n".join(dev_texts) + "\n\n", "lines")
-    found = json_lines(run(given, "--batch_size", 1))  # 32 texts are read together
+    found = predict(given, options=["--batch_size", 1])  # 32 texts are read together
     assert [record["text"] for record in found] == ["", *(line for text in dev_texts for line in (text, ""))]
     assert spans_of(found[1::2]) == spans_of(records) and not any(record["entities"] for record in found[::2])
 
 
-def test_the_page_holds_all_texts_and_entities(run, corpus, records, tmp_path):
+def test_the_page_holds_all_texts_and_entities(predict, corpus, records, tmp_path):
     data = tmp_path / os.fsdecode(b"x\xff.txt")  # a name need not be UTF-8
     data.write_bytes(corpus.dev.read_bytes())
-    run(data, "--html", tmp_path / "page.html", "--html_language", "zh")
+    predict(data, options=["--html", tmp_path / "page.html", "--html_language", "zh"])
     content = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert '<html lang="zh">' in content and "概率" in content  # the model has temperatures
     assert content.count("<section") == len(records)
@@ -84,10 +52,10 @@ def test_a_page_is_missed_with_a_message_where_the_reader_leaves_early(refused, 
     assert refused("predict", *words).startswith("page.html: not written")
 
 
-def test_whole_files_are_documents_with_their_lines(run, dev_texts, write, tmp_path):
+def test_whole_files_are_documents_with_their_lines(predict, dev_texts, write, tmp_path):
     documents = ["\n".join(dev_texts[:12]) + "\n", "\n".join(dev_texts[12:20])]
     first, second = (write(document, f"{number}.txt") for number, document in enumerate(documents))
-    records = json_lines(run(first, "--input", second, "--whole_files", "--html", tmp_path / "page"))
+    records = predict(first, options=["--input", second, "--whole_files", "--html", tmp_path / "page"])
     assert [record["text"] for record in records] == documents and all(record["entities"] for record in records)
     page = (tmp_path / "page").read_text(encoding="utf-8")
     assert page.count("<p ") == 20 and 'id="text2"' in page

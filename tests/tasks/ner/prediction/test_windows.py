@@ -13,6 +13,7 @@ from paddle_rope import CharTokenizer
 from tasks.ner import NerPredictor
 from tasks.ner.examples import Entity, TokenizedText
 from tasks.ner.features import FEATURE_KINDS, WordFeatures
+from tasks.ner.prediction import finding
 from tasks.ner.prediction.finding import (
     PART_CHARACTERS,
     TOKENS_AT_ONCE,
@@ -20,24 +21,19 @@ from tasks.ner.prediction.finding import (
     find_in_windows,
     merge_windows,
     part_bounds,
+    predict_entities,
     read_parts,
     windows_of,
 )
-from tests.tasks.ner.conftest import example
+from tests.tasks.ner.conftest import example, tokenized
 from tests.tasks.ner.features.plain_features import same
 
 examples = settings(derandomize=True, max_examples=80, deadline=None)
 SIZES = st.integers(2, 24).flatmap(lambda length: st.tuples(st.just(length), st.integers(0, length - 2)))
 
 
-def tokens_of(tokens, size=1):
-    """``tokens`` tokens of ``size`` characters each, with ids 10, 11, ..."""
-    offsets = [(0, 0), *((size * i, size * (i + 1)) for i in range(tokens)), (0, 0)]
-    return TokenizedText([2, *range(10, 10 + tokens), 3], offsets, [])
-
-
 def windows(tokens, length, overlap, size=1):
-    return list(windows_of([tokens_of(tokens, size)], length, overlap))
+    return list(windows_of([tokenized(range(10, 10 + tokens), size=size)], length, overlap))
 
 
 def merged(windows, found):
@@ -93,6 +89,10 @@ def pairs(characters):
     return found
 
 
+def bracketed(text):
+    return tokenized(map(ord, text))
+
+
 class Brackets:
     """A model that finds what is between brackets, wherever it sees both; a token is a character."""
 
@@ -103,10 +103,6 @@ class Brackets:
 
     def find_spans(self, batch, thresholds=None):
         return [[(start, end, 0, 1.0) for start, end in pairs(row)] for row in batch["input_ids"].tolist()]
-
-
-def bracketed(text):
-    return TokenizedText([0, *map(ord, text), 0], [(0, 0), *((i, i + 1) for i in range(len(text))), (0, 0)], [])
 
 
 @pytest.mark.equation("6.23")
@@ -126,6 +122,16 @@ def test_no_entity_is_longer_than_the_bound(longest_entity, bound):
     text = bracketed("".join(f"({'a' * (size - 2)})" for size in sizes))
     (found,) = find_in_windows(model, [text], 1)
     assert [end - start for start, end, *_ in found] == [size for size in sizes if size <= bound]
+
+
+@pytest.mark.parametrize("max_span_length, shapes", [(None, [(1, 20), (2, 10), (1, 5)]), (3, [(3, 20), (1, 5)])])
+def test_a_batch_has_no_more_scores_than_the_bound(monkeypatch, max_span_length, shapes):
+    monkeypatch.setattr(finding, "MAX_BATCH_SCORES", 250)  # one text of 20 tokens has 400, or in a band 60
+    model, sizes, seen = Brackets(max_span_length=max_span_length), (3, 18, 3, 8), []
+    find = model.find_spans
+    model.find_spans = lambda batch, *given: seen.append(batch["input_ids"].shape) or find(batch, *given)
+    found = predict_entities(model, [bracketed(f"({'a' * (size - 2)})") for size in sizes], batch_size=3)
+    assert [of_text[0][:2] for of_text in found] == [(0, size) for size in sizes] and seen == shapes
 
 
 def test_an_entity_reaches_from_its_first_token_to_the_end_of_its_last():

@@ -15,8 +15,8 @@ from tasks.ner.examples import Example
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.finding import predict_entities
 from tasks.ner.reports.monitoring import CURVE_STEPS, NerMonitor, draw_scores, span_scores
+from tests.helpers.runs import log_of
 from tests.tasks.conftest import SHOW
-from tests.tasks.ner.conftest import log_of
 
 STEPS = 19  # of an epoch
 
@@ -24,11 +24,6 @@ STEPS = 19  # of an epoch
 @pytest.fixture(scope="module", autouse=True)
 def without_pictures():
     """Pictures are drawn here."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def without_drawings():
-    """And so are the curves of the epochs."""
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +40,7 @@ def log(pictured):
 
 
 def of_steps(log, kind, tag):
-    return {record.id: getattr(record, kind) for record in log.get_data(kind, tag)}
-
-
-def scalars(log, tag):
-    return {record.id: record.value for record in log.get_data("scalar", tag)}
+    return {record.id: getattr(record, "value" if kind == "scalar" else kind) for record in log.get_data(kind, tag)}
 
 
 def test_each_type_has_a_curve_once_spans_are_told_apart_that_agrees_with_its_scores(log, pictured, corpus):
@@ -58,7 +49,7 @@ def test_each_type_has_a_curve_once_spans_are_told_apart_that_agrees_with_its_sc
     half, support = CURVE_STEPS // 2 - 1, Counter(e.type for one in read_examples(corpus.dev) for e in one.entities)
     for kind in types:
         curves = of_steps(log, "pr_curve", f"dev/{kind}")
-        precision, recall = (scalars(log, f"dev_{name}_by_type/{kind}") for name in ("precision", "recall"))
+        precision, recall = (of_steps(log, "scalar", f"dev_{name}_by_type/{kind}") for name in ("precision", "recall"))
         assert list(curves) == [STEPS * epoch for epoch in range(1, epochs + 1)][-len(curves) :] and len(curves) > 2
         for step, curve in curves.items():
             assert curve.precision[half] == pytest.approx(precision[step], abs=1e-6) or not curve.TP[half]
