@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Registered(NamedTuple):
     """Where the parts of a recipe are. Nothing is imported before it is used."""
 
-    package: str  # with the modules ``recipe`` and ``arguments``, and ``evaluation`` if it predicts
+    package: str  # with the modules ``recipe`` and ``arguments``
     prefix: str  # of its classes, such as NerRecipe and NerArguments
     summary: str  # what it trains
     predictor: str = ""  # "module:class" in the package; "" if it does not predict
@@ -68,12 +68,6 @@ def get_predictor(name: str) -> Callable[..., Any]:
 def get_exporter(name: str) -> Any:
     """The exporter of a recipe that predicts."""
     return _resolve(name, "{exporter}")()
-
-
-def get_evaluation(name: str) -> Any:
-    """The module of a recipe that predicts, with ``read_labeled(path)`` and ``evaluate_predictor(predictor, examples,
-    title)``. It imports no Paddle."""
-    return _resolve(name, "evaluation")
 
 
 def _resolve(name, place):

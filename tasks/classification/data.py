@@ -7,21 +7,19 @@ Three formats, recognized by the first lines:
 * a table, CSV or TSV, whose header has columns of text and label;
 * ``text<TAB>label``, one text a line, no header.
 
-The name of a class is ``label_des``, or else ``label``. Whatever is wrong with a file raises
-``tasks.common.errors.InputError``: one line with ``path:line``, what is wrong and how to fix it.
+The name of a class is ``label_des``, or else ``label``.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tasks.common.errors import InputError
 from tasks.common.texts.forms import Form, form_of, records
 from tasks.common.texts.json_records import TEXT_KEYS, check_encodable, json_text
-from tasks.common.texts.text_files import BLANKS, first_non_blank, read_text, shown, split_lines
-from tasks.common.training.data import hold_out_dev, note_repeated, note_unseen, read_files
+from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
+from tasks.common.training.data import LabeledData, hold_out_dev, note_repeated, note_unseen, read_files
 
-HEADER_WORDS = ("text", "sentence", "text_a", "label")
+HEADER_WORDS = {"text", "sentence", "text_a", "label"}
 
 
 @dataclass(frozen=True)
@@ -33,18 +31,13 @@ class Example:
     where: str  # "path:line", for error messages
 
 
-def read_labeled(path: str | os.PathLike) -> list[Example]:
-    """The labeled texts of a file in its order, at least one; ``-`` is standard input."""
-    content, name = read_text(path)
-    return read_lines(split_lines(content), name)
-
-
 def read_lines(lines: list[str], name: str) -> list[Example]:
-    """As :func:`read_labeled`, from the lines of a file called ``name``, or of records in memory."""
-    first, examples = first_non_blank(lines), []
+    """The examples of the lines of a file called ``name``, or of records in memory."""
+    first, found = first_non_blank(lines), iter(())
     if first is not None:
         is_json = first.strip(BLANKS).startswith("{") or form_of(lines) in (Form.JSON_LIST, Form.TABLE)
-        examples = list(_read_records(records(lines, name)) if is_json else _read_tab_separated(lines, name))
+        found = records(lines, name) if is_json else _tab_separated(lines, name)
+    examples = list(_examples(found))
     if not examples:
         raise InputError(f"{name}:1: there is no text in it; give labeled texts")
     return examples
@@ -53,6 +46,9 @@ def read_lines(lines: list[str], name: str) -> list[Example]:
 def labeled_record(example: Example) -> dict[str, str]:
     """The JSON object of an :class:`Example`, which :func:`read_lines` reads."""
     return {"text": example.text, "label": example.label}
+
+
+LABELED = LabeledData(read_lines, Example, labeled_record)
 
 
 def class_names(examples: Iterable[Example]) -> list[str]:
@@ -67,7 +63,7 @@ def class_names(examples: Iterable[Example]) -> list[str]:
 def read_splits(keys, memory=None):
     """The examples of a run by split: ``train`` and, if there are any, ``dev`` and ``test``; notes unseen classes.
     Raises InputError if a file is wrong, or train has less than two classes or a different one for each text."""
-    splits, names = read_files(keys, read_labeled, memory)
+    splits, names = read_files(keys, LABELED.read_file, memory)
     note_repeated(splits, names, lambda example: (example.text, example.label))
     classes = class_names(splits["train"])
     if len(classes) < 2:
@@ -83,10 +79,12 @@ def read_splits(keys, memory=None):
     return splits
 
 
-def _read_records(found: Iterable[tuple[str, dict]]) -> Iterator[Example]:
+def _examples(found: Iterable[tuple[str, dict]]) -> Iterator[Example]:
     names: dict = {}  # label -> (its name, where)
     for where, record in found:
-        text = _not_blank(json_text(record, where, TEXT_KEYS), where)
+        text = json_text(record, where, TEXT_KEYS)
+        if not text.strip():
+            raise InputError(f"{where}: the text is empty; remove the line or give it a text")
         label = _label(record.get("label"), '"label"', where)
         name = _label(record["label_des"], '"label_des"', where) if "label_des" in record else label
         before, first = names.setdefault(label, (name, where))
@@ -98,27 +96,19 @@ def _read_records(found: Iterable[tuple[str, dict]]) -> Iterator[Example]:
         yield Example(text, name, where)
 
 
-def _read_tab_separated(lines: list[str], name: str) -> Iterator[Example]:
+def _tab_separated(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
     for number, line in enumerate(lines, 1):
         if not line.strip(BLANKS):
             continue
-        where = f"{name}:{number}"
-        fields = line.split("\t")
+        where, fields = f"{name}:{number}", line.split("\t")
         if len(fields) != 2:
             raise InputError(
                 f"{where}: {len(fields) - 1} tabs in the line; write each line as text<TAB>label, with a space for a "
                 "tab inside the text, or give JSON lines"
             )
-        text, label = fields
-        if text in HEADER_WORDS and label in HEADER_WORDS:
+        if set(fields) <= HEADER_WORDS:
             raise InputError(f"{where}: {shown(line)} is a header; remove it: each line has to be text<TAB>label")
-        yield Example(_not_blank(text, where), _label(label, "the label", where), where)
-
-
-def _not_blank(text: str, where: str) -> str:
-    if not text.strip():
-        raise InputError(f"{where}: the text is empty; remove the line or give it a text")
-    return text
+        yield where, dict(zip(("text", "label"), fields))
 
 
 def _label(value: object, what: str, where: str) -> str:

@@ -5,13 +5,18 @@ from typing import Any
 import numpy as np
 
 from tasks.classification.arguments import ClassificationArguments
-from tasks.classification.data import Example, class_names, labeled_record, read_labeled, read_lines, read_splits
-from tasks.classification.evaluation import evaluate_model, evaluate_predictor, print_data_report, print_scores
+from tasks.classification.data import class_names, read_splits
 from tasks.classification.model import ClassificationModel
-from tasks.classification.prediction import ClassificationDataset, Classifier, as_record
+from tasks.classification.prediction import (
+    ClassificationDataset,
+    Classifier,
+    as_record,
+    evaluate_model,
+    print_data_report,
+    print_scores,
+)
 from tasks.common.export.exporter import Exporter
 from tasks.common.recipe import Recipe
-from tasks.common.training.data import LabeledData
 from tasks.common.training.run import Run
 
 CHECKED_TEXTS = ["球队昨晚客场以三比一取胜，主教练对后防线的表现十分满意。", "新手机今天发布。", "好"]
@@ -24,10 +29,8 @@ class ClassificationRecipe(Recipe):
     model_class = ClassificationModel
     scores = ("accuracy", "macro_f1")
     next_step = "predict:  {command} predict {model}"
-    labeled = LabeledData(read_labeled, read_lines, Example, labeled_record)
     predictor = Classifier
     report = staticmethod(print_scores)
-    evaluate_predictor = staticmethod(evaluate_predictor)
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys, run.memory.examples)

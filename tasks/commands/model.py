@@ -9,7 +9,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder, check_output_file, write_json
 from tasks.common.model_folder import FORMATS, ONNX
 from tasks.common.process import own_command, prepare, quoted
-from tasks.recipes import get_evaluation, get_exporter, get_predictor
+from tasks.recipes import get_exporter, get_predictor
 
 EVALUATE = """\
 Score a model on labeled data.
@@ -59,11 +59,10 @@ def evaluate(argv):
     if options.output:
         check_output_file(options.output, [options.data])
     prepare_process()
-    evaluation = get_evaluation(recipe)
-    examples = evaluation.read_labeled(options.data)
-    models = models if recipe == "ner" else models[0]
-    predictor = get_predictor(recipe)(models, show_progress=True, **computing(options))
-    scores = evaluation.evaluate_predictor(predictor, examples, str(options.data), **shown)
+    predictor_class = get_predictor(recipe)
+    examples = predictor_class.labeled.read_file(options.data)
+    predictor = predictor_class(models if recipe == "ner" else models[0], show_progress=True, **computing(options))
+    scores = predictor.evaluate(examples, str(options.data), **shown)
     if options.output:
         write_json(options.output, scores)
 

@@ -147,28 +147,30 @@ def chunks(stream, longest=None, longer=""):
 
 def find_entities(options):
     from tasks.ner.data.reading import EntityTextStream
-    from tasks.ner.prediction.output_formats import PredictionWriter
+    from tasks.ner.prediction.output_formats import written
 
     stream = FileStream(options.input) if options.whole_files else EntityTextStream(options.input, chunk_size(options))
     predictor = open_model("ner", options.model_dirs, options)
     longest = max(predictor.max_tokens, predictor.longest_text)
-    drawn, name = [], ", ".join(options.model_dirs)
+    drawn = []
+
+    def predicted():
+        for chunk in chunks(stream, longest, f"{predictor.reading.windows} (--max_tokens)"):
+            texts, where = zip(*chunk)
+            records = predictor(texts, where)
+            if options.html:
+                drawn.extend(records)
+            yield from zip(records, where)
+            file.flush()
+
     try:
-        with open_output(options.output) as file, PredictionWriter(file, options.format or "jsonl", name) as writer:
-            for chunk in chunks(stream, longest, f"{predictor.reading.windows} (--max_tokens)"):
-                texts, where = zip(*chunk)
-                records = predictor(texts, where)
-                writer.write(records, where)
-                file.flush()
-                if options.html:
-                    drawn.extend(records)
+        with open_output(options.output) as file:
+            for piece in written(predicted(), options.format or "jsonl", ", ".join(options.model_dirs)):
+                file.write(piece)
     except SystemExit:  # the reader of standard output, such as head, has left
         if options.html:
             raise InputError(f"{options.html}: not written, as not all results were read; give an --output") from None
         raise
-    if writer.left_out:
-        note = f"note: {writer.left_out} nested or overlapping entities are left out, as BIO cannot hold them"
-        print(f"{note}; --format jsonl keeps all", file=sys.stderr)
     if options.html:
         from tasks.ner.page.html import write_html
 

@@ -32,9 +32,9 @@ def select(argv):
     options = parser.parse_args(argv)
     recipe_of(options.model_dirs, options, ["ner"])
     check_files(options, [options.input, *([options.labeled] if options.labeled else [])])
+    from tasks.ner.calibration import LOWEST_THRESHOLD
     from tasks.ner.data.reading import EntityTextStream, read_examples
-    from tasks.ner.prediction.calibration import LOWEST_THRESHOLD
-    from tasks.ner.prediction.output_formats import PredictionWriter
+    from tasks.ner.prediction.output_formats import written
     from tasks.ner.prediction.selection import rank, uncertainty
 
     known = [example.text for example in read_examples(options.labeled)] if options.labeled else []
@@ -49,9 +49,8 @@ def select(argv):
     records = predictor(texts, where)
     for record, index in zip(records, chosen):
         record["uncertainty"] = round(uncertainties[index], 4)
-    name = ", ".join(options.model_dirs)
-    with open_output(options.output) as file, PredictionWriter(file, options.format, name) as writer:
-        writer.write(records, where)
+    with open_output(options.output) as file:
+        file.writelines(written(zip(records, where), options.format, ", ".join(options.model_dirs)))
     note = f"selected {len(chosen)} of {len(seen)} texts"
     if len(chosen) < options.count:
         note += f", fewer than {options.count}: the others are empty or near duplicates"

@@ -12,6 +12,7 @@ from tasks.common.errors import InputError
 from tasks.common.export.model import ExportedModel
 from tasks.common.model_folder import is_exported, load_exported, load_model, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import choose_device
+from tasks.common.training.data import LabeledData
 
 Folder = str | os.PathLike
 
@@ -32,6 +33,7 @@ class Predictor:
     """
 
     recipe: ClassVar[str]  # its name
+    labeled: ClassVar[LabeledData]
     model_class: ClassVar[str]  # of the trained model, as "module:name", which is imported when a folder needs it
     config_class: ClassVar[Any]  # of both kinds of models
     exported_class: ClassVar[type[ExportedModel]] = ExportedModel
@@ -49,6 +51,10 @@ class Predictor:
         self.tokenizer, self.model = self._open(model_dir, device)
         if bf16:
             predict_in_bfloat16(self.model)
+
+    def evaluate(self, examples: list, title: str) -> dict[str, Any]:
+        """Score what is predicted for labeled examples, print the scores under a title and return them."""
+        raise NotImplementedError
 
     def _open(self, folder: Folder, device: str | None) -> tuple[Any, Any]:
         """The tokenizer and the model of one folder, after it is checked."""

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
 from tasks.common.files import atomic_writer, check_new_folder, json_line
 from tasks.common.inference import pad_items
-from tasks.common.predictor import bfloat16_pays
+from tasks.common.predictor import Predictor, bfloat16_pays
 from tasks.common.process import is_first_process, quiet_paddlenlp
 from tasks.common.reports.tables import scores_line
 from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
@@ -45,10 +45,8 @@ class Recipe:
     run_class: ClassVar[type[Run]] = Run
     scores: ClassVar[tuple[str, ...]] = ()  # names of the scores that are shown, and summed up over several runs
     next_step: ClassVar[str]  # the line after training, with {model} for the model's folder, {command} for paddle-rope
-    labeled: ClassVar[LabeledData | Any] = None  # how data in memory, and those of evaluate, are read; None: files only
     label_dtype: ClassVar[str] = "int64"  # of the labels of a batch, where they are numbers
-    predictor: ClassVar[Callable[..., Any]]  # of a trained model's folder; takes device, batch_size, show_progress, ...
-    evaluate_predictor: ClassVar[Callable[..., dict[str, Any]]]  # (predictor, examples, title) -> scores, printed
+    predictor: ClassVar[type[Predictor] | Any] = None  # of a trained model's folder; says how labeled data are read
 
     # ---- what a recipe says
 
@@ -115,6 +113,11 @@ class Recipe:
     def name(self) -> str:
         """As in the key ``recipe`` of a configuration."""
         return str(self.arguments.recipe)
+
+    @property
+    def labeled(self) -> LabeledData | Any:
+        """How labeled data are read, for runs on data in memory and for :meth:`evaluate`; None: from files only."""
+        return self.predictor and self.predictor.labeled
 
     def read_labeled(self, path: str | os.PathLike) -> list:
         """The examples of a labeled file."""
@@ -193,7 +196,7 @@ class Recipe:
         shown = {name: options.pop(name) for name in ("num_examples",) if name in options}
         options["show_progress"] = sys.stderr.isatty()
         predictor = self.predictor(model_dir, device=device, batch_size=batch_size, **options)
-        return self.evaluate_predictor(predictor, examples, title, **shown)
+        return predictor.evaluate(examples, title, **shown)
 
     def build(self, run: Run) -> None:
         """Fill ``run.tokenizer`` and ``run.model``: new ones, or from the folder ``pretrained`` with a new head."""

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import yaml
 
-from tasks.common.errors import InputError, did_you_mean
+from tasks.common.errors import InputError
 from tasks.common.texts.text_files import read_text, shown
 
 CONFIGS = "configs"
@@ -61,22 +61,15 @@ def parse_overrides(words):
     return config
 
 
-def parse_arguments(config, *dataclass_types):
-    """One instance of each dataclass; each key of a configuration belongs to one of them. None leaves a key at its
-    default, as do "" and [] where the default is None. Raises InputError if a key is unknown or a value does not fit
-    its type."""
-    known = {field.name: field for cls in dataclass_types for field in dataclasses.fields(cls) if field.init}
-    given = {}
-    for key, value in config.items():
-        if key not in known:
-            raise InputError(f"unknown key {key!r}; {did_you_mean(key, known) or 'leave it out'}")
-        if value is not None and (value not in ("", []) or known[key].default is not None):
-            given[key] = value
-    kinds = [get_type_hints(cls) for cls in dataclass_types]
-    return tuple(
-        cls(**{key: typed(key, value, of_class[key]) for key, value in given.items() if key in of_class})
-        for cls, of_class in zip(dataclass_types, kinds)
-    )
+def parse_arguments(config, cls):
+    """An instance of a dataclass by those keys of a configuration that are its fields. None leaves a key at its
+    default, as do "" and [] where the default is None. Raises InputError if a value does not fit its type."""
+    kinds, given = get_type_hints(cls), {}
+    for field in dataclasses.fields(cls):
+        value = config.get(field.name)
+        if value is not None and (value not in ("", []) or field.default is not None):
+            given[field.name] = typed(field.name, value, kinds[field.name])
+    return cls(**given)
 
 
 def typed(key, value, kind):

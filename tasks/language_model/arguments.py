@@ -10,6 +10,7 @@ from tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, Tra
 
 # The held-out stretches have this many times the length of training: losses at 1, 2 and 4 times are of the same text.
 LONGEST_TIMES = 4
+UNSCALED = "none"  # in measurements, what the frequencies are scaled by
 
 BY_STEPS = TrainingPlan(
     fixed={**FIXED_BY_STEPS, "save_strategy": "no"},
@@ -61,10 +62,6 @@ class LanguageModelArguments(common.EncoderArguments):
     )
 
     REQUIRED = ("text_files", "output_dir")
-
-    @property
-    def held_out_length(self) -> int:
-        return LONGEST_TIMES * self.length
 
     def check(self, config):
         head_dim = self.hidden_size // self.num_attention_heads

@@ -6,6 +6,7 @@ from paddle.io import Dataset
 from paddle_rope.roformer.tokenization import CharTokenizer
 from tasks.common.errors import InputError
 from tasks.common.texts.documents import read_documents
+from tasks.language_model.arguments import LONGEST_TIMES
 
 ADDITIONS = "additions"  # in place of files: generated sums
 
@@ -84,4 +85,4 @@ def additions(count=40_000, digits=6, seed=0):
 def load_corpus(keys):
     """The :class:`Corpus` of :class:`tasks.language_model.arguments.LanguageModelArguments`."""
     documents = additions() if keys.text_files == [ADDITIONS] else read_documents(keys.text_files)
-    return Corpus(documents, keys.vocab_min_count, keys.length, keys.held_out_windows, keys.held_out_length)
+    return Corpus(documents, keys.vocab_min_count, keys.length, keys.held_out_windows, LONGEST_TIMES * keys.length)

@@ -1,27 +1,32 @@
 """The recipe of causal language models of characters, which counts in steps."""
 
+import dataclasses
 from typing import Any
 
+import numpy as np
 import paddle
+import paddle.nn.functional as F
 
 from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
 from tasks.common.errors import InputError
+from tasks.common.inference import evaluation_mode
 from tasks.common.recipe import Recipe
 from tasks.common.training.run import Run
 from tasks.common.training.settings import Settings
 from tasks.common.training.trainer import RecipeTrainer, new_optimizer
-from tasks.language_model.arguments import LanguageModelArguments
+from tasks.language_model.arguments import UNSCALED, LanguageModelArguments
 from tasks.language_model.corpus import TrainingBatches, load_corpus
-from tasks.language_model.evaluation import held_out_losses, measure
+
+TOKENS_A_BATCH = 2048  # no more at once than a step of training: memory
 
 
 class LanguageModelRecipe(Recipe):
     """Loss of the next character in held-out text, in nats.
 
     Runs with the same seed see the same texts, and begin with the same weights where these have the same shapes.
-    ``metrics.json`` has the curves ``training`` and ``held_out``, lists of [step, loss], and what
-    :func:`tasks.language_model.evaluation.measure` measures.
+    ``metrics.json`` has the curves ``training`` and ``held_out``, lists of [step, loss], and what :func:`measure`
+    measures.
     """
 
     arguments = LanguageModelArguments
@@ -90,6 +95,9 @@ class LanguageModelRecipe(Recipe):
         }
 
 
+# ---- the optimizer
+
+
 def learning_rate_share(step, warmup_steps, steps):
     """Of the highest learning rate at a step from 1 to ``steps``: linear up to ``warmup_steps``, then linear to 0 after
     the last."""
@@ -104,3 +112,47 @@ def make_optimizer(model, training):
         training.learning_rate, lambda done: learning_rate_share(done + 1, training.warmup_steps, training.max_steps)
     )
     return new_optimizer(training, schedule, model.parameters(), lambda name: name in decaying), schedule
+
+
+# ---- losses in held-out text, also at lengths that the model was not trained on
+
+
+def held_out_losses(model, windows, length):
+    """Cross-entropy in nats of every character, read in texts of ``length``: the same characters at any length.
+
+    ``windows`` is int64 ``[windows, size + 1]``, as ``Corpus.held_out``, and ``length`` divides ``size``: float64
+    ``[windows * size / length, length]``.
+    """
+    texts, targets = windows[:, :-1].reshape(-1, length), windows[:, 1:].reshape(-1, length)
+    rows = max(1, TOKENS_A_BATCH // length)
+    losses = []
+    with evaluation_mode(model):
+        for first in range(0, len(texts), rows):
+            logits = model(paddle.to_tensor(texts[first : first + rows]))
+            wanted = paddle.to_tensor(targets[first : first + rows])
+            losses.append(F.cross_entropy(logits, wanted, reduction="none").reshape(wanted.shape).numpy())
+    return np.concatenate(losses).astype("float64")
+
+
+def measure(model, windows, keys):
+    """The measurements of a trained model that the ``keys`` of its run request.
+
+    dict with ``lengths``, if ``evaluation_times`` are given: for each of them, and each scaling, the mean loss.
+    """
+    if not keys.evaluation_times:
+        return {}
+    scalings = {UNSCALED: None}
+    for factor in keys.scaling_factors or ():
+        scalings[f"NTK x{factor:g}"] = {"type": "ntk", "factor": factor}
+        scalings[f"YaRN x{factor:g}"] = {"type": "yarn", "factor": factor, "original_length": keys.length}
+    entries = []
+    for scaling, settings in scalings.items():
+        scaled = model
+        if settings is not None:  # other frequencies, the same weights
+            rotary = {**(model.config.rotary or {}), "scaling": settings}
+            scaled = RoFormerForCausalLM(dataclasses.replace(model.config, rotary=rotary))
+            scaled.set_state_dict(model.state_dict())
+        for length in (time * keys.length for time in keys.evaluation_times):
+            loss = float(held_out_losses(scaled, windows, length).mean())
+            entries.append({"scaling": scaling, "length": length, "loss": loss})
+    return {"lengths": entries}

@@ -77,7 +77,7 @@ class MatchingConfig(SequenceClassificationConfig):
 class MatchingArguments(RecipeArguments):
     """Keys of the matching recipe, in addition to the keys of every recipe."""
 
-    METRIC = "score"  # see tasks.matching.evaluation.choosing_score
+    METRIC = "score"  # see tasks.matching.prediction.choosing_score
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "architecture")
     DEFAULTS = {"num_train_epochs": 5}
     RENAMED = MatchingConfig.RENAMED

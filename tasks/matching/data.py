@@ -23,8 +23,8 @@ from tasks.common.errors import InputError
 from tasks.common.texts.forms import Form, form_of, records
 from tasks.common.texts.json_records import json_text
 from tasks.common.texts.streams import TextStream
-from tasks.common.texts.text_files import BLANKS, first_non_blank, place, read_text, shown, split_lines
-from tasks.common.training.data import hold_out_dev, note_repeated, read_files
+from tasks.common.texts.text_files import BLANKS, first_non_blank, place, shown
+from tasks.common.training.data import LabeledData, hold_out_dev, note_repeated, read_files
 from tasks.matching.arguments import BI_ENCODER, GRADES, PAIRS, TRIPLES
 
 PAIR_KEYS, TRIPLE_KEYS = ("sentence1", "sentence2"), ("A", "B", "C")
@@ -54,14 +54,8 @@ def task_of(examples):
     return PAIRS if all(example.label in (0, 1) for example in examples) else GRADES
 
 
-def read_labeled(path):
-    """The labeled examples of a file in its order, at least one, all pairs or all triples; ``-`` is standard input."""
-    content, name = read_text(path)
-    return read_lines(split_lines(content), name)
-
-
 def read_lines(lines, name):
-    """As :func:`read_labeled`, from the lines of a file called ``name``, or of records in memory."""
+    """The examples of the lines of a file called ``name``, or of records in memory: all pairs or all triples."""
     parse, form = _Parser(name), Form.PLAIN if first_non_blank(lines) is None else _form_of(lines)
     if form is Form.PLAIN:
         numbered = enumerate(lines, 1)
@@ -178,6 +172,9 @@ def labeled_record(example):
     return {**dict(zip(PAIR_KEYS, example.texts)), "label": example.label}
 
 
+LABELED = LabeledData(read_lines, Example, labeled_record)
+
+
 def prediction_records(tuples, scores, threshold=None):
     """Scored texts of pairs or triples as they are written, as labeled data: ``scores`` are ``[examples, candidates]``;
     from the score ``threshold`` on a pair has the label 1, and without one no label."""
@@ -195,7 +192,7 @@ def prediction_records(tuples, scores, threshold=None):
 def read_splits(keys, seed, memory=None):
     """The examples of a run by split: ``train`` and, if there are any, ``dev`` and ``test``; the seed draws the folds.
     Raises InputError if a file is wrong, the files do not go together, or there is nothing to learn in one."""
-    splits, names = read_files(keys, read_labeled, memory)
+    splits, names = read_files(keys, LABELED.read_file, memory)
     note_repeated(splits, names, lambda example: (example.texts, example.label))
     if keys.fold is not None:
         splits["train"], splits["test"] = cut_fold(splits["train"], keys.folds, keys.fold, seed)

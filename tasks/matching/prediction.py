@@ -1,4 +1,4 @@
-"""From texts to scores and embeddings, with a model in training, a trained one or an exported one.
+"""From texts to scores and embeddings, with a model in training, a trained or an exported one; and how good they are.
 
 A sequence longer than ``max_tokens`` tokens, special tokens counted, loses its end. Of two texts in one sequence tokens
 are dropped one by one from the longer: each text has half of the room, and what a shorter one leaves is the longer's.
@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, visible
 from tasks.common.inference import Tokens, encoder_outputs
 from tasks.common.predictor import Predictor, check_least
-from tasks.matching.arguments import SHORTEST, MatchingConfig
-from tasks.matching.data import Example, prediction_records
+from tasks.common.reports.tables import f1_row, scores_line
+from tasks.matching.arguments import GRADES, PAIRS, SHORTEST, TRIPLES, MatchingConfig
+from tasks.matching.data import LABELED, Example, prediction_records, task_of
+
+SCORES = ("accuracy", "f1", "spearman")
 
 
 class MatchingDataset:
@@ -83,6 +86,7 @@ class MatchingPredictor(Predictor):
     """
 
     recipe = "matching"
+    labeled = LABELED
     model_class = "tasks.matching.model:MatchingModel"
     config_class = MatchingConfig
 
@@ -105,6 +109,13 @@ class MatchingPredictor(Predictor):
         is_triples = len(tuples) > 0 and len(tuples[0]) == 3
         scores = self.score_triples(tuples) if is_triples else self.score(tuples)[:, None]
         return list(prediction_records(tuples, scores, self.threshold))
+
+    def evaluate(self, examples: list, title: str) -> dict[str, Any]:
+        dataset = MatchingDataset(examples, self.tokenizer, self.model.config, self.max_tokens)
+        print(data_report(title, dataset))
+        scores, _ = evaluate_model(self.model, dataset, self.batch_size)
+        print(f"{visible(title)}: {scores_in_words(scores)}")
+        return scores
 
     def score(self, pairs: Sequence[Sequence[str]]) -> np.ndarray:
         """How well the texts of each pair of strings match: float32 ``[pairs]``.
@@ -147,3 +158,86 @@ class MatchingPredictor(Predictor):
                 raise InputError(f"give a list of {what}; number {number} is {texts!r:.60}")
         examples = [Example(tuple(texts), None, "") for texts in tuples]
         return MatchingDataset(examples, self.tokenizer, self.model.config, self.max_tokens)
+
+
+# ---- scores of labeled pairs or triples: accuracy, F1 of label 1, Spearman correlation
+
+
+def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
+    """The scores of a model on a :class:`MatchingDataset`, and its outputs ``[examples, candidates]``.
+
+    With ``chooses_threshold`` a bi-encoder of 0/1 pairs takes the threshold with the highest accuracy on these data.
+    """
+    config = model.config
+    outputs = score_dataset(model, dataset, batch_size)
+    labels = [example.label for example in dataset.examples]
+    task = task_of(dataset.examples)
+    if chooses_threshold and config.task == PAIRS and not config.is_cross_encoder:
+        config.threshold = best_threshold(labels, outputs[:, 0])
+    scores = matching_scores(task, labels, outputs, config.threshold)
+    if task == PAIRS and config.threshold is not None:
+        scores["threshold"] = config.threshold
+    return scores, outputs
+
+
+def scores_in_words(scores: dict[str, Any]) -> str:
+    """One line of scores, with the threshold of a bi-encoder."""
+    threshold = f"  threshold {scores['threshold']:.4f}" if "threshold" in scores else ""
+    return scores_line(scores, SCORES) + threshold
+
+
+def data_report(name, dataset):
+    examples = dataset.examples
+    task, labels = task_of(examples), [example.label for example in examples]
+    if task == PAIRS:
+        what = f"{len(examples)} pairs, {labels.count(1)} of them with label 1"
+    elif task == GRADES:
+        what = f"{len(examples)} pairs with grades from {min(labels):g} to {max(labels):g}"
+    else:
+        different = len({example.text for example in examples})
+        what = f"{len(examples)} triples with {different} different texts A"
+    lengths = [len(sequence.ids) for sequence in dataset.sequences]
+    cut = f", {dataset.num_cut} of them cut to {dataset.max_tokens}" if dataset.num_cut else ""
+    return f"{name}: {what}; {len(lengths)} sequences, {np.mean(lengths):.0f} tokens on average{cut}"
+
+
+def choosing_score(config):
+    """The dev score that chooses the epoch: accuracy if the model itself decides (a cross-encoder of 0/1, and triples),
+    Spearman correlation if it only ranks (a bi-encoder, and grades)."""
+    decides = config.task == TRIPLES or (config.task == PAIRS and config.is_cross_encoder)
+    return "accuracy" if decides else "spearman"
+
+
+def matching_scores(task, labels, scores, threshold=None):
+    """Scores of examples with ``labels`` and ``scores`` ``[examples, candidates]``: of triples ``accuracy``; of pairs
+    and grades ``spearman`` (0 where all scores are equal); and of pairs with a ``threshold``, from which the label is
+    1, ``accuracy``, and ``precision``, ``recall`` and ``f1`` of label 1."""
+    labels, scores = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    if task == TRIPLES:
+        return {"accuracy": float(np.mean((scores[:, 0] > scores[:, 1]) == (labels == 1)))}
+    scores = scores[:, 0]
+    result = {}
+    if task == PAIRS and threshold is not None:
+        found, gold = scores >= threshold, labels == 1
+        row = f1_row(*(int(chosen.sum()) for chosen in (gold, found, found & gold)))
+        result = {"accuracy": float(np.mean(found == gold)), **{key: row[key] for key in ("f1", "precision", "recall")}}
+    is_constant = np.ptp(scores) == 0 or np.ptp(labels) == 0
+    result["spearman"] = 0.0 if is_constant else float(np.corrcoef(_ranks(scores), _ranks(labels))[0, 1])
+    return result
+
+
+def _ranks(values):
+    """The rank of each value; equal values share the mean of their ranks."""
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[group]
+
+
+def best_threshold(labels, scores):
+    """The threshold of scores with the highest accuracy, the highest of several: halfway between two scores, the lowest
+    of all, or just above the highest of all. ``labels`` are 0 or 1."""
+    labels, scores = np.asarray(labels) == 1, np.asarray(scores, dtype=np.float64)
+    falling = np.unique(scores)[::-1]
+    cuts = np.array([np.nextafter(falling[0], np.inf), *(falling[:-1] + falling[1:]) / 2, falling[-1]])
+    positives, negatives = np.sort(scores[labels]), np.sort(scores[~labels])
+    correct = np.searchsorted(negatives, cuts) + len(positives) - np.searchsorted(positives, cuts)
+    return float(cuts[np.argmax(correct)])

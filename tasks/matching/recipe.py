@@ -10,20 +10,19 @@ from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.export.exporter import Exporter
 from tasks.common.recipe import Recipe
-from tasks.common.training.data import LabeledData
 from tasks.common.training.run import Run
 from tasks.matching.arguments import CROSS_ENCODER, PAIRS, TRIPLES, MatchingArguments
-from tasks.matching.data import Example, labeled_record, read_labeled, read_lines, read_splits, task_of
-from tasks.matching.evaluation import (
+from tasks.matching.data import read_splits, task_of
+from tasks.matching.model import MatchingModel
+from tasks.matching.prediction import (
     SCORES,
+    MatchingDataset,
+    MatchingPredictor,
     choosing_score,
     data_report,
     evaluate_model,
-    evaluate_predictor,
     scores_in_words,
 )
-from tasks.matching.model import MatchingModel
-from tasks.matching.prediction import MatchingDataset, MatchingPredictor
 
 CHECKED_PAIRS = [("花呗可以分期吗", "花呗如何分期还款"), ("我的银行卡丢了怎么办", "好")]
 
@@ -36,9 +35,7 @@ class MatchingRecipe(Recipe):
     scores = SCORES
     label_dtype = "float32"
     next_step = "predict:  {command} predict {model}"
-    labeled = LabeledData(read_labeled, read_lines, Example, labeled_record)
     predictor = MatchingPredictor
-    evaluate_predictor = staticmethod(evaluate_predictor)
     scores_line = staticmethod(scores_in_words)
 
     def read(self, run: Run) -> None:

@@ -38,13 +38,11 @@ def _of_types(kind: Kind) -> Kind:
 
 def _are_sizes(value):
     """Whether ``value`` gives the sizes of word features of at least one kind."""
-    try:
-        tables, flags = value["tables"], value["flags"]
-        rows = [*tables.values()]
-        fits = {*tables} <= {*COLUMNS} and all(type(number) is int for number in (*rows, flags))
-        return fits and all(number >= 2 for number in rows) and flags >= 0 and bool(rows or flags)
-    except (KeyError, TypeError, AttributeError):
-        return False
+    match value:
+        case {"tables": dict(tables), "flags": int(flags)} if tables.keys() <= COLUMNS.keys():
+            fits = all(type(rows) is int and rows >= 2 for rows in tables.values()) and type(flags) is int
+            return fits and flags >= 0 and bool(tables or flags)
+    return False
 
 
 @dataclass

@@ -136,6 +136,11 @@ def align_entities(
     return aligned, unaligned
 
 
+def labeled_record(example: Example) -> dict:
+    """An example as a line of JSON holds it."""
+    return {"text": example.text, "entities": [dict(zip(("start", "end", "type"), one)) for one in example.entities]}
+
+
 def as_record(text: str, entities: Iterable[Entity]) -> dict:
     """The form in which predictions are written: see :class:`tasks.ner.prediction.predictor.NerPredictor`."""
     found = [

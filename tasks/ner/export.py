@@ -1,6 +1,5 @@
 """How NER models are exported. The ONNX graph ends in spans, so that its caller decodes nothing."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from tasks.ner.arguments import of_types
 from tasks.ner.batching import SpanCollator
 from tasks.ner.features import COLUMNS
 from tasks.ner.lengths import entity_bound
-from tasks.ner.prediction.predictor import ExportedNerModel
+from tasks.ner.prediction.predictor import ANY_LENGTH, ExportedNerModel
 from tasks.ner.recipe import NerRecipe
 
 EXACT = ("feature_embedding.flags.weight", "feature_embedding.projection.weight")
@@ -45,8 +44,37 @@ class NerExporter(Exporter):
         return inputs
 
     def finish(self, model: Any, config: Any) -> None:
-        banded, bound = config.max_span_length is not None, entity_bound(config.longest_entity)
-        add_spans(model, len(config.types), config.thresholds, config.temperatures, banded, bound)
+        """Add the outputs ``spans``, ``scores`` and ``probabilities`` to an ``onnx.ModelProto`` with the output
+        ``logits``, which are ``[batch, types, seq, max_span_length]`` of a model with such a bound.
+
+        ``spans`` is int64 ``[spans, 4]``: text of the batch, number of the type, first token, token behind the last
+        one; those with a logit above the threshold of their type and of at most ``max_entity_tokens`` tokens, in no
+        particular order. ``scores`` float32 ``[spans]`` are their logits, ``probabilities`` sigmoid(score /
+        temperature). The thresholds, float32 ``[types]``, and ``max_entity_tokens``, int64 ``[1]``, are inputs that
+        need not be given.
+        """
+        from onnx import numpy_helper, parser
+
+        types, banded = len(config.types), config.max_span_length is not None
+        distance = "Identity (above_column)" if banded else "Sub (above_column, above_first)"
+        last = "Add (first, column)" if banded else "Identity (column)"
+        added = parser.parse_graph(_SPANS.format(types=types, distance=distance, last=last))
+        for node in added.node:
+            node.name = node.output[0]
+        most = entity_bound(config.longest_entity)
+        constants = {
+            "thresholds": np.array(of_types(config.thresholds, types), np.float32),
+            "temperatures": np.array(of_types(config.temperatures, types), np.float32),
+            "max_entity_tokens": ANY_LENGTH if most is None else np.array([most]),
+            "bounds_shape": np.array([types, 1, 1]),
+            "of_columns": np.ones(4, np.int64),
+            "one": np.ones(1, np.int64),
+        }
+        model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+        model.graph.node.extend(added.node)
+        model.graph.input.extend(added.input[1:])
+        model.graph.output.extend(added.output)
+        model.ir_version = max(model.ir_version, 4)  # from which on an input may have a default
 
     def exact(self, model: Any) -> list[str]:
         """The few weights of flags and of the projection of word features: as int8 they cost most."""
@@ -68,49 +96,6 @@ class NerExporter(Exporter):
             f"word features: only this package's Python makes the inputs {names} of the graph; for other languages "
             "train with --features '', or ask paddle-rope serve"
         ]
-
-
-def add_spans(
-    model: Any,
-    types: int,
-    thresholds: float | Sequence[float],
-    temperatures: float | Sequence[float],
-    banded: bool,
-    max_entity_tokens: int | None = None,
-) -> None:
-    """Add the outputs ``spans``, ``scores`` and ``probabilities`` to an ``onnx.ModelProto`` with the output ``logits``.
-
-    ``spans`` is int64 ``[spans, 4]``: text of the batch, number of the type, first token, token behind the last one;
-    those with a logit above the threshold of their type and of at most ``max_entity_tokens`` tokens (None: of any
-    number), in no particular order. ``scores`` float32 ``[spans]`` are their logits, ``probabilities`` sigmoid(score /
-    temperature). The thresholds, float32 ``[types]``, and the bound ``max_entity_tokens``, int64 ``[1]``, are inputs
-    that need not be given. ``banded`` logits are ``[batch, types, seq, max_span_length]``.
-    """
-    from onnx import numpy_helper, parser
-
-    added = parser.parse_graph(
-        _SPANS.format(
-            types=types,
-            distance="Identity (above_column)" if banded else "Sub (above_column, above_first)",
-            last="Add (first, column)" if banded else "Identity (column)",
-        )
-    )
-    for node in added.node:
-        node.name = node.output[0]
-    most = np.iinfo(np.int64).max if max_entity_tokens is None else max_entity_tokens
-    constants = {
-        "thresholds": np.array(of_types(thresholds, types), np.float32),
-        "temperatures": np.array(of_types(temperatures, types), np.float32),
-        "max_entity_tokens": np.array([most]),
-        "bounds_shape": np.array([types, 1, 1]),
-        "of_columns": np.ones(4, np.int64),
-        "one": np.ones(1, np.int64),
-    }
-    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
-    model.graph.node.extend(added.node)
-    model.graph.input.extend(added.input[1:])
-    model.graph.output.extend(added.output)
-    model.ir_version = max(model.ir_version, 4)  # from which on an input may have a default
 
 
 # What follows the logits, in ONNX's text; the two inputs after them have defaults.

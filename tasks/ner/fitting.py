@@ -95,8 +95,9 @@ def fit_keys(
     entities = sum(len(example.entities) for example in dev)
     if dev and entities < FEWEST_ENTITIES and not given.get("early_stopping_patience"):
         wanted["keep_best"] = False
-    # long texts make batches of fewer texts, and so of as many characters
-    wanted["per_device_train_batch_size"] = _power_of_two(row.batch_size * texts / size, row.batch_size)
+    # long texts make batches of fewer texts, and so of as many characters; the nearest power of two
+    power = round(math.log2(row.batch_size * texts / size))
+    wanted["per_device_train_batch_size"] = min(row.batch_size, 2 ** max(0, power))
     batch_size = int(_value("per_device_train_batch_size", given, wanted))
 
     def batches(count):
@@ -136,11 +137,6 @@ def _of_the_model(row, given):
 
 def _value(key, given, wanted):
     return wanted[key] if given.get(key) is None else given[key]
-
-
-def _power_of_two(value, most):
-    """The power of two that is next to ``value``, at most ``most``."""
-    return min(most, 2 ** max(0, round(math.log2(value))))
 
 
 def _lines(given, wanted, examples, more, entities, steps):

@@ -22,21 +22,18 @@ class TrainingLengths(NamedTuple):
 
 
 def training_lengths(texts: Sequence[Any]) -> TrainingLengths:
-    """The lengths of training texts: at least one :class:`tasks.ner.examples.TokenizedText`, as training sees them."""
-    lengths = [text.size for text in texts]
+    """The lengths of training texts: at least one :class:`tasks.ner.examples.TokenizedText`, as training sees them.
+
+    The window is the longest length that at least one of a hundred texts reach, and at least ten (of fewer than a
+    hundred texts, a tenth of them); or the longest of all, if it is at most a quarter longer. Every position up to it
+    was seen that often, but for that quarter.
+    """
+    lengths = sorted((text.size for text in texts), reverse=True)
+    reached_by = max(WINDOW_SHARE * len(lengths), min(LEAST_TEXTS, SHARE_OF_FEW * len(lengths)))
+    window, longest = lengths[math.ceil(reached_by) - 1], lengths[0]
+    window = max(1, longest if longest <= LONGEST_FACTOR * window else window)
     entities = [last - first + 1 for text in texts for _, first, last, _ in text.spans]
-    return TrainingLengths(window_length(lengths), max([1, *lengths]), max([1, *entities]))
-
-
-def window_length(lengths: Sequence[int]) -> int:
-    """The longest length that at least one of a hundred training texts reach, and at least ten (of fewer than a hundred
-    texts, a tenth of them); or the longest of all, if it is at most a quarter longer. Every position up to it was seen
-    that often, but for that quarter."""
-    count = len(lengths)
-    reached_by = max(WINDOW_SHARE * count, min(LEAST_TEXTS, SHARE_OF_FEW * count))
-    window = sorted(lengths, reverse=True)[math.ceil(reached_by) - 1]
-    longest = max(lengths)
-    return max(1, longest if longest <= LONGEST_FACTOR * window else window)
+    return TrainingLengths(window, max(1, longest), max([1, *entities]))
 
 
 def entity_bound(longest_entity: int | None) -> int | None:
@@ -69,13 +66,3 @@ def reading_of(
     if max_entity_tokens is None:
         max_entity_tokens = entity_bound(config.longest_entity)
     return Reading(max_tokens, overlap, max_entity_tokens or None)
-
-
-def describe_lengths(config: Any) -> str:
-    """The lengths of training in words, and what follows from them."""
-    reading = reading_of(config)
-    return (
-        f"training texts of up to {config.longest_text} tokens, entities of up to {config.longest_entity}; texts of "
-        f"more than {reading.max_tokens} are {reading.windows}; entities of up to {reading.max_entity_tokens} are "
-        "found"
-    )

@@ -2,6 +2,7 @@
 set gets more out of its texts."""
 
 import copy
+import dataclasses
 
 import numpy as np
 import paddle
@@ -20,6 +21,7 @@ SECOND_PROBABILITY = 0.5
 MASK_PROBABILITY = 0.9
 # Labels are few and are learned with much dropout; hidden tokens are new each time.
 LARGEST_DROPOUT = 0.1
+DROPOUTS = ("hidden_dropout_prob", "embedding_dropout_prob", "attention_probs_dropout_prob")
 
 
 def pretrain(model, texts, tokenizer, arguments, epochs, folder, checkpoint_minutes=0.0, checkpoint=None):
@@ -37,7 +39,9 @@ def pretrain(model, texts, tokenizer, arguments, epochs, folder, checkpoint_minu
     # A copy of the weights, since a tensor cannot be in two data-parallel models. Other names: a resumed run, which
     # leaves this out, must give the optimizer's state the same names.
     with paddle.utils.unique_name.guard("masked_lm_"):
-        copied = type(model)(_with_little_dropout(model.config))
+        known = {name: rate for name in DROPOUTS if (rate := getattr(model.config, name)) is not None}
+        little = {name: min(rate, LARGEST_DROPOUT) for name, rate in known.items()}
+        copied = type(model)(dataclasses.replace(model.config, **little))
         copied.set_state_dict(model.state_dict())
         trainer = RecipeTrainer(
             VisualDLMonitor(arguments.logging_dir, group="pretraining"),
@@ -54,16 +58,6 @@ def pretrain(model, texts, tokenizer, arguments, epochs, folder, checkpoint_minu
             trainer.see_epochs_before(checkpoint)  # for the random numbers of the collator
         trainer.train(checkpoint)
     model.set_state_dict(copied.state_dict())
-
-
-def _with_little_dropout(config):
-    """A copy of ``config`` whose dropouts are at most ``LARGEST_DROPOUT``."""
-    config = copy.deepcopy(config)
-    for name in ("hidden_dropout_prob", "embedding_dropout_prob", "attention_probs_dropout_prob"):
-        given = getattr(config, name)
-        if given is not None:  # embedding_dropout_prob may follow hidden_dropout_prob
-            setattr(config, name, min(given, LARGEST_DROPOUT))
-    return config
 
 
 class NerMaskedLM(nn.Layer):

@@ -4,30 +4,36 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, visible
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
-from tasks.common.training.data import LabeledData
 from tasks.common.training.run import MODEL_FOLDER, Run
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
-from tasks.ner.data.reading import read_examples, read_lines
-from tasks.ner.data.splits import has_overlap, mark_types, read_more_texts, read_splits, read_teacher
-from tasks.ner.evaluation import candidates_of, evaluate_model, evaluate_predictor
-from tasks.ner.examples import Example, as_record, entity_types
+from tasks.ner.calibration import (
+    LOWEST_THRESHOLD,
+    NOT_APART,
+    above_thresholds,
+    find_candidates,
+    temperatures_for,
+    threshold_for_f1,
+    thresholds_for,
+)
+from tasks.ner.data.splits import mark_types, read_more_texts, read_splits, read_teacher
+from tasks.ner.examples import Entity, Example, as_record, entity_types, first_overlap, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
-from tasks.ner.lengths import TrainingLengths, describe_lengths, training_lengths
+from tasks.ner.lengths import TrainingLengths, reading_of, training_lengths
 from tasks.ner.masked_lm import pretrain
-from tasks.ner.metrics import entity_scores
+from tasks.ner.metrics import entity_scores, scores_and_errors
 from tasks.ner.model import NerModel
-from tasks.ner.prediction.calibration import temperatures_for, threshold_for_f1, thresholds_for
+from tasks.ner.monitoring import NerMonitor
+from tasks.ner.prediction.finding import find_in_windows
 from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.reports.monitoring import NerMonitor
 from tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
 from tasks.ner.reports.reliability import reliability
 
@@ -44,11 +50,6 @@ class NerRun(Run):
     features: WordFeatures | None = None
 
 
-def _record(example: Example) -> dict[str, Any]:
-    entities = [{"start": start, "end": end, "type": kind} for start, end, kind, *_ in example.entities]
-    return {"text": example.text, "entities": entities}
-
-
 class NerRecipe(Recipe):
     """Entities of texts: precision, recall and micro F1 over exact (start, end, type)."""
 
@@ -57,18 +58,15 @@ class NerRecipe(Recipe):
     monitor_class = NerMonitor
     scores = ("precision", "recall", "f1")
     next_step = "predict:  {command} predict {model}"
-    labeled = LabeledData(read_examples, read_lines, Example, _record)
     run_class = NerRun
     predictor = NerPredictor
     report = staticmethod(print_scores)
-    evaluate_predictor = staticmethod(evaluate_predictor)
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
-        if not run.keys.cut_long_texts:
-            refuse_longer(run.examples["train"], run.keys.max_characters)
         run.more_texts, run.taught = read_more_texts(run.keys), read_teacher(run.keys)
         if not run.keys.cut_long_texts:
+            refuse_longer(run.examples["train"], run.keys.max_characters)
             refuse_longer(run.taught, run.keys.max_characters)
         if run.keys.keep_types:
             self._keep_types(run)
@@ -108,10 +106,12 @@ class NerRecipe(Recipe):
 
     def model_options(self, run: NerRun) -> dict[str, Any]:
         overlap = run.keys.allow_overlap
+        if overlap is None:
+            overlap = any(first_overlap(example.entities) for example in run.examples["train"])
         return {
             "max_tokens": run.keys.max_characters,
             "types": entity_types(*run.examples.values()),
-            "allow_overlap": has_overlap(run.examples["train"]) if overlap is None else overlap,
+            "allow_overlap": overlap,
             "features": run.features and run.features.sizes,
             "unk_token_id": run.tokenizer.unk_token_id,
             "thresholds": 0.0,  # not those of a trained model in ``pretrained``
@@ -140,7 +140,12 @@ class NerRecipe(Recipe):
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
         overlap = "may overlap" if config.allow_overlap else "do not overlap"
         print(f"{len(config.types)} types: {visible(named)}; entities {overlap}")
-        print(f"lengths: {describe_lengths(config)}")
+        reading = reading_of(config)
+        print(
+            f"lengths: training texts of up to {config.longest_text} tokens, entities of up to "
+            f"{config.longest_entity}; texts of more than {reading.max_tokens} are {reading.windows}; entities of up "
+            f"to {reading.max_entity_tokens} are found"
+        )
         texts, unknown = run.datasets["train"].texts, run.tokenizer.unk_token_id
         share = sum(text.ids.count(unknown) for text in texts) / max(1, sum(text.size for text in texts))
         if run.keys.pretrained is not None and share > MOST_UNKNOWN:
@@ -160,18 +165,17 @@ class NerRecipe(Recipe):
 
     def _choose_on_dev(self, run: NerRun) -> float | None:
         """Choose thresholds, if wanted, and temperatures; returns the dev F1 before, if it set the thresholds."""
-        config, dataset, f1 = run.model.config, run.datasets["dev"], None
-        if run.keys.threshold_for_f1:
-            f1 = evaluate_model(run.model, dataset, run.batch_size).scores["f1"]
+        config, examples = run.model.config, run.datasets["dev"].examples
+        scores, _, candidates = evaluate_model(run.model, run.datasets["dev"], run.batch_size, with_candidates=True)
+        f1 = scores["f1"] if run.keys.threshold_for_f1 else None
+        if f1 is not None:
             config.thresholds = [threshold_for_f1(f1)] * len(config.types)
-        try:
-            candidates = candidates_of(run.model, dataset, run.batch_size)
-        except InputError as error:
-            print(f"note: thresholds are not tuned and all temperatures are 1, as {error}")
+        if candidates is None:
+            print(f"note: thresholds are not tuned and all temperatures are 1, as {NOT_APART}")
             return f1
         if run.keys.tune_thresholds:
-            config.thresholds = thresholds_for(dataset.examples, candidates, config.types, config.allow_overlap)
-        config.temperatures = temperatures_for(dataset.examples, candidates, config.types, config.allow_overlap)
+            config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)
+        config.temperatures = temperatures_for(examples, candidates, config.types, config.allow_overlap)
         return f1
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
@@ -224,3 +228,31 @@ class NerRecipe(Recipe):
     def _dataset(self, run: Run, examples: list, **options: Any) -> NerDataset:
         options = {"max_span_length": run.keys.max_span_length, "features": run.features, **options}
         return NerDataset(examples, run.tokenizer, run.model.config.types, **options)
+
+
+# ---- a model, also while it is trained, on labeled texts
+
+
+class Evaluation(NamedTuple):
+    """What a model finds in labeled texts."""
+
+    scores: dict[str, Any]  # as of scores_and_errors
+    found: list[list[Entity]]  # in each text
+    candidates: list[list[Entity]] | None  # as of find_candidates, if they were looked for
+
+
+def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:
+    """Evaluate a :class:`tasks.ner.model.NerModel`, also while it is trained."""
+    config, candidates = model.config, None
+
+    def find(texts):
+        return find_in_windows(model, texts, batch_size, LOWEST_THRESHOLD)
+
+    if with_candidates:
+        candidates = find_candidates(find, dataset.texts, [len(example.text) for example in dataset.examples])
+    if candidates is None:
+        found = find_in_windows(model, dataset.texts, batch_size)
+        found = found if config.allow_overlap else list(map(without_overlaps, found))
+    else:
+        found = above_thresholds(candidates, config.thresholds, config.types, config.allow_overlap)
+    return Evaluation(scores_and_errors(dataset.examples, found, config.types), found, candidates)

@@ -4,21 +4,24 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from tasks.common.errors import InputError, visible
 from tasks.common.files import check_output_file, write_json
+from tasks.common.model_folder import is_exported
 from tasks.ner.arguments import of_types
 from tasks.ner.batching import check_types
-from tasks.ner.data.reading import check_labeled, read_examples
-from tasks.ner.metrics import entity_scores
-from tasks.ner.prediction.calibration import (
+from tasks.ner.calibration import (
     LOWEST_THRESHOLD,
+    NOT_APART,
     above_thresholds,
     find_candidates,
     temperatures_for,
     thresholds_for,
 )
-from tasks.ner.prediction.predictor import NerPredictor, refuse_exported
+from tasks.ner.data.reading import check_labeled, read_examples
+from tasks.ner.metrics import entity_scores
+from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.reports.printed import print_scores
 from tasks.ner.reports.reliability import error_line, reliability
 
@@ -26,23 +29,15 @@ THRESHOLDS, TEMPERATURES = TUNED = ("thresholds", "temperatures")
 
 
 def tune_model(
-    model_dir: str | os.PathLike,
-    data_file: str | os.PathLike,
-    device: str | None = None,
-    batch_size: int = 32,
-    max_tokens: int | None = None,
-    only: str | None = None,
-    max_entity_tokens: int | None = None,
-    bf16: bool = False,
+    model_dir: str | os.PathLike, data_file: str | os.PathLike, only: str | None = None, **options: Any
 ) -> dict:
     """Tune thresholds and temperatures of a trained model on a labeled file, print the scores and write them into its
-    config.json. ``only`` names one of the two and leaves the other as it is; the rest is as of
+    config.json. ``only`` names one of the two and leaves the other as it is; the ``options`` are of
     :class:`~tasks.ner.prediction.predictor.NerPredictor`.
 
     Returns:
-        dict with ``before`` and ``after``, scores as of :func:`tasks.ner.metrics.entity_scores` with ``reliability``,
-        as of :func:`tasks.ner.reports.reliability.reliability`; ``thresholds`` and ``temperatures``, dicts from a type
-        to a number.
+        dict with ``before`` and ``after``, scores as of :func:`tasks.ner.metrics.entity_scores` with ``reliability``;
+        ``thresholds`` and ``temperatures``, dicts from a type to a number.
 
     Raises:
         InputError: the model or the file is wrong, or the folder cannot be written.
@@ -51,16 +46,18 @@ def tune_model(
         raise InputError(f"only {only!r}: must be {' or '.join(TUNED)}")
     examples = read_examples(data_file)
     check_labeled(examples, data_file)
-    refuse_exported([model_dir], "is exported; tune the trained model, then export it")
+    if is_exported(model_dir):
+        raise InputError(f"{model_dir}: is exported; tune the trained model, then export it")
     config_file = Path(model_dir) / "config.json"
-    shown = sys.stderr.isatty()
-    predictor = NerPredictor(model_dir, device, batch_size, max_tokens, shown, None, max_entity_tokens, bf16)
+    predictor = NerPredictor(model_dir, show_progress=sys.stderr.isatty(), **options)
     check_output_file(config_file)
     types = predictor.types
     for example in examples:
         check_types(example, types)
     texts = [example.text for example in examples]
     candidates = find_candidates(lambda some: predictor.find(some, None, LOWEST_THRESHOLD), texts, [*map(len, texts)])
+    if candidates is None:
+        raise InputError(NOT_APART)
     config = predictor.model.config
     before = {name: of_types(getattr(config, name), len(types)) for name in TUNED}
     after = dict(before)

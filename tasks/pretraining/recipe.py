@@ -15,8 +15,7 @@ from tasks.common.recipe import Recipe
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.common.training.run import Run
 from tasks.pretraining.arguments import PretrainingArguments, parse_stages
-from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking
-from tasks.pretraining.packing import tokenize
+from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking, tokenize
 
 
 class PretrainingRecipe(Recipe):

@@ -154,12 +154,14 @@ def read_matching(folder: Path) -> None:
         has_header = lines[0].split("\t")[-1].strip().lower() in matching.HEADERS
         plain = [tuple(line.split("\t")[:2]) for line in lines[has_header:]]
     _compare(streamed, plain, "texts read plainly")
-    _compare(list(map(set, streamed)), [set(one.texts) for one in matching.read_labeled(path)], "texts without labels")
+    _compare(
+        list(map(set, streamed)), [set(one.texts) for one in matching.LABELED.read_file(path)], "texts without labels"
+    )
 
 
 def read_classes(folder: Path) -> None:
     """Labeled texts."""
-    examples = classification.read_labeled(folder / NAME)
+    examples = classification.LABELED.read_file(folder / NAME)
     lines = [line for line in second_readings.lines_of(_text(folder / NAME)) if line.strip(" \t")]
     plain = texts = [one.text for one in examples]
     if (found := _records(_text(folder / NAME))) is not None:

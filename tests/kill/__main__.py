@@ -8,6 +8,7 @@ Python's profiler within a step, a save, an evaluation and so on. The exit statu
 
 import argparse
 import functools
+import hashlib
 import json
 import multiprocessing
 import os
@@ -126,10 +127,9 @@ def call(words, url):
         from tasks.commands.main import main
 
         return main(words)
-    from tasks.ner.data.download import download
+    from tasks.ner.data.download import PublishedFile, fetch_dataset
 
-    Path("run").mkdir(exist_ok=True)
-    download(f"{url}/file", Path("run/file"), lambda *fetched: None)
+    fetch_dataset([PublishedFile("file", f"{url}/file", 1, sha256=hashlib.sha256(FILE).hexdigest())], "run")
     return 0
 
 

@@ -48,7 +48,7 @@ WORKS = {
     "results": _training("tasks.ner.recipe:NerRecipe.score_and_save"),
     "series": _training("tasks.common.training.series:_train_members", more=("--seeds", "1,2")),
     "pretraining": _training("tasks.common.training.trainer:StepTrainer.train", PRETRAINING),
-    "download": Work("tasks.ner.data.download:download", ("download",)),
+    "download": Work("tasks.ner.data.download:fetch_dataset", ("download",)),
     "export": Work(
         "tasks.common.export.exporter:export",
         ("export", f"../whole_{TRAINED_BY}/{RUN}/model", "--output", RUN, "--format", "paddle"),

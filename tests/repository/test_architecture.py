@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ("ner", "matching", "classification", "pretraining", "language_model")
-NER_FOLDERS = ("formats", "data", "features", "page", "prediction", "reports")  # from the bottom up
+NER_FOLDERS = ("formats", "data", "features", "page", "reports", "prediction")  # from the bottom up
 
 
 def modules():

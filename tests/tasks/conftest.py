@@ -9,8 +9,8 @@ import yaml
 
 from tasks import recipes
 from tasks.common.reports import figures
-from tasks.ner.reports import monitoring
-from tasks.ner.reports.monitoring import NerMonitor
+from tasks.ner import monitoring
+from tasks.ner.monitoring import NerMonitor
 from tests.tasks.tiny_recipes import KEYS, write_data
 
 SHOW = NerMonitor.show

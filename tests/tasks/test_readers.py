@@ -14,12 +14,12 @@ from tasks.common.texts.tables import table_records
 from tasks.common.texts.text_files import read_text, split_lines
 from tasks.matching.data import task_of
 from tasks.ner.data.reading import read_examples, read_texts
-from tasks.recipes import get_evaluation
+from tasks.recipes import get_predictor
 from tasks.scaling.formats import parts_of
 
 REFUSED = yaml.safe_load(Path(__file__).with_name("refused_files.yaml").read_text(encoding="utf-8"))
 READERS = {
-    **{recipe: (get_evaluation(recipe).read_labeled,) for recipe in ("matching", "classification")},
+    **{recipe: (get_predictor(recipe).labeled.read_file,) for recipe in ("matching", "classification")},
     "plain texts and documents": (read_plain_texts, lambda path: read_documents([path])),
     "table": (lambda path: list(table_records(split_lines(read_text(path)[0]), str(path))),),
     "many documents": (lambda path: parts_of([str(path)], (("text",),), 10),),
@@ -66,7 +66,7 @@ REAL = [  # counts as in the data's READMEs: examples, and classes, or pairs wit
 @pytest.mark.parametrize("recipe, content", [(recipe, content) for recipe in READ for content in READ[recipe]])
 def test_every_form_gives_the_same_examples(write, recipe, content):
     for data in (content, gzip.compress(content.encode())):
-        examples = get_evaluation(recipe).read_labeled(write(data))
+        examples = get_predictor(recipe).labeled.read_file(write(data))
         if recipe == "matching":
             assert [(example.texts, example.label) for example in examples] == PAIRS and task_of(examples) == "pairs"
         else:
@@ -88,7 +88,7 @@ def test_what_is_wrong_is_named_with_its_line(write, reader, content, line, word
 def test_published_file_has_the_counts_of_its_readme(shared_data, recipe, name, texts, count):
     if not (shared_data / name).is_file():
         pytest.skip(f"{name} is not there")
-    examples = get_evaluation(recipe).read_labeled(shared_data / name)
+    examples = get_predictor(recipe).labeled.read_file(shared_data / name)
     assert len(examples) == texts
     if count is not None:
         found = len(class_names(examples)) if recipe == "classification" else [e.label for e in examples].count(1)

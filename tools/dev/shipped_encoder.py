@@ -94,8 +94,7 @@ def is_full_width(unit):
 def ship(run, texts):
     """Write the folder of the encoder from a finished run."""
     from tasks.pretraining.arguments import Stage
-    from tasks.pretraining.batches import DevBatches, WholeWordMasking
-    from tasks.pretraining.packing import tokenize
+    from tasks.pretraining.batches import DevBatches, WholeWordMasking, tokenize
     from tasks.pretraining.trainer import evaluate_model
 
     target = ENCODERS / NAME

@@ -147,7 +147,7 @@ def export(
 def _scores(recipe, predictor, examples):
     """The recipe's scores of a predictor, computed without printing them."""
     with contextlib.redirect_stdout(io.StringIO()):
-        scores = recipe.evaluate_predictor(predictor, examples, "")
+        scores = predictor.evaluate(examples, "")
     return {name: scores[name] for name in recipe.scores if name in scores}
 
 

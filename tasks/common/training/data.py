@@ -11,7 +11,7 @@ import numpy as np
 
 from tasks.common.errors import InputError, visible
 from tasks.common.process import is_first_process
-from tasks.common.texts.text_files import IN_MEMORY, RecordsName, shown
+from tasks.common.texts.text_files import IN_MEMORY, RecordsName, read_text, shown, split_lines
 
 SPLITS = ("train", "dev", "test")
 
@@ -26,10 +26,17 @@ class MemoryData(NamedTuple):
 class LabeledData(NamedTuple):
     """How a recipe reads labeled data."""
 
-    read_file: Callable[[Any], list]  # path -> examples
     read_lines: Callable[[list[str], str], list]  # the lines of a file, or as many records in memory, and their name
     example_class: type
     record_of: Callable[[Any], dict[str, Any]]  # an example -> a dict as a line of JSON holds it
+    read_path: Callable[[Any], list] | None = None  # path -> examples, where it may be more than one file of text
+
+    def read_file(self, path: Any) -> list:
+        """The labeled examples of a file in its order, at least one; ``-`` is standard input."""
+        if self.read_path is not None:
+            return self.read_path(path)
+        content, name = read_text(path)
+        return self.read_lines(split_lines(content), name)
 
     def read_records(self, records: Iterable[Any], name: str) -> tuple[list, str]:
         """The examples of records, dicts as lines of JSON or examples, and their SHA-256; raises InputError if there is

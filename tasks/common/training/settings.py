@@ -111,15 +111,14 @@ def check_config(config, arguments_class):
     for key in given:
         if key not in usable and key not in arguments_class.__dataclass_fields__:
             _refuse_key(key, arguments_class, usable)
-    names = {*arguments_class.__dataclass_fields__, *DOCUMENTED}
-    known = {**usable, **{key: value for key, value in given.items() if key in names and value is not None}}
-    keys, training = parse_arguments(known, arguments_class, TrainingKeys)
+    known = {**usable, **{key: value for key, value in given.items() if value is not None}}
+    keys, training = parse_arguments(known, arguments_class), parse_arguments(known, TrainingKeys)
     keys.check_ranges()
     check_kinds(training)
     unused = keys.unused_keys() - given.keys()
     config = {key: value for key, value in vars(keys).items() if key not in unused}
     config.update({key: getattr(training, key) for key in usable})
-    config.update({key: value for key, value in given.items() if key not in names})
+    config.update({key: value for key, value in given.items() if key not in {**vars(keys), **DOCUMENTED}})
     for key in arguments_class.REQUIRED:
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")

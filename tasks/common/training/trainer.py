@@ -289,7 +289,7 @@ class StepTrainer(RecipeTrainer):
 
     def _maybe_log_save_evaluate(self, *args, **kwargs):
         if self.state.global_step in self.ends:
-            self.ends.remove(self.state.global_step)  # PaddleNLP comes here after the last step and after all of them
+            self.ends.remove(self.state.global_step)  # PaddleNLP comes here again at the end of an epoch
             self.control.should_log = self.control.should_evaluate = self.control.should_save = True
         super()._maybe_log_save_evaluate(*args, **kwargs)
 

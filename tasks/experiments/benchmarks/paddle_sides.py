@@ -1,7 +1,5 @@
 """Our RoFormer and linear attention, and PaddleNLP's RoFormer: sides of :mod:`tasks.experiments.benchmarks.peers`."""
 
-from __future__ import annotations
-
 import contextlib
 
 import paddle
@@ -16,22 +14,17 @@ from tasks.experiments.benchmarks.peers import COMPARED, HEAD_SIZE, encoder_sett
 from tasks.experiments.benchmarks.worker import paddle_jobs
 
 
-def open_side(name: str) -> OurSide:
-    """The side of a name; raises ImportError where a library, or an instruction of the processor, is missing."""
-    paddle.set_device("cpu")
-    paddle.seed(0)
-    return PaddleNLPSide() if "paddlenlp" in name else OurSide(name)
-
-
 class OurSide:
     """This library on CPU: ``"native"`` with the operators in C++, ``"plain"`` without, ``"native_bfloat16"`` with
-    products in bfloat16."""
+    products in bfloat16. Raises ImportError where a library, or an instruction of the processor, is missing."""
 
     version = paddle.__version__
     precision = contextlib.nullcontext
     optimizer = AdamW
 
     def __init__(self, name):
+        paddle.set_device("cpu")
+        paddle.seed(0)
         reason = None
         if name == "native" and library() is None:
             reason = state_in_words()
@@ -79,9 +72,10 @@ class PaddleNLPSide(OurSide):
 
     optimizer = paddle.optimizer.AdamW
 
-    def __init__(self):
+    def __init__(self, name):
         import paddlenlp
 
+        super().__init__(name)
         self.version = paddlenlp.__version__
 
     def load(self, folder, length):

@@ -62,7 +62,8 @@ def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
     """The worker's function for a side, whose requests ``do`` ``"encoder"`` or ``"linear"``, the method of the side
     that makes the jobs, for the ``output`` of the computation, or ``"run"`` for the times of one job, with
     ``megabytes``, its peak beyond the libraries."""
-    place = "torch_side:TorchSide" if "huggingface" in name else "paddle_sides:open_side"
+    places = {"huggingface": "torch_side:TorchSide", "paddlenlp": "paddle_sides:PaddleNLPSide"}
+    place = places.get(name.partition("_")[0], "paddle_sides:OurSide")
     side = pkgutil.resolve_name(f"{__package__}.{place}")(name)
     jobs: dict[str, Job] = {}
     forget_peak()

@@ -82,6 +82,7 @@ def run(options: Any) -> None:
     """Measure engines, each in its own process, in turns, A B C A B C ...; the trained model, to which all are
     compared, is always measured. Raises InputError if the model or the file is wrong, or the trained model fails."""
     from tasks.ner.data.reading import read_examples
+    from tasks.ner.examples import Entity
     from tasks.ner.metrics import entity_scores
 
     examples = read_examples(options.data)[: options.texts]
@@ -96,7 +97,7 @@ def run(options: Any) -> None:
                 arguments = ("prediction", str(folder), str(file), str(options.batch_size), name)
                 settings = {"is_prepared": name in (REFERENCE, "paddle"), "OMP_NUM_THREADS": str(options.threads)}
                 worker = stack.enter_context(Worker(*arguments, **settings))
-                found = _entities(worker.ask(with_entities=True))
+                found = [[Entity(*one) for one in of_text] for of_text in worker.ask(with_entities=True)["entities"]]
                 changed, difference = compare(found if expected is None else expected, found)
                 if name != ROUNDED and (changed > ROUNDED_AWAY or difference > TOLERANCE):
                     differences = f"{changed:.2%} of the spans differ, and scores by up to {difference:.2g}"
@@ -129,12 +130,6 @@ def _exported(model_dir, temporary, name):
 
     export(NerExporter(), [model_dir], temporary / name, **EXPORTS.get(name, {}))
     return temporary / name
-
-
-def _entities(answer):
-    from tasks.ner.examples import Entity
-
-    return [[Entity(*entity) for entity in of_text] for of_text in answer["entities"]]
 
 
 def compare(expected: list[list], found: list[list]) -> tuple[float, float]:

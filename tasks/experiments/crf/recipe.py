@@ -16,10 +16,10 @@ from tasks.common.training.run import METRICS_FILE, MODEL_FOLDER, Run
 from tasks.common.training.settings import Settings
 from tasks.experiments.crf.arguments import CrfArguments
 from tasks.ner.data.splits import read_splits
-from tasks.ner.evaluation import scores_and_errors
 from tasks.ner.examples import Entity, Example, entity_types, without_overlaps
 from tasks.ner.features import WordFeatures, check_kinds
 from tasks.ner.formats.tagging import BMES, decode_tags, encode_tags, parse_tag
+from tasks.ner.metrics import scores_and_errors
 from tasks.ner.reports.printed import print_scores
 
 WEIGHTS_FILE = "model.crfsuite"

@@ -6,53 +6,36 @@ import zipfile
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
 
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, file_sha256
+from tasks.common.files import file_sha256
 from tasks.ner.data.reading import published, read_examples, read_texts
 
-PART = ".part"
+PART = ".part"  # a folder within the folder of the data set
 _RETRIES = 2
 _TIMEOUT = 30.0  # seconds without an answer
 _LARGEST_MEMBER = 1 << 30
 
 
-def download(url, path, check, show_progress=False):
-    """Download a file with pooch, which retries twice and takes the proxies of the environment. ``check`` is called
-    with the path of the whole file, before it has its name, and with ``url``, which names it in messages.
-
-    Raises:
-        InputError: the address cannot be reached, answers with an error or gives a content that ``check`` refuses.
-            Nothing is then under the name ``path``.
-    """
+def download(url, path, part, show_progress=False):
+    """Download a file into the folder ``part``, unless it is there, with pooch, which retries twice and takes the
+    proxies of the environment; returns where it is. Raises InputError, which names the ``path`` that the file is meant
+    for, if the address cannot be reached or answers with an error."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
-    path = Path(path)
-    part = path.with_name(path.name + PART)  # a folder
+    source = pooch.create(part, "", registry={path.name: None}, urls={path.name: url}, retry_if_failed=_RETRIES)
+    downloader = pooch.HTTPDownloader(progressbar=show_progress, timeout=_TIMEOUT)
     try:
-        shutil.rmtree(part, ignore_errors=True)  # left by a killed download
-        part.mkdir(parents=True)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}); give another --output") from None
-    try:
-        source = pooch.create(part, "", registry={path.name: None}, urls={path.name: url}, retry_if_failed=_RETRIES)
-        downloader = pooch.HTTPDownloader(progressbar=show_progress, timeout=_TIMEOUT)
-        try:
-            fetched = Path(source.fetch(path.name, downloader=downloader))
-        except (OSError, ValueError) as error:  # of requests and of the disk; an address that is none
-            answer = getattr(error, "response", None)
-            reason = str(error).rsplit(": ", 1)[-1].strip("'\")") if answer is None else f"HTTP {answer.status_code}"
-            raise InputError(
-                f"{url}: cannot be downloaded ({reason}); check the network and https_proxy and run again, "
-                f"or fetch the address yourself and save it as {path}"
-            ) from None
-        check(fetched, url)
-        os.replace(fetched, path)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        return Path(source.fetch(path.name, downloader=downloader))
+    except (OSError, ValueError) as error:  # of requests and of the disk; an address that is none
+        answer = getattr(error, "response", None)
+        reason = str(error).rsplit(": ", 1)[-1].strip("'\")") if answer is None else f"HTTP {answer.status_code}"
+        raise InputError(
+            f"{url}: cannot be downloaded ({reason}); check the network and https_proxy and run again, "
+            f"or fetch the address yourself and save it as {path}"
+        ) from None
 
 
 def read_zip_member(member, path, name):
@@ -116,38 +99,39 @@ DATASETS = {name: _files(**listed) for name, listed in published().items()}
 
 
 def fetch_dataset(files: Iterable[PublishedFile], folder: str | os.PathLike, show_progress: bool = False) -> None:
-    """Put the files of a data set into a folder, which is made, and print a line for each. Files that are there already
-    are checked and kept.
+    """Put the files of a data set into a folder, which is made, and print a line for each. Files that are there, also a
+    zip archive of others, are checked and kept.
 
     Raises:
         InputError: a file cannot be downloaded, or is there with another content; those before it stay.
     """
-    archives = []  # which were downloaded here, and are removed at the end
-    for file in files:
-        path, source = Path(folder) / file.name, Path(folder) / file.source_name
-        is_new = not path.exists()
-        if is_new and file.url.endswith(".zip"):
-            if _have(source, file.url, partial(read_zip_member, file.name), show_progress):
-                archives.append(source)
-            with atomic_writer(path, binary=True) as target:
-                target.write(read_zip_member(file.name, source, source))
-                target.flush()
-                file.check(target.name, path)
-        else:
-            _have(path, file.url, file.check, show_progress)
-        found = f"{path.stat().st_size} bytes from {file.url}" if is_new else "is there already, and as published"
-        print(f"{path}: {found}")
-    for source in archives:
-        source.unlink()
-
-
-def _have(path, url, check, show_progress):
-    """Download a file, or check the one that is there; returns whether it was downloaded."""
-    if not path.exists():
-        download(url, path, check, show_progress)
-        return True
+    part = Path(folder) / PART
+    shutil.rmtree(part, ignore_errors=True)  # left by a killed download
     try:
-        check(path, path)
+        for file in files:
+            print(f"{Path(folder) / file.name}: {_fetch(file, Path(folder), part, show_progress)}")
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _fetch(file, folder, part, show_progress):
+    """Put a file into a folder, by way of the folder ``part``, unless it is there; returns what was done."""
+    path, source, whole = folder / file.name, folder / file.source_name, part / file.name
+    there = next((one for one in (path, source) if one.exists()), None)
+    try:
+        if there == path:
+            file.check(path, path)
+            return "is there already, and as published"
+        part.mkdir(parents=True, exist_ok=True)
+        fetched = there or download(file.url, source, part, show_progress)
+        if file.url.endswith(".zip"):
+            whole.write_bytes(read_zip_member(file.name, fetched, there or file.url))
+        file.check(whole, f"{file.name} of {there or file.url}")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); give another --output") from None
     except InputError as error:
-        raise InputError(f"{error}; move {path} away, or give another --output") from None
-    return False
+        if there is None:
+            raise
+        raise InputError(f"{error}; move {there} away, or give another --output") from None
+    os.replace(whole, path)
+    return f"{path.stat().st_size} bytes from {file.url}"

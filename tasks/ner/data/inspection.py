@@ -3,6 +3,7 @@
 Nothing here is an error. Data that cannot be read at all stops in the reader.
 """
 
+import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ FINDINGS = {
     "nested": "entities inside another: GlobalPointer finds them, tags cannot hold them",
     "surface_of_two_types": "entities whose text has another type elsewhere",
 }
-_HARMLESS_CONTROLS = "\t\n"
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd]")  # but tabs and line ends
 _BRACKETS = dict(zip("《〈“‘（(「『【〔[{<\"'", "》〉”’）)」』】〕]}>\"'"))
 Splits = dict[str, list[Example]]
 Found = Iterator[tuple[str, str, Example, str | None]]  # name, split, example, what is shown of it
@@ -60,8 +61,8 @@ def inspect(splits: Splits, max_examples: int = 5) -> dict:
     tokenizer = CharTokenizer.from_corpus(example.text for example in next(iter(splits.values())))
     types = entity_types(*splits.values())
     datasets = {split: NerDataset(examples, tokenizer, types) for split, examples in splits.items()}
-    searches = (_in_texts, _long_texts, _duplicates, _surfaces_of_two_types)
-    for found in (_unaligned(datasets), *(search(splits) for search in searches)):
+    searches = (_long_texts, _duplicates, _surfaces_of_two_types)
+    for found in (_in_texts(datasets), *(search(splits) for search in searches)):
         for name, split, example, what in found:
             findings[name]["counts"][split] += 1
             if what is not None and len(findings[name]["examples"]) < max_examples:
@@ -100,17 +101,12 @@ def length_distribution(lengths):
 # ---- searches
 
 
-def _unaligned(datasets: dict[str, NerDataset]) -> Found:
-    """Entities that are not of whole tokens."""
+def _in_texts(datasets: dict[str, NerDataset]) -> Found:
+    """What is seen in one text."""
     for split, dataset in datasets.items():
         for example, entity in dataset.faults[INSIDE_A_TOKEN]:
             yield "unaligned", split, example, example.described(entity)
-
-
-def _in_texts(splits: Splits) -> Found:
-    """What is seen in one text."""
-    for split, examples in splits.items():
-        for example in examples:
+        for example in dataset.examples:
             for name, what in (*_of_text(example.text), *_of_spans(example)):
                 yield name, split, example, what
 
@@ -118,16 +114,9 @@ def _in_texts(splits: Splits) -> Found:
 def _of_text(text):
     if not text.strip():
         yield "blank_text", shown(text)
-    place = next((place for place, character in enumerate(text) if _is_control(character)), None)
-    if place is not None:
-        around = shown(text[max(place - 8, 0) : place + 8])
-        yield "control_characters", f"U+{ord(text[place]):04X} at {place} in {around}"
-
-
-def _is_control(character):
-    if character.isprintable():  # fast, and False for every control character
-        return character == "\ufffd"
-    return unicodedata.category(character) == "Cc" and character not in _HARMLESS_CONTROLS
+    if control := _CONTROL.search(text):
+        around = shown(text[max(control.start() - 8, 0) : control.start() + 8])
+        yield "control_characters", f"U+{ord(control[0]):04X} at {control.start()} in {around}"
 
 
 def _of_spans(example):
@@ -192,10 +181,13 @@ def _duplicates(splits: Splits) -> Found:
 def _surfaces_of_two_types(splits: Splits) -> Found:
     """First what is most likely wrong: a type that is rare for a frequent surface. Of a surface one entity is shown."""
     types_of = defaultdict(Counter)  # surface -> how often it has each type
-    for _, example, entity in _entities(splits):
+    entities = [
+        (split, one, entity) for split, examples in splits.items() for one in examples for entity in one.entities
+    ]
+    for _, example, entity in entities:
         types_of[example.surface(entity)][entity.type] += 1
     rarity = {text: min(n.values()) / max(n.values()) for text, n in types_of.items() if len(n) > 1}
-    of_two = [found for found in _entities(splits) if found[1].surface(found[2]) in rarity]
+    of_two = [found for found in entities if found[1].surface(found[2]) in rarity]
     for split, example, entity in sorted(of_two, key=lambda found: rarity[found[1].surface(found[2])]):
         surface, what = example.surface(entity), None
         counts = types_of[surface]
@@ -203,8 +195,3 @@ def _surfaces_of_two_types(splits: Splits) -> Found:
             what = f"{shown(surface, 40)} is {', '.join(f'{kind} {count}' for kind, count in counts.most_common())}"
             types_of[surface] = Counter()  # it is shown
         yield "surface_of_two_types", split, example, what
-
-
-def _entities(splits):
-    """(split, example, entity) of all of them."""
-    return ((split, example, entity) for split in splits for example in splits[split] for entity in example.entities)

@@ -29,6 +29,7 @@ from tasks.ner.formats import (
     tags,
 )
 from tasks.ner.formats.records import labeled_records
+from tasks.ner.formats.tagging import join_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,11 @@ def read_labeled(
     if format == brat.NAME or (format is None and brat.is_brat(path)):
         return brat.read(path), brat.NAME
     if os.path.isdir(path):
-        return _read_folder(Path(path), format)
+        files = [one for one in brat.files_in(Path(path)) if not one.name.startswith(_NO_DATA) and one.is_file()]
+        if not files:
+            raise InputError(f"{path}: is a directory without files of labeled data; give the path of a file in it")
+        read = [read_labeled(file, format) for file in sorted(files)]
+        return [example for found, _ in read for example in found], ", ".join(dict.fromkeys(name for _, name in read))
     content, read_from = read_text(path)
     name = read_from if name is None else os.fspath(name)
     lines = split_lines(content)
@@ -95,15 +100,6 @@ def check_there(path: str) -> None:
     else:
         return
     raise InputError(f"{path}: no such file; {command} downloads it")
-
-
-def _read_folder(folder, format):
-    files = sorted(one for one in brat.files_in(folder) if not one.name.startswith(_NO_DATA) and one.is_file())
-    if not files:
-        raise InputError(f"{folder}: is a directory without files of labeled data; give the path of a file in it")
-    read = [read_labeled(file, format) for file in files]
-    examples = [example for of_file, _ in read for example in of_file]
-    return examples, ", ".join(dict.fromkeys(name for _, name in read))
 
 
 def check_labeled(examples: list[Example], name: str | os.PathLike) -> None:
@@ -163,12 +159,12 @@ class EntityTextStream(TextStream):
 
     def items_of_record(self, record, where):
         if span_records.PARAGRAPHS in record:
-            return [(text, where) for text in span_records.paragraph_texts(record, where)]
+            return [(text, where) for text, *_ in span_records.paragraphs_of(record, where)]
         if isinstance(record.get("data"), dict):
-            return [(label_studio.text_of(record, where), where)]
+            return [(label_studio.text_of(record["data"], where), where)]
         has_tokens = "text" not in record and not record.keys().isdisjoint(tags.TOKEN_KEYS)
         if has_tokens or isinstance(record.get("text"), list):
-            return [(tags.text_of_tokens(record, where), where)]
+            return [(join_tokens(tags.tokens_of(record, where))[0], where)]
         return super().items_of_record(record, where)
 
     def items_of_tagged(self, lines):

@@ -15,7 +15,7 @@ from tasks.common.training.data import hold_out, hold_out_dev, note_repeated, no
 from tasks.ner.data.reading import check_labeled, note_unlabeled, read_examples
 from tasks.ner.examples import Entity, Example, entity_types, first_overlap
 from tasks.ner.formats.records import labeled_records
-from tasks.ner.formats.span_records import read_probable
+from tasks.ner.formats.span_records import PROBABLE
 
 # Neighboring texts share entities, as texts cut from one document do, if the share of dev entities that also occur in
 # train is HIGHER times as high for a drawn dev part as for a contiguous one, and by more than so many STANDARD_ERRORS.
@@ -23,11 +23,6 @@ from tasks.ner.formats.span_records import read_probable
 # and 2.8 for paragraphs of Wikipedia cut into texts of 150 characters.
 HIGHER = 1.25
 STANDARD_ERRORS = 2
-
-
-def has_overlap(examples):
-    """Whether two entities of a text have a character in common."""
-    return any(first_overlap(sorted(example.entities)) for example in examples)
 
 
 def read_splits(run, seed, memory=None):
@@ -38,7 +33,13 @@ def read_splits(run, seed, memory=None):
     splits, names = read_files(run, read_examples, memory)
     note_repeated(splits, names, lambda example: (example.text, example.entities))
     if run.train_texts is not None:
-        splits["train"], names["train"] = _drawn(splits["train"], run.train_texts, seed, names["train"])
+        count, known, name = run.train_texts, len(splits["train"]), names["train"]
+        if count > known:
+            raise InputError(f"train_texts {count}: {name} has only {known} texts; give a smaller number")
+        if is_first_process():
+            print(f"train_texts: {count:,} of the {known:,} texts of {name}, drawn with seed {seed}")
+        splits["train"] = draw(splits["train"], count, seed)
+        names["train"] = f"the {count:,} texts of {name} drawn with seed {seed}"
     hold_out_dev(run, splits, names, lambda example: [entity.type for entity in example.entities], choose_dev_split)
     for split in ("train", "dev"):
         if split in splits:
@@ -120,15 +121,6 @@ def draw(examples, count, seed):
     return [examples[number] for number in sorted(numbers[:count])]
 
 
-def _drawn(examples, count, seed, name):
-    """The drawn examples, and what messages call them; says so."""
-    if count > len(examples):
-        raise InputError(f"train_texts {count}: {name} has only {len(examples)} texts; give a smaller number")
-    if is_first_process():
-        print(f"train_texts: {count:,} of the {len(examples):,} texts of {name}, drawn with seed {seed}")
-    return draw(examples, count, seed), f"the {count:,} texts of {name} drawn with seed {seed}"
-
-
 def read_more_texts(run):
     """The texts of ``texts`` as examples without entities, cut into pieces of at most ``max_characters``."""
     return [
@@ -144,7 +136,7 @@ def read_teacher(run):
     examples = []
     for path in run.teacher_files or ():
         content, name = read_text(path)
-        of_file = read_probable(labeled_records(split_lines(content), name), name)
+        of_file = PROBABLE.read(labeled_records(split_lines(content), name), name)
         if not of_file:
             raise InputError(f"{name}:1: there is no text in it; give predictions")
         examples += of_file

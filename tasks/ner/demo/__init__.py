@@ -3,11 +3,7 @@
 The sentences were generated from our own templates and word lists (``tasks/ner/demo/`` at commit e394b37); nothing is
 copied from a data set.
 
-Format: the CLUENER format, one JSON object a line, UTF-8; offsets count characters and the END IS INCLUSIVE::
-
-    {"text": "在青川市医院。", "label": {"place": {"青川市": [[1, 3]]}, "organization": {"青川市医院": [[1, 5]]}}}
-
-A surface that occurs several times has several spans; a sentence without entities has an empty ``label``.
+The format is CLUENER's (:mod:`tasks.ner.formats.span_records`), where the END IS INCLUSIVE.
 
 Types: person, place, organization, product, time, position (job title). An entity is annotated wherever it occurs,
 also inside another one: persons, places, products and parent organizations in an organization, places in a product

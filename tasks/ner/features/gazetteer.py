@@ -86,11 +86,7 @@ def found_in(text, automaton):
 
 def is_storable(string):
     """Whether UTF-8 can hold the string: a lone surrogate cannot be written to a file."""
-    try:
-        string.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    return string.encode("utf-8", "replace").decode("utf-8") == string
 
 
 def _own_entities(example):

@@ -109,7 +109,7 @@ def read_dictionary():
     node_entries = np.zeros(len(characters), dtype=np.int64)
     node_entries[ends] = [entries[entry_of[word]] for word in words]
     arrays = (
-        *map(_smallest, (characters, children, node_entries)),
+        *(array.astype(np.min_scalar_type(int(array.max()))) for array in (characters, children, node_entries)),
         # math.log: numpy's may differ in the last bit, and ties would then end otherwise than in jieba
         np.array([math.log(frequency or 1) - total for frequency, _ in entries]),
         np.array([frequency > 0 for frequency, _ in entries]),
@@ -136,8 +136,3 @@ def _nodes(words):
         parents.append(parent[is_new])
         size += len(parents[-1])
     return ends, np.concatenate(node_characters), np.bincount(np.concatenate(parents), minlength=size)
-
-
-def _smallest(numbers):
-    """The numbers in the smallest unsigned type that holds them."""
-    return numbers.astype(np.min_scalar_type(int(numbers.max())))

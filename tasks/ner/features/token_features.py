@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.ner.features.chinese_words import PLACES as WORD_PLACES
 from tasks.ner.features.chinese_words import TAG_CLASSES, PairTable, tag_class
 
 # Kinds that give a token values of a vocabulary, and how many of them.
@@ -48,11 +47,6 @@ class TokenFeatures(NamedTuple):
     columns: np.ndarray  # int32 [tokens, columns]; 0 none, 1 unknown, then the vocabulary
     packed_flags: np.ndarray  # uint8 [tokens, bytes]
     num_flags: int
-
-    @classmethod
-    def of(cls, columns, flags):
-        """The features of these columns and flags, bool ``[tokens, num_flags]``."""
-        return cls(columns, np.packbits(flags, axis=1), flags.shape[1])
 
     @property
     def flags(self):
@@ -187,8 +181,3 @@ def count_values(words, kind):
         longest_ending.update((end, start) for end, _ in of_start)  # the longest comes last
     places.update((start, end) for end, start in longest_ending.items())
     return Counter(text[start:end] for start, end in places)
-
-
-def segmentation_values(tags):
-    """All values of ``"segmentation"`` with the given parts of speech."""
-    return [f"{place}-{tag}" for tag in tags for place in WORD_PLACES]

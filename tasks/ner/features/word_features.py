@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Optional
 
+import numpy as np
+
 from tasks.common.files import write_json
 from tasks.ner.examples import Example
+from tasks.ner.features.chinese_words import PLACES as WORD_PLACES
 from tasks.ner.features.chinese_words import Words, pairs_of
 from tasks.ner.features.gazetteer import BINS, Gazetteer, is_storable
 from tasks.ner.features.jieba_dictionary import installed_words, jieba_version
@@ -25,7 +28,6 @@ from tasks.ner.features.token_features import (
     check_kinds,
     count_values,
     dictionary_spans,
-    segmentation_values,
     span_flags,
     token_places,
 )
@@ -78,7 +80,8 @@ class WordFeatures:
                 for value, count in of_all.items()
                 if (of_examples[value] >= min_count or count >= more_min_count) and is_storable(value)
             )
-            vocabularies[kind] = segmentation_values(values) if kind == "segmentation" else values
+            is_tag = kind == "segmentation"
+            vocabularies[kind] = [f"{place}-{tag}" for tag in values for place in WORD_PLACES] if is_tag else values
         return cls(kinds, vocabularies, Gazetteer.from_examples(examples) if "gazetteer" in kinds else None)
 
     @property
@@ -108,7 +111,8 @@ class WordFeatures:
             strongest = {kind: first + number * BINS + BINS - 1 for number, kind in enumerate(self.gazetteer.types)}
             more = hinted(text) if hinted else ()
             spans += [(start, end, strongest[kind]) for start, end, kind in more if kind in strongest]
-        return TokenFeatures.of(self._columns(words, places), span_flags(spans, self._classes, len(text), places))
+        flags = span_flags(spans, self._classes, len(text), places)
+        return TokenFeatures(self._columns(words, places), np.packbits(flags, axis=1), flags.shape[1])
 
     def save_pretrained(self, folder: str | os.PathLike) -> None:
         """Write ``features.json`` into a folder."""

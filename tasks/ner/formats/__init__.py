@@ -12,7 +12,7 @@ from tasks.ner.examples import Example
 from tasks.ner.formats import brat, label_studio, tags
 from tasks.ner.formats import span_records as spans
 from tasks.ner.formats.columns import read_rows
-from tasks.ner.formats.records import Records, labeled_records
+from tasks.ner.formats.records import Records, labeled_records, write_lines, write_list
 from tasks.ner.formats.span_records import CMEEE, DOCCANO, PREDICTED
 from tasks.ner.formats.tagging import SCHEMES
 from tasks.ner.formats.tags import column_sentences, find_scheme, has_joined_sentences, joined_sentences
@@ -27,9 +27,14 @@ class TextFormat:
     write: Callable[[Iterable[Example]], Iterator[str]]
 
 
-def _of_records(sample: str, read: Callable[[Records, str], list[Example]], write: Callable) -> TextFormat:
-    """A format of records, which may be JSON lines, a JSON list or a table."""
-    return TextFormat(sample, lambda lines, name: read(labeled_records(lines, name), name), write)
+def _of_records(sample: str, read: Callable[[Records, str], list[Example]], records_of: Callable) -> TextFormat:
+    """A format of records, which may be JSON lines, a JSON list or a table, and are written as the sample is."""
+    write = write_list if sample.startswith("[") else write_lines
+
+    def read_lines(lines, name):
+        return read(labeled_records(lines, name), name)
+
+    return TextFormat(sample, read_lines, lambda examples: write(records_of(examples)))
 
 
 def _of_tags(sample: str, read: Callable, write: Callable, suffix: str = "") -> dict[str, TextFormat]:
@@ -43,36 +48,35 @@ def _of_tags(sample: str, read: Callable, write: Callable, suffix: str = "") -> 
 _JOINED = "a sentence, a tab and its tags a line, joined by U+0002"
 TEXT_FORMATS = {
     "cluener": _of_records(
-        '{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}', spans.read_cluener, spans.write_cluener
+        '{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}', spans.read_cluener, spans.cluener_records
     ),
     **_of_tags("one character and its tag a line", tags.read_columns, tags.write_columns),
     **_of_tags(_JOINED, tags.read_sentences, tags.write_sentences, "_sentences"),
-    "doccano": _of_records('{"text": "...", "label": [[9, 12, "name"]]}', spans.read_doccano, spans.write_doccano),
+    "doccano": _of_records('{"text": "...", "label": [[9, 12, "name"]]}', spans.read_doccano, spans.doccano_records),
     "doccano_entities": _of_records(
         '{"text": "...", "entities": [{"label": "name", "start_offset": 9, "end_offset": 12}]}',
-        *(spans.read_doccano_entities, spans.write_doccano_entities),
+        *(spans.read_doccano_entities, spans.doccano_entities_records),
     ),
     "cmeee": _of_records(
         '[{"text": "...", "entities": [{"start_idx": 9, "end_idx": 11, "type": "name", "entity": "叶老桂"}]}]',
-        *(spans.read_cmeee, spans.write_cmeee),
+        *(CMEEE.read, CMEEE.records),
     ),
     "labelstudio": _of_records(
         '[{"data": {"text": "..."}, "annotations": [{"result": [{"type": "labels", "value": {"start": 9, "end": 12, '
         '"text": "叶老桂", "labels": ["name"]}, ...}]}]}]',
-        *(label_studio.read, label_studio.write),
+        *(label_studio.read, label_studio.tasks),
     ),
     "labelstudio_min": _of_records(
         '[{"text": "...", "label": [{"start": 9, "end": 12, "text": "叶老桂", "labels": ["name"]}], '
         '"annotation_id": 1}]',
-        *(label_studio.read_min, label_studio.write_min),
+        *(label_studio.read_min, label_studio.min_annotations),
     ),
     "tokens": _of_records(
-        '{"tokens": ["叶", "老", "桂"], "ner_tags": ["B-name", "I-name", "I-name"]}', tags.read_lists, tags.write_lists
+        '{"tokens": ["叶", "老", "桂"], "ner_tags": ["B-name", "I-name", "I-name"]}', tags.read_lists, tags.list_records
     ),
-    "spacy": _of_records('[["...", {"entities": [[9, 12, "name"]]}]]', spans.read_spacy, spans.write_spacy),
+    "spacy": _of_records('[["...", {"entities": [[9, 12, "name"]]}]]', spans.read_spacy, spans.spacy_records),
     "jsonl": _of_records(
-        '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}',
-        *(spans.read_predictions, spans.write_predictions),
+        '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}', PREDICTED.read, PREDICTED.records
     ),
 }
 FORMATS = (*TEXT_FORMATS, brat.NAME)

@@ -41,13 +41,6 @@ class Row(NamedTuple):
     tag: str = ""
 
 
-def split_tag(line: str) -> tuple[str, str]:
-    """Token and tag of a line, split at the last space or tab before the tag; the token is empty if there is none."""
-    line = line.rstrip(BLANKS)
-    cut = max(line.rfind(" "), line.rfind("\t"))
-    return line[: max(cut, 0)], line[cut + 1 :]
-
-
 def read_rows(lines: list[str], name: str) -> Iterator[Row]:
     """The rows of a file of tokens and tags; the tags are not checked. Raises InputError if a line has no token or no
     tag, or lines have different numbers of columns."""
@@ -84,7 +77,9 @@ def _of_lines(lines: list[str], name: str) -> Iterator[Row]:
                 f"{where}: expected a line end after the tag in {shown(lost[0].strip(BLANKS), LIMIT)}, "
                 f"got {lost[1]!a}; end each line with LF or CRLF"
             )
-        token, tag = split_tag(line)
+        bare = line.rstrip(BLANKS)
+        cut = max(bare.rfind(" "), bare.rfind("\t"))  # the last before the tag
+        token, tag = bare[: max(cut, 0)], bare[cut + 1 :]
         if (token and tag and token.startswith(_DOCUMENT)) or not line.strip(BLANKS):
             yield Row(number)
             is_begin = is_begin or not token

@@ -1,9 +1,5 @@
-"""Label Studio: its JSON export, a list of tasks, and its smaller export JSON-MIN, a list of annotations.
-
-* JSON: ``[{"data": {"text": "..."}, "annotations": [{"result": [{"from_name": "label", "to_name": "text",
-  "type": "labels", "value": {"start": 0, "end": 3, "text": "...", "labels": ["name"]}}]}], ...}]``;
-* JSON-MIN: ``[{"text": "...", "label": [{"start": 0, "end": 3, "text": "...", "labels": ["name"]}], "annotation_id": 1,
-  ...}]``; a text without entities has no list, and there are no relations.
+"""Label Studio: its JSON export, a list of tasks, and its smaller export JSON-MIN, a list of annotations without
+relations, in which a text without entities has no list; ``TEXT_FORMATS`` has a sample of both.
 
 Offsets are half-open. Label Studio counts code points; older releases counted units of UTF-16, in which an emoji is
 two. The surface in the file decides: if it fits only the second count, that one is used. It may differ from the text
@@ -32,7 +28,7 @@ from tasks.common.errors import InputError
 from tasks.common.texts.json_records import check_encodable
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import EntityIds, Records, check_like, check_span, check_type, write_list
+from tasks.ner.formats.records import EntityIds, Records, check_like, check_span, check_type
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +61,7 @@ def read(records: Records, name: str) -> list[Example]:
         )
     examples = []
     for where, data, results in found:
-        text = _text(data, objects[0] if objects else TEXT_KEY, where)
+        text = text_of(data, where, *objects)
         examples.append(_example(results, text, where, left_out))
     parts = [f"{count} {what}" for what, count in sorted(left_out.items()) if count]
     if parts:
@@ -81,12 +77,11 @@ def _annotation(task, where, left_out):
     left_out["skipped annotations"] += len(annotations) - len(submitted)
     left_out["texts without a submitted annotation"] += not submitted
     left_out["further annotations of a text"] += max(0, len(submitted) - 1)
-    return max(reversed(submitted), key=lambda one: (bool(one.get("ground_truth")), _updated(one)), default=None)
 
+    def rank(one):  # times of Label Studio sort as strings
+        return bool(one.get("ground_truth")), str(next(filter(None, map(one.get, _TIMES)), ""))
 
-def _updated(annotation):
-    """Time of the last change; times of Label Studio sort as strings."""
-    return str(next(filter(None, map(annotation.get, _TIMES)), ""))
+    return max(reversed(submitted), key=rank, default=None)
 
 
 def _is_labeled(result):
@@ -124,8 +119,8 @@ def _ends(relation, where):
     return [(*pair, label) for pair in directed for label in labels]
 
 
-def _text(data, key, where):
-    """The text among the strings of a task: the string of ``key``, or the only one."""
+def text_of(data: dict, where: str, key: str = TEXT_KEY) -> str:
+    """The text among the strings of a task, labeled or not: the string of ``key``, or the only one."""
     strings = [name for name, value in data.items() if isinstance(value, str)]
     if key not in strings and len(strings) != 1:
         found = f"{len(strings)} strings ({', '.join(map(shown, strings))})" if strings else "no string"
@@ -135,11 +130,6 @@ def _text(data, key, where):
         raise InputError(f"{where}: the text is empty; remove the task")
     check_encodable(text, "the text", where)
     return text
-
-
-def text_of(task: dict, where: str) -> str:
-    """The text of a task of the JSON export, labeled or not."""
-    return _text(check_like(task.get("data"), {}, "data", where), TEXT_KEY, where)
 
 
 def _entities(value, text, where):
@@ -204,9 +194,9 @@ def _is_span(value):
 # ---- writing
 
 
-def write(examples: Iterable[Example]) -> Iterator[str]:
-    """As an export with one annotation of each text."""
-    return write_list({"data": {TEXT_KEY: one.text}, "annotations": [{"result": _results(one)}]} for one in examples)
+def tasks(examples: Iterable[Example]) -> Iterator[dict]:
+    """The tasks of an export with one annotation of each text."""
+    return ({"data": {TEXT_KEY: one.text}, "annotations": [{"result": _results(one)}]} for one in examples)
 
 
 def _results(example):
@@ -221,14 +211,10 @@ def _results(example):
     ]
 
 
-def write_min(examples: Iterable[Example]) -> Iterator[str]:
-    def labels(one):
-        return {FROM_NAME: [_value(one.text, entity) for entity in one.entities]} if one.entities else {}
-
-    return write_list(
-        {"id": number, TEXT_KEY: one.text, **labels(one), ANNOTATION_ID: number}
-        for number, one in enumerate(examples, 1)
-    )
+def min_annotations(examples: Iterable[Example]) -> Iterator[dict]:
+    for number, one in enumerate(examples, 1):
+        labels = {FROM_NAME: [_value(one.text, entity) for entity in one.entities]} if one.entities else {}
+        yield {"id": number, TEXT_KEY: one.text, **labels, ANNOTATION_ID: number}
 
 
 def _value(text, entity):

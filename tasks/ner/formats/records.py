@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from tasks.common.errors import InputError
+from tasks.common.files import json_line
 from tasks.common.texts.forms import records
 from tasks.common.texts.json_records import check_encodable, distinct_keys, json_text
 from tasks.common.texts.tables import header_of
@@ -129,13 +131,16 @@ def entity_of(start: int, end: int, type_: str, text: str, where: str, *surface:
     return Entity(*check_span(start, end, text, where, *surface), check_type(type_, where))
 
 
+write_lines = partial(map, json_line)
+
+
 def write_list(found: Iterable[object]) -> Iterator[str]:
     """Pieces of a JSON list with a record a line."""
     between = "[\n"
     for record in found:
         yield between + json.dumps(record, ensure_ascii=False)
         between = ",\n"
-    yield "\n]\n"
+    yield "[]\n" if between == "[\n" else "\n]\n"
 
 
 # ---- relations, which name their entities by identifiers: brat, doccano and Label Studio

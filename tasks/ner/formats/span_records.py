@@ -1,37 +1,31 @@
-"""Formats of records that have a text and its entities.
+"""Formats of records that have a text and its entities; ``TEXT_FORMATS`` has a sample of each.
 
-* CLUENER: ``{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}``: type, surface, then pairs of first and last
-  character, the end included (https://github.com/CLUEbenchmark/CLUENER2020);
-* doccano, sequence labeling: ``{"text": "...", "label": [[0, 3, "name"]]}``; older releases call the key ``labels``;
-* doccano, with relations: ``{"text": "...", "entities": [{"id": 1, "label": "name", "start_offset": 0,
-  "end_offset": 3}], "relations": [{"id": 1, "from_id": 1, "to_id": 2, "type": "at"}]}``
-  (https://doccano.github.io/doccano);
-* CMeEE: one JSON list of ``{"text": "...", "entities": [{"start_idx": 3, "end_idx": 7, "type": "pro", "entity":
-  "房室结消融"}]}``. The end is inclusive in CMeEE of CBLUE and exclusive in other files of this form, so ``entity``
-  decides for each span: its length fits only one of the two. Written with the end included
+* CLUENER: type, surface, then pairs of first and last character, the end included
+  (https://github.com/CLUEbenchmark/CLUENER2020);
+* doccano, sequence labeling: older releases call the key ``labels``;
+* doccano, with relations: ``"relations": [{"id": 1, "from_id": 1, "to_id": 2, "type": "at"}]``, by the ``id`` that
+  entities have (https://doccano.github.io/doccano);
+* CMeEE: the end is inclusive in CMeEE of CBLUE and exclusive in other files of this form, so ``entity`` decides for
+  each span: its length fits only one of the two. Written with the end included
   (https://github.com/CBLUEbenchmark/CBLUE);
-* the JSON lines of ``paddle-rope predict``: ``{"text": "...", "entities": [{"start": 0, "end": 3, "type": "name",
-  "text": "叶老桂", "score": 7.3}]}``. The surface ``text`` is checked if it is there; scores are not read, and
+* the JSON lines of ``paddle-rope predict``: the surface ``text`` is checked if it is there; scores are not read, and
   probabilities only of a teacher. A text may be empty, because one line of input gives one record;
-* spaCy's training tuples: ``[["...", {"entities": [[9, 12, "name"]]}], ...]``; and the documents of its version 2:
-  ``[{"id": 0, "paragraphs": [{"raw": "...", "sentences": [{"tokens": [{"orth": "...", "ner": "B-name"}, ...]}]}]}]``,
-  tags by the scheme BILUO. Each paragraph is an example; its text is ``raw``, or the tokens joined
-  (https://v2.spacy.io/api/annotation).
+* spaCy's training tuples; and the documents of its version 2: ``[{"id": 0, "paragraphs": [{"raw": "...", "sentences":
+  [{"tokens": [{"orth": "...", "ner": "B-name"}, ...]}]}]}]``, tags by the scheme BILUO. Each paragraph is an example;
+  its text is ``raw``, or the tokens joined (https://v2.spacy.io/api/annotation).
 
 Offsets count characters and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tasks.common.errors import InputError
-from tasks.common.files import json_line
 from tasks.common.texts.json_records import check_encodable, json_text
 from tasks.common.texts.text_files import shown
 from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import EntityIds, Records, check_like, entity_of, reader, write_list
+from tasks.ner.formats.records import EntityIds, Records, check_like, entity_of, reader
 from tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_tag
 
 # ---- CLUENER
@@ -39,13 +33,13 @@ from tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_t
 MOST_COMPARED = 100  # characters of all entities for each of the text: so reading takes linear time
 
 
-def write_cluener(examples: Iterable[Example]) -> Iterator[str]:
+def cluener_records(examples: Iterable[Example]) -> Iterator[dict]:
     for example in examples:
         label: dict = {}
         for entity in example.entities:
             surfaces = label.setdefault(entity.type, {})
             surfaces.setdefault(example.surface(entity), []).append([entity.start, entity.end - 1])
-        yield json_line({"text": example.text, "label": label})
+        yield {"text": example.text, "label": label}
 
 
 def _cluener_entities(label, text, where):
@@ -83,19 +77,19 @@ read_doccano = reader(("label", "labels"), LISTED, _listed_entities)
 _read_spacy_tuples = reader(("entities",), LISTED, _listed_entities)
 
 
-def write_doccano(examples: Iterable[Example]) -> Iterator[str]:
-    return (json_line({"text": example.text, "label": _as_lists(example)}) for example in examples)
+def doccano_records(examples: Iterable[Example]) -> Iterator[dict]:
+    return ({"text": example.text, "label": _as_lists(example)} for example in examples)
 
 
-def write_spacy(examples: Iterable[Example]) -> Iterator[str]:
-    return write_list([example.text, {"entities": _as_lists(example)}] for example in examples)
+def spacy_records(examples: Iterable[Example]) -> Iterator[list]:
+    return ([example.text, {"entities": _as_lists(example)}] for example in examples)
 
 
 # ---- entities as objects
 
 
 class SpanKeys(NamedTuple):
-    """The keys of an entity that is an object. The end may be inclusive if the surface has to be there."""
+    """The keys of entities that are objects. The end may be inclusive if the surface has to be there."""
 
     start: str
     end: str
@@ -103,45 +97,47 @@ class SpanKeys(NamedTuple):
     surface: str | None = None
     probability: str | None = None
     surface_decides: bool = False
+    may_be_empty: bool = False  # a text
 
-    def reader(self, **options: Any) -> Callable[[Records, str], list[Example]]:
+    def read(self, records: Records, name: str) -> list[Example]:
         sample = {self.start: 0, self.end: 3, self.type: "type"}
         if self.surface_decides:
             sample[self.surface] = "surface"
-        return reader(("entities",), [sample], partial(_object_entities, keys=self), **options)
+        return reader(("entities",), [sample], self.entities, self.may_be_empty)(records, name)
+
+    def entities(self, objects: list[dict], text: str, where: str) -> Iterator[Entity]:
+        for one in objects:
+            start, end, type_, surface, probability = map(one.get, self[:5])
+            if self.surface_decides:
+                end += start + len(surface) == end + 1 and text.startswith(surface, start)
+            if probability is not None and not (type(probability) in (int, float) and 0 <= probability <= 1):
+                raise InputError(f"{where}: the probability {shown(probability)} is not a number from 0 to 1")
+            yield entity_of(start, end, type_, text, where, surface)._replace(probability=probability)
+
+    def objects(self, example: Example) -> Iterator[dict]:
+        for one in example.entities:
+            surface = {self.surface: example.surface(one)} if self.surface else {}
+            yield {self.start: one.start, self.end: one.end - self.surface_decides, self.type: one.type, **surface}
+
+    def records(self, examples: Iterable[Example]) -> Iterator[dict]:
+        return ({"text": one.text, "entities": [*self.objects(one)]} for one in examples)
 
 
 DOCCANO = SpanKeys("start_offset", "end_offset", "label")
-PREDICTED = SpanKeys("start", "end", "type", "text")
-PROBABLE = PREDICTED._replace(probability="probability")
 CMEEE = SpanKeys("start_idx", "end_idx", "type", "entity", surface_decides=True)
-
-
-def _object_entities(entities, text, where, keys):
-    for one in entities:
-        start, end, type_, surface, probability = map(one.get, keys[:5])
-        if keys.surface_decides:
-            end += start + len(surface) == end + 1 and text.startswith(surface, start)
-        if probability is not None and not (type(probability) in (int, float) and 0 <= probability <= 1):
-            raise InputError(f"{where}: the probability {shown(probability)} is not a number from 0 to 1")
-        yield entity_of(start, end, type_, text, where, surface)._replace(probability=probability)
-
-
-def _as_objects(example, keys):
-    for one in example.entities:
-        surface = {keys.surface: example.surface(one)} if keys.surface else {}
-        yield {keys.start: one.start, keys.end: one.end - keys.surface_decides, keys.type: one.type, **surface}
+PREDICTED = SpanKeys("start", "end", "type", "text", may_be_empty=True)
+PROBABLE = PREDICTED._replace(probability="probability")  # an entity that has none is sure
 
 
 def read_doccano_entities(records: Records, name: str) -> list[Example]:
     records = list(records)
-    examples = DOCCANO.reader()(records, name)
+    examples = DOCCANO.read(records, name)
     return [_with_relations(example, record) for example, (_, record) in zip(examples, records, strict=True)]
 
 
 def _with_relations(example, record):
     ids, entities, where = EntityIds(), record["entities"], example.where
-    for entity, read in zip(entities, _object_entities(entities, example.text, where, DOCCANO), strict=True):
+    for entity, read in zip(entities, DOCCANO.entities(entities, example.text, where), strict=True):
         ids.add(entity.get("id"), read)
     sample, relations = [{"from_id": None, "to_id": None, "type": "type"}], []
     for one in check_like(record.get("relations") or [], sample, "relations", where):
@@ -149,33 +145,20 @@ def _with_relations(example, record):
     return make_example(example.text, example.entities, where, relations)
 
 
-def write_doccano_entities(examples: Iterable[Example]) -> Iterator[str]:
+def doccano_entities_records(examples: Iterable[Example]) -> Iterator[dict]:
     numbers, relation_numbers = count(1), count(1)  # unique in a project
     for example in examples:
-        entities = [
-            {"id": next(numbers), "label": entity["label"], **entity} for entity in _as_objects(example, DOCCANO)
-        ]
-        ids = [entity["id"] for entity in entities]
+        entities = [{"id": next(numbers), "label": one["label"], **one} for one in DOCCANO.objects(example)]
         relations = [
-            {"id": next(relation_numbers), "from_id": ids[head], "to_id": ids[tail], "type": type_}
+            {
+                "id": next(relation_numbers),
+                "from_id": entities[head]["id"],
+                "to_id": entities[tail]["id"],
+                "type": type_,
+            }
             for head, tail, type_ in example.relations
         ]
-        yield json_line({"text": example.text, "entities": entities, "relations": relations})
-
-
-read_predictions = PREDICTED.reader(may_be_empty=True)
-read_probable = PROBABLE.reader(may_be_empty=True)  # with their probabilities; an entity that has none is sure
-
-
-def write_predictions(examples: Iterable[Example]) -> Iterator[str]:
-    return (json_line({"text": one.text, "entities": [*_as_objects(one, PREDICTED)]}) for one in examples)
-
-
-read_cmeee = CMEEE.reader()
-
-
-def write_cmeee(examples: Iterable[Example]) -> Iterator[str]:
-    return write_list({"text": one.text, "entities": [*_as_objects(one, CMEEE)]} for one in examples)
+        yield {"text": example.text, "entities": entities, "relations": relations}
 
 
 # ---- documents of spaCy 2
@@ -188,19 +171,14 @@ def read_spacy(records: Records, name: str) -> list[Example]:
     examples = []
     for where, record in records:
         if PARAGRAPHS in record:
-            examples += [_of_paragraph(*paragraph, where) for paragraph in _paragraphs(record, where)]
+            examples += [_of_paragraph(*paragraph, where) for paragraph in paragraphs_of(record, where)]
         else:
             examples += _read_spacy_tuples([(where, record)], name)
     return examples
 
 
-def paragraph_texts(record: dict, where: str) -> list[str]:
-    """The texts of a record of paragraphs, with labels or without."""
-    return [text for _, text, *_ in _paragraphs(record, where)]
-
-
-def _paragraphs(record: dict, where: str) -> Iterator[tuple[dict, str, list[list[dict]], list[tuple[int, int]]]]:
-    """Of each paragraph its object, its text, the tokens of each sentence, and the half-open characters of all."""
+def paragraphs_of(record: dict, where: str) -> Iterator[tuple[str, dict, list[list[dict]], list[tuple[int, int]]]]:
+    """Of each paragraph its text, its object, the tokens of each sentence, and the half-open characters of all."""
     for content in check_like(record[PARAGRAPHS], [{}], PARAGRAPHS, where):
         sample = [{"tokens": [{"orth": "word"}]}]
         sentences = [one["tokens"] for one in check_like(content.get("sentences", []), sample, "sentences", where)]
@@ -215,7 +193,7 @@ def _paragraphs(record: dict, where: str) -> Iterator[tuple[dict, str, list[list
         if not text:
             raise InputError(f"{where}: a paragraph has no text; remove it")
         check_encodable(text, "a paragraph", where)
-        yield content, text, sentences, offsets
+        yield text, content, sentences, offsets
 
 
 def _found_in(text, words, where):
@@ -235,7 +213,7 @@ def _found_in(text, words, where):
     return offsets
 
 
-def _of_paragraph(content, text, sentences, offsets, where):
+def _of_paragraph(text, content, sentences, offsets, where):
     entities, first = [], 0  # token of the paragraph with which the sentence begins
     for tokens in sentences:
         tags = [_tag(token.get("ner", "O"), where) for token in tokens]

@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tasks.common.errors import InputError, one_line
-from tasks.common.files import json_line
 from tasks.common.texts.forms import JOINT
 from tasks.common.texts.json_records import check_encodable
 from tasks.common.texts.text_files import BLANKS, shown
@@ -230,7 +229,7 @@ def read_lists(records: Records, name: str) -> list[Example]:
     return to_examples(sentences, find_scheme(sentences, name), name)
 
 
-def _tokens_of(record: dict, where: str) -> list[str]:
+def tokens_of(record: dict, where: str) -> list[str]:
     """The tokens of a record."""
     key, tokens = _first(record, TOKEN_KEYS)
     if isinstance(tokens, str):
@@ -255,7 +254,7 @@ def _tokens_and_tags(record, where):
         )
     check_like(tags, ["B-LOC"], key, where)
     check_encodable("".join(tags), "a tag", where)
-    tokens, text = _tokens_of(record, where), record.get("text")
+    tokens, text = tokens_of(record, where), record.get("text")
     if len(tokens) != len(tags) and isinstance(text, str) and len(text.split()) == len(tags):
         tokens = text.split()
     if len(tokens) != len(tags):
@@ -263,12 +262,6 @@ def _tokens_and_tags(record, where):
     return tokens, tags
 
 
-def text_of_tokens(record: dict, where: str) -> str:
-    """The text of a record of tokens."""
-    return join_tokens(_tokens_of(record, where))[0]
-
-
-def write_lists(examples: Iterable[Example]) -> Iterator[str]:
+def list_records(examples: Iterable[Example]) -> Iterator[dict]:
     """One token a character."""
-    for example in examples:
-        yield json_line({"tokens": list(example.text), "ner_tags": tags_of(example, BIO, "")})
+    return ({"tokens": list(example.text), "ner_tags": tags_of(example, BIO, "")} for example in examples)

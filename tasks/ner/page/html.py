@@ -32,6 +32,11 @@ from tasks.ner.page.layout import (
 
 FOLDER = Path(__file__).parent
 WORDS = yaml.safe_load((FOLDER / "words.yaml").read_text(encoding="utf-8"))
+ENVIRONMENT = jinja2.Environment(
+    trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=True,
+    undefined=jinja2.StrictUndefined, loader=jinja2.FileSystemLoader(FOLDER),
+)  # fmt: skip
+ENVIRONMENT.filters["thousands"] = "{:,}".format
 ROW_CHARACTERS = 45
 # Characters that a page cannot show, by their symbols. A browser reads CR as LF, and CR LF as one of them, unless CR is
 # written as a reference.
@@ -107,13 +112,5 @@ def write_html(
         "contents": places if len(places) > 1 or any(place.parts for place in places) else [],
         "texts": map(drawn, range(1, len(texts) + 1)),
     }
-    file.writelines(_NOT_SHOWN.sub(lambda found: _SYMBOLS[found[0]], chunk) for chunk in _template().generate(page))
-
-
-def _template() -> jinja2.Template:
-    loader, blocks = jinja2.FileSystemLoader(FOLDER), {"trim_blocks": True, "lstrip_blocks": True}
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True, **blocks
-    )
-    environment.filters["thousands"] = "{:,}".format
-    return environment.get_template("page.html")
+    chunks = ENVIRONMENT.get_template("page.html").generate(page)
+    file.writelines(_NOT_SHOWN.sub(lambda found: _SYMBOLS[found[0]], chunk) for chunk in chunks)

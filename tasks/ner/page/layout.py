@@ -37,17 +37,12 @@ def sections_of(text: str) -> list[list[Span]]:
     """
     sections: list[list[Span]] = [[]]
     for start, end in _paragraphs(text):
-        section = sections[-1]
-        is_full = bool(section) and start - section[0][0] >= SECTION_CHARACTERS
-        if section and (is_full or (is_heading(text[start:end]) and text[section[0][0] : start].strip())):
+        begin = sections[-1][0][0] if sections[-1] else start
+        is_heading = end - start <= _LONGEST_HEADING and _HEADING.match(text[start:end])
+        if start - begin >= SECTION_CHARACTERS or (is_heading and text[begin:start].strip()):
             sections.append([])
         sections[-1].append((start, end))
     return sections if sections[0] else [[(0, 0)]]
-
-
-def is_heading(line: str) -> bool:
-    """Whether a line of a text is a heading."""
-    return len(line) <= _LONGEST_HEADING and _HEADING.match(line) is not None
 
 
 def _paragraphs(text):
@@ -99,22 +94,20 @@ def places_of(texts: list[str], sections: list[list[list[Span]]], entities: list
             places[-1] = places[-1]._replace(number=f"{first}–{number}")
             size += len(text) + 1
             continue
-        parts = list(_parts(text, number, of_text, found)) if len(of_text) > 1 else []
+        parts = []
+        for section in of_text if len(of_text) > 1 else ():
+            start, end = section[0][0], section[-1][1]
+            within = Counter(entity.type for entity in _beginning_in(found, start, end))
+            parts.append(Place(section_anchor(number, start), f"{start:,}", _label(text[start:end]), within, []))
         places.append(Place(section_anchor(number, 0), str(number), _label(text), counts, parts))
         size = 0 if parts else len(text) + 1
     return places
 
 
-def _parts(text: str, number: int, sections: list[list[Span]], entities: list[Entity]) -> Iterator[Place]:
-    """The sections of a text. An entity belongs to the section in which it begins."""
-    place = 0
-    for section in sections:
-        start, end = section[0][0], section[-1][1]
-        counts: Counter = Counter()
-        while place < len(entities) and entities[place].start < end:
-            counts[entities[place].type] += 1
-            place += 1
-        yield Place(section_anchor(number, start), f"{start:,}", _label(text[start:end]), counts, [])
+def _beginning_in(ordered: list, start: int, end: int) -> list:
+    """Those of the entities or pieces, ordered, that begin from ``start`` on and before ``end``."""
+    first, last = (bisect.bisect_left(ordered, place, key=lambda one: one.start) for place in (start, end))
+    return ordered[first:last]
 
 
 def _label(text):
@@ -177,10 +170,13 @@ def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piec
     heapq.heapify(waiting)
     pieces: list[Piece] = []
     around: list[Piece] = []  # the pieces that are open, outer before inner
-    while waiting:
+    while waiting or around:
+        if around and (not waiting or around[-1].end <= waiting[0][0]):
+            closed = around.pop()
+            if around:
+                around[-1].height = max(around[-1].height, closed.height + 1)
+            continue
         start, negative_end, number, is_first = heapq.heappop(waiting)
-        while around and around[-1].end <= start:
-            _close(around)
         following = bisect.bisect_right(cuts, start)
         end = min([-negative_end, *(outer.end for outer in around[-1:]), *cuts[following : following + 1]])
         is_last = end == -negative_end
@@ -188,28 +184,16 @@ def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piec
             heapq.heappush(waiting, (end, negative_end, number, False))
         pieces.append(Piece(start, end, entities[number], is_first, is_last))
         around.append(pieces[-1])
-    while around:
-        _close(around)
     return pieces
-
-
-def _close(around):
-    closed = around.pop()
-    if around:
-        around[-1].height = max(around[-1].height, closed.height + 1)
 
 
 def drawn_paragraphs(text: str, entities: list[Entity], paragraphs: Sequence[Span]) -> Iterator[Paragraph]:
     """Each paragraph of a text, of which ``paragraphs`` are the characters, with the ordered entities in it."""
     pieces = nested_pieces(entities, [end for _, end in paragraphs])
-    first = 0
     for start, end in paragraphs:
-        last = first
-        while last < len(pieces) and pieces[last].start < end:
-            last += 1
-        height = max((piece.height for piece in pieces[first:last]), default=0)
-        yield Paragraph(height, list(_drawn_parts(text, start, end, pieces[first:last])))
-        first = last
+        within = _beginning_in(pieces, start, end)
+        height = max((piece.height for piece in within), default=0)
+        yield Paragraph(height, list(_drawn_parts(text, start, end, within)))
 
 
 def _drawn_parts(text, start, end, pieces):

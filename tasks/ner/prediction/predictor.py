@@ -10,16 +10,20 @@ import numpy as np
 from tqdm import tqdm
 
 from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
-from tasks.common.errors import InputError, damage_reported
+from tasks.common.errors import InputError, damage_reported, visible
 from tasks.common.export.model import ExportedModel
 from tasks.common.inference import Batch
 from tasks.common.model_folder import COPY, is_exported, refuse_incomplete
 from tasks.common.predictor import Folder, Predictor, check_least
+from tasks.common.training.data import LabeledData
 from tasks.ner.arguments import NerConfig, of_types
-from tasks.ner.examples import Entity, TokenizedText, as_record
+from tasks.ner.batching import NerDataset
+from tasks.ner.data.reading import check_labeled, read_examples, read_lines
+from tasks.ner.examples import Entity, Example, TokenizedText, as_record, entity_types, labeled_record
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import TokenFeatures, WordFeatures
 from tasks.ner.lengths import reading_of
+from tasks.ner.metrics import scores_and_errors, worst_examples
 from tasks.ner.prediction.finding import (
     Bounds,
     Window,
@@ -30,6 +34,8 @@ from tasks.ner.prediction.finding import (
     windows_of,
 )
 from tasks.ner.prediction.wanted import Wanted
+from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
+from tasks.ner.reports.reliability import print_reliability, reliability
 
 ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors have a bound of their own
 
@@ -74,6 +80,7 @@ class NerPredictor(Predictor):
     """
 
     recipe = "ner"
+    labeled = LabeledData(read_lines, Example, labeled_record, read_examples)
     model_class = "tasks.ner.model:NerModel"
     config_class = NerConfig
     exported_class = ExportedNerModel
@@ -116,8 +123,9 @@ class NerPredictor(Predictor):
         folders = [folder] if isinstance(folder, Folder) else list(folder)
         if not folders:
             raise InputError("no folder of a model is given")
-        if len(folders) > 1:
-            refuse_exported(folders, "is exported and stands alone; export all of the models into one folder")
+        for one in folders if len(folders) > 1 else ():
+            if is_exported(one):
+                raise InputError(f"{one}: is exported and stands alone; export all of the models into one folder")
         tokenizers, models = zip(*(super(NerPredictor, self)._open(one, device) for one in folders))
         model = models[0]
         if len(folders) > 1:
@@ -215,17 +223,37 @@ class NerPredictor(Predictor):
             )
             print(note, file=sys.stderr)
 
+    def evaluate(self, examples: list[Example], title: str, num_examples: int = 5) -> dict[str, Any]:
+        """Score what is found in labeled examples, print the scores, the kinds of errors and the ``num_examples`` texts
+        with the most of them, and return all that. Entities of types that the model does not have count as missed."""
+        check_labeled(examples, title)
+        config = self.model.config
+        unseen = sorted(set(entity_types(examples)) - set(self.types))
+        types = [*self.types, *unseen]
+        dataset = NerDataset(examples, self.tokenizer, types, max_span_length=config.max_span_length)
+        if unseen:
+            note = f"note: {title} has types that the model does not have, which count as missed: {', '.join(unseen)}"
+            print(visible(note))
+        print_data_report({title: dataset})
+        longer = sum(text.size > self.max_tokens for text in dataset.texts)
+        if longer:
+            print(f"  {longer} of the texts are longer than {self.max_tokens} tokens: {self.reading.windows}")
+        found = self.find([example.text for example in examples])
+        scores = {
+            **scores_and_errors(examples, found, types),
+            "reliability": reliability(examples, found, self.types, config.temperatures),
+            "worst_examples": worst_examples(examples, found, num_examples),
+        }
+        print_scores(title, scores)
+        print_errors(scores)
+        print_reliability(scores["reliability"])
+        print_worst_examples(scores["worst_examples"])
+        return scores
+
     def tokenize(self, text: str) -> TokenizedText:
         """The tokens of a text, with the features that the model takes."""
         ids, offsets, _ = self.tokenizer.encode(text)
         return TokenizedText(ids, offsets, [], None if self.features is None else self.features(text, offsets))
-
-
-def refuse_exported(folders: Iterable[Folder], what: str) -> None:
-    """Raise InputError if one of several folders is exported; ``what`` says what is wrong with that."""
-    for folder in folders:
-        if is_exported(folder):
-            raise InputError(f"{folder}: {what}")
 
 
 def load_features(folder: Folder, config: Any) -> WordFeatures | None:

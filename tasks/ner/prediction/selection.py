@@ -22,7 +22,7 @@ NEAR_DUPLICATE = 0.8
 
 def uncertainty(candidates: Iterable[Entity]) -> float:
     """Entropy in nats of what a model says about a text; 0 where it is sure. ``candidates`` are all spans that score
-    above :data:`~tasks.ner.prediction.calibration.LOWEST_THRESHOLD`, overlapping ones too."""
+    above :data:`~tasks.ner.calibration.LOWEST_THRESHOLD`, overlapping ones too."""
     shares = (p for entity in candidates for p in (entity.probability, 1 - entity.probability))
     return -math.fsum(p * math.log(p) for p in shares if p > 0)
 

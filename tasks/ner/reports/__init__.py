@@ -1,1 +1,1 @@
-"""What training, evaluation and inspection show: tables, kinds of errors, VisualDL."""
+"""What training, evaluation and inspection print; and the reliability of probabilities."""

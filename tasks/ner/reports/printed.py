@@ -4,7 +4,7 @@ from tasks.common.errors import visible
 from tasks.common.reports.tables import as_cells, print_score_rows, print_table, terminal
 from tasks.ner.batching import LONGER_THAN_A_WINDOW
 from tasks.ner.examples import Example
-from tasks.ner.reports.error_analysis import BOUNDARY_ERRORS
+from tasks.ner.metrics import BOUNDARY_ERRORS
 
 MOST_TYPES = 40  # rows of a table
 MOST_CONFUSIONS = 20
@@ -51,7 +51,7 @@ def print_scores(title: str, scores: dict) -> None:
 
 
 def print_errors(analysis: dict) -> None:
-    """Print the result of :func:`tasks.ner.reports.error_analysis.error_analysis` as tables."""
+    """Print the result of :func:`tasks.ner.metrics.error_analysis` as tables."""
     errors = analysis["errors"]
     boundaries = ", ".join(f"{errors[kind]} {kind.replace('_', ' ')}" for kind in BOUNDARY_ERRORS)
     rows = (
@@ -68,7 +68,7 @@ def print_errors(analysis: dict) -> None:
 
 
 def print_worst_examples(examples: list[dict]) -> None:
-    """Print the result of :func:`tasks.ner.reports.error_analysis.worst_examples`."""
+    """Print the result of :func:`tasks.ner.metrics.worst_examples`."""
     if examples:
         _print_title("worst examples")
     for example in examples:

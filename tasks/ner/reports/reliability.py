@@ -6,8 +6,8 @@ import numpy as np
 
 from tasks.common.reports.tables import print_table
 from tasks.ner.arguments import of_types
+from tasks.ner.calibration import probabilities_of
 from tasks.ner.examples import Entity, Example
-from tasks.ner.prediction.calibration import probabilities_of
 
 BINS = 10
 

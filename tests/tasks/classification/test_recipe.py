@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.classification.data import Example, class_names, read_labeled
-from tasks.classification.evaluation import classification_scores, print_data_report
-from tasks.classification.prediction import ClassificationDataset
+from tasks.classification.data import LABELED, Example, class_names
+from tasks.classification.prediction import ClassificationDataset, classification_scores, print_data_report
 from tasks.commands.main import main
 from tasks.common.inference import pad_items
 from tests.conftest import REPOSITORY
@@ -88,7 +87,7 @@ def test_run_leaves_scores_classes_and_predictions(trained):
     metrics, config = trained.metrics, trained.model_config
     assert metrics["dev"]["accuracy"] > 0.7 and metrics["dev"]["texts"] == len(trained.predictions) == 40
     assert (config["classes"], config["pooling"], config["attention"]) == (CLASSES, "mean", "linear")
-    assert sum(metrics["texts_cut"].values()) == sum(len(example.text) > 48 for example in read_labeled(DEMO))
+    assert sum(metrics["texts_cut"].values()) == sum(len(example.text) > 48 for example in LABELED.read_file(DEMO))
     right = [record["label"] == record["gold"] for record in trained.predictions]
     assert np.mean(right) == metrics["dev"]["accuracy"]
 

@@ -6,10 +6,15 @@ import pytest
 
 from paddle_rope.roformer import RoFormerConfig, RoFormerForCausalLM, load_tokenizer
 from tasks.common.errors import InputError
-from tasks.language_model import evaluation
+from tasks.language_model import recipe as recipe_module
 from tasks.language_model.corpus import Corpus, additions, load_corpus
-from tasks.language_model.evaluation import held_out_losses, measure
-from tasks.language_model.recipe import LanguageModelRecipe, learning_rate_share, make_optimizer
+from tasks.language_model.recipe import (
+    LanguageModelRecipe,
+    held_out_losses,
+    learning_rate_share,
+    make_optimizer,
+    measure,
+)
 from tests.conftest import REPOSITORY
 from tests.helpers import runs
 from tests.tasks.tiny_recipes import ENCODER
@@ -164,7 +169,7 @@ def model(make_model):
 
 
 def test_losses_are_those_of_the_model_on_each_text(model, corpus, monkeypatch):
-    monkeypatch.setattr(evaluation, "TOKENS_A_BATCH", 80)
+    monkeypatch.setattr(recipe_module, "TOKENS_A_BATCH", 80)
     losses = held_out_losses(model, corpus.held_out, 32)
     for text, of_text in zip(corpus.held_out, losses):
         loss, _ = model(paddle.to_tensor(text[None, :-1]), labels=paddle.to_tensor(text[None, 1:]))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tasks.commands.main import main
-from tasks.matching.data import ExampleStream, read_labeled
+from tasks.matching.data import LABELED, ExampleStream
 from tasks.matching.prediction import MatchingPredictor
 
 
@@ -31,7 +31,7 @@ def test_dot_products_of_vectors_are_the_scores_and_find_the_question_that_means
     assert vectors.dtype == np.float32 and vectors.shape == (2 * len(pairs), 32)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     np.testing.assert_allclose((vectors[::2] * vectors[1::2]).sum(axis=1), predictors["bi"].score(pairs), atol=1e-5)
-    matching = [example.texts for example in read_labeled(data.pairs_dev) if example.label == 1][:10]
+    matching = [example.texts for example in LABELED.read_file(data.pairs_dev) if example.label == 1][:10]
     queries, answers = (encode([texts[side] for texts in matching]) for side in (0, 1))
     assert (np.argmax(queries @ answers.T, axis=1) == np.arange(10)).mean() > 0.5
 

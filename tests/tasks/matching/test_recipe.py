@@ -13,8 +13,8 @@ from scipy.stats import spearmanr
 
 from tasks.common.errors import InputError
 from tasks.matching.arguments import MatchingArguments
-from tasks.matching.data import Example, ExampleStream, cut_fold, prediction_records, read_labeled, read_splits, task_of
-from tasks.matching.evaluation import best_threshold, matching_scores
+from tasks.matching.data import LABELED, Example, ExampleStream, cut_fold, prediction_records, read_splits, task_of
+from tasks.matching.prediction import best_threshold, matching_scores
 from tests.helpers import runs
 
 TRIPLE = '{{"A": "甲", "B": "乙{0}", "C": "丙{0}"{1}}}\n'
@@ -27,7 +27,7 @@ def parts(examples):
 @pytest.mark.parametrize("label, task", [("3.8", "grades"), ("2", "grades"), ("-1", "grades"), ("1.0", "pairs")])
 def test_labels_other_than_0_and_1_are_grades(write, label, task):
     path = write(f"q1\tq2\tlabel\n\n{{x\ty\t{label}\nx\tz\t0\n")
-    first, *_ = examples = read_labeled(path)
+    first, *_ = examples = LABELED.read_file(path)
     assert (first.texts, first.label, first.where) == (("{x", "y"), float(label), f"{path}:3")
     assert task_of(examples) == task
 
@@ -43,16 +43,16 @@ def test_what_is_predicted_needs_no_labels_and_keeps_its_order(write, content, t
 
 def test_candidates_of_unlabeled_triples_are_exchanged_at_random_always_in_the_same_way(write):
     path = write("".join(TRIPLE.format(number, "") for number in range(400)))
-    examples = read_labeled(path)
+    examples = LABELED.read_file(path)
     for number, (anchor, first, second, label) in enumerate(parts(examples)):
         closer, farther = (first, second) if label == 1 else (second, first)
         assert (anchor, closer, farther) == ("甲", f"乙{number}", f"丙{number}")
     labels = [example.label for example in examples]
     assert 150 < sum(labels) < 250 and labels != sorted(labels) and task_of(examples) == "triples"
-    assert read_labeled(path) == examples
+    assert LABELED.read_file(path) == examples
     lines = [TRIPLE.format(number, f', "label": "{"BC"[number % 3 == 0]}"') for number in range(60)]
     expected = [("甲", f"乙{number}", f"丙{number}", float(number % 3 != 0)) for number in range(60)]
-    assert parts(read_labeled(write("".join(lines)))) == expected
+    assert parts(LABELED.read_file(write("".join(lines)))) == expected
 
 
 def test_predictions_are_labeled_data_in_turn(write):
@@ -62,7 +62,7 @@ def test_predictions_are_labeled_data_in_turn(write):
     assert (of_pairs[0]["score"], of_triples[0]["scores"]) == (0.5, [0.5, 0.75])
     assert "label" not in next(prediction_records(pairs, np.array([[0.5], [0.25]])))
     for records, texts, labels in ((of_pairs, pairs, [1, 0]), (of_triples, triples, [0, 1])):
-        examples = read_labeled(write("".join(json.dumps(record) + "\n" for record in records)))
+        examples = LABELED.read_file(write("".join(json.dumps(record) + "\n" for record in records)))
         assert parts(examples) == [(*of_example, label) for of_example, label in zip(texts, labels)]
 
 
@@ -150,7 +150,7 @@ def test_bi_encoder_learns_pairs_and_keeps_the_threshold_and_the_epoch_that_are_
     bi_encoder, cross_encoder, data
 ):
     scores, labels = scores_and_labels(bi_encoder)
-    assert labels.tolist() == [example.label for example in read_labeled(data.pairs_dev)]
+    assert labels.tolist() == [example.label for example in LABELED.read_file(data.pairs_dev)]
     metrics = bi_encoder.metrics
     assert metrics["dev"]["accuracy"] > 0.75 > labels.mean()
     assert metrics["dev"]["threshold"] == bi_encoder.model_config["threshold"] == best_threshold(labels, scores)

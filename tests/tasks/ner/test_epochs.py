@@ -8,8 +8,8 @@ from safetensors.numpy import load, load_file
 
 from tasks.commands.main import main
 from tasks.common.training.trainer import LengthGroupedBatchSampler
+from tasks.ner.monitoring import NerMonitor
 from tasks.ner.recipe import NerRecipe
-from tasks.ner.reports.monitoring import NerMonitor
 from tests.conftest import REPOSITORY
 from tests.helpers.runs import launch, log_of, power_cut
 

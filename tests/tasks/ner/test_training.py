@@ -10,7 +10,7 @@ import paddle
 import pytest
 import yaml
 
-from tasks.ner import evaluation
+from tasks.ner import recipe as recipe_module
 from tasks.ner.arguments import NerArguments
 from tasks.ner.model import NerModel
 from tests.helpers.runs import curves, log_of
@@ -82,7 +82,7 @@ def test_the_log_has_scores_of_each_epoch_the_configuration_and_the_hyper_parame
 
 
 def test_training_that_finds_nothing_tells_it_at_the_end(train_few, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(evaluation, "find_in_windows", lambda model, texts, *_, **__: [[] for _ in texts])
+    monkeypatch.setattr(recipe_module, "find_in_windows", lambda model, texts, *_, **__: [[] for _ in texts])
     train_few(tmp_path / "run", num_train_epochs=1)
     assert "note: nothing is found in dev after 6 steps; give 300 steps or more" in capsys.readouterr().out
 

@@ -6,8 +6,7 @@ import pytest
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.ner.demo import write_demo_corpus
-from tasks.pretraining.batches import WholeWordMasking
-from tasks.pretraining.packing import tokenize
+from tasks.pretraining.batches import WholeWordMasking, tokenize
 from tests.helpers.runs import read_json_lines
 
 

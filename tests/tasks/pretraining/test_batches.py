@@ -9,14 +9,16 @@ from paddle_rope.roformer.tokenization.word_tokenizer import jieba_cutter
 from tasks.common.errors import InputError
 from tasks.common.training.trainer import InOrder
 from tasks.pretraining.arguments import Stage, parse_stages
-from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking
-from tasks.pretraining.packing import (
+from tasks.pretraining.batches import (
     CLS,
     PAD,
     PADDING_SEGMENT,
     SEP,
+    DevBatches,
     PackedRows,
+    StageBatches,
     TokenStream,
+    WholeWordMasking,
     cut_documents,
     pack,
     starts_of_words,

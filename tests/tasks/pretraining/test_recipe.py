@@ -8,8 +8,7 @@ import yaml
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer, load_tokenizer
 from tasks.common.texts.documents import hold_out, read_documents
 from tasks.pretraining.arguments import parse_stages
-from tasks.pretraining.batches import DevBatches, WholeWordMasking
-from tasks.pretraining.packing import tokenize
+from tasks.pretraining.batches import DevBatches, WholeWordMasking, tokenize
 from tasks.pretraining.recipe import evaluate_model
 from tests.helpers import runs
 from tests.tasks.tiny_recipes import KEYS

@@ -11,7 +11,7 @@ import pytest
 
 from tasks.commands.main import main
 from tasks.ner.data import download as downloading
-from tasks.ner.data.download import DATASETS, PART, PublishedFile, download, fetch_dataset, read_zip_member
+from tasks.ner.data.download import DATASETS, PART, PublishedFile, fetch_dataset, read_zip_member
 from tests.helpers.local_server import LocalServer, serve
 from tests.tasks.ner.conftest import error_of
 
@@ -46,32 +46,32 @@ def names(folder):
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 
-def get(server, path, sha256=SHA256):
-    file = PublishedFile("file", f"{server.url}/file", 1, sha256=sha256)
-    download(file.url, path, file.check)
+def get(server, folder, sha256=SHA256):
+    fetch_dataset([PublishedFile("file", f"{server.url}/file", 1, sha256=sha256)], folder)
 
 
 def test_a_file_arrives_whole_after_a_cut_a_busy_server_and_a_killed_download(server, tmp_path):
-    path = tmp_path / "new" / "folder" / "file"
-    (path.parent / f"file{PART}").mkdir(parents=True)
-    (path.parent / f"file{PART}" / "file").write_bytes(CONTENT[:77])
+    folder = tmp_path / "new" / "folder"
+    (folder / PART).mkdir(parents=True)
+    (folder / PART / "file").write_bytes(CONTENT[:77])
     server.statuses, server.cuts = [503], [100_000]
-    get(server, path)
-    assert path.read_bytes() == CONTENT and names(tmp_path) == ["file"] and len(server.asked) == 3
+    get(server, folder)
+    assert (folder / "file").read_bytes() == CONTENT and names(tmp_path) == ["file"] and len(server.asked) == 3
 
 
 def test_what_cannot_be_had_leaves_nothing_and_says_why(server, tmp_path):
-    (tmp_path / "file").write_bytes(b"old")
-    message = error_of(get, server, tmp_path / "file", "0" * 64)
+    message = error_of(get, server, tmp_path, "0" * 64)
     assert f"{server.url}/file: has SHA-256 {SHA256} instead of " in message
+    assert not names(tmp_path)
+    (tmp_path / "file").write_bytes(b"old")
     asked = len(server.asked)
-    assert "another --output" in error_of(get, server, tmp_path / "file" / "in it") and len(server.asked) == asked
+    assert "another --output" in error_of(get, server, tmp_path / "file") and len(server.asked) == asked
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         closed = free.getsockname()[1]
-    for url, reason in ((f"{server.url}/none", "404"), (f"http://127.0.0.1:{closed}/file", "refused")):
-        message = error_of(download, url, tmp_path / "new", None)
-        assert message.startswith(f"{url}: ") and reason in message and str(tmp_path / "new") in message
+    for url, reason in ((f"{server.url}/none", "404"), (f"http://127.0.0.1:{closed}/none", "refused")):
+        message = error_of(fetch_dataset, [PublishedFile("none", url, 1)], tmp_path)
+        assert message.startswith(f"{url}: ") and reason in message and str(tmp_path / "none") in message
     assert (tmp_path / "file").read_bytes() == b"old" and names(tmp_path) == ["file"]
 
 

@@ -9,7 +9,7 @@ from paddle import inference
 from tasks.common.export import exporter as exporting
 from tasks.common.inference import evaluated
 from tasks.ner import NerPredictor
-from tasks.ner.export import NerExporter, add_spans
+from tasks.ner.export import NerExporter
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.predictor import ExportedNerModel
 from tests.helpers.models import FORMATS, export
@@ -136,7 +136,7 @@ def test_the_graph_runs_without_the_project(trained, tmp_path, format):
 
 @pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
 @pytest.mark.parametrize("longest, band", [(1, None), (3, None), (2, 6)])
-def test_the_graph_alone_finds_no_span_beyond_the_bound(longest, band):
+def test_the_graph_alone_finds_no_span_beyond_the_bound(monkeypatch, longest, band):
     import onnx
     import onnxruntime
 
@@ -146,7 +146,8 @@ def test_the_graph_alone_finds_no_span_beyond_the_bound(longest, band):
     same = onnx.helper.make_node("Identity", ["given"], ["logits"])
     graph = onnx.helper.make_graph([same], "graph", [given], [logits])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
-    add_spans(model, 2, [0.0, 1.0], 1.0, banded=band is not None, max_entity_tokens=longest)
+    monkeypatch.setattr("tasks.ner.export.entity_bound", lambda _: longest)
+    NerExporter().finish(model, NerConfig(types=["a", "b"], thresholds=[0.0, 1.0], max_span_length=band))
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     values = np.random.default_rng(3).normal(size=[3, 2, 9, band or 9]).astype(np.float32)
     values[:, :, ~(np.arange(9)[:, None] <= np.arange(9)) if band is None else slice(4, 9)] = -1e4

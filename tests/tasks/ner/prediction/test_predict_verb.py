@@ -13,7 +13,7 @@ from tasks.common.texts.streams import FileStream
 from tasks.ner.arguments import probability
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, as_record
-from tasks.ner.prediction.output_formats import FORMATS, PredictionWriter
+from tasks.ner.prediction.output_formats import FORMATS, written
 from tests.tasks.ner.conftest import spans_of
 
 
@@ -47,7 +47,7 @@ def test_a_page_is_missed_with_a_message_where_the_reader_leaves_early(refused, 
     def reader_left(*arguments):
         raise SystemExit(0)
 
-    monkeypatch.setattr("tasks.ner.prediction.output_formats.PredictionWriter.write", reader_left)
+    monkeypatch.setattr("tasks.ner.prediction.output_formats.written", reader_left)
     words = [trained.model, "--input", corpus.dev, "--html", "page.html", "--device", "cpu"]
     assert refused("predict", *words).startswith("page.html: not written")
 
@@ -82,11 +82,7 @@ EQUAL = record("abcdef", (2, 4, "c", 0.5), (3, 5, "d", 0.5), (4, 6, "e", 0.5))
 
 
 def write(records, format):
-    file = io.StringIO()
-    with PredictionWriter(file, format, "my model") as writer:
-        for number, one in enumerate(records, 1):
-            writer.write([one], [f"in:{number}"])
-    return file.getvalue(), writer.left_out
+    return "".join(written(((one, f"in:{number}") for number, one in enumerate(records, 1)), format, "my model"))
 
 
 @pytest.mark.parametrize("format", [format for format in FORMATS if format != "labelstudio"])
@@ -95,8 +91,8 @@ def write(records, format):
     ([NESTED], [[0, 3]]),  # the highest scores
     ([EQUAL], [[0, 2]]),  # the earlier of those that score the same
 ])  # fmt: skip
-def test_predictions_read_back_the_same_but_for_overlaps_in_bio(tmp_path, format, records, of_bio):
-    content, left_out = write(records, format)
+def test_predictions_read_back_the_same_but_for_overlaps_in_bio(tmp_path, capsys, format, records, of_bio):
+    content = write(records, format)
     if format == "jsonl":
         assert [json.loads(line) for line in content.split("\n")[:-1]] == records
     (tmp_path / "written").write_text(content, encoding="utf-8", newline="")
@@ -106,8 +102,9 @@ def test_predictions_read_back_the_same_but_for_overlaps_in_bio(tmp_path, format
         entities = [one["entities"][index] for index in kept] if format == "bio" else one["entities"]
         expected = [(entity["start"], entity["end"], entity["type"]) for entity in entities]
         assert [entity[:3] for entity in example.entities] == sorted(expected)
-    assert left_out == (sum(len(one["entities"]) - len(kept) for one, kept in zip(records, of_bio)) * (format == "bio"))
-    lines = write([record(""), record("甲")], format)[0].split("\n")  # an empty text keeps its line
+    left_out = sum(len(one["entities"]) - len(kept) for one, kept in zip(records, of_bio)) if format == "bio" else 0
+    assert (f"note: {left_out} nested" in capsys.readouterr().err) == (left_out > 0)
+    lines = write([record(""), record("甲")], format).split("\n")  # an empty text keeps its line
     assert (lines[0] == "" if format == "bio" else json.loads(lines[0])["text"] == "") and "甲" in lines[1]
 
 
@@ -118,7 +115,7 @@ def test_bio_refuses_what_a_line_cannot_hold_and_names_the_place(bad):
 
 
 def test_label_studio_gets_one_list_of_tasks():
-    tasks = json.loads(write(FLAT, "labelstudio")[0])
+    tasks = json.loads(write(FLAT, "labelstudio"))
     assert [task["data"] for task in tasks] == [{"text": one["text"]} for one in FLAT]
     ((first,), second, _) = (task["predictions"] for task in tasks)
     assert (first["score"], [one["score"] for one in first["result"]]) == (0.8176, [0.9993, 0.8176])  # the least sure
@@ -126,10 +123,14 @@ def test_label_studio_gets_one_list_of_tasks():
     names = {"from_name": "label", "to_name": "text", "type": "labels"}
     assert first["result"][0] == {**names, "value": value, "score": 0.9993}
     assert second == [{"model_version": "my model", "score": 1.0, "result": []}]
-    assert json.loads(write([], "labelstudio")[0]) == []
-    file = io.StringIO()
-    with pytest.raises(KeyboardInterrupt), PredictionWriter(file, "labelstudio") as writer:
-        writer.write(FLAT, ["in:1", "in:2", "in:3"])
+    assert json.loads(write([], "labelstudio")) == []
+
+    def interrupted():
+        yield from ((one, "in:1") for one in FLAT)
         raise KeyboardInterrupt
+
+    file = io.StringIO()
+    with pytest.raises(KeyboardInterrupt):
+        file.writelines(written(interrupted(), "labelstudio", "my model"))
     with pytest.raises(ValueError):  # an unfinished list stays open
         json.loads(file.getvalue())

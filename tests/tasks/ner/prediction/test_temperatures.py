@@ -8,8 +8,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from tasks.commands.main import main
-from tasks.ner.examples import Entity, Example
-from tasks.ner.prediction.calibration import (
+from tasks.ner.calibration import (
     HIGHEST_TEMPERATURE,
     LOWEST_TEMPERATURE,
     LOWEST_THRESHOLD,
@@ -21,6 +20,7 @@ from tasks.ner.prediction.calibration import (
     temperatures_for,
     threshold_for_f1,
 )
+from tasks.ner.examples import Entity, Example
 
 NOTHING = np.array([]), np.array([])
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tasks.commands.main import main
 from tasks.ner import NerPredictor
+from tasks.ner.calibration import LOWEST_THRESHOLD
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, as_record, entities_of
-from tasks.ner.prediction.calibration import LOWEST_THRESHOLD
 from tasks.ner.prediction.selection import rank, uncertainty
 from tasks.ner.prediction.wanted import HINT_LOGIT, Listed, Wanted
 from tests.helpers.models import FORMATS, export

@@ -13,8 +13,8 @@ from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Example
 from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.monitoring import CURVE_STEPS, NerMonitor, draw_scores, span_scores
 from tasks.ner.prediction.finding import predict_entities
-from tasks.ner.reports.monitoring import CURVE_STEPS, NerMonitor, draw_scores, span_scores
 from tests.helpers.runs import log_of
 from tests.tasks.conftest import SHOW
 

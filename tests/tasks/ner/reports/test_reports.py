@@ -8,8 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.ner.examples import Entity, Example
-from tasks.ner.metrics import entity_scores, precision_recall_curves
-from tasks.ner.reports.error_analysis import error_analysis, match_entities, worst_examples
+from tasks.ner.metrics import (
+    entity_scores,
+    error_analysis,
+    match_entities,
+    precision_recall_curves,
+    worst_examples,
+)
 from tasks.ner.reports.printed import print_errors, print_scores, print_worst_examples
 from tasks.ner.reports.reliability import BINS, calibration, error_line, print_reliability, reliability
 from tests.tasks.ner.conftest import labeled

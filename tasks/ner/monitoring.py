@@ -19,11 +19,10 @@ from tasks.common.inference import evaluated
 from tasks.common.reports.figures import new_figure, pixels
 from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
 from tasks.ner.batching import SpanCollator
+from tasks.ner.calibration import temperatures_for
 from tasks.ner.lengths import reading_of
-from tasks.ner.metrics import precision_recall_curves
-from tasks.ner.prediction.calibration import temperatures_for
+from tasks.ner.metrics import match_entities, precision_recall_curves
 from tasks.ner.prediction.finding import windows_of
-from tasks.ner.reports.error_analysis import match_entities
 from tasks.ner.reports.reliability import draw_reliability, reliability
 
 CURVE_STEPS = 100
@@ -53,30 +52,26 @@ class NerMonitor(VisualDLMonitor):
             return
         self._show_samples(dataset, evaluation.found, step)
         self._show_scores(model, dataset, step)
-        if evaluation.candidates is not None:
-            self._show_curves(dataset.examples, evaluation.candidates, model.config.types, step)
-            self._show_reliability(model.config, dataset.examples, evaluation, step)
-
-    def on_train_end(self, args, state, control, **kwargs):
-        if self.is_open:
-            for name, (picture, step) in self._newest.items():
-                self.writer.add_image(f"dev/{name}", picture, step)
-        super().on_train_end(args, state, control, **kwargs)
-
-    def _show_curves(self, examples, candidates, types, step):
-        for kind, curve in precision_recall_curves(examples, candidates, types, CURVE_STEPS).items():
+        if evaluation.candidates is None:
+            return
+        examples, config = dataset.examples, model.config
+        for kind, curve in precision_recall_curves(examples, evaluation.candidates, config.types, CURVE_STEPS).items():
             curve = {name: values.tolist() for name, values in curve.items()}
             # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
             record = pr_curve_raw(
                 tag=allowed_tag(f"dev/{kind}"), step=step, walltime=round(time.time() * 1000), **curve
             )
             self.writer._get_file_writer().add_record(record)
-
-    def _show_reliability(self, config, examples, evaluation, step):
         temperatures = temperatures_for(examples, evaluation.candidates, config.types, config.allow_overlap)
         result = reliability(examples, evaluation.found, config.types, temperatures)
         if result["entities"]:
             self._show_picture("reliability", draw_reliability(result, f"step {step}"), step)
+
+    def on_train_end(self, args, state, control, **kwargs):
+        if self.is_open:
+            for name, (picture, step) in self._newest.items():
+                self.writer.add_image(f"dev/{name}", picture, step)
+        super().on_train_end(args, state, control, **kwargs)
 
     def _show_picture(self, name, picture, step):
         self.writer.add_image(f"dev_history/{name}", picture, step)
@@ -119,11 +114,9 @@ def _example_to_draw(examples):
     """Row of the short text with the most types and entities; the shortest with an entity if none is short."""
 
     def worth(row):
-        example = examples[row]
-        kinds = len({entity.type for entity in example.entities})
-        if len(example.text) <= DRAWN_CHARACTERS and kinds:
-            return kinds, len(example.entities), -len(example.text)
-        return bool(kinds) - 1, 0, -len(example.text)
+        entities, size = examples[row].entities, len(examples[row].text)
+        counts = (len({entity.type for entity in entities}), len(entities)) if size <= DRAWN_CHARACTERS else (0, 0)
+        return bool(entities), *counts, -size
 
     return max(range(len(examples)), key=worth)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tasks.common.errors import InputError
 from tasks.ner.arguments import of_types
 from tasks.ner.examples import Entity, Example, without_overlaps
 from tasks.ner.metrics import entity_scores, scored_by_type
@@ -16,6 +15,10 @@ from tasks.ner.metrics import entity_scores, scored_by_type
 LOWEST_THRESHOLD = -5.0
 MOST_CANDIDATES, LEAST_BOUND = 20, 1000  # a character; so many are never too many
 FIRST_TEXTS, TEXTS_AT_ONCE = 16, 256
+NOT_APART = (
+    f"the model scores more than {MOST_CANDIDATES} spans a character above {LOWEST_THRESHOLD}: it does not tell spans "
+    "apart yet; train it longer"
+)
 LEAST_FOR_F1 = -3.0
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.05, 50.0
 # As many candidates must a type have to count as much for its temperature as all types together.
@@ -24,10 +27,9 @@ PRIOR_CANDIDATES = 50
 
 def find_candidates(
     find: Callable[[list[Any]], list[list[Entity]]], texts: list[Any], lengths: Sequence[int]
-) -> list[list[Entity]]:
+) -> list[list[Entity]] | None:
     """For each text its entities that score above ``LOWEST_THRESHOLD``, which ``find`` finds in some of the texts;
-    ``lengths`` are characters of each. Raises InputError if there are too many to hold, because the model has not
-    learned to tell spans apart."""
+    ``lengths`` are characters of each. None if there are too many to hold (:data:`NOT_APART`)."""
     candidates: list[list[Entity]] = []
     while len(candidates) < len(texts):
         begin = len(candidates)
@@ -35,10 +37,7 @@ def find_candidates(
         candidates += find(texts[begin:end])
         most = MOST_CANDIDATES * sum(lengths[begin:end])
         if sum(map(len, candidates[begin:])) > max(most, LEAST_BOUND):
-            raise InputError(
-                f"the model scores more than {MOST_CANDIDATES} spans a character above {LOWEST_THRESHOLD}: it does "
-                "not tell spans apart yet; train it longer"
-            )
+            return None
     return candidates
 
 
