@@ -95,7 +95,7 @@ def ship(run, texts):
     """Write the folder of the encoder from a finished run."""
     from tasks.pretraining.arguments import Stage
     from tasks.pretraining.batches import DevBatches, WholeWordMasking, tokenize
-    from tasks.pretraining.trainer import evaluate_model
+    from tasks.pretraining.recipe import evaluate_model
 
     target = ENCODERS / NAME
     tokenizer = load_tokenizer(run / "model")
