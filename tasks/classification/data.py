@@ -72,7 +72,7 @@ def read_splits(keys, memory=None):
         )
     if len(classes) == len(splits["train"]) > 2:
         raise InputError(
-            f"{names['train']}: each text has a label of its own; is it label<TAB>text? Write text<TAB>label"
+            f"{names['train']}: each text has a different label; is it label<TAB>text? Write text<TAB>label"
         )
     hold_out_dev(keys, splits, names, lambda example: [example.label])
     note_unseen(splits, names, "classes", class_names)

@@ -34,7 +34,6 @@ numbers of some distances."""
 
 
 def experiment(argv):
-    """Run ``paddle-rope experiment``; returns the exit status."""
     parser = new_parser("experiment", EXPERIMENT, allow_abbrev=False)
     parser.add_argument("plan", metavar="PLAN", help="YAML file")
     parser.add_argument("--only", nargs="+", metavar="VARIANT", default=(), help="train only these variants")
@@ -56,7 +55,6 @@ def experiment(argv):
 
 
 def compare(argv):
-    """Run ``paddle-rope compare``; returns the exit status."""
     parser = new_parser("compare", COMPARE)
     parser.add_argument("runs", metavar="OUTPUT_DIR", nargs="+", type=Path, help="folder of a finished training run")
     folders = parser.parse_args(argv).runs
@@ -66,7 +64,6 @@ def compare(argv):
 
 
 def decay(argv):
-    """Run ``paddle-rope decay``; returns the exit status."""
     parser = new_parser("decay", DECAY)
     parser.add_argument("--head_dim", type=whole(2), default=128, help="size of a head, even (default: 128)")
     parser.add_argument("--base", type=float, default=10000.0, help="of theta_i = base^(-2i/head_dim) (default: 10000)")

@@ -62,7 +62,6 @@ def add_model_dirs(parser):
 
 
 def add_computing(parser):
-    """The options with which a model computes."""
     max_tokens = "NER and matching: tokens computed at once (default: as trained); NER reads longer texts in windows, "
     max_characters = "classification: the rest of a text is cut (default: as trained)"
     entity = "NER: tokens of the longest entity that is found, 0 for any (default: twice the longest one in training)"
@@ -75,7 +74,6 @@ def add_computing(parser):
 
 
 def add_bf16(parser):
-    """The option ``--bf16``."""
     faster = (
         "multiply in bfloat16, where that is faster on the CPU; scores change a little (docs/guides/performance.md)"
     )

@@ -209,7 +209,6 @@ def embed(options):
 
 
 def predict_many(task, options):
-    """Predict many documents; returns the exit status."""
     if STDIN in options.input:
         raise InputError("--input: many documents are read from files; give files or a folder")
     if options.output == STDIN:

@@ -7,14 +7,14 @@ from tasks.commands.predict import check_files, chunk_size, chunks, open_model, 
 from tasks.common.texts.text_files import STDIN
 
 SELECT = """\
-Select the texts that are most worth labeling next: those of whose entities a NER model is least certain.
+Select the texts that are most worth labeling next: the ones about whose entities a NER model is least certain.
 
     paddle-rope select MODEL_DIR --input texts.txt --labeled train.jsonl --count 500 --output next.jsonl
 
 Reads what paddle-rope predict reads with a NER model. Writes the texts with the entities that the model finds in
 them, for annotators to correct, the most uncertain text first. The uncertainty is the entropy, in nats, of all that the
 model says about the spans of a text; jsonl has it under "uncertainty". Near duplicates are not selected twice, nor are
-near duplicates of a labeled text. The formats are those of paddle-rope predict."""
+near duplicates of a labeled text. The formats are the same as for paddle-rope predict."""
 SELECTED = "what is selected; - is standard output (default)"
 
 

@@ -15,7 +15,7 @@ Serve trained or exported models over HTTP: NER, classification and matching.
     curl http://127.0.0.1:8080/predict --json '{"texts": ["浙商银行企业信贷部叶老桂博士"]}'
 
 Several models have names: serve entities=FOLDER topics=FOLDER answers /predict/entities and /predict/topics; the
-first is the default, which /predict means, too. The page /docs describes all paths and tries them.
+first is the default, which /predict means as well. The page /docs describes all paths and tries them.
 docs/guides/serving.md has the rest. Each option is also a variable of the environment, such as PADDLE_ROPE_SERVE_PORT
 for --port; give --api_key in this way. SIGTERM or Ctrl-C: what was accepted is answered, then the service ends; a
 second time: at once."""

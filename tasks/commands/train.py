@@ -21,8 +21,8 @@ Train a model.
     paddle-rope train --resume OUTPUT_DIR
     paddle-rope train CONFIG.yaml --help, or train --recipe RECIPE --help: the keys of the recipe
 
-CONFIG.yaml has one 'key: value' a line, and --key value overrides it. One that begins with configs/ may be one of those
-that come with this command: configs/ner/demo.yaml, configs/classification/demo.yaml, ... The key recipe says what is
+CONFIG.yaml has one 'key: value' a line, and --key value overrides it. The files that come with this
+command have names such as configs/ner/demo.yaml and configs/classification/demo.yaml. The key recipe says what is
 trained:
 
 {recipes}

@@ -110,7 +110,7 @@ def check_makeable(path, option):
         raise InputError(f"{path}: is a file; give another {option}")
     existing = next(parent for parent in [path, *path.absolute().parents] if parent.exists())
     try:
-        with tempfile.TemporaryFile(dir=existing):  # permissions alone do not tell: root has them on /proc, too
+        with tempfile.TemporaryFile(dir=existing):  # permissions alone do not tell: root has them even on /proc
             return
     except OSError:
         raise InputError(

@@ -8,7 +8,7 @@ import sys
 
 from tasks.common.errors import InputError, exit_status, visible
 
-# How progress bars begin a line anew, and go up a line, in writes of their own.
+# How progress bars begin a line anew, and go up a line, in separate writes.
 _LINE_ANEW = re.compile("\r?")
 _LINES_UP = re.compile("(?:\x1b\\[A)+")
 

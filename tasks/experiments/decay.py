@@ -1,6 +1,6 @@
 """The long-range decay of RoPE as figures and tables: the bound of kexue.fm 8265, and dot products of all-ones vectors.
 
-``options`` are those of ``paddle-rope decay``: head_dim, base, max_distance, query_position.
+``options`` come from ``paddle-rope decay``: head_dim, base, max_distance, query_position.
 """
 
 import numpy as np

@@ -32,7 +32,7 @@ def run_plan(
 ) -> dict[str, str]:
     """The reason, in words, for each run of a plan that could not be finished, by its name.
 
-    Runs that are not finished are trained (with ``only`` or ``cases``, those of these variants or cases), and the
+    Runs that are not finished are trained (with ``only`` or ``cases``, only of these variants or cases), and the
     tables of all finished runs are written and printed. Several calls, in different processes, may work on one plan:
     each takes runs that no other has. Raises InputError if the plan is wrong, or there are results of other keys than
     it now has.

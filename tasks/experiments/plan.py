@@ -73,8 +73,8 @@ def read_plan(
     seeds: str | list[int] | None = None,
     settings: dict[str, Any] | None = None,
 ) -> Plan:
-    """Read a plan and make its cells; ``output_dir`` and ``seeds`` replace those of the plan, and ``settings`` are keys
-    of all runs that take precedence over its own. Raises InputError if the file or something in it is wrong."""
+    """Read a plan and make its cells. ``output_dir``, ``seeds`` and ``settings``, keys of all runs, take precedence
+    over the plan. Raises InputError if the file or something in it is wrong."""
     plan = read_keys(path, KEYS, REQUIRED, output_dir)
     variants = read_variants(path, plan)
     cases = named_settings(path, "cases", plan.get("cases") or {})

@@ -51,7 +51,7 @@ class LanguageModelRecipe(Recipe):
     def build(self, run: Run) -> None:
         super().build(run)
         if run.keys.scale_embeddings:
-            # As added sinusoids need it (arXiv 1706.03762, section 3.4): beside their root mean square of 0.7 the
+            # As added sinusoids need it (arXiv 1706.03762, section 3.4): next to their root mean square of 0.7 the
             # embeddings, which also give the scores of the characters and start small for that, would hardly be heard.
             scale = run.model.config.embedding_size**0.5
             run.model.roformer.token_embedding.register_forward_post_hook(lambda layer, inputs, output: output * scale)

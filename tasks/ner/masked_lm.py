@@ -79,7 +79,7 @@ class NerMaskedLM(nn.Layer):
 class MaskingCollator:
     """Pads and hides tokens, other ones each time.
 
-    The features of hidden tokens and of their neighbors are hidden, too, since bigrams and words would tell the hidden
+    The features of hidden tokens and of their neighbors are also hidden, since bigrams and words would tell the hidden
     character. A longer word of the segmentation or of the dictionary may still tell.
     """
 

@@ -114,9 +114,9 @@ class NerRecipe(Recipe):
             "allow_overlap": overlap,
             "features": run.features and run.features.sizes,
             "unk_token_id": run.tokenizer.unk_token_id,
-            "thresholds": 0.0,  # not those of a trained model in ``pretrained``
+            "thresholds": 0.0,  # not the thresholds of a trained model in ``pretrained``
             "temperatures": 1.0,
-            **dict.fromkeys(TrainingLengths._fields),  # those of the training data, once they are tokenized
+            **dict.fromkeys(TrainingLengths._fields),  # known once the training data are tokenized
         }
 
     def dataset(self, run: Run, split: str) -> NerDataset:

@@ -76,7 +76,7 @@ class PretrainingArguments(common.EncoderArguments):
             hint = "give one, such as the Chinese RoFormer's"
             raise InputError(f"configuration: tokenizer word without vocab_file; {hint}")
         if self.vocab_file is not None and "vocab_min_count" in config:
-            raise InputError("key 'vocab_min_count': the vocabulary is that of vocab_file; leave one of them out")
+            raise InputError("key 'vocab_min_count': vocab_file has the vocabulary; leave one of them out")
 
     def unused_keys(self):
         return super().unused_keys() | ({"vocab_min_count"} if self.vocab_file is not None else set())

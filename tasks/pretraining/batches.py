@@ -52,7 +52,7 @@ def tokenize(documents, tokenizer, title, show_progress=True):
 def starts_of_words(text, offsets):
     """bool for each token: it begins in another word of jieba than the token before it.
 
-    The segmentation is that of :class:`WordTokenizer`: jieba's dictionary, no hidden Markov model. Each run of white
+    The segmentation is as in :class:`WordTokenizer`: jieba's dictionary, no hidden Markov model. Each run of white
     space and each mark is a word. ``offsets`` are the half-open characters (start, end) of the tokens, in their order.
     """
     lengths = [len(word) for word in jieba_cutter().cut(text, HMM=False)]

@@ -50,9 +50,9 @@ class LastProblem(Problem):
 
 
 class Counted:
-    """ASGI middleware: counts and logs requests and their seconds, by path; those of no path of ``paths`` count as one.
-    It refuses requests whose end is not certain, those without the key, and bodies that are not JSON, too large or too
-    slow; the application gets a body whole."""
+    """ASGI middleware: counts and logs requests and their seconds by path; all paths not in ``paths`` count as one.
+    It refuses requests whose end is not certain, requests without the key, and bodies that are not JSON, too large or
+    too slow; the application gets a body whole."""
 
     def __init__(self, app: Callable, paths: set[str], settings: Settings) -> None:
         self.app, self.paths, self.settings = app, paths, settings

@@ -33,7 +33,7 @@ class Work:
     pieces: Callable[[Any], Iterable[tuple[Any, int]]] = lambda item: [(item, characters_of([item]))]
     # from an item and the results of its pieces to its result as JSON
     join: Callable[[Any, list], str] = lambda item, results: results[0]
-    # from a Wanted to the work of a request that wants it; None where there is nothing to choose
+    # from a Wanted to the work of a request with these wishes; None where there is nothing to choose
     wanting: Callable[[Any], Work] | None = None
 
     @property

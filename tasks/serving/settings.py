@@ -60,7 +60,7 @@ def options() -> list:
 
 
 def model_sources(arguments: list[str]) -> tuple[ModelSource, ...]:
-    """The models of ``FOLDER`` or ``NAME=FOLDER``; a folder without a name has that of its recipe. Raises InputError
+    """The models of ``FOLDER`` or ``NAME=FOLDER``; a folder without a name is called like its recipe. Raises InputError
     if a folder holds no model of a recipe that can be served, or two have one name."""
     sources: dict[str, ModelSource] = {}
     for argument in arguments:

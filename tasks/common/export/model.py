@@ -119,7 +119,7 @@ class PaddleGraph:
         if paddle.__version__.startswith("2.") and graph.name == GRAPH_FILES[0]:
             raise InputError(
                 f"{folder}: was exported by Paddle 3, which this Paddle {paddle.__version__} cannot read; export the "
-                "model with this one (Paddle 3 reads that, too), or to ONNX"
+                "model with this one (Paddle 3 reads that as well), or to ONNX"
             )
         check_operators(graph)
         with damage_reported(f"{folder}: {GRAPH_WEIGHTS}", COPY_EXPORTED):

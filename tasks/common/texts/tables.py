@@ -41,7 +41,7 @@ class Header(NamedTuple):
     """The first row of a table."""
 
     separator: str  # between values; ", " where a space follows each comma, and is left out
-    names: tuple[str, ...]  # of the columns, as they stand there
+    names: tuple[str, ...]  # of the columns, as they are in the file
 
     def column(self, meaning: str) -> int | None:
         """The number of the column of a text, label, token ...; None if there is none."""

@@ -63,7 +63,7 @@ def option(default, help, kind=None):
 
 
 def model_option(config_class, name, default=..., note=""):
-    """A configuration key that is an option of ``config_class``, that of the recipe's model: meaning, range and default
+    """A configuration key that is an option of ``config_class``, of the recipe's model: meaning, range and default
     are declared there. ``note`` continues the meaning, such as the form that the option has in a configuration."""
     declared = config_class.__dataclass_fields__[name]
     metadata = {**declared.metadata, "help": declared.metadata["help"] + note, "of_model": True}
@@ -75,7 +75,7 @@ of_encoder = functools.partial(model_option, RoFormerConfig)
 
 @dataclass
 class EncoderArguments:
-    """Configuration keys of every recipe that trains an encoder, beside those of PaddleNLP's ``TrainingArguments``."""
+    """Configuration keys of every recipe that trains an encoder, in addition to ``TrainingArguments``."""
 
     recipe: Optional[str] = option(None, "what is trained")
     dev_fraction: float = option(0.1, "share of the training data held out for dev", FRACTION)
@@ -159,7 +159,7 @@ class EncoderArguments:
 
 @dataclass
 class RecipeArguments(EncoderArguments):
-    """Configuration keys of every recipe with labeled data, beside those of PaddleNLP's ``TrainingArguments``."""
+    """Configuration keys of every recipe with labeled data, in addition to ``TrainingArguments``."""
 
     dev_fraction: float = option(0.1, "share of `train_file` held out without a `dev_file`; 0: none", SHARE)
     dev_split: Optional[str] = option(

@@ -24,7 +24,7 @@ from tasks.common.process import is_first_process
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"
 AVERAGE_FILE = "average.safetensors"
-NUMBERS_FILE = "optimizer.json"  # what an optimizer, its schedule and the loss scaling know beside tensors
+NUMBERS_FILE = "optimizer.json"  # what an optimizer, its schedule and the loss scaling know in addition to tensors
 RANDOM_FILE = "random_state_{rank}.json"
 PROGRESS_FILE = "progress_{rank}.json"  # what a process has counted since the last log
 TRAINER_STATE_FILE = "trainer_state.json"  # PaddleNLP's

@@ -79,7 +79,7 @@ def config_with(config: dict[str, Any], data: Iterable[str]) -> dict[str, Any]:
     """A configuration in which splits of ``data`` replace files; raises InputError if both are given."""
     for split in data:
         if config.get(f"{split}_file") not in (None, "", IN_MEMORY):
-            raise InputError(f"data: {split} is given, and {split}_file, too; leave one out")
+            raise InputError(f"data: both {split} and {split}_file are given; leave one out")
     return {**config, **{f"{split}_file": IN_MEMORY for split in data}}
 
 
@@ -96,7 +96,7 @@ def read_files(keys, read, memory=None):
     """(splits, names) of a run: dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; dict
     from each to what messages call its data.
 
-    ``read`` gives the examples of a path, that of ``keys.train_file`` and so on; ``memory`` those of a split where the
+    ``read`` gives the examples of a path, such as ``keys.train_file``; ``memory`` has the examples of a split where the
     key says ``IN_MEMORY``.
     """
     names = {split: getattr(keys, f"{split}_file") for split in SPLITS}

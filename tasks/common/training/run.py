@@ -42,7 +42,7 @@ class Run:
     examples: dict[str, list] = field(default_factory=dict)  # of train and, where there are such, dev and test
     datasets: dict[str, Any] = field(default_factory=dict)  # the same, tokenized
     saved: list = field(default_factory=list)  # goes into the model's folder, each by ``save_pretrained(folder)``
-    facts: dict[str, Any] = field(default_factory=dict)  # what ``metrics.json`` has beside the scores
+    facts: dict[str, Any] = field(default_factory=dict)  # what ``metrics.json`` has in addition to the scores
     tokenizer: Any = None
     model: Any = None
     trainer: Any = None

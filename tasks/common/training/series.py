@@ -1,6 +1,6 @@
 """A series: one configuration trained with several seeds, or once for each of its folds, and what the runs gave.
 
-The runs go to ``OUTPUT_DIR/seed_N``, ``OUTPUT_DIR/fold_N`` or ``OUTPUT_DIR/seed_N/fold_M``; beside them are written
+The runs go to ``OUTPUT_DIR/seed_N``, ``OUTPUT_DIR/fold_N`` or ``OUTPUT_DIR/seed_N/fold_M``; next to them are written
 ``series.yaml`` first, ``runs.csv``, ``summary.json`` and ``summary.md`` last. Finished runs stay, and interrupted ones
 continue from their last checkpoint.
 """

@@ -23,7 +23,7 @@ from tasks.common.training import callbacks, checkpoints
 from tasks.common.training.checkpoints import COMPLETE_FILE, checkpoint_path, read_trainer_state
 from tasks.common.training.interruption import end, is_requested, until_saved
 
-SAVED_BEFORE = 1  # complete checkpoints that stay beside the newest and the best, should the newest be damaged
+SAVED_BEFORE = 1  # complete checkpoints that stay in addition to the newest and the best, in case the newest is damaged
 
 
 class RecipeTrainer(Trainer):

@@ -35,7 +35,7 @@ PREPARED = ("native", "plain", "native_bfloat16", "paddlenlp")  # Paddle is set 
 OUR_SETTINGS = ("FLAGS_use_stride_kernel", "MKL_DEBUG_CPU_TYPE")
 JOBS = {"train": "training", "predict": "inference", "attend": "linear attention, forward and backward"}
 HEAD_SIZE, LINEAR_HEADS = 64, 4
-REST = 0.3  # seconds between turns with several threads: those of OpenMP spin for 200 ms after their work
+REST = 0.3  # seconds between turns with several threads, because threads of OpenMP spin for 200 ms after their work
 COMPARED = 9  # tokens
 TOLERANCE, ROUNDED_TOLERANCE = 1e-4, 0.1  # of outputs of about 1
 

@@ -1,7 +1,7 @@
 """A linear-chain CRF over characters, with the files, splits, word features and scores of the NER recipe.
 
 The features of a character follow Chen, Zhang and Isahara (2006), aclanthology.org/W06-0116, the characters and
-pairs of characters around it, and beside them the word features that the neural models take.
+pairs of characters around it, and also the word features that the neural models take.
 """
 
 import time

@@ -72,7 +72,7 @@ def _read_document(stem: Path, skipped: dict[str, list[str]]) -> Example:
     text_file, annotation_file = (stem.with_name(stem.name + suffix) for suffix in (".txt", ".ann"))
     for file, other in ((text_file, annotation_file), (annotation_file, text_file)):
         if not file.is_file():
-            raise InputError(f"{file}: no such file beside {other.name}; brat needs both, an .ann may be empty")
+            raise InputError(f"{file}: no such file next to {other.name}; brat needs both, an .ann may be empty")
     text, _ = read_text(text_file)
     if not text:
         raise InputError(f"{text_file}:1: the text is empty; remove {text_file.name} and {annotation_file.name}")

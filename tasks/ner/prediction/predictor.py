@@ -37,7 +37,7 @@ from tasks.ner.prediction.wanted import Wanted
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 from tasks.ner.reports.reliability import print_reliability, reliability
 
-ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors have a bound of their own
+ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors apply their own bound
 
 
 class ExportedNerModel(ExportedModel):
@@ -125,7 +125,7 @@ class NerPredictor(Predictor):
             raise InputError("no folder of a model is given")
         for one in folders if len(folders) > 1 else ():
             if is_exported(one):
-                raise InputError(f"{one}: is exported and stands alone; export all of the models into one folder")
+                raise InputError(f"{one}: is exported and cannot join others; export all of the models into one folder")
         tokenizers, models = zip(*(super(NerPredictor, self)._open(one, device) for one in folders))
         model = models[0]
         if len(folders) > 1:
@@ -167,7 +167,7 @@ class NerPredictor(Predictor):
         windows = (window for text, place in zip(texts, where) for window in self.windows(text, place, wanted))
         bounds = wanted.candidates(self.model.config) if thresholds is None else thresholds
         characters = sum(map(len, texts))
-        # the bar stays where it is the only one, and disappears where it is that of a chunk of a stream
+        # the bar stays if it is the only one, and disappears if it belongs to a chunk of a stream
         shown: dict[str, Any] = {"unit": "char", "unit_scale": True, "leave": None, "delay": 1}
         with tqdm(total=characters, disable=not self.show_progress, **shown) as progress:
             longest = self.reading.max_entity_tokens

@@ -74,7 +74,7 @@ ALIKE = [{"text": "甲", "label": "a"}] * 3
 @pytest.mark.parametrize("recipe, config, data, message", [
     *(("ner", {"dev_fraction": 0}, {"train": rows}, message) for rows, message in WRONG_ROWS),
     *(("ner", {}, data, "is not a dict of train, dev, test") for data in ({"training": NER}, NER)),
-    ("ner", {"train_file": "x"}, {"train": NER}, "train is given, and train_file, too"),
+    ("ner", {"train_file": "x"}, {"train": NER}, "both train and train_file are given"),
     ("ner", {}, {"dev": NER}, "no 'train_file'"),
     ("ner", {"train_file": "(in memory)"}, None, "of a run that had its data in memory"),
     ("pretraining", {}, {"train": ["甲"]}, "this recipe reads files only"),
