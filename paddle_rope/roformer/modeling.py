@@ -229,8 +229,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         return hidden if config.embedding_size == config.hidden_size else self.embedding_projection(hidden)
 
     def _ropes(self, hidden, positions):
-        """The rotations at ``positions``: of layers that see the whole text, and of layers that see a window; None
-        without RoPE."""
+        """The rotations at ``positions`` for whole texts and for windows; None without RoPE."""
         if self.rotary is None:
             return None, None
         if positions is None:

@@ -125,8 +125,7 @@ _CLEAN = _CleanTable()
 def jieba_cutter() -> jieba.Tokenizer:
     """jieba with its own dictionary, imported and read at the first text, without its messages.
 
-    It reads the dictionary in the package, not ``jieba.cache``, which is in the temporary folder, where any user can
-    write.
+    It reads the dictionary of the package, not ``jieba.cache`` in the temporary folder, where any user can write.
     """
     import jieba  # sets the level of its logger
 
