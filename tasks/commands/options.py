@@ -22,7 +22,6 @@ RECIPES_OF = {
 
 
 def new_parser(verb, description, **options):
-    """The parser of ``paddle-rope VERB``."""
     form = argparse.RawDescriptionHelpFormatter
     return OneLineArgumentParser(prog=f"paddle-rope {verb}", description=description, formatter_class=form, **options)
 

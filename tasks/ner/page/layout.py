@@ -105,7 +105,7 @@ def places_of(texts: list[str], sections: list[list[list[Span]]], entities: list
 
 
 def _beginning_in(ordered: list, start: int, end: int) -> list:
-    """Those of the entities or pieces, ordered, that begin from ``start`` on and before ``end``."""
+    """The entities or pieces, which are ordered, that begin in the half-open range from ``start`` to ``end``."""
     first, last = (bisect.bisect_left(ordered, place, key=lambda one: one.start) for place in (start, end))
     return ordered[first:last]
 

@@ -21,6 +21,7 @@ def written(predicted: Iterable[tuple[dict, str]], format: str, model_version: s
     says how many entities the format could not hold."""
     if format == "labelstudio":
         yield from write_list(prediction_task(record, visible(model_version)) for record, _ in predicted)
+        return
     left_out = 0
     for record, place in predicted:
         if format == "jsonl":

@@ -150,7 +150,7 @@ KERNELS = {
     "causal linear, decay": linear(**DECAY, **CAUSAL),
     "linear, output norm": linear(normalizer="none"),
     "causal linear, decay, output norm": linear(normalizer="none", **DECAY, **CAUSAL),
-    **{name: mapped(name) for name in FEATURE_MAPS[1:]},  # the first is that of the others
+    **{name: mapped(name) for name in FEATURE_MAPS[1:]},  # the other kernels have the first map
     "rotated denominator": mapped("elu_plus_one", normalizer="rotated"),
     "causal one_plus_cosine, decay": mapped("one_plus_cosine", **DECAY, **CAUSAL),
     "recurrent linear": recurrent(),

@@ -229,7 +229,7 @@ def test_states_are_float32_at_least_are_not_changed_and_pass_gradients_back():
     np.testing.assert_array_equal(branches[0], branches[2])
     np.testing.assert_array_equal(state.key_values.numpy(), before[0])
     np.testing.assert_array_equal(state.keys.numpy(), before[1])
-    # RoPE of the tokens before has been applied: gradients of all tokens are those of the whole
+    # RoPE of the tokens before has been applied: gradients of all tokens equal the gradients of the whole
     decay = paddle.to_tensor([0.8, 0.3], dtype="float64", stop_gradient=False)
     inputs = [*random_qkv(2, 11), decay]
     pieces = KERNELS["recurrent linear"](*inputs[:3], rope_of(inputs[0]), decay=decay)

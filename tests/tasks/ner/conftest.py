@@ -76,7 +76,7 @@ def train_few(train, few_texts):
 @pytest.fixture(scope="session")
 def trained(train, tmp_path_factory):
     """A model that has learned to find entities. Do not change its files."""
-    with blank_pictures():  # this fixture comes before that of a module
+    with blank_pictures():  # a fixture of a module would come too late
         return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=ENOUGH)
 
 
