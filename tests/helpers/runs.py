@@ -19,10 +19,14 @@ from tasks.common.training.monitor import TRAINING, VisualDLMonitor
 
 
 def train(config, folder, **keys):
-    """Train by the verb; returns what the run leaves."""
-    words = [f"--{key}={value}" for key, value in keys.items()]
-    assert main(["train", str(config), "--output_dir", str(folder), *words]) == 0
+    """Train by the verb, with a configuration that is a file or a dict; returns what the run leaves."""
+    words = words_of({**config, **keys}) if isinstance(config, dict) else [str(config), *words_of(keys)]
+    assert main(["train", *words, f"--output_dir={folder}"]) == 0
     return left_by(folder)
+
+
+def words_of(keys):
+    return [f"--{key}={value}" for key, value in keys.items()]
 
 
 def left_by(folder):

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-import yaml
 
 from paddle_rope.roformer import CharTokenizer
 from tasks.classification.data import LABELED, Example, class_names
@@ -16,10 +15,11 @@ from tests.conftest import REPOSITORY
 from tests.helpers import runs
 from tests.tasks.tiny_recipes import EPOCHS
 
+DEMO = REPOSITORY / "configs/classification/demo.jsonl"
 TINY = {
-    **EPOCHS, "recipe": "classification", "dev_fraction": 0.25, "max_characters": 48, "vocab_min_count": 1,
-    "hidden_size": 32, "intermediate_size": 64, "hidden_dropout_prob": 0.05, "num_train_epochs": 4, "logging_steps": 4,
-    "per_device_train_batch_size": 16,
+    **EPOCHS, "recipe": "classification", "train_file": DEMO, "dev_fraction": 0.25, "max_characters": 48,
+    "vocab_min_count": 1, "hidden_size": 32, "intermediate_size": 64, "hidden_dropout_prob": 0.05,
+    "num_train_epochs": 4, "logging_steps": 4, "per_device_train_batch_size": 16,
 }  # fmt: skip
 LONG = "9" * 5000  # digits that Python does not read as a number
 
@@ -66,21 +66,13 @@ def test_scores_are_those_counted_by_hand():
 
 
 # ---- by the verbs
-DEMO = REPOSITORY / "configs/classification/demo.jsonl"
 CLASSES = ["交通", "体育", "天气", "美食"]
 
 
 @pytest.fixture(scope="module")
-def config_file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("config") / "tiny.yaml"
-    path.write_text(yaml.safe_dump({**TINY, "train_file": str(DEMO)}), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def trained(config_file, tmp_path_factory):
+def trained(tmp_path_factory):
     """A model that has learned the classes. Do not change its files."""
-    return runs.train(config_file, tmp_path_factory.mktemp("trained") / "run", attention="linear", ema_decay=0.9)
+    return runs.train(TINY, tmp_path_factory.mktemp("trained") / "run", attention="linear", ema_decay=0.9)
 
 
 def test_run_leaves_scores_classes_and_predictions(trained):
@@ -92,8 +84,8 @@ def test_run_leaves_scores_classes_and_predictions(trained):
     assert np.mean(right) == metrics["dev"]["accuracy"]
 
 
-def test_training_goes_on_from_a_trained_folder_with_another_attention(config_file, trained, tmp_path):
-    cold = runs.train(config_file, tmp_path / "cold", num_train_epochs=1, attention="softmax")
+def test_training_goes_on_from_a_trained_folder_with_another_attention(trained, tmp_path):
+    cold = runs.train(TINY, tmp_path / "cold", num_train_epochs=1, attention="softmax")
     keys = {"pretrained": trained.model, "attention": "softmax", "train_file": DEMO, "dev_file": "", "test_file": ""}
     warm = runs.train(
         DEMO.with_name("pretrained.yaml"), tmp_path / "warm", **keys, dev_fraction=0.25, learning_rate=1e-8

@@ -4,7 +4,6 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
-import yaml
 
 from tasks.matching.demo import write_demo_data
 from tests.helpers import runs
@@ -28,18 +27,15 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def config_file(data, tmp_path_factory):
-    """A configuration of a tiny bi-encoder on pairs: all but the output folder."""
-    path = tmp_path_factory.mktemp("config") / "tiny.yaml"
-    config = {"train_file": str(data.pairs_train), "dev_file": str(data.pairs_dev), **TINY}
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    return path
+def config(data):
+    """The keys of a tiny bi-encoder on pairs: all but the output folder."""
+    return {"train_file": data.pairs_train, "dev_file": data.pairs_dev, **TINY}
 
 
 @pytest.fixture(scope="session")
-def train(config_file):
+def train(config):
     """``train(folder, key=value ...)`` -> what the run has left."""
-    return partial(runs.train, config_file)
+    return partial(runs.train, config)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import json
 from types import SimpleNamespace
 
 import pytest
-import yaml
 
 from tasks.commands.main import main
 from tasks.common.errors import InputError
@@ -52,18 +51,10 @@ def each_epoch_is_better():
 
 
 @pytest.fixture(scope="session")
-def config_file(corpus, tmp_path_factory):
-    """A configuration of a tiny model: all but the output folder."""
-    path = tmp_path_factory.mktemp("config") / "tiny.yaml"
-    config = {"train_file": str(corpus.train), "dev_file": str(corpus.dev), **TINY}
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="session")
-def train(config_file):
+def train(corpus):
     """Train a tiny model: ``train(folder, key=value ...)`` -> what the run has left."""
-    return lambda folder, config=config_file, **keys: runs.train(config, folder, **keys)
+    tiny = {**TINY, "train_file": corpus.train, "dev_file": corpus.dev}
+    return lambda folder, config=tiny, **keys: runs.train(config, folder, **keys)
 
 
 @pytest.fixture(scope="module")

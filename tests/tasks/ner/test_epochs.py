@@ -11,7 +11,8 @@ from tasks.common.training.trainer import LengthGroupedBatchSampler
 from tasks.ner.monitoring import NerMonitor
 from tasks.ner.recipe import NerRecipe
 from tests.conftest import REPOSITORY
-from tests.helpers.runs import launch, log_of, power_cut
+from tests.helpers.runs import launch, log_of, power_cut, words_of
+from tests.tasks.ner.conftest import TINY
 
 TWO_STEPS = {"per_device_train_batch_size": 23}  # an epoch
 PLAIN = {
@@ -174,13 +175,12 @@ def losses(folder):
 
 @pytest.mark.slow
 def test_two_processes_train_as_one_with_batches_of_twice_the_size(
-    train, few_texts, config_file, write, tmp_path, each_epoch_is_better
+    train, few_texts, write, tmp_path, each_epoch_is_better
 ):
     texts = write(b"".join(few_texts.train.read_bytes().splitlines(keepends=True)[:40]))
     options = {"train_file": texts, "dev_file": few_texts.dev, **OPTIONS}
-    words = [str(word) for key, value in options.items() for word in (f"--{key}", value)]
-    words += ["--output_dir", tmp_path / "two", "--per_device_train_batch_size", "4"]
-    launch(tmp_path, REPOSITORY / "tools/train_ner.py", config_file, *words)
+    of_two = {**TINY, **options, "output_dir": tmp_path / "two", "per_device_train_batch_size": 4}
+    launch(tmp_path, REPOSITORY / "tools/train_ner.py", *words_of(of_two))
     one = train(tmp_path / "one", **options, per_device_train_batch_size=8)
     assert len(losses(one.folder)) == 10
     np.testing.assert_allclose(losses(tmp_path / "two"), losses(one.folder), rtol=1e-5)

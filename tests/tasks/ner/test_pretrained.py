@@ -5,7 +5,6 @@ import shutil
 
 import paddle
 import pytest
-import yaml
 from safetensors.numpy import load
 
 from paddle_rope.roformer import (
@@ -18,20 +17,17 @@ from paddle_rope.roformer import (
 )
 from tasks.commands.main import main
 from tasks.common.training.trainer import RecipeTrainer
-from tests.helpers.runs import read_json_lines
+from tests.helpers.runs import read_json_lines, words_of
 from tests.tasks.ner.conftest import TINY, spans_of
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 
 
 @pytest.fixture(scope="module")
-def small_config(few_texts, tmp_path_factory):
-    """A configuration without the keys that a folder decides."""
-    path = tmp_path_factory.mktemp("small") / "small.yaml"
+def small_config(few_texts):
+    """The configuration without the keys that a folder decides."""
     keys = {key: value for key, value in TINY.items() if key not in (*SIZES, "hidden_dropout_prob")}
-    files = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev)}
-    path.write_text(yaml.safe_dump({**keys, **files, "num_train_epochs": 2}), encoding="utf-8")
-    return path
+    return {**keys, "train_file": few_texts.train, "dev_file": few_texts.dev, "num_train_epochs": 2}
 
 
 def write_pretrained(folder, kind, vocab):
@@ -134,7 +130,7 @@ def test_a_new_type_is_learned_and_the_types_and_features_of_the_model_are_kept(
 @pytest.mark.slow
 def test_a_folder_that_does_not_fit_is_an_error_before_the_data_are_read(refused, small_config, pretrained, tmp_path):
     def fails(folder, *words):
-        return refused("train", small_config, "--output_dir", "run", "--pretrained", folder, *words)
+        return refused("train", *words_of({**small_config, "output_dir": "run", "pretrained": folder}), *words)
 
     (tmp_path / "data").write_text("this is no labeled text")
     (tmp_path / "empty").mkdir()

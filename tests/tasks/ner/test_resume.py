@@ -11,7 +11,8 @@ from safetensors.numpy import load_file
 
 from tasks.commands.main import main
 from tasks.common.training.checkpoints import COMPLETE_FILE, last_checkpoint
-from tests.helpers.runs import Bomb, at_event, curves, log_of, power_cut
+from tests.helpers.runs import Bomb, at_event, curves, log_of, power_cut, words_of
+from tests.tasks.ner.conftest import TINY
 
 EPOCHS, STEPS = 4, 5  # 32 texts, 11 batches an epoch: 5 steps of two, and one batch that is left over
 # All that keeps a state between steps, or draws random numbers.
@@ -114,12 +115,12 @@ def test_a_run_without_dev_that_was_cut_after_its_last_checkpoint_only_writes_it
 
 @pytest.mark.slow
 def test_a_run_that_a_signal_ends_names_the_command_that_resumes(
-    whole, config_file, few_texts, each_epoch_is_better, tmp_path, capsys
+    whole, few_texts, each_epoch_is_better, tmp_path, capsys
 ):
-    folder, options = tmp_path / "run", {**OPTIONS, "train_file": few_texts.train, "dev_file": few_texts.dev}
+    folder, files = tmp_path / "run", {"train_file": few_texts.train, "dev_file": few_texts.dev}
     with at_event("on_step_end", lambda: os.kill(os.getpid(), signal.SIGTERM), STEPS + 2):
-        words = [f"--{key}={value}" for key, value in options.items()]
-        assert main(["train", str(config_file), "--output_dir", str(folder), *words]) == 128 + signal.SIGTERM
+        words = words_of({**TINY, **OPTIONS, **files, "output_dir": folder})
+        assert main(["train", *words]) == 128 + signal.SIGTERM
     error = capsys.readouterr().err
     assert "Traceback" not in error and error.splitlines()[-1].endswith(f"train --resume {folder}")
     # a signal writes a checkpoint after the current step

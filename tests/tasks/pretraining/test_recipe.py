@@ -3,7 +3,6 @@
 import math
 
 import pytest
-import yaml
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer, load_tokenizer
 from tasks.common.texts.documents import hold_out, read_documents
@@ -22,16 +21,14 @@ del TINY["vocab_min_count"]
 
 
 @pytest.fixture(scope="module")
-def config_file(corpus_file, tmp_path_factory):
-    path = tmp_path_factory.mktemp("config") / "tiny.yaml"
-    path.write_text(yaml.safe_dump({**TINY, "text_files": [str(corpus_file)]}), encoding="utf-8")
-    return path
+def config(corpus_file):
+    return {**TINY, "text_files": corpus_file}
 
 
 @pytest.fixture(scope="module")
-def whole(config_file, tmp_path_factory):
+def whole(config, tmp_path_factory):
     """A run that was not interrupted. Do not change its files."""
-    return runs.train(config_file, tmp_path_factory.mktemp("whole") / "run")
+    return runs.train(config, tmp_path_factory.mktemp("whole") / "run")
 
 
 def test_scores_of_each_stage_are_recorded(whole):
@@ -54,21 +51,21 @@ def test_recorded_scores_are_those_of_the_weights_at_the_length_of_the_stage(who
     assert scores == {name: pytest.approx(value, rel=1e-5) for name, value in whole.metrics["dev"].items()}
 
 
-def test_words_are_tokens_with_a_word_vocabulary(config_file, tmp_path, word_vocab_file):
+def test_words_are_tokens_with_a_word_vocabulary(config, tmp_path, word_vocab_file):
     options = {"tokenizer": "word", "vocab_file": word_vocab_file, "stages": "32x4x1", "num_hidden_layers": 2}
-    left = runs.train(config_file, tmp_path / "run", **options, attention="linear,softmax")
+    left = runs.train(config, tmp_path / "run", **options, attention="linear,softmax")
     tokenizer = load_tokenizer(left.model)
     assert isinstance(tokenizer, WordTokenizer)
     assert tokenizer.vocab == word_vocab_file.read_text(encoding="utf-8").split("\n")[:-1]
     assert left.model_config["attention"] == ["linear", "softmax"]
 
 
-def test_held_out_files_are_evaluated_on_and_not_trained_on(config_file, corpus_file, tmp_path, capsys):
+def test_held_out_files_are_evaluated_on_and_not_trained_on(config, corpus_file, tmp_path, capsys):
     documents = read_documents([corpus_file])
     (tmp_path / "dev.txt").write_text("\n".join(["新的一句。", *documents[:3]]), encoding="utf-8")
     files = {"dev_files": f"{tmp_path / 'dev.txt'},{tmp_path / 'more.txt'}", "stages": "32x4x1"}
     (tmp_path / "more.txt").write_text("再来一句。", encoding="utf-8")
-    left = runs.train(config_file, tmp_path / "run", **files)
+    left = runs.train(config, tmp_path / "run", **files)
     shown = capsys.readouterr().out
     assert f"train: {len(documents) - 3} documents" in shown and "dev: 5 documents" in shown
     assert load_tokenizer(left.model).vocab == CharTokenizer.from_corpus(documents[3:], min_count=2).vocab
