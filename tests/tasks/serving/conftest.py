@@ -82,8 +82,8 @@ class Client:
 
 
 @contextlib.contextmanager
-def running(*words):
-    """A :class:`Client` of a Python program that serves; the process is killed at the end."""
+def running(*words, until_ready=True):
+    """A :class:`Client` of a Python program that serves, once it is ready; the process is killed at the end."""
     skip_without_extra()
     path = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
     environment = {"PYTHONWARNINGS": "ignore", **os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
@@ -92,7 +92,7 @@ def running(*words):
     process = subprocess.Popen(argv, text=True, env=environment, cwd=REPOSITORY, **pipes)
     client = Client(process)
     try:
-        yield client
+        yield client.wait_until_ready() if until_ready else client
     finally:
         process.kill()
         process.wait()
@@ -115,7 +115,7 @@ def stub_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def start(stub_folder):
     """``start(option ...)``: context manager of a service whose model does what its texts say."""
-    return lambda *options, model="echo": running(STUB, f"{model}={stub_folder}", *options)
+    return lambda *options, model="echo", **more: running(STUB, f"{model}={stub_folder}", *options, **more)
 
 
 class Gate:

@@ -33,7 +33,7 @@ def client(folders):
     """A service of the models, which ends without an error when it is told to; then its port is free."""
     words = [f"{name}={folder}" for name, folder in folders.items()]
     with running("-m", "paddle_rope", "serve", *words, "--batch_size", "8") as client:
-        yield client.wait_until_ready()
+        yield client
         client.process.terminate()
         assert client.process.wait(60) == 0
     socket.create_server(("127.0.0.1", client.port)).close()

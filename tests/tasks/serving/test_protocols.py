@@ -26,7 +26,7 @@ def client(trained):
         patch.setenv("PADDLE_ROPE_SERVE_API_KEY", "secret")
         patch.setenv("PADDLE_ROPE_SERVE_LOG", "json")
         with running("-m", "paddle_rope", "serve", *words, "--max_texts", "50") as client:
-            yield client.wait_until_ready()
+            yield client
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ def client(start):
     limits = {"queue": 8, "texts": 6, "characters": 300, "request_characters": 1000, "body_bytes": 4000}
     options = [word for name, value in limits.items() for word in (f"--max_{name}", value)]
     with start(*options, "--batch_size", "4") as client:
-        yield client.wait_until_ready()
+        yield client
 
 
 def texts_of(answer):

@@ -30,7 +30,7 @@ def refuses_connections(client):
 
 def test_what_was_accepted_is_answered_before_the_end(start, gate):
     with start() as client:
-        held = gate(client.wait_until_ready())
+        held = gate(client)
         held.send("accepted")
         client.process.send_signal(signal.SIGTERM)
         wait_until(lambda: refuses_connections(client))
@@ -41,7 +41,6 @@ def test_what_was_accepted_is_answered_before_the_end(start, gate):
 
 def test_a_service_without_work_ends_though_clients_hold_connections(start):
     with start("--stop_seconds", "3000") as client:
-        client.wait_until_ready()
         idle, begun, used = (client.connect() for _ in range(3))
         idle.connect()
         begun.connect()
@@ -54,7 +53,7 @@ def test_a_service_without_work_ends_though_clients_hold_connections(start):
 
 def test_after_the_bound_requests_are_refused(start, gate):
     with start("--stop_seconds", "0.3") as client:
-        held = gate(client.wait_until_ready())
+        held = gate(client)
         held.send("accepted")
         client.process.send_signal(signal.SIGTERM)
         for thread in held.threads:
@@ -65,7 +64,7 @@ def test_after_the_bound_requests_are_refused(start, gate):
 
 def test_a_second_signal_ends_at_once(start, gate):
     with start("--stop_seconds", "3000", "--workers", 2) as client:
-        held = gate(client.wait_until_ready())
+        held = gate(client)
         client.process.send_signal(signal.SIGTERM)
         wait_until(lambda: refuses_connections(client))
         client.process.send_signal(signal.SIGTERM)
@@ -76,7 +75,7 @@ def test_a_second_signal_ends_at_once(start, gate):
 
 def test_a_request_waits_no_longer_than_its_bound(start, gate):
     with start("--max_seconds", "0.5") as client:
-        held = gate(client.wait_until_ready())
+        held = gate(client)
         status, headers, answer = client.ask("POST", "/predict", '{"texts": ["a"]}')
         assert (status, answer) == (503, {"error": "no answer within 0.5 s"}) and "Retry-After" in headers
         held.open()
@@ -84,7 +83,7 @@ def test_a_request_waits_no_longer_than_its_bound(start, gate):
 
 
 def test_a_model_that_cannot_be_opened_ends_the_service_with_a_line(start):
-    with start("--workers", 2, model="broken") as client:
+    with start("--workers", 2, model="broken", until_ready=False) as client:
         assert client.process.wait(END_SECONDS) == 2
         client.reader.join(END_SECONDS)
         assert set(client.lines[1:]) == {"error: the model is broken"}  # after the address
@@ -93,7 +92,6 @@ def test_a_model_that_cannot_be_opened_ends_the_service_with_a_line(start):
 def test_the_metrics_of_all_workers_are_added_and_a_dead_worker_is_replaced(start, monkeypatch):
     monkeypatch.setenv("PYTHONWARNINGS", "default")
     with start("--workers", 2) as client:
-        client.wait_until_ready()
         wait_until(lambda: client.metric("paddle_rope_ready_workers") == 2)
         processes = set()
         while len(processes) < 2:
@@ -118,7 +116,6 @@ def test_a_new_worker_accepts_connections_when_its_model_is_open(start, monkeypa
     opens.touch()
     monkeypatch.setenv("STUB_OPENS", str(opens))
     with start("--workers", 2) as client:
-        client.wait_until_ready()
         opens.unlink()
         reached.unlink()
         os.kill(client.predict("a")[1]["results"][0]["process"], signal.SIGKILL)
@@ -130,7 +127,7 @@ def test_a_new_worker_accepts_connections_when_its_model_is_open(start, monkeypa
 
 def test_sighup_replaces_the_workers(start):
     with start() as client:
-        first = client.wait_until_ready().predict("a")[1]["results"][0]["process"]
+        first = client.predict("a")[1]["results"][0]["process"]
         client.process.send_signal(signal.SIGHUP)
         answers = []
 
@@ -145,7 +142,6 @@ def test_sighup_replaces_the_workers(start):
 
 def test_workers_end_with_their_supervisor(start):
     with start("--workers", 2) as client:
-        client.wait_until_ready()
         process = client.predict("a")[1]["results"][0]["process"]
         assert process != client.process.pid and psutil.pid_exists(process)
         client.process.kill()
