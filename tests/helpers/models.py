@@ -17,9 +17,9 @@ HAS_ONNX = importlib.util.find_spec("paddle2onnx") is not None and not paddle.__
 FORMATS = ("onnx", "paddle") if HAS_ONNX else ("paddle",)
 
 
-def export(output, format, *models):
-    """Export models by the verb; returns ``output``."""
-    words = [*map(str, models), "--output", str(output), "--format", format]
+def export(output, format, *words):
+    """Export models by the verb, with its other ``words``; returns ``output``."""
+    words = [*map(str, words), "--output", str(output), "--format", format]
     assert main(["export", *words]) == 0
     return output
 

@@ -133,7 +133,8 @@ def launch(folder, script, *words):
 
 # ---- a recipe that trains nothing
 def pretended_recipe():
-    """A recipe that trains nothing: ``calls`` lists its calls; ``scores_of`` gives what a run leaves."""
+    """A recipe that trains nothing: ``calls`` lists its calls, ``trained()`` the folders in ``runs/`` of its trainings;
+    ``scores_of`` gives what a run leaves."""
 
     def leave(config):
         folder = Path(config["output_dir"])
@@ -164,5 +165,6 @@ def pretended_recipe():
         name="ner", train=train, resume=resume, resolve=resolve, calls=[], fails=lambda config: False,
         scores=("f1", "recall"), scores_of=lambda config: {"dev": {"f1": 0.9}},
         score_ensemble=lambda config, run_dirs: None,
+        trained=lambda: [of["output_dir"].split("runs/")[1] for call, of in recipe.calls if call == "train"],
     )  # fmt: skip
     return recipe

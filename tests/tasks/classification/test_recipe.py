@@ -46,8 +46,6 @@ def test_text_is_read_from_its_beginning_and_padded_at_its_end(capsys):
     assert "2 texts are cut to --max_characters 2" in capsys.readouterr().out
 
 
-# ---- scores
-
 GOLD, FOUND = ["a", "a", "a", "b", "b", "c", "c"], ["a", "a", "b", "b", "c", "b", "b"]
 
 
@@ -65,7 +63,6 @@ def test_scores_are_those_counted_by_hand():
     assert [tuple(row.values()) for row in scores["confusions"]] == [("c", "b", 2), ("a", "b", 1), ("b", "c", 1)]
 
 
-# ---- by the verbs
 CLASSES = ["交通", "体育", "天气", "美食"]
 
 

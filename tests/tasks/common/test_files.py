@@ -12,14 +12,7 @@ from PIL import Image
 from paddle_rope import RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
 from tasks.common.errors import InputError
-from tasks.common.files import (
-    atomic_folder,
-    atomic_writer,
-    check_new_folder,
-    check_output_file,
-    json_line,
-    write_json,
-)
+from tasks.common.files import atomic_folder, atomic_writer, check_new_folder, check_output_file, json_line, write_json
 from tasks.common.reports import figures
 from tasks.common.reports.figures import draw_epochs
 from tasks.common.reports.tables import as_csv, as_markdown

@@ -2,13 +2,7 @@
 
 import pytest
 
-from tasks.experiments.crf.recipe import (
-    CrfRecipe,
-    attributes,
-    entities_of,
-    longest_entities,
-    tags_of,
-)
+from tasks.experiments.crf.recipe import CrfRecipe, attributes, entities_of, longest_entities, tags_of
 from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, make_example
 from tasks.ner.features import WordFeatures

@@ -1,4 +1,4 @@
-"""Language models: the corpus, a training that repeats and resumes, held-out losses at several lengths."""
+"""Language models: the corpus, training, held-out losses at several lengths."""
 
 import numpy as np
 import paddle
@@ -8,13 +8,7 @@ from paddle_rope.roformer import RoFormerConfig, RoFormerForCausalLM, load_token
 from tasks.common.errors import InputError
 from tasks.language_model import recipe as recipe_module
 from tasks.language_model.corpus import Corpus, additions, load_corpus
-from tasks.language_model.recipe import (
-    LanguageModelRecipe,
-    held_out_losses,
-    learning_rate_share,
-    make_optimizer,
-    measure,
-)
+from tasks.language_model.recipe import LanguageModelRecipe, held_out_losses, learning_rate_share, make_optimizer
 from tests.conftest import REPOSITORY
 from tests.helpers import runs
 from tests.tasks.tiny_recipes import ENCODER
@@ -46,9 +40,6 @@ def make_model(corpus, resolve):
     return lambda **options: RoFormerForCausalLM(
         RoFormerConfig(**resolve(**options).keys.model_options(), vocab_size=len(corpus.tokenizer))
     )
-
-
-# ---- the corpus
 
 
 def distinct_corpus(documents=(DISTINCT,), length=5):
@@ -91,9 +82,6 @@ def test_additions_are_right_and_of_one_length():
     for text in additions(50):
         (first, second), total = text.split("=")[0].split("+"), text.split("=")[1]
         assert int(first) + int(second) == int(total) and len(text) == 21
-
-
-# ---- training
 
 
 @pytest.fixture
@@ -159,7 +147,6 @@ def test_learning_rate_rises_then_falls_to_nothing(make_model, resolve):
     np.testing.assert_allclose(rates, [2, 1, 0], atol=1e-6)  # the first step has gone by
 
 
-# ---- held-out losses
 @pytest.fixture
 def model(make_model):
     model = make_model()
@@ -184,9 +171,9 @@ def test_a_longer_text_begins_as_the_shorter_one_does(model, corpus):
 
 
 def test_losses_are_measured_at_the_lengths_and_scalings_that_the_keys_name(model, corpus, resolve):
-    assert measure(model, corpus.held_out, resolve().keys) == {}
+    assert recipe_module.measure(model, corpus.held_out, resolve().keys) == {}
     keys = resolve(evaluation_times=[1, 4], scaling_factors="2,1").keys
-    entries = measure(model, corpus.held_out, keys)["lengths"]
+    entries = recipe_module.measure(model, corpus.held_out, keys)["lengths"]
     found = {(entry["scaling"], entry["length"]): entry["loss"] for entry in entries}
     assert list(found) == [(name, n) for name in ("none", "NTK x2", "YaRN x2", "NTK x1", "YaRN x1") for n in (8, 32)]
     for length in (8, 32):

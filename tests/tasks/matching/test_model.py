@@ -24,9 +24,6 @@ TOKENIZER = CharTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[SPACE
 BI = {"architecture": "bi_encoder"}
 
 
-# ---- sequences and batches
-
-
 def dataset(tuples, max_tokens=None, **options):
     examples = [Example(texts, 1.0, "") for texts in tuples]
     return MatchingDataset(examples, TOKENIZER, MatchingConfig(**{**SIZES, **options}), max_tokens)
@@ -61,9 +58,6 @@ def test_batches_have_the_first_sequences_of_all_items_first_and_are_padded():
     assert batch["labels"].dtype == np.float32 and batch["labels"].tolist() == [1, 1]
     data = dataset([("ab", "xyz")], token_type_ids=True, type_vocab_size=2)
     assert collate([data[0]])["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1, 1]]
-
-
-# ---- the model
 
 
 def build(architecture, task, **options):
@@ -114,9 +108,6 @@ def test_token_types_tell_the_texts_of_a_cross_encoder_apart():
     ids = np.array([5, 10, 6, 10, 6])
     logits = [model(**tensors([Tokens(ids, np.array(types))])) for types in ([0, 0, 0, 1, 1], [0] * 5)]
     assert abs((logits[0] - logits[1]).item()) > 1e-4
-
-
-# ---- losses, by their definitions
 
 
 def slow_cosent(cosines, labels, scale):

@@ -67,9 +67,6 @@ def test_predictions_are_labeled_data_in_turn(write):
         assert parts(examples) == [(*of_example, label) for of_example, label in zip(texts, labels)]
 
 
-# ---- splits and folds
-
-
 def keys_of(train, dev=None, **options):
     return MatchingArguments(train_file=train, dev_file=dev, dev_fraction=0.2, **options)
 
@@ -101,9 +98,6 @@ def test_first_texts_are_in_one_split_alone(data, folds):
 def test_0_and_1_are_grades_beside_grades(write):  # other tasks of dev: tests/tasks/commands/refusals.yaml
     files = (str(write(f"a\tb\t0\nc\td\t{highest}\n", name)) for name, highest in (("train", 3), ("dev", 1)))
     assert read_splits(keys_of(*files), seed=0).keys() == {"train", "dev"}
-
-
-# ---- scores
 
 
 def test_scores_are_their_definitions():
@@ -139,7 +133,6 @@ def test_threshold_is_halfway_between_the_scores():
     assert best_threshold([1, 1], [0.5, 0.25]) == 0.25
 
 
-# ---- training
 SHORT = {"dev_file": "", "num_train_epochs": 1, "max_tokens": 16}
 
 
@@ -211,9 +204,6 @@ def test_each_fold_is_tested_once_and_one_of_them_alone_or_resumed_is_the_same(t
     assert summary.is_file() and runs.left_by(folds[2].folder).weights == folds[2].weights
 
 
-# ---- where it starts, and what is refused
-
-
 def test_a_trained_model_is_a_start_for_another_task(bi_encoder, data, write, tmp_path):
     keys = {"recipe": "matching", "train_file": str(data.triples), "device": "cpu", "max_tokens": 40, "max_steps": 2}
     keys |= {"learning_rate": 1e-9, "pretrained": str(bi_encoder.model), "architecture": "bi_encoder"}
@@ -223,7 +213,6 @@ def test_a_trained_model_is_a_start_for_another_task(bi_encoder, data, write, tm
     assert all(np.abs(saved[name] - start[name]).max() < 1e-6 for name in start)
 
 
-# ---- prediction
 @pytest.fixture(scope="module")
 def predictors(bi_encoder, cross_encoder):
     return {name: MatchingPredictor(run.model, "cpu") for name, run in (("bi", bi_encoder), ("cross", cross_encoder))}

@@ -21,9 +21,6 @@ PLAIN = {
 }  # fmt: skip
 
 
-# ---- which epoch is kept, and where training stops
-
-
 @pytest.fixture
 def pretend(monkeypatch):
     """``pretend(values)``: the dev F1 of each epoch."""
@@ -111,9 +108,6 @@ def test_the_last_epoch_is_kept_without_dev_data_or_if_so_told(train_few, few_te
     assert ("dev" in run.metrics) == (run.predictions is not None) == has_dev and 0 <= run.metrics["test"]["f1"] <= 1
     tags = log_of(run.folder / "vdl").get_tags()["scalar"]
     assert any(tag.startswith("dev") for tag in tags) == has_dev
-
-
-# ---- batches, gradients and several seeds
 
 
 @pytest.fixture

@@ -50,9 +50,6 @@ def masked(tokenizer, texts):
     return MaskingCollator(tokenizer, 1)(texts)
 
 
-# ---- what is hidden
-
-
 def test_labels_are_the_true_ids_of_hidden_tokens_of_the_text(tokenizer, plain, masked):
     hidden = masked["labels"] != IGNORED_LABEL
     assert (masked["labels"][hidden] == plain["input_ids"][hidden]).all()
@@ -94,9 +91,6 @@ def test_each_time_other_tokens_are_hidden_and_the_seed_determines_which(tokeniz
     for _ in range(30):  # something is hidden in every batch
         batch = first([tokenized([7])])
         assert batch["labels"].tolist() == [[IGNORED_LABEL, 7, IGNORED_LABEL]]
-
-
-# ---- in a run
 
 
 @pytest.fixture

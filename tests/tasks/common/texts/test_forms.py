@@ -59,7 +59,6 @@ def test_a_text_and_an_object_in_a_list_are_one_record():
             of(content)
 
 
-# ---- tables
 def read(content):
     return list(table_records(content.split("\n"), "x"))
 
@@ -97,7 +96,6 @@ def test_a_quote_that_never_ends_is_found_before_it_fills_the_memory(monkeypatch
         read('text\n"' + "a\n" * 2000)
 
 
-# ---- documents
 @pytest.mark.parametrize("content, documents", [
     ("一\n二\n三", ["一", "二", "三"]),
     ("\n\n一\n二\n\n", ["一", "二"]),  # blank lines at the edges part nothing

@@ -33,10 +33,6 @@ def folder(tmp_path):
     return tmp_path / "runs"
 
 
-def trained(recipe):
-    return [config["output_dir"].split("runs/")[1] for call, config in recipe.calls if call == "train"]
-
-
 def test_each_seed_is_trained_into_its_folder_and_the_scores_are_summed_up(recipe, folder, capsys):
     summary = train_series(recipe, {"a": 1, "seed": 42, "output_dir": str(folder)}, [7, 1, 3])
     assert [config for _, config in recipe.calls] == [
@@ -65,7 +61,7 @@ def test_each_seed_is_trained_into_its_folder_and_the_scores_are_summed_up(recip
 def test_folds_are_averaged_or_are_the_deviation_of_one_seed(recipe, folder, seeds, values, names):
     summary = train_series(recipe, {"folds": "2", "output_dir": str(folder)}, seeds)
     of_seeds = [f"seed_{seed}/" for seed in seeds] if seeds else [""]
-    assert trained(recipe) == [f"{seed}fold_{fold}" for seed in of_seeds for fold in (1, 2)]
+    assert recipe.trained() == [f"{seed}fold_{fold}" for seed in of_seeds for fold in (1, 2)]
     assert summary["scores"]["test.f1"]["values"] == pytest.approx(values) and summary["runs"] == len(recipe.calls)
     assert f"|  | {names} | mean ± deviation |" in (folder / "summary.md").read_text(encoding="utf-8")
 
@@ -74,7 +70,7 @@ def test_seeds_and_folds_among_the_keys_make_a_series(recipe, folder):
     series = {"one": {}, "fold": {"folds": 3, "fold": 1}, "seeds": {"seeds": "1,3"}, "folds": {"folds": 2}}
     for name, keys in series.items():
         recipes.train({"recipe": "ner", "output_dir": str(folder / name), **keys})
-    assert trained(recipe) == ["one", "fold", "seeds/seed_1", "seeds/seed_3", "folds/fold_1", "folds/fold_2"]
+    assert recipe.trained() == ["one", "fold", "seeds/seed_1", "seeds/seed_3", "folds/fold_1", "folds/fold_2"]
     recipes.resume(folder / "one")
     assert recipe.calls[-1] == ("resume", folder / "one")
 

@@ -75,9 +75,6 @@ def test_what_cannot_be_had_leaves_nothing_and_says_why(server, tmp_path):
     assert (tmp_path / "file").read_bytes() == b"old" and names(tmp_path) == ["file"]
 
 
-# ---- zip archives
-
-
 def test_one_member_is_read_in_any_folder_and_nothing_else(tmp_path, write, monkeypatch):
     content = bytes(range(99)) * 9
     whole = zipped(("set/", ""), ("set/train.json", content), ("__MACOSX/set/train.json", "2"), ("../../evil", "3"))
@@ -90,9 +87,6 @@ def test_one_member_is_read_in_any_folder_and_nothing_else(tmp_path, write, monk
         assert f"it: does not hold one {member} (but " in error_of(read_zip_member, member, write(archive), "it")
     monkeypatch.setattr(downloading, "_LARGEST_MEMBER", 800)
     assert "does not hold one" in error_of(read_zip_member, "train.json", write(whole), "it")
-
-
-# ---- data sets
 
 
 @pytest.fixture

@@ -96,9 +96,6 @@ def test_each_of_many_entities_that_overlap_is_counted_once(span):
     assert sum(found("nested", many)[0].values()) + sum(found("crossing", many)[0].values()) == 199
 
 
-# ---- the verb
-
-
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -39,9 +39,6 @@ def test_what_is_no_file_is_named_with_the_remedy(tmp_path, monkeypatch, name, p
     assert "download" not in error_of(read_examples, "data/ner/cluener/mine.json")
 
 
-# ---- texts to predict
-
-
 @pytest.mark.parametrize("content, expected", [
     (
         " 甲 乙\t\n\n\u3000\n𠮷\u2028👍\n  \n",
@@ -65,9 +62,6 @@ def test_texts_are_lines_or_those_of_records_and_labeled_data_with_their_place(w
     assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
 
 
-# ---- the demo corpus
-
-
 def test_the_demo_corpus_stays_what_published_scores_were_measured_on(tmp_path):
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in write_demo_corpus(tmp_path / "new")]
     assert digests == [
@@ -83,9 +77,6 @@ def test_the_demo_corpus_stays_what_published_scores_were_measured_on(tmp_path):
 
 def splits_of(**keys):
     return read_splits(NerArguments(**keys), 7)
-
-
-# ---- the part that is held out
 
 
 @pytest.fixture
@@ -121,9 +112,6 @@ def test_the_end_is_not_held_out_where_train_would_lack_its_types_or_dev_has_non
     assert "note: dev is drawn from all of train" in capsys.readouterr().out
 
 
-# ---- some of the training texts
-
-
 def test_fewer_texts_are_among_more_and_the_seed_decides():
     examples = [Example(f"text {number}", (), f"file:{number}") for number in range(240)]
     ten, fifty = draw(examples, 10, 1), draw(examples, 50, 1)
@@ -147,9 +135,6 @@ def test_dev_is_held_out_of_the_drawn_texts_and_files_are_whole(few_texts, capsy
         splits_of(train_file=train, train_texts=46)
 
 
-# ---- types that a trained model knows
-
-
 @pytest.mark.parametrize("allow_overlap, marked", [(True, {"old": 4}), (False, {"old": 2})])
 def test_a_model_marks_the_types_that_nobody_labeled_and_gives_way_to_labels(allow_overlap, marked):
     def find(texts):
@@ -168,9 +153,6 @@ def test_a_model_marks_the_types_that_nobody_labeled_and_gives_way_to_labels(all
     assert [splits["train"][0].entities, splits["dev"][0].entities, splits["test"][0].entities] == [
         *(tuple(sorted([one, *found])) for one in (new, known)), (),
     ]  # fmt: skip
-
-
-# ---- overlaps
 
 
 def overlap(first, second):

@@ -7,7 +7,6 @@ import numpy as np
 import paddle
 import pytest
 
-from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.common.export import exporter as exporting
 from tasks.common.model_folder import GRAPH_FILES, write_checksums
@@ -59,15 +58,14 @@ def test_several_models_become_one_and_features_go_along(trained, train, dev_tex
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_both_are_scored_on_a_labeled_file(trained, corpus, tmp_path, capsys, format):
-    words = ["--output", tmp_path / "new", "--format", format, "--check", corpus.dev]
-    assert main(["export", str(trained.model), *map(str, words)]) == 0
+    export(tmp_path / "new", format, trained.model, "--check", corpus.dev)
     assert capsys.readouterr().out.count(f"{trained.metrics['dev']['f1']:.4f}") == 2
 
 
 @needs_onnx
 def test_int8_is_smaller_and_finds_nearly_the_same(trained, dev_texts, tmp_path):
-    plain, small = export(tmp_path / "plain", "onnx", trained.model), tmp_path / "int8"
-    assert main(["export", str(trained.model), "--output", str(small), "--quantize", "int8"]) == 0
+    plain = export(tmp_path / "plain", "onnx", trained.model)
+    small = export(tmp_path / "int8", "onnx", trained.model, "--quantize", "int8")
     exact, near = (
         {(row, *entity[:3]) for row, of_text in enumerate(NerPredictor(folder).find(dev_texts)) for entity in of_text}
         for folder in (plain, small)

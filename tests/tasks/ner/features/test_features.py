@@ -66,9 +66,6 @@ def test_rare_values_are_unknown_unless_they_are_frequent_in_more_texts(min_coun
     ]  # fmt: skip
 
 
-# ---- gazetteer
-
-
 @pytest.mark.parametrize("labeled, total, bin", [(29, 100, 0), (3, 10, 1), (74, 100, 1), (3, 4, 2)])
 def test_a_share_at_a_bound_belongs_to_the_bin_above(labeled, total, bin):
     assert Gazetteer({"place": {"青川": labeled}}, {"青川": total})("在青川") == [(1, 3, [bin])]
@@ -78,9 +75,6 @@ def test_entities_that_are_very_long_or_no_utf_8_are_left_out_of_the_gazetteer()
     long = "长" * 21
     gazetteer = Gazetteer.from_examples([example(f"在{long}和\ud83d处", (long, "place"), ("\ud83d", "place"))])
     assert gazetteer.occurrences == gazetteer.entities == {}
-
-
-# ---- by definition
 
 
 def with_hostile_texts(test):
@@ -130,8 +124,6 @@ def test_vocabularies_of_hostile_texts_can_be_saved(tmp_path):
 def test_unknown_words_are_those_of_jieba(text):
     assert installed_words()(text).segmentation == segmentation(text)
 
-
-# ---- the model
 
 SIZES = {
     "vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16,

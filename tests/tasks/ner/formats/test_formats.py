@@ -146,9 +146,6 @@ def test_a_file_of_brat_is_its_document(write):
     assert error_of(read_examples, folder).startswith(f"{folder}/c.txt: cannot be read (")
 
 
-# ---- characters
-
-
 def test_any_character_can_be_a_token_and_other_line_ends_after_a_tag_are_an_error(write):
     for token in " \t\u3000\u00a0\u2028\u0085\x0b\r\x00\ufeff{𠮷👍Ａ":
         for separator in " \t":
@@ -185,9 +182,6 @@ def test_the_labeling_configuration_has_the_types_and_the_names_that_are_written
         labeling_configuration(["name", "a\x00"])
 
 
-# ---- what a format cannot hold
-
-
 def is_refused(bad, path, format, *words):
     message = error_of(write_examples, [*FLAT, *bad], path, format)
     assert all(word in message for word in words), message
@@ -221,9 +215,6 @@ def test_brat_is_written_into_a_new_or_empty_folder_only(tmp_path, write, monkey
     for target in ("empty", write("x", "file"), "x" * 250, "y" * 300, ".", io.StringIO()):
         is_refused([], target, "brat", "folder")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file"]
-
-
-# ---- paddle-rope convert
 
 
 def test_dashes_are_the_standard_streams_and_ill_formed_tags_are_told_on_the_second():

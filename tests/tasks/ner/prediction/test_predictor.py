@@ -42,9 +42,6 @@ def test_thresholds_of_the_configuration_decide(predictor, copy_with, dev_texts)
     assert NerPredictor(copy_with(thresholds=thresholds), "cpu").find(dev_texts) == expected != candidates
 
 
-# ---- several models
-
-
 def logits_of(predictor, texts):
     """Logits of all texts, one after the other."""
     collate = SpanCollator(predictor.tokenizer.pad_token_id, with_labels=False)

@@ -109,7 +109,6 @@ def test_files_options_and_python_agree(predictor, predict, trained, dev_texts, 
     assert predictor.join(text, predictor.find_in_windows(windows, [one.wanted])) == predictor([text])[0]
 
 
-# ---- which texts to label next
 @pytest.mark.parametrize("probabilities", [[], [0.0], [1.0], [0.3], [0.9999], [0.2, 0.6, 0.95]])
 def test_uncertainty_is_the_joint_entropy_of_the_spans(probabilities):
     joint = np.ones(1)
@@ -136,9 +135,6 @@ TEXTS = ["王明去年在青川市工作。", "天气很好，适合出门。", 
 ])  # fmt: skip
 def test_the_most_uncertain_distinct_texts_come_first(texts, uncertainties, count, known, expected):
     assert rank(texts, uncertainties, count, known) == expected
-
-
-# ---- the verb
 
 
 @pytest.fixture
