@@ -33,15 +33,6 @@ def test_labels_other_than_0_and_1_are_grades(write, label, task):
     assert task_of(examples) == task
 
 
-@pytest.mark.parametrize("content, texts", [
-    ("sentence1\tsentence2\nx\ty\nv\tw\t1\n", [("x", "y"), ("v", "w")]),
-    ('[{"A": "甲", "B": "乙", "C": "丙"},\n {"A": "a", "B": "b", "C": "c"}]', [("甲", "乙", "丙"), ("a", "b", "c")]),
-    ("A,B,C\n甲,乙,丙\n丁,戊,己\n", [("甲", "乙", "丙"), ("丁", "戊", "己")]),
-])  # fmt: skip
-def test_what_is_predicted_needs_no_labels_and_keeps_its_order(write, content, texts):
-    assert [one for one, _ in chain.from_iterable(ExampleStream(write(content)))] == texts
-
-
 def test_candidates_of_unlabeled_triples_are_exchanged_at_random_always_in_the_same_way(write):
     path = write("".join(TRIPLE.format(number, "") for number in range(400)))
     examples = LABELED.read_file(path)

@@ -20,8 +20,9 @@ from tasks.experiments.benchmarks.peers import measure_in_turns
 from tasks.experiments.benchmarks.prediction import compare
 from tasks.experiments.benchmarks.worker import Worker
 from tasks.ner.data.reading import read_examples
+from tasks.ner.demo import write_demo_corpus
 from tasks.ner.examples import Entity, Example
-from tests.helpers.models import FORMATS
+from tests.helpers.models import FORMATS, write_small_ner
 from tests.tasks.serving.conftest import REPOSITORY, STUB, skip_without_extra
 
 WORKER = """
@@ -90,6 +91,27 @@ def test_every_request_to_a_service_is_answered_or_refused(served, tmp_path, mon
 
 # ---- engines
 GRAPH = FORMATS[0]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """(folder of the model, labeled file)"""
+    train, dev = write_demo_corpus(tmp_path_factory.mktemp("corpus"), train_size=60, dev_size=30)
+    folder = tmp_path_factory.mktemp("models") / "run" / "model"
+    return write_small_ner(folder, read_examples(train), with_features=True, thresholds=2.0, max_tokens=64), dev
+
+
+@pytest.fixture
+def measure(demo, tmp_path):
+    """``measure(benchmark, *words)``: what it writes of the model."""
+
+    def measure(benchmark, *words):
+        model, data, output = *demo, tmp_path / "out.json"
+        words = ["benchmark", benchmark, model, "--input", data, "--output", output, *words]
+        assert main([*map(str, words)]) == 0
+        return json.loads(output.read_text(encoding="utf-8"))
+
+    return measure
 
 
 @pytest.mark.slow

@@ -34,14 +34,6 @@ def test_records_have_the_promised_form_whatever_the_texts(predictor, trained, d
     assert predictor([text]) == large([text]) != [{"text": text, "entities": []}]
 
 
-def test_thresholds_of_the_configuration_decide(predictor, copy_with, dev_texts):
-    thresholds = [-1.0, 3.0, 0.0, 1e9, 0.5, 2.0]
-    bound = dict(zip(predictor.types, thresholds))
-    candidates = predictor.find(dev_texts, thresholds=-1.0)
-    expected = [[entity for entity in entities if entity.score > bound[entity.type]] for entities in candidates]
-    assert NerPredictor(copy_with(thresholds=thresholds), "cpu").find(dev_texts) == expected != candidates
-
-
 def logits_of(predictor, texts):
     """Logits of all texts, one after the other."""
     collate = SpanCollator(predictor.tokenizer.pad_token_id, with_labels=False)
