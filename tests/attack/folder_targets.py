@@ -39,7 +39,6 @@ def _exported(format):
 
 
 def read_model(folder: Path) -> None:
-    """Predict with a model folder."""
     from tasks.common.model_folder import write_checksums
     from tasks.recipes import open_predictor
 

@@ -150,7 +150,6 @@ def _paddle_pickles():
 
 
 def _index():
-    """An index and its two files."""
     index = {"metadata": {"total_size": 100}, "weight_map": {"a.weight": "one.safetensors", "b": "two.safetensors"}}
     parts = {file: _safetensors(**{name: ARRAYS[name]}) for name, file in index["weight_map"].items()}
     return {**parts, INDEX: json_bytes(index)}

@@ -58,7 +58,6 @@ FINDINGS["exported_onnx"]["a graph that cannot be computed"] = graph_that_cannot
 
 
 def case_of(finding):
-    """The files of a finding."""
     files = finding() if callable(finding) else finding
     pieces = {name: content if isinstance(content, list) else [[content, 1]] for name, content in files.items()}
     return {

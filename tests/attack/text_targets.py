@@ -78,7 +78,6 @@ def read_entities(folder: Path) -> None:
 
 
 def read_brat(folder: Path) -> None:
-    """A folder of brat's."""
     texts = sorted(folder.glob("*.txt"))
     found = _spans(brat.read(folder))
     _compare(found, [second_readings.brat(_text(path), _text(path.with_suffix(".ann"))) for path in texts], "brat")
@@ -160,7 +159,6 @@ def read_matching(folder: Path) -> None:
 
 
 def read_classes(folder: Path) -> None:
-    """Labeled texts."""
     examples = classification.LABELED.read_file(folder / NAME)
     lines = [line for line in second_readings.lines_of(_text(folder / NAME)) if line.strip(" \t")]
     plain = texts = [one.text for one in examples]

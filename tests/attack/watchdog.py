@@ -71,7 +71,6 @@ def write_case(folder: Path, case: Case) -> None:
 
 
 def read_case(folder: Path) -> Case:
-    """The files of a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 

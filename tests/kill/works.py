@@ -21,8 +21,6 @@ PRETRAINING = {"recipe": "pretraining", **KEYS["pretraining"], **AFTER_EACH_STEP
 
 @dataclass
 class Work:
-    """Something to kill."""
-
     zone: str  # function within which it is killed
     words: tuple  # of the command line, which does it in the folder of a case
     resume: tuple = ()  # the words that go on with it once something can be gone on with; () if ``words`` do
@@ -68,7 +66,6 @@ def prepare(folder):
 
 
 def begin(work, folder):
-    """Make the folder of a case."""
     folder.mkdir()
     if work.config:
         (folder / "config.yaml").write_text(yaml.safe_dump(work.config), encoding="utf-8")

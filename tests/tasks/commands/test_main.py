@@ -131,7 +131,6 @@ if __name__ == "__main__":
 
 
 def call(folder, *words):
-    """The command line without paddle, in a process of its own."""
     (folder / "without_paddle.py").write_text(WITHOUT_PADDLE, encoding="utf-8")
     command = [sys.executable, str(folder / "without_paddle.py"), *map(str, words)]
     environment = {"PYTHONPATH": str(REPOSITORY)}

@@ -36,7 +36,6 @@ def corpus(resolve):
 
 @pytest.fixture
 def make_model(corpus, resolve):
-    """A new model of some keys."""
     return lambda **options: RoFormerForCausalLM(
         RoFormerConfig(**resolve(**options).keys.model_options(), vocab_size=len(corpus.tokenizer))
     )

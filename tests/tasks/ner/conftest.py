@@ -59,7 +59,6 @@ def train(corpus):
 
 @pytest.fixture(scope="module")
 def train_few(train, few_texts):
-    """Train on few texts."""
     files = {"train_file": few_texts.train, "dev_file": few_texts.dev}
     return lambda folder, **options: train(folder, **{**files, **options})
 
@@ -139,7 +138,6 @@ def tokenized(ids, spans=(), size=1, features=None):
 
 
 def labeled(gold):
-    """Examples with these entities."""
     return [Example("", tuple(Entity(*span) for span in spans), "x:1") for spans in gold]
 
 

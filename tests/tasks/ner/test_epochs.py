@@ -46,7 +46,6 @@ def newest_state(folder):
 
 
 def assert_saved(run, step, name="average.safetensors"):
-    """The run's model has the weights of a checkpoint."""
     kept, saved = load_file(run.folder / f"checkpoints/checkpoint-{step}" / name), load(run.weights)
     assert saved.keys() == kept.keys() and all((saved[key] == value).all() for key, value in kept.items())
 

@@ -66,7 +66,6 @@ def test_training_stores_its_lengths_in_tokens(trained, corpus):
 
 @pytest.fixture(scope="module")
 def long_text(corpus):
-    """All dev texts as one."""
     text, entities = "", []
     for one in read_examples(corpus.dev):
         entities += [Entity(len(text) + start, len(text) + end, kind) for start, end, kind, *_ in one.entities]

@@ -60,7 +60,6 @@ def pretrained(few_texts, tmp_path_factory):
 
 @pytest.fixture
 def at_start(monkeypatch):
-    """The weights with which training begins."""
     original, found = RecipeTrainer.train, {}
 
     def train(self, *arguments):

@@ -62,7 +62,6 @@ def write_parquet(path, records):
 
 
 def files(folder):
-    """What a run has written: dict from names to content."""
     return {path.name: path.read_bytes() for path in folder.glob("*.jsonl")}
 
 

@@ -1,6 +1,7 @@
-"""A run over many documents: complete, in order, resumable, whatever dies."""
+"""A run over many documents: complete, in order, resumable, whatever dies; by processes and on Ray."""
 
 import functools
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -10,16 +11,20 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tasks.commands.main import main
 from tasks.ner import NerPredictor
+from tasks.scaling.on_ray import run_on_ray
 from tasks.scaling.processes import run_in_processes
 from tasks.scaling.run import run_documents
 from tasks.scaling.worker import Job, PartWorker
 from tests.helpers.runs import read_json_lines
 from tests.tasks.ner.conftest import error_of
 from tests.tasks.scaling.conftest import THRESHOLD, WRITERS, files, write_jsonl
+
+needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="pip install 'paddle_rope[ray]'")
 
 
 @pytest.fixture
@@ -54,7 +59,6 @@ def here(done, stop_after=None):
 
 
 def refusal(job, inputs, part_records=10, run_parts=None):
-    """The message with which a run ends."""
     return error_of(run_documents, job, list(map(str, inputs)), part_records, run_parts or here([]))
 
 
@@ -94,15 +98,24 @@ def test_command_answers_every_record_in_order(inputs, model, texts, tmp_path, c
     assert "nothing was left to do" in capsys.readouterr().out and files(out) == before
 
 
+def pid_of_an_actor():
+    children = psutil.Process().children(recursive=True)
+    return next(child.pid for child in children if "ray::_Actor" in " ".join(child.cmdline()))
+
+
 @pytest.mark.slow
-def test_a_killed_process_loses_nothing(inputs, job, exported):
+@pytest.mark.parametrize("run_parts, pid_of_a_worker", [
+    (run_in_processes, lambda: multiprocessing.active_children()[0].pid),
+    pytest.param(run_on_ray, pid_of_an_actor, marks=needs_ray),
+], ids=["processes", "ray"])  # fmt: skip
+def test_a_killed_worker_loses_nothing(inputs, job, exported, run_parts, pid_of_a_worker):
     killed = []
 
     def run(job, parts):
-        for done in run_in_processes(job, parts, 2):
+        for done in run_parts(job, parts, 2):
             yield done
             if done and not killed:
-                killed.append(multiprocessing.active_children()[0].pid)
+                killed.append(pid_of_a_worker())
                 os.kill(killed[0], signal.SIGKILL)
 
     job = replace(job, models=(str(exported),))
@@ -193,3 +206,26 @@ def test_run_in_which_everything_is_rejected_fails(job, tmp_path):
     (tmp_path / "in.jsonl").write_text("x\ny\n\n")
     assert refusal(job, [tmp_path / "in.jsonl"]).startswith(f"{tmp_path}/out/rejected.jsonl: ")
     assert [one["record"] for one in read_json_lines(tmp_path / "out" / "rejected.jsonl")] == ["x", "y"]
+
+
+@pytest.fixture
+def words(tmp_path, model, texts):
+    write_jsonl(tmp_path / "in.jsonl", [{"id": number, "text": text} for number, text in enumerate(texts)])
+    return [str(model), "--input", str(tmp_path / "in.jsonl"), "--part_records", "5", "--device", "cpu"]
+
+
+@needs_ray
+@pytest.mark.slow
+def test_ray_writes_what_processes_write(words, tmp_path):
+    for output, more in (("one", ["--processes", "1"]), ("two", ["--ray", "--processes", "2"])):
+        assert main(["predict", *words, "--output", str(tmp_path / output), *more]) == 0
+    assert len(files(tmp_path / "one")) == 8 and files(tmp_path / "two") == files(tmp_path / "one")
+
+
+@needs_ray
+@pytest.mark.slow
+def test_wrong_models_and_clusters_are_told(words, tmp_path, refused):
+    (tmp_path / "model").mkdir()
+    more = [*words[1:], "--output", "out", "--ray"]
+    assert "model: no model here" in refused("predict", "model", *more)
+    assert "--ray 127.0.0.1:1: no cluster" in refused("predict", words[0], *more, "127.0.0.1:1")

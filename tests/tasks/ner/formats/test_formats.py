@@ -49,7 +49,6 @@ DEEP = [
 
 
 def held(format):
-    """The examples that a format can hold."""
     return FLAT if format in FLAT_ONLY else FLAT + DEEP
 
 

@@ -28,7 +28,6 @@ def without_pictures():
 
 @pytest.fixture(scope="module")
 def pictured(train, tmp_path_factory):
-    """What a run leaves that has learned to find entities."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NerMonitor, "show", SHOW)
         return train(tmp_path_factory.mktemp("drawn") / "run", num_train_epochs=6)
