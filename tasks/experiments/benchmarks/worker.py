@@ -68,9 +68,10 @@ class Worker:
     def _answer(self):
         line = self._process.stdout.readline()
         if not line:
+            status = self._process.wait()  # its last line may come after the end of its output
             self._errors.seek(0)
             *_, last = ["no message", *self._errors.read().split("\n")[:-1]]
-            raise InputError(f"its process failed with status {self._process.wait()}: {last.strip()}")
+            raise InputError(f"its process failed with status {status}: {last.strip()}")
         answer = json.loads(line)
         if "left_out" in answer:
             raise InputError(answer["left_out"])
