@@ -68,10 +68,9 @@ class Worker:
     def _answer(self):
         line = self._process.stdout.readline()
         if not line:
-            status = self._process.wait()  # its last line may come after the end of its output
             self._errors.seek(0)
             *_, last = ["no message", *self._errors.read().split("\n")[:-1]]
-            raise InputError(f"its process failed with status {status}: {last.strip()}")
+            raise InputError(f"its process failed with status {self._process.wait()}: {last.strip()}")
         answer = json.loads(line)
         if "left_out" in answer:
             raise InputError(answer["left_out"])
@@ -149,6 +148,7 @@ def main(is_prepared: str, module: str, *arguments: str) -> None:
     """Answer the requests on standard input until it is closed."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print is no answer
+    sys.stdout.reconfigure(line_buffering=True)  # Python 3.13 prints an error before what is still buffered
 
     if is_prepared == "True":
         from tasks.common.process import prepare
