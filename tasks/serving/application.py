@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import re
 import time
 from collections.abc import AsyncIterator
@@ -167,6 +168,7 @@ def open_application(settings: Settings) -> fastapi.FastAPI:
     prepare_process()
     service = Service(settings)
     service.works = service.batcher.thread.submit(open_works, settings).result()
+    gc.freeze()  # looking for garbage among all that is open now would hold up requests for 50 ms, again and again
     return build_application(service)
 
 
@@ -190,7 +192,8 @@ def build_application(service: Service) -> fastapi.FastAPI:
     add_protocols(app, service)
     _add_status(app, service)
     _add_errors(app)
-    app.add_middleware(Counted, paths={route.path for route in app.routes}, settings=service.settings)
+    paths = {route.path for route in app.routes}
+    app.add_middleware(Counted, paths=paths, settings=service.settings, is_full=service.batcher.is_full)
     return app
 
 

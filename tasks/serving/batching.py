@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import anyio
-from starlette.exceptions import HTTPException
 
 from tasks.serving import metrics
 from tasks.serving.models import Work, characters_of
@@ -98,12 +97,14 @@ class Batcher:
         """Items of which not all pieces have been put into a batch."""
         return sum(job.waiting for job in self._jobs)
 
+    def is_full(self) -> bool:
+        """Whether as many items or characters wait as may, of each job at most a batch of items."""
+        if sum(min(job.waiting, self.settings.batch_size) for job in self._jobs) >= self.settings.max_queue:
+            return True
+        return sum(job.waiting_characters for job in self._jobs) >= self.settings.max_queue_characters
+
     def submit(self, work: Work, items: Sequence[Any]) -> Job:
-        """Put items into the queue; raises HTTPException if it is full, of each job at most a batch counting."""
-        waiting = sum(min(job.waiting, self.settings.batch_size) for job in self._jobs)
-        characters = sum(job.waiting_characters for job in self._jobs)
-        if waiting >= self.settings.max_queue or characters >= self.settings.max_queue_characters:
-            raise HTTPException(503, "the queue is full; try again in a second", {"retry-after": "1"})
+        """Put items into the queue, all of them; whether it :meth:`is_full` is asked before."""
         job = Job(work, items)
         if items:
             self._set_jobs([*self._jobs, job])

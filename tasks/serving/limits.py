@@ -36,6 +36,9 @@ class Problem(Response):
         return json.dumps({"error": content}).encode()
 
 
+FULL = Problem("the queue is full; try again in a second", 503, {"retry-after": "1"})
+
+
 class LastProblem(Problem):
     """The answer to a request of which not all was read: reads what is left for a while, and closes the connection."""
 
@@ -51,11 +54,11 @@ class LastProblem(Problem):
 
 class Counted:
     """ASGI middleware: counts and logs requests and their seconds by path; all paths not in ``paths`` count as one.
-    It refuses requests whose end is not certain, requests without the key, and bodies that are not JSON, too large or
-    too slow; the application gets a body whole."""
+    It refuses requests whose end is not certain, requests without the key, bodies that are not JSON, too large or too
+    slow, and what comes while ``is_full()``; the application gets a body whole."""
 
-    def __init__(self, app: Callable, paths: set[str], settings: Settings) -> None:
-        self.app, self.paths, self.settings = app, paths, settings
+    def __init__(self, app: Callable, paths: set[str], settings: Settings, is_full: Callable[[], bool]) -> None:
+        self.app, self.paths, self.settings, self.is_full = app, paths, settings, is_full
         self.arriving_bytes = 0  # of bodies that have not arrived whole
 
     async def __call__(self, scope, receive, send) -> None:
@@ -75,8 +78,11 @@ class Counted:
 
         try:
             self._check_head(scope, headers)
-            whole = await self._read_body(receive) if scope["method"] == "POST" else receive
-            await self.app(scope, whole, note_status)
+            app = self.app
+            if scope["method"] == "POST":
+                receive = await self._read_body(receive)
+                app = FULL if self.is_full() else app  # before anything is done for it
+            await app(scope, receive, note_status)
         except HTTPException as error:
             await LastProblem(error.detail, error.status_code, error.headers)(scope, receive, note_status)
         except ClientDisconnect:
