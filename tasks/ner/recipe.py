@@ -12,17 +12,9 @@ from tasks.common.errors import InputError, visible
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.training.run import MODEL_FOLDER, Run
+from tasks.ner import calibration
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
-from tasks.ner.calibration import (
-    LOWEST_THRESHOLD,
-    NOT_APART,
-    above_thresholds,
-    find_candidates,
-    temperatures_for,
-    threshold_for_f1,
-    thresholds_for,
-)
 from tasks.ner.data.splits import mark_types, read_more_texts, read_splits, read_teacher
 from tasks.ner.examples import Entity, Example, as_record, entity_types, first_overlap, without_overlaps
 from tasks.ner.features import WordFeatures
@@ -169,13 +161,13 @@ class NerRecipe(Recipe):
         scores, _, candidates = evaluate_model(run.model, run.datasets["dev"], run.batch_size, with_candidates=True)
         f1 = scores["f1"] if run.keys.threshold_for_f1 else None
         if f1 is not None:
-            config.thresholds = [threshold_for_f1(f1)] * len(config.types)
+            config.thresholds = [calibration.threshold_for_f1(f1)] * len(config.types)
         if candidates is None:
-            print(f"note: thresholds are not tuned and all temperatures are 1, as {NOT_APART}")
+            print(f"note: thresholds are not tuned and all temperatures are 1, as {calibration.NOT_APART}")
             return f1
         if run.keys.tune_thresholds:
-            config.thresholds = thresholds_for(examples, candidates, config.types, config.allow_overlap)
-        config.temperatures = temperatures_for(examples, candidates, config.types, config.allow_overlap)
+            config.thresholds = calibration.thresholds_for(examples, candidates, config.types, config.allow_overlap)
+        config.temperatures = calibration.temperatures_for(examples, candidates, config.types, config.allow_overlap)
         return f1
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
@@ -238,7 +230,7 @@ class Evaluation(NamedTuple):
 
     scores: dict[str, Any]  # as of scores_and_errors
     found: list[list[Entity]]  # in each text
-    candidates: list[list[Entity]] | None  # as of find_candidates, if they were looked for
+    candidates: list[list[Entity]] | None  # of calibration.find_candidates, if they were looked for
 
 
 def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:
@@ -246,13 +238,15 @@ def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candid
     config, candidates = model.config, None
 
     def find(texts):
-        return find_in_windows(model, texts, batch_size, LOWEST_THRESHOLD)
+        return find_in_windows(model, texts, batch_size, calibration.LOWEST_THRESHOLD)
 
     if with_candidates:
-        candidates = find_candidates(find, dataset.texts, [len(example.text) for example in dataset.examples])
+        candidates = calibration.find_candidates(
+            find, dataset.texts, [len(example.text) for example in dataset.examples]
+        )
     if candidates is None:
         found = find_in_windows(model, dataset.texts, batch_size)
         found = found if config.allow_overlap else list(map(without_overlaps, found))
     else:
-        found = above_thresholds(candidates, config.thresholds, config.types, config.allow_overlap)
+        found = calibration.above_thresholds(candidates, config.thresholds, config.types, config.allow_overlap)
     return Evaluation(scores_and_errors(dataset.examples, found, config.types), found, candidates)

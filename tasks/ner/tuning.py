@@ -9,16 +9,9 @@ from typing import Any
 from tasks.common.errors import InputError, visible
 from tasks.common.files import check_output_file, write_json
 from tasks.common.model_folder import is_exported
+from tasks.ner import calibration
 from tasks.ner.arguments import of_types
 from tasks.ner.batching import check_types
-from tasks.ner.calibration import (
-    LOWEST_THRESHOLD,
-    NOT_APART,
-    above_thresholds,
-    find_candidates,
-    temperatures_for,
-    thresholds_for,
-)
 from tasks.ner.data.reading import check_labeled, read_examples
 from tasks.ner.metrics import entity_scores
 from tasks.ner.prediction.predictor import NerPredictor
@@ -55,19 +48,21 @@ def tune_model(
     for example in examples:
         check_types(example, types)
     texts = [example.text for example in examples]
-    candidates = find_candidates(lambda some: predictor.find(some, None, LOWEST_THRESHOLD), texts, [*map(len, texts)])
+    candidates = calibration.find_candidates(
+        lambda some: predictor.find(some, None, calibration.LOWEST_THRESHOLD), texts, [*map(len, texts)]
+    )
     if candidates is None:
-        raise InputError(NOT_APART)
+        raise InputError(calibration.NOT_APART)
     config = predictor.model.config
     before = {name: of_types(getattr(config, name), len(types)) for name in TUNED}
     after = dict(before)
     if only != TEMPERATURES:
-        after[THRESHOLDS] = thresholds_for(examples, candidates, types, config.allow_overlap)
+        after[THRESHOLDS] = calibration.thresholds_for(examples, candidates, types, config.allow_overlap)
     if only != THRESHOLDS:
-        after[TEMPERATURES] = temperatures_for(examples, candidates, types, config.allow_overlap)
+        after[TEMPERATURES] = calibration.temperatures_for(examples, candidates, types, config.allow_overlap)
     scores = {}
     for name, values in {"before": before, "after": after}.items():
-        found = above_thresholds(candidates, values[THRESHOLDS], types, config.allow_overlap)
+        found = calibration.above_thresholds(candidates, values[THRESHOLDS], types, config.allow_overlap)
         scores[name] = entity_scores(examples, found, types)
         scores[name]["reliability"] = reliability(examples, found, types, values[TEMPERATURES])
         print_scores(f"{data_file} {name}", scores[name])

@@ -2,16 +2,8 @@
 
 import os
 
-from prometheus_client import (
-    CONTENT_TYPE_LATEST,
-    REGISTRY,
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    generate_latest,
-    multiprocess,
-)
+import prometheus_client
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, multiprocess
 
 from tasks.serving.settings import METRICS_FOLDER
 
@@ -36,4 +28,4 @@ def exposition() -> tuple[bytes, str]:
     if METRICS_FOLDER in os.environ:
         registry = CollectorRegistry()
         multiprocess.MultiProcessCollector(registry)
-    return generate_latest(registry), CONTENT_TYPE_LATEST
+    return prometheus_client.generate_latest(registry), prometheus_client.CONTENT_TYPE_LATEST
