@@ -33,20 +33,21 @@ class Registered(NamedTuple):
 
 RECIPES = {
     "ner": Registered(
-        "tasks.ner", "Ner", "entities of texts", "prediction.predictor:NerPredictor", "export:NerExporter"
+        "tasks.ner", "Ner", "entities of texts",
+        "prediction.predictor:NerPredictor", "export:NerExporter",
     ),
     "matching": Registered(
-        *("tasks.matching", "Matching", "scores of pairs and triples"),
-        *("prediction:MatchingPredictor", "recipe:MatchingExporter"),
+        "tasks.matching", "Matching", "scores of pairs and triples",
+        "prediction:MatchingPredictor", "recipe:MatchingExporter",
     ),
     "classification": Registered(
-        *("tasks.classification", "Classification", "classes of documents"),
-        *("prediction:Classifier", "recipe:ClassificationExporter"),
+        "tasks.classification", "Classification", "classes of documents",
+        "prediction:Classifier", "recipe:ClassificationExporter",
     ),
     "pretraining": Registered("tasks.pretraining", "Pretraining", "a masked language model, to start other runs from"),
     "language_model": Registered("tasks.language_model", "LanguageModel", "a causal language model of characters"),
     "crf": Registered("tasks.experiments.crf", "Crf", "entities, by a linear-chain CRF to compare with"),
-}
+}  # fmt: skip
 PREDICTING = tuple(name for name, recipe in RECIPES.items() if recipe.predictor)
 
 

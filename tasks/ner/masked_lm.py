@@ -24,14 +24,14 @@ LARGEST_DROPOUT = 0.1
 DROPOUTS = ("hidden_dropout_prob", "embedding_dropout_prob", "attention_probs_dropout_prob")
 
 
-def pretrain(model, texts, tokenizer, arguments, epochs, folder, checkpoint_minutes=0.0, checkpoint=None):
-    """Train the encoder of a :class:`tasks.ner.model.NerModel`, and its feature embedding, to predict hidden tokens of
-    tokenized texts, with little dropout; ``arguments`` are PaddleNLP's of the run. Texts without a token are left out.
-    ``folder`` gets checkpoints, one of which is left in the end; it is resumed from ``checkpoint``, None begins."""
+def pretrain(run, texts):
+    """Train the encoder of the model of a run, and its feature embedding, to predict hidden tokens of tokenized texts,
+    with little dropout. Texts without a token are left out. ``run.checkpoints_before`` gets checkpoints, one of which
+    is left in the end; it is resumed from ``run.checkpoint``, None begins."""
     texts = [text for text in texts if any(end > start for start, end in text.offsets)]
-    arguments = copy.copy(arguments)
-    arguments.output_dir = str(folder)
-    arguments.num_train_epochs = epochs
+    model, arguments = run.model, copy.copy(run.training)
+    arguments.output_dir = str(run.checkpoints_before)
+    arguments.num_train_epochs = run.keys.masked_lm_epochs
     arguments.max_steps = -1
     arguments.dataloader_num_workers = 0  # each epoch would start with the same copy of the collator's random numbers
     arguments.evaluation_strategy = arguments.save_strategy = IntervalStrategy.NO
@@ -50,13 +50,13 @@ def pretrain(model, texts, tokenizer, arguments, epochs, folder, checkpoint_minu
             model=NerMaskedLM(copied),
             args=arguments,
             train_dataset=texts,
-            data_collator=MaskingCollator(tokenizer, arguments.seed),
-            checkpoint_minutes=checkpoint_minutes,
+            data_collator=MaskingCollator(run.tokenizer, arguments.seed),
+            checkpoint_minutes=run.keys.checkpoint_minutes,
             phase="masked language modeling",
         )
-        if checkpoint is not None:
-            trainer.see_epochs_before(checkpoint)  # for the random numbers of the collator
-        trainer.train(checkpoint)
+        if run.checkpoint is not None:
+            trainer.see_epochs_before(run.checkpoint)  # for the random numbers of the collator
+        trainer.train(run.checkpoint)
     model.set_state_dict(copied.state_dict())
 
 

@@ -68,12 +68,9 @@ class NerRecipe(Recipe):
         if run.features is not None:
             run.saved.append(run.features)
         if run.keys.fit_to_data:
-            training = run.training
-            fit = fit_keys(
-                *(run.given, run.examples["train"], run.more_texts),
-                *(training.dataset_world_size, training.gradient_accumulation_steps),
-                *(run.examples.get("dev", ()), run.keys.max_characters, run.taught),
-            )
+            training, dev, window = run.training, run.examples.get("dev", ()), run.keys.max_characters
+            shared = training.dataset_world_size, training.gradient_accumulation_steps
+            fit = fit_keys(run.given, run.examples["train"], run.more_texts, *shared, dev, window, run.taught)
             chosen = {**run.given, **fit.keys, "fit_to_data": False}  # the configuration that is saved has plain keys
             run.config, run.keys, run.training, run.given = self.resolve(chosen)
             if is_first_process():
@@ -148,12 +145,7 @@ class NerRecipe(Recipe):
 
     def before_training(self, run: Run) -> None:
         if run.keys.masked_lm_epochs:
-            texts = run.datasets["train"].texts + self._dataset(run, run.more_texts).texts
-            keys, folder = run.keys, run.checkpoints_before
-            pretrain(
-                *(run.model, texts, run.tokenizer, run.training, keys.masked_lm_epochs, folder),
-                *(keys.checkpoint_minutes, run.checkpoint),
-            )
+            pretrain(run, run.datasets["train"].texts + self._dataset(run, run.more_texts).texts)
 
     def _choose_on_dev(self, run: NerRun) -> float | None:
         """Choose thresholds, if wanted, and temperatures; returns the dev F1 before, if it set the thresholds."""

@@ -59,14 +59,14 @@ _TENSORFLOW = (
 _COPIES = {"cls.predictions.decoder.weight": _TABLE, "cls.predictions.decoder.bias": "cls.predictions.bias"}
 HUGGINGFACE = Layout("roformer.", True, (), _COPIES, _DEFAULTS)
 PADDLENLP = Layout(
-    *("roformer.", False, _PADDLENLP, {"cls.predictions.decoder_weight": _TABLE}),
+    "roformer.", False, _PADDLENLP, {"cls.predictions.decoder_weight": _TABLE},
     {**_DEFAULTS, "vocab_size": 30522, "embedding_size": 768, "pool_act": "tanh"},
-)
+)  # fmt: skip
 PADDLENLP_V2 = Layout(
-    *("roformerv2.", False, (("roformer.", "roformerv2."), *_PADDLENLP)),
+    "roformerv2.", False, (("roformer.", "roformerv2."), *_PADDLENLP),
     {"cls.decoder_weight": _TABLE.replace("roformer", "roformerv2")},
     {**_DEFAULTS, "vocab_size": 12000, "hidden_act": "relu"},
-)
+)  # fmt: skip
 TENSORFLOW = Layout("bert/", False, _TENSORFLOW, {}, _DEFAULTS)
 
 # Modules with a weight and a bias: name here -> Hugging Face's

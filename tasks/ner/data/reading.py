@@ -137,11 +137,9 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
     content = encodable("".join(TEXT_FORMATS[format].write(examples)))
     related = [example for example in examples if example.relations]
     if related and format not in FORMATS_OF_RELATIONS:
-        logger.warning(
-            "%s: left out %d relations, which %s cannot hold; the formats that keep them are %s",
-            *(related[0].where, sum(len(example.relations) for example in related), format),
-            ", ".join(FORMATS_OF_RELATIONS),
-        )
+        count, others = sum(len(example.relations) for example in related), ", ".join(FORMATS_OF_RELATIONS)
+        lost = f"left out {count} relations, which {format} cannot hold; the formats that keep them are {others}"
+        logger.warning("%s: %s", related[0].where, lost)
     if isinstance(target, (str, os.PathLike)):
         with atomic_writer(target) as file:
             file.write(content)

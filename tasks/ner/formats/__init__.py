@@ -55,21 +55,21 @@ TEXT_FORMATS = {
     "doccano": _of_records('{"text": "...", "label": [[9, 12, "name"]]}', spans.read_doccano, spans.doccano_records),
     "doccano_entities": _of_records(
         '{"text": "...", "entities": [{"label": "name", "start_offset": 9, "end_offset": 12}]}',
-        *(spans.read_doccano_entities, spans.doccano_entities_records),
+        spans.read_doccano_entities, spans.doccano_entities_records,
     ),
     "cmeee": _of_records(
         '[{"text": "...", "entities": [{"start_idx": 9, "end_idx": 11, "type": "name", "entity": "叶老桂"}]}]',
-        *(CMEEE.read, CMEEE.records),
+        CMEEE.read, CMEEE.records,
     ),
     "labelstudio": _of_records(
         '[{"data": {"text": "..."}, "annotations": [{"result": [{"type": "labels", "value": {"start": 9, "end": 12, '
         '"text": "叶老桂", "labels": ["name"]}, ...}]}]}]',
-        *(label_studio.read, label_studio.tasks),
+        label_studio.read, label_studio.tasks,
     ),
     "labelstudio_min": _of_records(
         '[{"text": "...", "label": [{"start": 9, "end": 12, "text": "叶老桂", "labels": ["name"]}], '
         '"annotation_id": 1}]',
-        *(label_studio.read_min, label_studio.min_annotations),
+        label_studio.read_min, label_studio.min_annotations,
     ),
     "tokens": _of_records(
         '{"tokens": ["叶", "老", "桂"], "ner_tags": ["B-name", "I-name", "I-name"]}', tags.read_lists, tags.list_records
@@ -78,7 +78,7 @@ TEXT_FORMATS = {
     "jsonl": _of_records(
         '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}', PREDICTED.read, PREDICTED.records
     ),
-}
+}  # fmt: skip
 FORMATS = (*TEXT_FORMATS, brat.NAME)
 FORMATS_OF_RELATIONS = ("doccano_entities", "labelstudio", brat.NAME)
 

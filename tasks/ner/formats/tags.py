@@ -142,7 +142,9 @@ def to_examples(sentences: Iterable[Sentence], scheme: Scheme, name: str) -> lis
         logger.warning(
             "%s: %s not well-formed (first: %s); read as if each began a new entity; "
             "an entity that is not closed ends with its last tag",
-            *(at, count, first),
+            at,
+            count,
+            first,
         )
     return examples
 

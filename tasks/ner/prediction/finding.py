@@ -148,13 +148,14 @@ def predict_entities(
     entities: list[list[Entity]] = [[] for _ in texts]
     types, collate = model.config.types, SpanCollator(model.config.pad_token_id, with_labels=False)
     temperatures = of_types(model.config.temperatures, len(types))
-    outputs = batched_outputs(
-        lambda batch: model.find_spans(batch, thresholds),
-        *(texts, collate, batch_size),
-        lambda length: len(types) * length * (model.config.max_span_length or length),
-        MAX_BATCH_SCORES,
-    )
-    for rows, found in outputs:
+
+    def find(batch):
+        return model.find_spans(batch, thresholds)
+
+    def scores(length):
+        return len(types) * length * (model.config.max_span_length or length)
+
+    for rows, found in batched_outputs(find, texts, collate, batch_size, scores, MAX_BATCH_SCORES):
         for row, spans in zip(rows, found):
             offsets = texts[row].offsets
             entities[row] = sorted(

@@ -100,10 +100,10 @@ def pretrained(train_few, tmp_path, monkeypatch):
     def pretrained(folder="run", **more):
         states = []
 
-        def pretrain(model, *arguments, **given):
-            for work in (lambda: None, lambda: masked_lm.pretrain(model, *arguments, **given)):
+        def pretrain(run, texts):
+            for work in (lambda: None, lambda: masked_lm.pretrain(run, texts)):
                 work()
-                states.append({name: value.numpy().copy() for name, value in model.state_dict().items()})
+                states.append({name: value.numpy().copy() for name, value in run.model.state_dict().items()})
 
         monkeypatch.setattr("tasks.ner.recipe.pretrain", pretrain)
         return train_few(tmp_path / folder, **{"max_steps": 2, "logging_steps": 1, **more}), *states
