@@ -68,12 +68,13 @@ def _service(folder, served) -> Iterator[int]:
 
 async def _measure(port, lines, options):
     bounds = {"connector": aiohttp.TCPConnector(limit=MOST_CONNECTIONS), "timeout": aiohttp.ClientTimeout(LOST_SECONDS)}
-    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}", **bounds) as session:
+    address = f"http://127.0.0.1:{port}"
+    async with aiohttp.ClientSession(address, **bounds) as session, aiohttp.ClientSession(address) as probe:
         models = await (await session.get("/models")).json()
         bodies = [{"texts": [line]} for line in lines]
         if models["models"][0]["recipe"] == "matching":
             bodies = [{"pairs": [pair]} for pair in zip(lines, lines[1:] + lines[:1])]
-        load = Load(session, [json.dumps(body, ensure_ascii=False) for body in bodies])
+        load = Load(session, probe, [json.dumps(body, ensure_ascii=False) for body in bodies])
         await load.send_always(options.connections, WARM_SECONDS)
         rows = [await load.measure("capacity", load.send_always, options.connections, options.seconds)]
         answered = rows[0]["answered"]
@@ -85,10 +86,11 @@ async def _measure(port, lines, options):
 
 
 class Load:
-    """Requests sent to a service in one way, and the milliseconds of each answer, by its status or ``"health"``."""
+    """Requests sent to a service in one way, and the milliseconds of each answer, by its status or ``"health"``; GET
+    /health has a connection for itself, the ``probe``, as a supervisor has."""
 
-    def __init__(self, session: aiohttp.ClientSession, bodies: list[str]):
-        self.session, self.bodies, self.generator = session, bodies, random.Random(0)
+    def __init__(self, session: aiohttp.ClientSession, probe: aiohttp.ClientSession, bodies: list[str]):
+        self.session, self.probe, self.bodies, self.generator = session, probe, bodies, random.Random(0)
         self.milliseconds: dict = {}
         self.sent = self.lost = 0
 
@@ -137,7 +139,7 @@ class Load:
 
     async def _ask_for_health(self):
         while True:
-            await self._note("health", self.session.get("/health"))
+            await self._note("health", self.probe.get("/health"))
             await asyncio.sleep(HEALTH_SECONDS)
 
     async def _note(self, kind, request):
