@@ -2,11 +2,11 @@
 
 import ast
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.conftest import REPOSITORY
+
 RECIPES = ("ner", "matching", "classification", "pretraining", "language_model")
 NER_FOLDERS = ("formats", "data", "features", "page", "reports", "prediction")  # from the bottom up
 
@@ -15,8 +15,8 @@ def modules():
     """dict from a module's name to its syntax tree."""
     found = {}
     for folder in ("paddle_rope", "tasks", "tools"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            parts = path.relative_to(ROOT).with_suffix("").parts
+        for path in sorted((REPOSITORY / folder).rglob("*.py")):
+            parts = path.relative_to(REPOSITORY).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             found[name] = ast.parse(path.read_text(encoding="utf-8"))
     return found
@@ -56,7 +56,9 @@ RULES = [  # (those that import, what they must not import, those among them tha
     (["tasks"], ["tasks.scaling"], ["tasks.scaling", "tasks.commands", "tasks.experiments"]),
     (["tasks"], ["tasks.ner.demo"], ["tasks.ner.demo", "tasks.commands"]),
     (["tools"], ["paddle_rope", "tasks"], ["tools.dev"]),
-]
+    *((["tasks.ner." + one], ["tasks.ner." + other for other in [*NER_FOLDERS[place:], "recipe"]], [])
+      for place, one in enumerate(NER_FOLDERS, 1)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("importing, imported, but", RULES, ids=str)
@@ -70,25 +72,13 @@ def test_imports_keep_the_rule(imports, importing, imported, but):
     ] == []
 
 
-def parts_of(imports, package):
-    """dict from a folder or file of a package to those of the same package that it imports."""
-    graph = {}
+@pytest.mark.parametrize("package", ["tasks.ner", "tasks.common", "tasks.experiments", "tasks.scaling"])
+def test_no_circle_leads_through_folders(imports, package):
+    graph = {}  # from a folder or file of the package to those that it imports
     for one, others in imports.items():
         if one.startswith(package + "."):
             part = one.split(".")[2]
             inside = {other.split(".")[2] for other in others if other.startswith(package + ".")}
             graph.setdefault(part, set()).update(inside - {part})
-    return graph
-
-
-@pytest.mark.parametrize("package", ["tasks.ner", "tasks.common", "tasks.experiments", "tasks.scaling"])
-def test_no_circle_leads_through_folders(imports, package):
-    graph = parts_of(imports, package)
     assert len(graph) > 4
     assert set(TopologicalSorter(graph).static_order()) == set(graph)  # CycleError names a circle
-
-
-def test_folders_of_ner_import_only_those_below(imports):
-    graph = parts_of(imports, "tasks.ner")
-    for place, folder in enumerate(NER_FOLDERS):
-        assert graph[folder].isdisjoint([*NER_FOLDERS[place + 1 :], "recipe"]), folder
