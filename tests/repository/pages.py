@@ -14,11 +14,11 @@ import ast
 import contextlib
 import dataclasses
 import io
-import os
 import re
 from functools import lru_cache
 from pathlib import Path
 
+import pytest
 import yaml
 
 from paddle_rope.roformer import RoFormerConfig, SequenceClassificationConfig
@@ -54,13 +54,10 @@ SUBVERBS = re.compile(r"usage: paddle-rope(?: [\w-]+)? [A-Z]+ \.\.\.\n")
 @lru_cache
 def help_of(*words):
     """What ``paddle-rope WORDS --help`` prints, in lines of at most 100 characters."""
-    printed, columns = io.StringIO(), os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = "102"  # argparse leaves two empty
-    try:
-        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-            main([*words, "--help"])
-    finally:
-        os.environ.pop("COLUMNS") if columns is None else os.environ.update(COLUMNS=columns)
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        patch.setenv("COLUMNS", "102")  # argparse leaves two empty
+        main([*words, "--help"])
     return printed.getvalue().rstrip("\n")
 
 
