@@ -61,13 +61,13 @@ def curves(folder):
 
 
 class Bomb:
-    """As a pickle: makes a folder where it is read."""
+    """As a pickle: a call where it is read, which makes a folder or does something else with strings."""
 
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, *arguments, function=os.mkdir):
+        self.call = function, tuple(map(str, arguments))
 
     def __reduce__(self):
-        return os.mkdir, (str(self.path),)
+        return self.call
 
 
 # ---- the power is cut

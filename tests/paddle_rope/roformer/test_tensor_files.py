@@ -15,6 +15,7 @@ from safetensors.numpy import save_file
 
 from paddle_rope.roformer.checkpoints.pickled_tensors import TORCH_LEGACY_MAGIC
 from paddle_rope.roformer.checkpoints.tensor_files import find_weights, read_tensors
+from tests.helpers.runs import Bomb
 from tests.paddle_rope.roformer.conftest import refused_in_a_line
 
 STORAGE = (  # the persistent id of a torch storage of one number, on the stack
@@ -83,27 +84,6 @@ REFUSED = {
     "other.onnx": (b"", r"one ends in \.safetensors, \.bin, "),
     "missing.bin": (None, r"cannot be read \(No such file"),
 }
-
-
-class Runs:
-    """Pickles as a call."""
-
-    def __init__(self, function, *arguments):
-        self.call = function, arguments
-
-    def __reduce__(self):
-        return self.call
-
-
-def harmful(place):
-    """dict from a name to an object whose pickle calls it, which would make the file ``place`` or read it."""
-    return {
-        r"(posix|nt)\.system": Runs(os.system, f"touch {place}"),
-        r"(builtins|__builtin__)\.eval": Runs(eval, f"open({str(place)!r}, 'w').close()"),
-        r"(builtins|__builtin__)\.__import__": Runs(__import__, "os"),
-        r"(builtins|__builtin__)\.getattr": Runs(getattr, "a", "join"),
-        r"numpy.*\.load": Runs(np.load, str(place)),
-    }
 
 
 DATA = Path(__file__).parent / "data"
@@ -193,7 +173,14 @@ FORMATS = {"a.pdparams": bytes, "zip.bin": archive, "legacy.bin": legacy, "first
 @pytest.mark.parametrize("protocol", [0, 2, 4])
 def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(name, protocol, tmp_path):
     path, ran = tmp_path / name, tmp_path / "ran"
-    for named, harm in harmful(ran).items():
+    harmful = {
+        r"(posix|nt)\.system": Bomb(f"touch {ran}", function=os.system),
+        r"(builtins|__builtin__)\.eval": Bomb(f"open({str(ran)!r}, 'w').close()", function=eval),
+        r"(builtins|__builtin__)\.__import__": Bomb("os", function=__import__),
+        r"(builtins|__builtin__)\.getattr": Bomb("a", "join", function=getattr),
+        r"numpy.*\.load": Bomb(ran, function=np.load),
+    }
+    for named, harm in harmful.items():
         path.write_bytes(FORMATS[name](pickle.dumps({"good": 1, "evil": harm}, protocol)))
         with pytest.raises(ValueError, match=f"{path}: names '{named}', .* nothing of it was run"):
             read_tensors(path)
