@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.conftest import REPOSITORY
 
 
 @pytest.fixture(scope="module")

@@ -64,10 +64,6 @@ class Kernel(NamedTuple):
         """In time and memory."""
         return self.attend is not softmax_attention
 
-    @property
-    def has_features(self):
-        return self.plain is not reference.softmax_attention
-
 
 def softmax(**options):
     return Kernel(softmax_attention, reference.softmax_attention, options, native=True)

@@ -15,6 +15,7 @@ from tests.helpers.pairwise import pairwise
 from tests.paddle_rope.attention.kernels import FORMS, KERNELS, ragged_mask, random_qkv, rope_of, tolerance_of, turn_of
 
 PACKING = [name for name, kernel in KERNELS.items() if kernel.packs]
+SOFTMAX = ["softmax", "causal softmax", "window", "causal window"]
 packing = pytest.mark.parametrize("name", PACKING)
 # batch, seq, heads, head_dim, value_dim; the last is of several chunks
 SHAPES = (1, 1, 2, 2, 1), (2, 5, 2, 4, 4), (3, 17, 2, 6, 6), (2, 300, 2, 4, 4)
@@ -118,7 +119,7 @@ def test_every_placement_equals_the_reference_and_is_relative_or_not_as_it_says(
 
 
 @pytest.mark.equation("2.7")
-@pytest.mark.parametrize("name", ["softmax", "causal softmax", "window", "causal window"])
+@pytest.mark.parametrize("name", SOFTMAX)
 @pytest.mark.parametrize("packed", [False, True], ids=["", "packed"])
 @pytest.mark.parametrize("seq", [7, 37])  # of one block of a window, and of several
 def test_fewer_queries_than_keys_are_the_last_ones(name, packed, seq):
@@ -156,12 +157,12 @@ def test_an_empty_batch_keeps_its_length(name):
 @packing
 def test_segments_with_gaps_are_right_in_softmax_and_an_error_in_linear_attention(name):
     qkv, gaps = random_qkv(1, 5), [[1, 2, 1, 1, 2]]
-    if KERNELS[name].has_features:
-        with pytest.raises(ValueError, match="side by side"):
-            KERNELS[name](*qkv, segment_ids=paddle.to_tensor(gaps))
-    else:
+    if name in SOFTMAX:
         expected = KERNELS[name].reference(*qkv, segment_ids=gaps)
         assert_close(KERNELS[name](*qkv, segment_ids=paddle.to_tensor(gaps)), expected)
+    else:
+        with pytest.raises(ValueError, match="side by side"):
+            KERNELS[name](*qkv, segment_ids=paddle.to_tensor(gaps))
 
 
 DECAYS = [0.5], [0.5, 0.0], [0.5, 1.1], [0.5, np.nan], 0.5, paddle.ones([1, 2, 4]), paddle.to_tensor([0.5, np.nan])

@@ -16,11 +16,6 @@ LINEAR = [name for name in KERNELS if "linear" in name and "norm" not in name]
 pytestmark = pytest.mark.usefixtures("native_operators")
 
 
-def one_feature(x):
-    """phi = (1, 0)."""
-    return paddle.to_tensor([1.0, 0.0], dtype=x.dtype).expand(x.shape)
-
-
 @pytest.mark.equation("3.4")
 def test_relative_positions_alone_count_with_more_features_than_head_dim():
     qkv, phi, rotary = random_qkv(1, 6), OrthogonalRandomFeatures(4, 10), RotaryPositionEmbedding(10)
@@ -82,7 +77,8 @@ def test_random_features_estimate_the_softmax_kernel():
 def test_a_denominator_under_the_bound_is_cut_at_the_bound():
     q, k, v = random_qkv(1, 3, 1, 2, 2)
     rope = rope_of(q, positions=paddle.to_tensor([0.0, np.pi, np.pi]))
-    attended = linear_attention(q, k, v, rope, None, one_feature, "rotated").numpy()[0, :, 0]
+    options = {"feature_map": lambda x: paddle.to_tensor([1.0, 0.0], dtype=x.dtype).expand(x.shape)}
+    attended = linear_attention(q, k, v, rope, normalizer="rotated", **options).numpy()[0, :, 0]
     numerator = v.numpy()[0, 0, 0] - v.numpy()[0, 1, 0] - v.numpy()[0, 2, 0]
     np.testing.assert_allclose(attended[:2], [numerator / MIN_DENOMINATOR["rotated"], -numerator], rtol=1e-10)
 

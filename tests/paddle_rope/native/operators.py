@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import os
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -115,21 +114,6 @@ def gradients_of(operator, arguments):
 
 def bits_of(arrays):
     return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()
-
-
-def kept_without_backward(function, count=8):
-    """MB that stay with the process for each call whose output nobody takes."""
-
-    def resident():
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-    for _ in range(4):
-        function()
-    before = resident()
-    for _ in range(count):
-        function()
-    return (resident() - before) / count
 
 
 @contextlib.contextmanager

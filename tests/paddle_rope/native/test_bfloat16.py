@@ -1,7 +1,7 @@
 """Products in bfloat16: rounding, products, layers, training, and prediction; what refuses them."""
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import paddle
@@ -108,13 +108,9 @@ def test_the_processor_tells_whether_it_is_faster_unless_the_variable_does(monke
 
 
 def test_a_thread_does_not_round_for_another(has_bfloat16):
-    seen = []
-    with bfloat16_products():
-        thread = threading.Thread(target=lambda: seen.append(products.are_rounded()))
-        thread.start()
-        thread.join()
-        assert products.are_rounded()
-    assert seen == [False] and not products.are_rounded()
+    with bfloat16_products(), ThreadPoolExecutor() as other:
+        assert products.are_rounded() and not other.submit(products.are_rounded).result()
+    assert not products.are_rounded()
 
 
 # ---- training and prediction

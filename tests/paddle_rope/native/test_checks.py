@@ -14,6 +14,7 @@ from paddle_rope import (
 from paddle_rope.layers import Dropout, Linear, RMSNorm, residual_norm
 from paddle_rope.native.dispatch import is_enabled, plain_forms
 from tests.helpers.comparison import assert_close, assert_same, is_native, random_tensor
+from tests.paddle_rope.attention.kernels import random_qkv
 from tests.paddle_rope.native.operators import MASK, OPERATORS
 
 CHANGES = {  # of one argument
@@ -78,7 +79,7 @@ def test_an_argument_that_does_not_fit_ends_as_in_the_plain_form(name):
 
 def attended(function, rotary=None, positions=5, **options):
     """``rotary``: a rotation, or the size of the heads that it is for."""
-    given = [tensor(2, 5, 2, 4) for _ in range(3)]
+    given = random_qkv(2, 5, 2, dtype="float32")
     rotary = RotaryPositionEmbedding(rotary) if isinstance(rotary, int) else rotary
     learned = [] if rotary is None else rotary.parameters()
     return lambda: function(*given, rotary and rotary.cos_sin(positions), **options), [*given, *learned]
@@ -154,10 +155,6 @@ def test_no_native_form_computes_under_automatic_mixed_precision(amp_as_on_gpu):
 DIM = 8
 
 
-def qkv(*shape):
-    return [tensor(*shape) for _ in range(3)]
-
-
 def assert_native_equals_plain(attend, inputs, tolerance=3e-4, least=0.0):
     found = attend()
     with plain_forms():
@@ -169,14 +166,14 @@ def assert_native_equals_plain(attend, inputs, tolerance=3e-4, least=0.0):
 @pytest.mark.parametrize("normalizer", ["unrotated", "none"])
 @pytest.mark.parametrize("decay", [None, (1, 1, 0.99, 1, 1, 1), (0.5, 1, 1, 1, 1, 0.8)], ids=["none", "third", "outer"])
 def test_heads_that_are_computed_together_do_not_mix(decay, normalizer):
-    inputs = qkv(2, 150, 6, DIM)  # more heads than are taken together; others between them
+    inputs = random_qkv(2, 150, 6, DIM, DIM, "float32")  # more heads than are taken together; others between them
     rope = RotaryPositionEmbedding(DIM, scaling=YaRNScaling(4.0, 32)).cos_sin(150)
     assert_native_equals_plain(lambda: linear_attention(*inputs, rope, normalizer=normalizer, decay=decay), inputs)
 
 
 @pytest.mark.parametrize("lowest", [-60.0, -75.0], ids=["above the bound", "below the bound"])
 def test_small_denominators_and_root_mean_squares_are_bounded_as_in_the_plain_form(lowest):
-    inputs = q, k, v = qkv(1, 5, 2, DIM)
+    inputs = q, k, v = random_qkv(1, 5, 2, DIM, DIM, "float32")
     few, many = q + lowest, float(np.exp(max(0.0, -70 - lowest))) * v
     assert_native_equals_plain(lambda: linear_attention(few, k, many), inputs, 1e-3, least=0.01)
     small = 0.1 * q - 15.0  # features of 3e-7
@@ -186,7 +183,7 @@ def test_small_denominators_and_root_mean_squares_are_bounded_as_in_the_plain_fo
 @pytest.mark.parametrize("causal", [True, False], ids=["causal", "both sides"])
 def test_powers_of_the_decay_down_to_1e_30_count(causal):
     seq, gamma = 60, 0.3
-    q, k, v = qkv(1, seq, 1, DIM)
+    q, k, v = random_qkv(1, seq, 1, DIM, DIM, "float32")
     distances = np.arange(seq)[::-1].reshape(1, seq, 1, 1)  # to the last token, where all values count alike
     v.set_value((np.abs(v.numpy()) * gamma ** -np.minimum(distances, 50.0)).astype("float32"))
     options = {"decay": [gamma], "causal": causal}
