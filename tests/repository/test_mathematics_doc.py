@@ -1,4 +1,4 @@
-"""docs/concepts/mathematics/ names functions, files, figures and tests that exist; its appendix is up to date."""
+"""docs/concepts/mathematics/ names functions and tests that exist; its appendix is up to date."""
 
 import ast
 import contextlib
@@ -16,7 +16,6 @@ from markdown_it import MarkdownIt
 from tests.repository.pages import NUMBER, REPOSITORY, cells_of, chapters, proofs
 
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in chapters())
-FILE = re.compile(r"(?:paddle_rope|tests|tools|docs|tasks)/[\w/]+\.\w+")
 TABLES = re.findall(r"^(\|.*)\n\|---\S*\n((?:\|.*\n?)+)", TEXT, re.MULTILINE)  # (header, rows)
 ROWS = [cells_of(line) for head, lines in TABLES if cells_of(head)[-1] == "function" for line in lines.splitlines()]
 every_row = pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
@@ -63,12 +62,6 @@ def test_names_outside_of_tables_exist():
     words = set(re.findall(r"`([A-Za-z_]\w*)`", prose))
     known = {word for name, found in known_in("paddle_rope").items() for word in set(name.split(".")).union(*found)}
     assert words and words - known == set()
-
-
-def test_files_named_exist():
-    files = FILE.findall(TEXT)
-    assert len(files) >= 5
-    assert [file for file in files if not (REPOSITORY / file).is_file()] == []
 
 
 def formulas(text):

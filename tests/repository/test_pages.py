@@ -27,6 +27,7 @@ SYSTEM_COMMANDS = (
     *("cat", "curl", "docker", "shuf", "head", "tail", "mkdir", "export", "done"),
     *(".venv/bin/pip", ".venv/bin/visualdl"),
 )
+FILE = re.compile(r"(?<![\w/])(?:configs|docs|paddle_rope|tasks|tests|tools)/[\w/.]+\.\w+")
 VERBS_WITH_TASKS = ("demo", "benchmark")
 
 
@@ -123,12 +124,13 @@ def anchors(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page):
+def test_links_lead_somewhere_and_files_that_are_named_exist(page):
     text = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", text)
     assert links
-    named = re.findall(r"\bconfigs/[\w/]+\.\w+", text_of(page))
-    assert [path for path in named if not (REPOSITORY / path).is_file()] == []
+    named = FILE.findall(text_of(page))
+    root = REPOSITORY / "tests" if page.endswith("mathematics/tests.md") else REPOSITORY
+    assert [path for path in named if not (root / path).is_file()] == []
     for path, anchor in links:
         target = (REPOSITORY / page).parent / path if path else REPOSITORY / page
         assert target.exists(), path
