@@ -66,23 +66,20 @@ def test_shared_keys_and_values_are_one_tensor_in_the_cache_where_both_turn_or_n
 def test_several_texts_may_continue_a_cache_and_one_text_writes_in_place(kind):
     layer, hidden = random_layer(kind, causal=True, convolutions=True), random_hidden(batch=1)
 
-    def continued(cache, *places):
-        for at, place in enumerate(places, cache_length):
+    def continued(cache, length, *places):
+        for at, place in enumerate(places, length):
             y, cache = layer.forward_with_cache(hidden[:, place : place + 1], cache, ROTARY.cos_sin(1, at))
         return y.numpy(), cache
 
     _, cache = layer.forward_with_cache(hidden[:, :3], None, ROTARY.cos_sin(3))
-    cache_length = 3
-    _, cache = continued(cache, 3)  # which has room now
-    cache_length = 4
-    expected = [continued(cache, *places)[0] for places in ((4, 6), (5, 6), (4, 6))]
+    _, cache = continued(cache, 3, 3)  # which has room now
+    expected = [continued(cache, 4, *places)[0] for places in ((4, 6), (5, 6), (4, 6))]
     np.testing.assert_array_equal(expected[0], expected[2])
     assert np.abs(expected[0] - expected[1]).max() > 1e-3
-    _, first = continued(cache, 4)
-    _, other = continued(cache, 5)  # is another text, although the first has written already
-    cache_length = 5
-    np.testing.assert_array_equal(continued(first, 6)[0], expected[0])
-    y, longer = continued(other, 6)
+    _, first = continued(cache, 4, 4)
+    _, other = continued(cache, 4, 5)  # is another text, although the first has written already
+    np.testing.assert_array_equal(continued(first, 5, 6)[0], expected[0])
+    y, longer = continued(other, 5, 6)
     np.testing.assert_array_equal(y, expected[1])
     if kind == "softmax":
         assert longer.state.keys is other.state.keys

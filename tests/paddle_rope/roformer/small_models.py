@@ -37,27 +37,21 @@ FORMS = {
     "causal convolutions": {"causal": True, "convolutions": True, "attention": ["linear", "softmax"]},
     "gate": {"output_gate": True, "attention": "linear", "normalizer": "none"},
     "causal gate": {"output_gate": True, "attention": ["softmax", "linear"], "causal": True, "version": 2},
-    "causal, all": {
-        **{"attention": "linear", "normalizer": "none", "decay": [0.9, 0.7, 1.0], "convolutions": True},
-        **{"output_gate": True, "causal": True, "version": 2},
-    },
+    "causal, all": {"attention": "linear", "normalizer": "none", "decay": [0.9, 0.7, 1.0], "convolutions": True,
+                    "output_gate": True, "causal": True, "version": 2},
     "grouped": {"num_key_value_heads": 1, "attention": ["softmax", "linear"], "convolutions": True},
-    "grouped, shared": {
-        **{"num_key_value_heads": 1, "share_kv": True, "position_embedding": "qkvo"},
-        "attention": ["softmax", "window"],
-    },
+    "grouped, shared": {"num_key_value_heads": 1, "share_kv": True, "position_embedding": "qkvo",
+                        "attention": ["softmax", "window"]},
     "grouped, alibi": {"num_key_value_heads": 1, "position_embedding": "alibi"},
     "rotary": {"rotary": {"base": 100.0, "layout": "half", "rotary_dim": 2}, "attention": ["softmax", "linear"]},
     "yarn": {"rotary": {"scaling": {"type": "yarn", "factor": 4, "original_length": 8}}},
-    "bases": {
-        **{"rotary": {"base": 100.0, "window_base": 3.0}, "attention": ["softmax", "window"]},
-        **{"attention_window": 30, "causal": True},
-    },
+    "bases": {"rotary": {"base": 100.0, "window_base": 3.0}, "attention": ["softmax", "window"],
+              "attention_window": 30, "causal": True},
     "sinusoidal": {"position_embedding": "sinusoidal"},
     "learned": {"position_embedding": "learned", "attention": "linear"},
     "alibi": {"position_embedding": "alibi"},
     "none": {"position_embedding": "none"},
-}
+}  # fmt: skip
 
 
 def randomise(model, deviation=0.25):
