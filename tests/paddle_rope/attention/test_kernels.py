@@ -128,7 +128,7 @@ def test_fewer_queries_than_keys_are_the_last_ones(name, packed, seq):
     if packed:
         options["segment_ids"] = paddle.to_tensor(np.sort(np.random.randint(0, 4, (2, seq)), axis=1))
     whole = KERNELS[name](q, k, v, **options)
-    for queries in (1, 5, seq - 1):
+    for queries in (1, 2, seq - 1):
         assert_close(KERNELS[name](q[:, -queries:], k, v, **options), whole[:, -queries:], 1e-12)
 
 

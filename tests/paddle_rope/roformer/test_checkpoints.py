@@ -87,6 +87,7 @@ def test_written_as_hugging_face_the_files_are_the_same(source, tmp_path):
         np.testing.assert_array_equal(written[name], stored[name])
     written = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
     assert {key: settings.get(key) for key in written} == written
+    assert {"id2label", "label2id"} & settings.keys() <= written.keys()
 
 
 def test_every_option_is_expressed_or_unused_or_must_have_its_default(tmp_path):
