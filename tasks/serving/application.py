@@ -168,7 +168,7 @@ def open_application(settings: Settings) -> fastapi.FastAPI:
     prepare_process()
     service = Service(settings)
     service.works = service.batcher.thread.submit(open_works, settings).result()
-    gc.freeze()  # looking for garbage among all that is open now would hold up requests for 50 ms, again and again
+    gc.freeze()  # to look for garbage among all that is open now would hold up requests, again and again
     return build_application(service)
 
 
