@@ -4,7 +4,7 @@
     paddle-rope train configs/pretraining/small.yaml
     python tools/dev/shipped_encoder.py ship runs/pretraining_small data/text/open
     python tools/dev/shipped_encoder.py split data/ner/cluener/train.json runs      held.json, rest.json: to try recipes
-    python tools/dev/shipped_encoder.py few data/ner/cluener/train.json runs 42     few.json, unlabeled.txt
+    python tools/dev/shipped_encoder.py few data/ner/cluener/train.json runs 42 300     few.json, unlabeled.txt
 
 ``texts`` expects the .txt files of openly licensed Chinese that configs/pretraining/small.yaml describes. ``ship``
 writes paddle_rope/roformer/encoders/small: weights in float16, and the model card, with the loss on test.jsonl, which
@@ -30,7 +30,7 @@ NAME = "small"
 KEPT = {"laws_national": 1 / 3, "opensource_com_translations": 2 / 3, "court_documents": 2 / 3}  # of the documents
 HELD_OUT = 0.02  # of the documents of each file, for dev and once more for test
 MIN_COUNT = 3  # of a character of the vocabulary
-MEASURED, FEW = 1500, 300  # labeled texts
+MEASURED = 1500  # labeled texts
 SPECIAL = 6  # tokens at the beginning of a vocabulary
 TABLE = "table.json"
 CARD = """\
@@ -138,10 +138,10 @@ def split(file, folder):
     _write_lines(folder, {"held.json": lines[:MEASURED], "rest.json": lines[MEASURED:]})
 
 
-def few(file, folder, seed):
-    """Write the 300 lines of a labeled file that ``--train_texts 300 --seed SEED`` draws, and the other texts."""
+def few(file, folder, seed, count):
+    """Write the lines of a labeled file that ``--train_texts COUNT --seed SEED`` draws, and the other texts."""
     lines = file.read_text(encoding="utf-8").splitlines()
-    labeled = draw(lines, FEW, int(str(seed)))
+    labeled = draw(lines, int(str(count)), int(str(seed)))
     texts = [json.loads(line)["text"] for line in lines if line not in labeled]
     _write_lines(folder, {"few.json": labeled, "unlabeled.txt": texts})
 
