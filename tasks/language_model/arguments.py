@@ -50,7 +50,6 @@ class LanguageModelArguments(common.EncoderArguments):
     # no dropout: a short training sees its text about once
     hidden_dropout_prob: float = of_encoder("hidden_dropout_prob", 0.0)
     attention_probs_dropout_prob: float = of_encoder("attention_probs_dropout_prob", 0.0)
-    rotary_learned: bool = option(False, "train the frequencies of RoPE")
     scale_embeddings: bool = option(False, "multiply embeddings by the root of their size; such a model is not saved")
     evaluation_times: Optional[list[int]] = option(
         None,
@@ -69,8 +68,4 @@ class LanguageModelArguments(common.EncoderArguments):
             raise InputError(f"configuration: heads of {head_dim} features: NTK scaling needs 4 or more")
 
     def model_options(self, config=None) -> dict:
-        return {
-            **super().model_options(config),
-            "causal": True,
-            "rotary": {"learned": True} if self.rotary_learned else None,
-        }
+        return {**super().model_options(config), "causal": True}

@@ -28,8 +28,8 @@ KEYS = {
     },
     "language_model": {
         **ENCODER, "length": 8, "held_out_windows": 2, "vocab_min_count": 1, "max_steps": 9, "eval_steps": 4,
-        "per_device_train_batch_size": 4, "warmup_steps": 2, "gradient_accumulation_steps": 2, "rotary_learned": True,
-        "evaluation_times": "1,4",
+        "per_device_train_batch_size": 4, "warmup_steps": 2, "gradient_accumulation_steps": 2,
+        "evaluation_times": "1,4", "rotary": {"learned": True},
     },
     "crf": {"max_iterations": 5},
 }  # fmt: skip

@@ -40,7 +40,7 @@ def test_rank_correlation_looks_at_order_alone():
 def test_a_plan_of_language_models_leaves_the_report(write, tmp_path):
     plan = yaml.safe_load((FOLDER / "positions_demo.yaml").read_text(encoding="utf-8"))
     plan["settings"] = {**plan["settings"], **KEYS["language_model"], "max_steps": 2, "evaluation_times": "1,2,4"}
-    del plan["settings"]["rotary_learned"]
+    del plan["settings"]["rotary"]
     variants = str(FOLDER / "positions_variants.yaml")
     plan.update(seeds=[1], output_dir=str(tmp_path / "out"), variants_file=variants)
     words = [str(write(plan, "plan.yaml")), "--only", "qk", "learned", "theta"]

@@ -126,7 +126,7 @@ def test_scaled_embeddings_are_larger_where_they_go_in_and_not_where_they_score(
 
 
 def test_frequencies_do_not_decay_and_matrices_do(make_model, resolve):
-    model = make_model(rotary_learned=True)
+    model = make_model(rotary={"learned": True})
     optimizer, _ = make_optimizer(model, resolve(weight_decay=0.5).training)
     before = {name: weight.numpy().copy() for name, weight in model.state_dict().items()}
     for weight in model.parameters():
