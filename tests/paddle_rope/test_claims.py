@@ -5,8 +5,15 @@ import math
 import numpy as np
 import paddle
 import pytest
+from scipy.linalg import schur
 
-from paddle_rope import EfficientGlobalPointer, RotaryPositionEmbedding, linear_attention, sinusoidal_embedding
+from paddle_rope import (
+    EfficientGlobalPointer,
+    RotaryPositionEmbedding,
+    linear_attention,
+    sinusoidal_embedding,
+    softmax_attention,
+)
 from paddle_rope.long_range_decay import (
     abel_bound,
     frequencies,
@@ -107,6 +114,35 @@ def test_the_smallest_base_keeps_the_sum_of_cosines_from_turning_negative(head_d
 def test_the_sum_of_cosines_is_no_monotone_function_of_the_base():
     lowest = [ones_scores(frequencies(64, base), np.arange(1024)).min() for base in (7_754, 10_000, 15_000)]
     assert lowest[0] >= 0 > lowest[1] and lowest[2] >= 0
+
+
+# ---- kexue.fm 10862
+
+
+def test_any_orthogonal_rotation_of_values_is_rope_in_another_basis():
+    rotation, _ = np.linalg.qr(np.random.standard_normal([8, 8]))
+    rotation[:, 0] *= np.linalg.det(rotation)  # without a reflection
+    blocks, basis = schur(rotation)  # rotation = basis @ blocks @ basis.T, each block turns one plane
+    angles = np.arctan2(np.diag(blocks, -1)[::2], np.diag(blocks)[::2])
+    rotary = RotaryPositionEmbedding(8, learned=True).to(dtype="float64")
+    rotary.theta.set_value(angles)
+    q, k, v = (random_tensor(1, 12, 1, 8) for _ in range(3))
+    found = softmax_attention(q, k, v @ paddle.to_tensor(basis), rotary.cos_sin(12), placement="vo").numpy() @ basis.T
+    powers = np.stack([np.linalg.matrix_power(rotation, m) for m in range(12)])
+    weights = np.exp(q.numpy()[0, :, 0] @ k.numpy()[0, :, 0].T / math.sqrt(8))
+    weights /= weights.sum(axis=1, keepdims=True)
+    turned = np.einsum("jab,jb->ja", powers, v.numpy()[0, :, 0])
+    np.testing.assert_allclose(found[0, :, 0], np.einsum("iba,ij,jb->ia", powers, weights, turned), atol=1e-6)
+
+
+def test_what_a_rotated_value_adds_to_an_output_decays_with_the_distance_as_scores_do():
+    values = paddle.zeros([1, 4096, 1, 128])
+    values[:, 0] = 1.0  # equal weights, so only the rotation of the first value by the distance is left
+    zeros = paddle.zeros_like(values)
+    found = softmax_attention(zeros, zeros, values, RotaryPositionEmbedding(128).cos_sin(4096), placement="vo")
+    added = 4096 * found.numpy()[0, :, 0].sum(axis=-1)  # along the value
+    np.testing.assert_allclose(added, ones_scores(frequencies(128), np.arange(4096)), atol=1e-2)
+    assert (np.diff(octave_averages(added)) < 0).all()
 
 
 # ---- the note on long-range decay: its sizes
