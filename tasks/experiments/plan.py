@@ -19,6 +19,7 @@ KEYS = {  # of a plan -> types of their values
     "seeds": (str, list, int, float),
 }
 REQUIRED = ("output_dir", "recipe", "scores")
+OF_ALL_RUNS = ("seed", "output_dir")  # keys that the plan gives each run
 OF_VARIANTS = ("recipe", "config", "start_from")  # keys of a variant that are no configuration keys
 NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 OF_NEW_MODELS = (*SIZE_KEYS, "vocab_min_count")  # keys that a run with ``pretrained`` cannot have
@@ -83,6 +84,10 @@ def read_plan(
             raise InputError(f"{path}: scores: {shown(place)} and {shown(title)} have to be texts, such as dev.f1: F1")
     if plan.get("reference") not in (None, *variants):
         raise InputError(f"{path}: the reference {plan['reference']!r} is not one of the variants")
+    for where, given in (("settings", plan.get("settings") or {}), *cases.items(), ("the command", settings or {})):
+        _refuse_keys(path, where, given, (*OF_ALL_RUNS, *OF_VARIANTS))
+    for name, given in variants.items():
+        _refuse_keys(path, name, given, (*OF_ALL_RUNS, *(OF_NEW_MODELS if "start_from" in given else ())))
     cells = [
         _cell(plan, {"case": case, "variant": variant, "seed": seed}, of_case, of_variant, settings or {})
         for seed in parse_seeds(plan.get("seeds", [42]) if seeds is None else seeds)
@@ -146,6 +151,14 @@ def check_unchanged(name: str, place: str | Path, before: dict[str, Any], now: d
             changed = f"{name} was run with {key} {before.get(key)!r}, and the plan now has {now.get(key)!r}"
             remedy = "change it back, remove what is there, or give another --output_dir"
             raise InputError(f"{place}: {changed}; {remedy}")
+
+
+def _refuse_keys(path, where, given, keys):
+    for key in sorted(given.keys() & set(keys)):
+        right = (
+            "seeds and output_dir are the plan's, recipe, config and start_from a variant's, sizes those of its start"
+        )
+        raise InputError(f"{path}: {where}: {key!r} has no effect there; {right}")
 
 
 def _cell(plan, labels, of_case, of_variant, settings):

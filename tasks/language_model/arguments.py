@@ -14,7 +14,7 @@ UNSCALED = "none"  # in measurements, what the frequencies are scaled by
 
 BY_STEPS = TrainingPlan(
     fixed={**FIXED_BY_STEPS, "save_strategy": "no"},
-    closed=(*CLOSED_BY_STEPS, "save_steps", "lr_scheduler_type", "warmup_ratio"),
+    closed=(*CLOSED_BY_STEPS, "save_steps", "lr_scheduler_type", "warmup_ratio", "lr_end", "power", "num_cycles"),
     reason="the recipe makes max_steps steps, evaluates and keeps a checkpoint every eval_steps; its last weights stay",
 )
 
@@ -66,6 +66,12 @@ class LanguageModelArguments(common.EncoderArguments):
         head_dim = self.hidden_size // self.num_attention_heads
         if self.scaling_factors and head_dim < 4:
             raise InputError(f"configuration: heads of {head_dim} features: NTK scaling needs 4 or more")
+        turns = set(self.position_embedding) <= set("qkvo") and not (self.rotary or {}).get("learned")
+        if self.scaling_factors and not (turns and self.evaluation_times and "linear" not in self.attention):
+            needs = "evaluation_times, and softmax attention with RoPE whose frequencies are not learned"
+            raise InputError(f"configuration: scaling_factors need {needs}")
+        if self.scale_embeddings and self.position_embedding not in ("sinusoidal", "learned"):
+            raise InputError("configuration: scale_embeddings is for positions that are added: sinusoidal or learned")
 
     def model_options(self, config=None) -> dict:
         return {**super().model_options(config), "causal": True}

@@ -194,6 +194,8 @@ def read_splits(keys, seed, memory=None):
     Raises InputError if a file is wrong, the files do not go together, or there is nothing to learn in one."""
     splits, names = read_files(keys, LABELED.read_file, memory)
     note_repeated(splits, names, lambda example: (example.texts, example.label))
+    if keys.folds and keys.fold is None:
+        raise InputError("configuration: folds without fold; one run is tested on one fold, `train` runs them all")
     if keys.fold is not None:
         splits["train"], splits["test"] = cut_fold(splits["train"], keys.folds, keys.fold, seed)
         names["test"] = f"fold {keys.fold} of {names['train']}"

@@ -71,7 +71,9 @@ class NerConfig(RoFormerConfig):
         optional(Kind('{"tables": {kind: rows}, "flags": number}', _are_sizes)),
     )
     character_dropout: float = model_field(0.0, "share of characters that training hides", SHARE)
-    feature_dropout: float = model_field(0.0, "share of feature values that training hides", SHARE)
+    feature_dropout: float = model_field(
+        0.0, "share of the values of segmentation, bigrams and words that training hides", SHARE
+    )
     unk_token_id: int | None = model_field(None, "id of [UNK], for `character_dropout`", optional(integer(0, 2**24)))
     window_tokens: int | None = model_field(
         None,
@@ -154,6 +156,8 @@ class NerArguments(RecipeArguments):
             raise InputError("configuration: texts without masked_lm_epochs; say how often they are to be seen")
         if self.keep_types and self.pretrained is None:
             raise InputError("configuration: keep_types without pretrained; give the model whose types are kept")
+        if self.keep_types and self.teacher_files:
+            raise InputError("configuration: keep_types and teacher_files; give one of them, each marks other texts")
         self.check_dev("tune_thresholds")
         self.check_dev("threshold_for_f1")
         if self.tune_thresholds and self.threshold_for_f1:

@@ -41,7 +41,7 @@ BY_EPOCHS = TrainingPlan(
         "save_total_limit": 1,
         "report_to": "none",
     },
-    closed=(*_CLOSED, "eval_steps", "save_steps"),
+    closed=(*_CLOSED, "eval_steps", "save_steps", "ignore_data_skip"),
     reason="the recipe evaluates each epoch and keeps the best by dev {metric}, or the last with keep_best false",
 )
 # The recipe's own trainer evaluates, and the last weights are kept.

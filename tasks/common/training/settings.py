@@ -65,8 +65,20 @@ INSTEAD = {
     ),
     "no_cuda": "write --device cpu",
     "optim": "the optimizer is AdamW; leave it out",
-    "sharding": "each process holds the whole model; several share the batches: python -m paddle.distributed.launch",
-}
+    **dict.fromkeys(
+        ("sharding", "sharding_parallel_degree", "tensor_parallel_degree", "pipeline_parallel_degree"),
+        "each process holds the whole model; several share the batches: python -m paddle.distributed.launch",
+    ),
+    **dict.fromkeys(
+        (
+            "disable_tqdm", "run_name", "prediction_loss_only", "eval_accumulation_steps", "max_evaluate_steps",
+            "minimum_eval_times", "bf16_full_eval", "fp16_full_eval", "do_predict", "do_export", "save_on_each_node",
+            "unified_checkpoint", "ignore_load_lr_and_optim", "ignore_save_lr_and_optim", "remove_unused_columns",
+            "lazy_data_processing", "wandb_api_key",
+        ),
+        "it has no effect here",
+    ),
+}  # fmt: skip
 
 
 def usable_keys(arguments_class: type[EncoderArguments]) -> dict[str, Any]:

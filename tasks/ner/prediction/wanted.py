@@ -84,7 +84,8 @@ class Wanted:
         """Raise InputError if a model cannot give what is wanted."""
         if self.top_k is not None and self.top_k < 1:
             raise InputError(f"top_k must be at least 1, got {self.top_k}")
-        self._check_types(self.types or () if self.listed is None else self.listed.hinted_types, config)
+        listed, hinted = (self.listed.types, self.listed.hinted_types) if self.listed else ((), ())
+        self._check_types([*hinted, *{*(self.types or ())}.difference(listed)], config)
         self.thresholds(config)
 
     def _check_types(self, types, config):
@@ -166,6 +167,7 @@ class Listed:
         patterns: the same with regular expressions.
 
     Attributes:
+        types: those of all terms and patterns.
         hinted_types: types of which something is hinted at.
     """
 
@@ -175,6 +177,7 @@ class Listed:
             types_of[mode].setdefault(string, {})[kind] = None
         self._terms = {mode: automaton_of(strings) for mode, strings in types_of.items()}
         self._patterns = [(re.compile(pattern), kind, mode) for pattern, kind, mode in patterns]
+        self.types = {kind for _, kind, _ in (*terms, *patterns)}
         self.hinted_types = {kind for _, kind, mode in (*terms, *patterns) if mode == HINT}
 
     def forced(self, text: str, nested: bool) -> list[list[Entity]]:

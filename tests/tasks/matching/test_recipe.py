@@ -82,6 +82,8 @@ def test_first_texts_are_in_one_split_alone(data, folds):
     texts = {name: {example.text for example in examples} for name, examples in splits.items()}
     assert texts.keys() == ({"train", "dev", "test"} if folds else {"train", "dev"})
     assert sum(map(len, splits.values())) == 48
+    with pytest.raises(InputError, match="folds without fold"):
+        read_splits(keys_of(data.triples, folds=3), seed=0)
     assert sum(map(len, texts.values())) == len(set.union(*texts.values())) == 24
     assert len(texts["dev"]) == round(0.2 * len(texts["train"] | texts["dev"]))
 
