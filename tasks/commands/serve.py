@@ -29,10 +29,12 @@ def serve(argv):
     parser.add_argument("models", metavar="FOLDER", nargs="+", help=models)
     for option in options():
         meaning = f"{option.metadata['help']} (default: {option.default})"
-        default = os.environ.get(f"{VARIABLES}{option.name.upper()}", option.default)
+        default = _variable(option.name, option.default)
         parser.add_argument(f"--{option.name}", type=type(option.default), default=default, help=meaning)
-    parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
+    where = "cpu, gpu, ... (default: a GPU where there is one)"
+    parser.add_argument("--device", default=_variable("device"), help=where)
     add_bf16(parser)
+    parser.set_defaults(bf16=_variable("bf16") == "true" or None)
     given = vars(parser.parse_args(argv))
     models = model_sources(given.pop("models"))
     if not os.environ.get("OMP_NUM_THREADS", "").isdigit():  # which the libraries that compute read
@@ -44,3 +46,7 @@ def serve(argv):
     from tasks.serving.server import serve
 
     return serve(settings)
+
+
+def _variable(name, default=None):
+    return os.environ.get(f"{VARIABLES}{name.upper()}", default)

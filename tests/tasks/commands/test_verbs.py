@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tasks.commands.main import VERBS
+from tasks.commands.serve import serve
 from tests.helpers.models import FORMATS, export
 from tests.tasks.tiny_recipes import KEYS
 
@@ -166,3 +167,14 @@ def test_a_mistake_is_one_line_and_writes_nothing(
     if "EXPORTED" in words:
         names["EXPORTED"] = request.getfixturevalue("exported")
     assert said in refused(*(names.get(word, word) for word in words))
+
+
+def test_variables_of_the_environment_are_options_of_serve(folders, monkeypatch):
+    pytest.importorskip("fastapi_offline", reason="pip install 'paddle_rope[serve]'")
+    seen = []
+    monkeypatch.setattr("tasks.serving.server.serve", seen.append)
+    for name, value in {"PORT": "9000", "DEVICE": "gpu:3", "BF16": "true"}.items():
+        monkeypatch.setenv(f"PADDLE_ROPE_SERVE_{name}", value)
+    serve([str(folders["ner"])])
+    serve([str(folders["ner"]), "--port", "1"])  # an option wins
+    assert [(one.port, one.device, one.bf16) for one in seen] == [(9000, "gpu:3", True), (1, "gpu:3", True)]
