@@ -63,12 +63,14 @@ class LanguageModelArguments(common.EncoderArguments):
     REQUIRED = ("text_files", "output_dir")
 
     def check(self, config):
-        head_dim = self.hidden_size // self.num_attention_heads
-        if self.scaling_factors and head_dim < 4:
-            raise InputError(f"configuration: heads of {head_dim} features: NTK scaling needs 4 or more")
-        turns = set(self.position_embedding) <= set("qkvo") and not (self.rotary or {}).get("learned")
-        if self.scaling_factors and not (turns and self.evaluation_times and "linear" not in self.attention):
-            needs = "evaluation_times, and softmax attention with RoPE whose frequencies are not learned"
+        can_be_scaled = (
+            set(self.position_embedding) <= set("qkvo")
+            and not (self.rotary or {}).get("learned")
+            and "linear" not in self.attention
+            and self.hidden_size >= 4 * self.num_attention_heads
+        )
+        if self.scaling_factors and not (can_be_scaled and self.evaluation_times):
+            needs = "evaluation_times, softmax attention, heads of 4 features or more, and RoPE that is not learned"
             raise InputError(f"configuration: scaling_factors need {needs}")
         if self.scale_embeddings and self.position_embedding not in ("sinusoidal", "learned"):
             raise InputError("configuration: scale_embeddings is for positions that are added: sinusoidal or learned")

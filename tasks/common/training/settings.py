@@ -55,6 +55,9 @@ class TrainingKeys:
 
 
 DOCUMENTED = {one.name: one for one in fields(TrainingKeys)}
+NO_EFFECT = """disable_tqdm run_name prediction_loss_only eval_accumulation_steps max_evaluate_steps minimum_eval_times
+    bf16_full_eval fp16_full_eval do_predict do_export save_on_each_node unified_checkpoint ignore_load_lr_and_optim
+    ignore_save_lr_and_optim remove_unused_columns lazy_data_processing wandb_api_key"""  # keys of PaddleNLP
 # Keys of PaddleNLP that would contradict a recipe, and what to use instead.
 INSTEAD = {
     "resume_from_checkpoint": "write --resume OUTPUT_DIR in place of the configuration file; the run keeps its own",
@@ -69,16 +72,8 @@ INSTEAD = {
         ("sharding", "sharding_parallel_degree", "tensor_parallel_degree", "pipeline_parallel_degree"),
         "each process holds the whole model; several share the batches: python -m paddle.distributed.launch",
     ),
-    **dict.fromkeys(
-        (
-            "disable_tqdm", "run_name", "prediction_loss_only", "eval_accumulation_steps", "max_evaluate_steps",
-            "minimum_eval_times", "bf16_full_eval", "fp16_full_eval", "do_predict", "do_export", "save_on_each_node",
-            "unified_checkpoint", "ignore_load_lr_and_optim", "ignore_save_lr_and_optim", "remove_unused_columns",
-            "lazy_data_processing", "wandb_api_key",
-        ),
-        "it has no effect here",
-    ),
-}  # fmt: skip
+    **dict.fromkeys(NO_EFFECT.split(), "it has no effect here"),
+}
 
 
 def usable_keys(arguments_class: type[EncoderArguments]) -> dict[str, Any]:
