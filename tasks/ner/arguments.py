@@ -71,9 +71,7 @@ class NerConfig(RoFormerConfig):
         optional(Kind('{"tables": {kind: rows}, "flags": number}', _are_sizes)),
     )
     character_dropout: float = model_field(0.0, "share of characters that training hides", SHARE)
-    feature_dropout: float = model_field(
-        0.0, "share of the values of segmentation, bigrams and words that training hides", SHARE
-    )
+    feature_dropout: float = model_field(0.0, "share of segmentation, bigrams and words that training hides", SHARE)
     unk_token_id: int | None = model_field(None, "id of [UNK], for `character_dropout`", optional(integer(0, 2**24)))
     window_tokens: int | None = model_field(
         None,
