@@ -155,7 +155,7 @@ def check_unchanged(name: str, place: str | Path, before: dict[str, Any], now: d
 
 def _refuse_keys(path, where, given, keys):
     for key in sorted(given.keys() & set(keys)):
-        right = "seeds and output_dir belong to the plan, recipe, config and start_from to a variant, sizes to its start"
+        right = "seeds and output_dir belong to the plan; recipe, config, start_from to a variant; sizes to its start"
         raise InputError(f"{path}: {where}: {key!r} has no effect there; {right}")
 
 
