@@ -44,14 +44,14 @@ FEW_LABELS = {
         "from scratch with --texts": {100: (0.5268, 0.0378), 300: (0.6262, 0.0146)},
     },
 }  # fmt: skip
-# docs/results/positions.md and attention.md: length -> held-out loss and its standard deviation over three seeds; trained at 128
+# docs/results/positions.md: length -> held-out loss and its standard deviation over three seeds; trained at 128
 LONGER_TEXTS = {
     "RoPE": {128: (4.1861, 0.0098), 256: (4.3056, 0.0027), 512: (4.4699, 0.0059)},
     "RoPE, NTK x 4": {128: (4.1971, 0.0099), 256: (4.1874, 0.0101), 512: (4.3422, 0.0043)},
     "RoPE, YaRN x 4": {128: (4.3371, 0.0139), 256: (4.3297, 0.0148), 512: (4.3292, 0.0142)},
     "RoPE on q, k, v and output": {128: (4.1708, 0.0136), 256: (4.2758, 0.0249), 512: (4.4560, 0.0331)},
     "ALiBi": {128: (4.1959, 0.0017), 256: (4.1810, 0.0025), 512: (4.1742, 0.0026)},
-    "linear attention, decay, convolutions, gate": {128: (4.0999, 0.0036), 256: (4.0890, 0.0051), 512: (4.0892, 0.0070)},
+    "linear, decay, convolutions, gate": {128: (4.0999, 0.0036), 256: (4.0890, 0.0051), 512: (4.0892, 0.0070)},
     "no positions": {128: (4.4218, 0.0019), 256: (4.4359, 0.0012), 512: (4.4646, 0.0022)},
 }
 
