@@ -167,7 +167,7 @@ class Listed:
         patterns: the same with regular expressions.
 
     Attributes:
-        types: those of all terms and patterns.
+        types: all types in terms and patterns.
         hinted_types: types of which something is hinted at.
     """
 
