@@ -67,6 +67,31 @@ class OurSide:
         return {"attend": lambda: paddle.grad([attend()], [q, k, v], [towards])}, attend()[0, :COMPARED].tolist()
 
 
+class ProductsSide(OurSide):
+    """Nothing but the matrix products of our encoder: the least time that its sizes allow."""
+
+    def encoder(self, folder, texts, length):
+        """Jobs ``train`` (three products for each of the encoder, as with gradients) and ``predict``."""
+        _, output = super().encoder(folder, texts, length)
+        config, tokens = self.load(folder, length).config, [texts * length]
+        size, inner, heads = config.hidden_size, config.intermediate_size, [texts * config.num_attention_heads, length]
+        shapes = [(tokens, size, size)] * 4 + [(tokens, size, inner), (tokens, inner, size)]  # rows, inputs, outputs
+        shapes += [(heads, config.head_dim, length), (heads, length, config.head_dim)]  # scores, and sums of values
+        operands = [
+            [paddle.randn([*rows, inputs]), paddle.randn([*rows[:-1], inputs, outputs]), paddle.randn([*rows, outputs])]
+            for rows, inputs, outputs in shapes
+        ]
+
+        def multiply(with_gradients):
+            for x, weight, y in operands * config.num_hidden_layers:
+                paddle.matmul(x, weight)
+                if with_gradients:
+                    paddle.matmul(y, weight, transpose_y=True)
+                    paddle.matmul(x, y, transpose_x=True)
+
+        return {"train": lambda: multiply(True), "predict": lambda: multiply(False)}, output
+
+
 class PaddleNLPSide(OurSide):
     """PaddleNLP's RoFormer as it is; linear attention is ours."""
 

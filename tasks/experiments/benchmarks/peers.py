@@ -24,13 +24,14 @@ SIDES = {  # name -> title; Hugging Face's are in PyTorch, and bfloat16 rounds
     "native": "ours, native operators",
     "plain": "ours, plain",
     "native_bfloat16": "ours, bfloat16",
+    "products": "matrix products alone",
     "paddlenlp": "PaddleNLP with our settings",
     "paddlenlp_as_installed": "PaddleNLP",
     "huggingface": "Hugging Face",
     "huggingface_bfloat16": "Hugging Face, bfloat16",
 }
 WITH_LINEAR = ("native", "plain", "huggingface")
-PREPARED = ("native", "plain", "native_bfloat16", "paddlenlp")  # Paddle is set up as our commands do
+PREPARED = ("native", "plain", "native_bfloat16", "products", "paddlenlp")  # Paddle is set up as our commands do
 # What our command sets for Paddle (paddle_rope.machine), removed for sides that are not prepared.
 OUR_SETTINGS = ("FLAGS_use_stride_kernel", "MKL_DEBUG_CPU_TYPE")
 JOBS = {"train": "training", "predict": "inference", "attend": "linear attention, forward and backward"}
@@ -63,6 +64,7 @@ def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
     that makes the jobs, for the ``output`` of the computation, or ``"run"`` for the times of one job, with
     ``megabytes``, its peak beyond the libraries."""
     places = {"huggingface": "torch_side:TorchSide", "paddlenlp": "paddle_sides:PaddleNLPSide"}
+    places["products"] = "paddle_sides:ProductsSide"
     place = places.get(name.partition("_")[0], "paddle_sides:OurSide")
     side = pkgutil.resolve_name(f"{__package__}.{place}")(name)
     jobs: dict[str, Job] = {}
@@ -89,8 +91,6 @@ def run(options: Any) -> None:
     from paddle_rope import RoFormerConfig, RoFormerModel
     from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
 
-    if not {"native", "plain"} & set(options.sides):
-        raise InputError(f"--sides {' '.join(options.sides)}: add native or plain")
     sizes = {size: read_size(size) for size in options.sizes}
     notes, rows, workers = [], [], {}
 
@@ -111,6 +111,8 @@ def run(options: Any) -> None:
                 workers[name] = stack.enter_context(worker)
             except InputError as error:
                 notes.append(f"{SIDES[name]} is left out: {error}")
+        if not {"native", "plain"} & workers.keys():
+            raise InputError("; ".join([f"--sides {' '.join(options.sides)}: add native or plain", *notes]))
         for size, (layers, hidden, texts, length) in sizes.items():
             with tempfile.TemporaryDirectory() as folder:
                 paddle.seed(0)

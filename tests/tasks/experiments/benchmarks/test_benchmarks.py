@@ -205,7 +205,7 @@ def test_all_sides_compute_the_same_and_are_in_the_file(tmp_path, capsys):
     rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
     assert [row["job"] for row in rows] == ["train", "predict", "attend"]
     linear = {"plain", *(["native"] if library() else []), *(["huggingface"] if PEER_PYTHON else [])}
-    others = {"paddlenlp", "paddlenlp_as_installed", *(["huggingface_bfloat16"] if PEER_PYTHON else [])}
+    others = {"paddlenlp", "paddlenlp_as_installed", "products", *(["huggingface_bfloat16"] if PEER_PYTHON else [])}
     others |= {"native_bfloat16"} if why_no_bfloat16() is None else set()
     assert [set(row["turns"]) for row in rows] == [linear | others, linear | others, linear]
     assert PEER_PYTHON or "Hugging Face is left out" in capsys.readouterr().out
