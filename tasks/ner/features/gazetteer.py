@@ -32,7 +32,9 @@ class Gazetteer:
 
     @classmethod
     def from_examples(cls, examples):
-        """Count the entities of a list of :class:`tasks.ner.examples.Example`."""
+        """Count the entities of a list of :class:`tasks.ner.examples.Example`. A text that occurs several times counts
+        once, because its copies would give its labels away."""
+        examples = {example.text: example for example in examples}.values()
         entities = {}
         for example in examples:
             for (string, kind), count in _own_entities(example).items():
@@ -63,7 +65,7 @@ class Gazetteer:
         classes = []
         for number, kind, count in self._types_of[string]:
             count -= own_entities[string, kind]
-            if count > 0:
+            if 0 < count <= total:  # copies of a text may be labeled differently
                 share = count / total
                 classes.append(number * BINS + sum(share >= bound for bound in SHARES))
         return classes

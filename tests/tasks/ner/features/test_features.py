@@ -76,6 +76,17 @@ def test_entities_that_are_very_long_or_no_utf_8_are_left_out_of_the_gazetteer()
     assert gazetteer.occurrences == gazetteer.entities == {}
 
 
+def test_copies_of_a_training_text_do_not_give_its_labels_away():
+    copies = [example("在青川", ("青川", "place"))] * 2
+    labeled_differently = [*copies, example("在青川")]
+    for examples in (copies, labeled_differently, labeled_differently[::-1]):
+        gazetteer = Gazetteer.from_examples(examples)
+        for one in examples:
+            assert all(not classes for _, _, classes in gazetteer(one.text, one))
+    gazetteer = Gazetteer.from_examples([*copies, example("去青川", ("青川", "place"))])
+    assert gazetteer.entities == {"place": {"青川": 2}} and gazetteer.occurrences == {"青川": 2}
+
+
 def with_hostile_texts(test):
     for text in [*HOSTILE, TEXT]:
         test = with_text(text, 3)(test)
