@@ -11,7 +11,7 @@ from tasks.common.errors import InputError
 from tasks.ner.examples import Example
 
 CHARACTERS = 40  # of a text of the table: about the mean in CLUENER, People's Daily and Weibo
-FEWEST_EPOCHS, MOST_EPOCHS = 4, 140
+FEWEST_EPOCHS, MOST_EPOCHS = 3, 140
 EPOCHS_ON_MORE_TEXTS = 16  # of masked language modeling, where the training texts alone would have none
 MOST_MASKED_STEPS = 3000  # with texts without labels, unless one epoch has more
 FEWEST_STEPS = 300  # with fewer a model from scratch hardly begins to find entities

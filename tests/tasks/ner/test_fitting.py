@@ -66,7 +66,7 @@ def test_the_number_of_steps_depends_little_on_the_number_of_texts_and_processes
         one = fit(number=1000, **options)
         assert one.keys["num_train_epochs"] == pytest.approx(times * epochs[1], rel=0.1)
         assert one.steps == pytest.approx(fitted[1].steps, rel=0.05)
-    assert fit(number=60_000).keys["num_train_epochs"] == 4  # the fewest
+    assert fit(number=60_000).keys["num_train_epochs"] == 3  # the fewest
     assert fit({"max_steps": 80}).keys["ema_decay"] == 0.95  # reaches back a quarter of the steps
 
 
