@@ -19,7 +19,6 @@ from tasks.common.inference import evaluated
 from tasks.ner.arguments import DENSE, EFFICIENT, NerConfig, of_types
 from tasks.ner.features import COLUMNS, UNKNOWN
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
-from tasks.ner.features.token_features import FIRST_VALUE
 
 HEADS = {EFFICIENT: EfficientGlobalPointer, DENSE: GlobalPointer}
 # Size of the embedding of each column of a kind, and of all flags together.
@@ -115,15 +114,11 @@ class NerModel(RoFormerPretrainedModel):
         if self.training and config.character_dropout:
             is_hidden = token_mask & _drawn(input_ids, config.character_dropout)
             input_ids = paddle.where(is_hidden, paddle.full_like(input_ids, config.unk_token_id), input_ids)
-        words = None
-        if config.type_vocab_size:  # the encoder knows the place of a character in its word
-            first = columns[:, :, 0] - FIRST_VALUE
-            words = paddle.where(first >= 0, first % 4 + 1, paddle.zeros_like(first))
         if self.training and config.feature_dropout and columns is not None:
             is_hidden = (columns > 0) & _drawn(columns, config.feature_dropout)
             columns = paddle.where(is_hidden, paddle.full_like(columns, UNKNOWN), columns)
         added = None if config.features is None else self.feature_embedding(columns, flags)
-        hidden = self.roformer(input_ids, attention_mask, words, added_embeddings=added)
+        hidden = self.roformer(input_ids, attention_mask, added_embeddings=added)
         if labels is None:
             return self.head(hidden, token_mask)
         if probabilities is not None:

@@ -223,7 +223,7 @@ class StageBatches(Dataset):
         random = np.random.default_rng([self.seed, HIDING, index])
         share = self.first_share + (HIDDEN_SHARE - self.first_share) * index / max(1, len(self) - 1)
         inputs, labels = self.masking.hide(self.stream.ids[source], word_starts, random, share)
-        return fill(layout, inputs, labels, self.tokenizer, word_starts)
+        return fill(layout, inputs, labels, self.tokenizer)
 
     def _draw_order(self, stage, number_of_pass, rows):
         return np.random.default_rng([self.seed, ORDER, stage, number_of_pass]).permutation(rows)
@@ -235,7 +235,7 @@ class DevBatches:
 
     def __init__(self, stream, stage, tokenizer, masking):
         self.batch_size = stage.batch_size
-        self.tokenizer, self.word_starts = tokenizer, stream.word_starts
+        self.tokenizer = tokenizer
         self.inputs, self.labels = masking.hide(stream.ids, stream.word_starts, np.random.default_rng(DEV_SEED))
         self.rows = PackedRows(stream, stage.max_tokens, np.random.default_rng(DEV_SEED))
 
@@ -246,11 +246,10 @@ class DevBatches:
         for first in range(0, len(self.rows), self.batch_size):
             layout = self.rows.lay_out(np.arange(first, min(first + self.batch_size, len(self.rows))))
             source = layout.source[layout.is_text]
-            starts = self.word_starts[source] | (layout.positions[layout.is_text] == 1)
-            yield fill(layout, self.inputs[source], self.labels[source], self.tokenizer, starts)
+            yield fill(layout, self.inputs[source], self.labels[source], self.tokenizer)
 
 
-def fill(layout, inputs, labels, tokenizer, word_starts):
+def fill(layout, inputs, labels, tokenizer):
     """A batch from a layout of rows, and the ``inputs`` and ``labels`` int64 ``[tokens]`` of its text: dict of arrays
     ``[rows, length]``: ``input_ids``, ``labels`` (-100 where nothing is to be predicted), ``positions`` and
     ``segment_ids`` int64; ``token_mask`` bool, False at padding. ``labeled`` and ``cu_seqlens`` are as the model takes
@@ -261,12 +260,8 @@ def fill(layout, inputs, labels, tokenizer, word_starts):
     input_ids[layout.is_text] = inputs
     all_labels = np.full_like(layout.source, IGNORED_LABEL)
     all_labels[layout.is_text] = labels
-    word_ends = np.append(word_starts[1:], True)  # a piece begins with a word
-    places = np.zeros_like(layout.source)
-    places[layout.is_text] = np.array([2, 3, 1, 4])[2 * word_starts + word_ends]
     return {
         "input_ids": input_ids,
-        "token_type_ids": places,  # 1 begin, 2 inside, 3 end of a word of jieba, 4 a word; 0 no text
         "labels": all_labels,
         "positions": layout.positions,
         "segment_ids": layout.segment_ids,

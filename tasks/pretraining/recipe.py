@@ -51,7 +51,7 @@ class PretrainingRecipe(Recipe):
             raise InputError(f"{where}: lacks [MASK], which pretraining needs; give another vocabulary")
         if not len(WholeWordMasking(tokenizer).random_ids):
             raise InputError(f"{where}: holds special tokens only; give a vocabulary with characters")
-        return {} if run.keys.pretrained else {"pad_token_id": tokenizer.pad_token_id, "type_vocab_size": 5}
+        return {} if run.keys.pretrained else {"pad_token_id": tokenizer.pad_token_id}
 
     def dataset(self, run: Run, split: str) -> Any:
         """All batches of the run, or for dev a list of the batches of each stage."""
