@@ -63,8 +63,11 @@ def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
     """The worker's function for a side, whose requests ``do`` ``"encoder"`` or ``"linear"``, the method of the side
     that makes the jobs, for the ``output`` of the computation, or ``"run"`` for the times of one job, with
     ``megabytes``, its peak beyond the libraries."""
-    places = {"huggingface": "torch_side:TorchSide", "paddlenlp": "paddle_sides:PaddleNLPSide"}
-    places["products"] = "paddle_sides:ProductsSide"
+    places = {
+        "products": "paddle_sides:ProductsSide",
+        "paddlenlp": "paddle_sides:PaddleNLPSide",
+        "huggingface": "torch_side:TorchSide",
+    }
     place = places.get(name.partition("_")[0], "paddle_sides:OurSide")
     side = pkgutil.resolve_name(f"{__package__}.{place}")(name)
     jobs: dict[str, Job] = {}
