@@ -27,7 +27,7 @@ _LEVELS = 1 << 16  # of the 16-bit random numbers of dropout
 
 
 def computes_on_cpu() -> bool:
-    """Whether what is called now runs on a CPU, outside of static graphs."""
+    """Whether operators run on a CPU here, outside of static graphs."""
     # not x.place, which the tracing of to_static in paddle 3.x cannot read
     return paddle.in_dynamic_mode() and paddle.get_device() == "cpu"
 
@@ -227,7 +227,7 @@ def _before(size, causal):
 
 
 def padded(x: Tensor, axis: int, before: int | Tensor = 0, after: int | Tensor = 0) -> Tensor:
-    """``x`` with so many zeros before and behind it along an axis; counts are tensors where graphs do not know them."""
+    """``x`` padded with zeros before and behind along an axis; counts are tensors where a graph does not know them."""
 
     def zeros(count):
         if isinstance(count, int) and count == 0:

@@ -72,7 +72,7 @@ def physical_cores() -> int:
 
 
 def machine_in_words() -> str:
-    """Processor, Python and Paddle, for what is measured here."""
+    """Processor, Python and Paddle, to record with measurements."""
     import paddle
 
     names = [one["model name"] for one in processors() if "model name" in one]

@@ -64,7 +64,7 @@ def softmax_attention(
 
 
 def elu_plus_one(x):
-    """phi of arXiv 2006.16236, eq. (7), as it is written there.
+    """phi of arXiv 2006.16236, eq. (7), literally.
 
     >>> elu_plus_one(paddle.to_tensor([0.0, 2.0])).tolist()
     [1.0, 3.0]

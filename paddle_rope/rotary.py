@@ -233,6 +233,6 @@ def _turn_interleaved(x, cos, sin):
 
 def _turn_pairs(x, cos, sin, axis):
     """Pairs of any layout in real numbers and for unknown sizes: (2i, 2i+1) on the axis -1, (i, i + size/2) on -2."""
-    same, pairs = [0] * (x.ndim - 1), x.shape[-1] // 2  # 0 for reshape: sizes as they are
+    same, pairs = [0] * (x.ndim - 1), x.shape[-1] // 2  # 0 for reshape: keep the size
     a, b = paddle.unbind(x.reshape([*same, *([pairs, 2] if axis == -1 else [2, pairs])]), axis=axis)
     return paddle.stack([a * cos - b * sin, a * sin + b * cos], axis=axis).reshape([*same, x.shape[-1]])

@@ -85,7 +85,7 @@ FeatureMapLike = Union[FeatureMap, Callable[[Tensor], Tensor]]
 
 
 def as_feature_map(feature_map: FeatureMapLike) -> FeatureMap:
-    """A :class:`FeatureMap` as it is; a function becomes one."""
+    """A :class:`FeatureMap`, unchanged or made from a function."""
     return feature_map if isinstance(feature_map, FeatureMap) else FeatureMap(feature_map)
 
 

@@ -9,7 +9,7 @@ from paddle_rope.attention.arguments import by_head, for_all_heads, rotate_back,
 from paddle_rope.attention.softmax import computable, softmax_attention, weighted_values, window_attention
 from paddle_rope.layers import padded
 
-_ROOM = 256  # by so many tokens a cache grows
+_ROOM = 256  # tokens by which a cache grows
 
 
 @dataclass

@@ -116,7 +116,7 @@ class LinearAttentionState(NamedTuple):
     length: int  # number of tokens so far, the position of the next
 
 
-@paddle.jit.not_to_static  # traced as it is: paddle 3.x cannot rewrite a default that is a function
+@paddle.jit.not_to_static  # traced without rewriting: paddle 3.x cannot rewrite a default that is a function
 def linear_attention_step(
     state: LinearAttentionState | None,
     q: Tensor,

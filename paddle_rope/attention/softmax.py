@@ -169,7 +169,7 @@ def _visible_keys(q, k, key_mask, segment_ids, causal, window=None):
 def weighted_values(
     q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, dropout: float = 0.0, score_bias: Tensor | None = None
 ) -> Tensor:
-    """sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the visible j, of what is rotated already.
+    """sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the visible j, of rotated q, k and v.
 
     q is ``[..., queries, head_dim]``, k and v are ``[..., seq, size]``; ``visible`` is a bool that broadcasts to
     ``[..., queries, seq]``, None for all. Where i sees no j the weights are spread over all.

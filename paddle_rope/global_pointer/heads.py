@@ -34,7 +34,7 @@ def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_le
     if token_mask is None:
         token_mask = paddle.ones_like(logits[:1, 0, :, 0])
     token_mask = token_mask.astype("bool")
-    token_mask.stop_gradient = True  # paddle 2.6.2 requires this of what it expands in static graphs
+    token_mask.stop_gradient = True  # paddle 2.6.2 requires this to expand it in static graphs
     if max_span_length is None:
         position = paddle.arange(logits.shape[2])
         is_end = (position >= position.unsqueeze(1)).unsqueeze(0)  # [1, seq, seq], end >= start
@@ -53,7 +53,7 @@ class GlobalPointer(nn.Layer):
         num_types: number of span types.
         head_size: size of q and k, even.
         use_rope: rotate q and k; without it the scores do not see how far i and j are apart.
-        max_span_length: score only spans of at most so many tokens, in time and memory linear in seq instead of
+        max_span_length: score only spans of at most this many tokens, in time and memory linear in seq instead of
             quadratic; None for all spans. The scores of those spans and the parameters are the same.
 
     >>> head = GlobalPointer(hidden_size=8, num_types=3, head_size=4)

@@ -161,7 +161,7 @@ def _flat_places(positives, rows, classes):
 
 
 def _integers(name, given, expected, axes):
-    """An int64 array of so many axes, the last of that size too; ``expected`` is for the message."""
+    """An int64 array with ``axes`` axes, the last of that size too; ``expected`` is for the message."""
     array = given.numpy() if isinstance(given, Tensor) else np.asarray(given)
     if array.ndim != axes or array.shape[-1] != axes or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{name} must be integers {expected}, got {array.dtype} {list(array.shape)}")

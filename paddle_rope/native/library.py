@@ -136,7 +136,7 @@ def library_path() -> Path:
 
 
 def foreign(path: Path) -> str | None:
-    """Why others may decide what is at a path, in words; None if only this user and root can write there."""
+    """Why other users could replace a path, in words; None if only this user and root can write there."""
     real = path.resolve()
     for part in (path, *path.absolute().parents, real, *real.parents):
         status = part.stat()

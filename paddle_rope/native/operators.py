@@ -218,7 +218,7 @@ def _rope_arguments(rope):
 
 
 def _fits_decay(decay, heads):
-    """None, or a list of one number in (0, 1] for each head; what is trained has no native form."""
+    """None, or a list of one number in (0, 1] for each head; a trained decay has no native form."""
     if decay is None:
         return True
     return isinstance(decay, (list, tuple)) and len(decay) == heads and all(0 < gamma <= 1 for gamma in decay)

@@ -1,4 +1,4 @@
-"""RoFormer: a transformer encoder whose notion of position is RoPE (arXiv 2104.09864), or what it is compared with."""
+"""RoFormer: a transformer encoder with RoPE (arXiv 2104.09864), or another position encoding to compare it with."""
 
 from typing import Any, NamedTuple
 

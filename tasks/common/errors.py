@@ -17,7 +17,7 @@ _LAST_CHARACTERS = 300  # which often say what to do
 
 
 def visible(text: str, kept: str = "") -> str:
-    """``text`` with escapes such as ``\\x1b`` for what a terminal obeys, but for the characters ``kept``."""
+    """``text`` with escapes such as ``\\x1b`` for what controls a terminal, except the characters ``kept``."""
     return _OBEYED.sub(lambda found: found[0] if found[0] in kept else repr(found[0])[1:-1], text)
 
 

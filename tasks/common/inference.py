@@ -1,4 +1,4 @@
-"""Padded batches of texts of like length, and models in evaluation mode. Imports paddle only for a model of paddle."""
+"""Padded batches of texts of similar length, and models in evaluation mode. Imports paddle only for paddle models."""
 
 import contextlib
 import functools
@@ -80,11 +80,11 @@ def batched_outputs(
     items: Sequence[Any],  # tokenized texts, each with ``ids``
     collate: Callable[[list], Batch],  # makes a batch of a list of items
     batch_size: int,
-    numbers_of: Callable[[int], int],  # how many numbers the largest tensor has for an item of so many tokens
+    numbers_of: Callable[[int], int],  # numbers in the largest tensor for an item, by its tokens
     most_numbers: int = MOST_NUMBERS,  # of the largest tensor of a batch, which bounds memory; larger items go alone
     show_progress: bool = False,
 ) -> Iterator[tuple[list[int], Any]]:
-    """Yield (indices of the items of a batch, output for them), of tokenized texts in batches of like length, the
+    """Yield (indices of the items of a batch, output for them), of tokenized texts in batches of similar length, the
     longest first."""
     order = np.argsort([len(item.ids) for item in items], kind="stable")[::-1].tolist()
     # the bar stays if it is the only one, and disappears if it belongs to a chunk of a stream
@@ -99,7 +99,7 @@ def batched_outputs(
 
 def encoder_outputs(model: Any, texts: Sequence[Tokens], batch_size: int, show_progress: bool = False) -> np.ndarray:
     """What a trained or exported model, which has a method ``output``, computes for texts: float32
-    ``[texts, *config.output_shape]``; the other arguments are as of :func:`batched_outputs`."""
+    ``[texts, *config.output_shape]``; other arguments as in :func:`batched_outputs`."""
     config = model.config
     collate = functools.partial(pad_texts, pad_token_id=config.pad_token_id)
 

@@ -36,7 +36,7 @@ from tasks.common.training.trainer import RecipeTrainer, StepTrainer
 
 
 class Recipe:
-    """How to train for one task. A subclass says what is different from task to task, in the attributes and in the
+    """How to train for one task. A subclass says what differs from task to task, in the attributes and in the
     methods that come first."""
 
     arguments: ClassVar[type[EncoderArguments]]  # the configuration keys
@@ -76,7 +76,7 @@ class Recipe:
         raise NotImplementedError
 
     def describe(self, run: Run) -> None:
-        """Print what is trained on what; nothing has been written yet."""
+        """Print the model and the data of the run; nothing has been written yet."""
         raise NotImplementedError
 
     def before_training(self, run: Run) -> None:
@@ -107,7 +107,7 @@ class Recipe:
         """Scores of the models of several finished runs as an ensemble, by split; None where there is no such thing."""
         return None
 
-    # ---- what is the same for all
+    # ---- shared by all recipes
 
     @property
     def name(self) -> str:
@@ -182,7 +182,7 @@ class Recipe:
 
         Args:
             model_dir: folder that training wrote as ``OUTPUT_DIR/model``; for NER also a list of them, an ensemble.
-            data: labeled file; or a list in memory, as of :meth:`train`.
+            data: labeled file; or a list in memory, as in :meth:`train`.
             device, batch_size, options: of the predictor; for NER also ``num_examples``.
 
         Raises:

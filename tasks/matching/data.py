@@ -2,7 +2,7 @@
 
 The formats are recognized by the content:
 
-- Tab separated, two texts and a label a line, as AFQMC, LCQMC, BQ and STS-B have it. Tabs separate and nothing else
+- Tab separated, two texts and a label a line, as in AFQMC, LCQMC, BQ and STS-B. Tabs separate and nothing else
   counts, no quotes either. A first line whose last column is the name of one is a header and is left out.
 - JSON lines of pairs, as CLUE has them: ``{"sentence1": ..., "sentence2": ..., "label": "0"}``.
 - JSON lines of triples, as CAIL2019-SCM has them: ``{"A": ..., "B": ..., "C": ...}``, with ``"label": "B"`` or ``"C"``,
@@ -43,7 +43,7 @@ class Example(NamedTuple):
 
     @property
     def text(self):
-        """The first text: examples that have it in common stay on one side where data are split."""
+        """The first text: examples that share it stay on one side of a split."""
         return self.texts[0]
 
 
@@ -176,7 +176,7 @@ LABELED = LabeledData(read_lines, Example, labeled_record)
 
 
 def prediction_records(tuples, scores, threshold=None):
-    """Scored texts of pairs or triples as they are written, as labeled data: ``scores`` are ``[examples, candidates]``;
+    """Scored texts of pairs or triples in the form of labeled data: ``scores`` are ``[examples, candidates]``;
     from the score ``threshold`` on a pair has the label 1, and without one no label."""
     for texts, row in zip(tuples, scores.tolist()):
         if len(texts) == 3:

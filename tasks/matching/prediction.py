@@ -25,7 +25,7 @@ class MatchingDataset:
     """Tokenized examples, all pairs or all triples. A sequence that several of them share is kept, and scored, once.
 
     ``sequences`` are :class:`~tasks.common.inference.Tokens`; ``rows``, int64 ``[examples, parts]``, has the numbers of
-    each example's sequences, parts as of :meth:`tasks.matching.model.MatchingModel.forward`; ``lengths`` the tokens of
+    each example's sequences, parts as in :meth:`tasks.matching.model.MatchingModel.forward`; ``lengths`` the tokens of
     the longest one of each example; ``num_cut`` says how many sequences are cut to ``max_tokens`` (None: the
     model's).
     """
@@ -79,7 +79,7 @@ class MatchingPredictor(Predictor):
 
     Args:
         max_tokens: longest sequence in tokens; None takes the value of training. Longer ones are cut.
-        model_dir, device, batch_size, show_progress, bf16: as of :class:`~tasks.common.predictor.Predictor`.
+        model_dir, device, batch_size, show_progress, bf16: as in :class:`~tasks.common.predictor.Predictor`.
 
     Attributes:
         threshold: score from which a pair matches; None for a model of grades or triples.

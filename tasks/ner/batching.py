@@ -29,10 +29,10 @@ INSIDE_A_TOKEN, LONGER_THAN_A_WINDOW = "start or end inside a token", "are longe
 class NerDataset:
     """Tokenized examples. Raises InputError if an entity has a type that is not in ``types``, whose order numbers them.
 
-    Texts of more than ``max_characters`` are cut into windows of so many tokens (:func:`cut_labeled`); None: no cut. If
+    Texts of more than ``max_characters`` are cut into windows of that size (:func:`cut_labeled`); None: no cut. If
     ``made_features``, the ``features`` were made from these examples, as in training, and an example's features leave
     out its own labels. ``texts`` are the tokenized examples or windows, ``cut`` is how many windows come of how many
-    longer texts, and ``faults`` has the (example, entity) that cannot be learned, by what is wrong with them.
+    longer texts, and ``faults`` has the (example, entity) that cannot be learned, by the kind of fault.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ from tasks.ner.metrics import entity_scores, scored_by_type
 
 # Spans that score less are not looked at: the loss trains for 0, and of lower ones there are as many as spans.
 LOWEST_THRESHOLD = -5.0
-MOST_CANDIDATES, LEAST_BOUND = 20, 1000  # a character; so many are never too many
+MOST_CANDIDATES, LEAST_BOUND = 20, 1000  # candidates a character, and of any text
 FIRST_TEXTS, TEXTS_AT_ONCE = 16, 256
 NOT_APART = (
     f"the model scores more than {MOST_CANDIDATES} spans a character above {LOWEST_THRESHOLD}: it does not tell spans "
@@ -138,7 +138,7 @@ def probabilities_of(scores: np.ndarray, temperatures: np.ndarray | float) -> np
 
 
 def negative_log_likelihood(scores: np.ndarray, labels: np.ndarray, temperature: np.ndarray | float = 1.0) -> float:
-    """Sum over candidates of -log p, where p is the probability of what is true. ``labels`` are 1 where the candidate
+    """Sum over candidates of -log p, where p is the probability of the truth. ``labels`` are 1 where the candidate
     is an entity, else 0, or anything between; ``temperature`` is one, or one for each candidate."""
     scaled = np.asarray(scores, dtype=np.float64) / temperature
     return float(np.sum(np.logaddexp(0.0, scaled) - labels * scaled))
@@ -198,7 +198,7 @@ def fit_temperatures(scored: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[f
 def temperatures_for(
     examples: list[Example], candidates: list[list[Entity]], types: list[str], allow_overlap: bool
 ) -> list[float]:
-    """The temperatures of ``types`` for labeled texts, as of :func:`fit_temperatures`. ``candidates`` are for each text
+    """The temperatures of ``types`` for labeled texts, as in :func:`fit_temperatures`. ``candidates`` are for each text
     all entities that score above a low logit. Where entities do not overlap, candidates that a better one overlaps do
     not count, as they are never found."""
     counted = candidates if allow_overlap else list(map(without_overlaps, candidates))

@@ -23,7 +23,7 @@ WIDE = 512  # a pretrained folder of at least this width is one of the published
 
 
 class Row(NamedTuple):
-    """What suits training data of up to so many texts of ``CHARACTERS`` characters."""
+    """Settings for training data of up to ``texts`` texts of ``CHARACTERS`` characters."""
 
     texts: float
     batch_size: int  # of texts of that length
@@ -140,7 +140,7 @@ def _value(key, given, wanted):
 
 
 def _lines(given, wanted, examples, more, entities, steps):
-    """What is chosen, what is kept, and what may be too little."""
+    """The lines that say which settings were chosen, which were given, and which data may be too few."""
     characters = sum(len(example.text) for example in examples)
     lines = [
         f"fit_to_data: {len(examples):,} training texts, {characters:,} characters, {len(more):,} without labels, "

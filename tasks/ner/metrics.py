@@ -32,7 +32,7 @@ LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 9), (10, 14), (15, 24), (
 
 
 def entity_scores(examples: list[Example], found: list[list[Entity]], types: Iterable[str]) -> dict:
-    """Corpus micro scores over exact (start, end, type) of what is found in each of the examples: counts are summed
+    """Corpus micro scores over exact (start, end, type) of the entities found in each example: counts are summed
     over all texts before dividing. A quotient 0/0 counts as 0. dict with ``precision``, ``recall``, ``f1``, ``support``
     (gold entities), ``predicted``, ``correct``, and ``per_type`` with the same for each of ``types``."""
     counts = _counts_by(examples, found, lambda _: lambda span: span[2])
@@ -113,11 +113,11 @@ def scores_and_errors(examples: list[Example], found: list[list[Entity]], types:
 
 
 def error_analysis(examples: list[Example], found: list[list[Entity]]) -> dict:
-    """Errors of a corpus, counted, from labeled examples and what is found in each: a dict with
+    """Errors of a corpus, counted, from labeled examples and the entities found in each: a dict with
 
     * ``errors``: the number of each of ``KINDS``, and of the boundary errors of each of ``BOUNDARY_ERRORS``;
     * ``confusions``: ``gold``, ``predicted`` and ``count`` of types with the same boundaries, the most frequent first;
-    * ``by_length``: rows with ``from``, ``to`` (None: no end) and the scores of the entities of so many characters;
+    * ``by_length``: rows with ``from``, ``to`` (None: no end) and the scores of entities of that many characters;
     * ``by_nesting``: scores of ``nested`` entities, which share a character with two or more gold ones, themselves
       counted, and of ``flat`` ones; None where no gold entity is nested.
     """
@@ -177,7 +177,7 @@ def _described(entity, example):
 def scored_by_type(
     examples: list[Example], found: list[list[Entity]], types: Iterable[str]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """For each of the types of what is found, the scores, float64, and whether each is right, bool."""
+    """For each type of the entities found, their scores, float64, and whether each is right, bool."""
     scored: dict = {kind: ([], []) for kind in types}
     for gold, entities in zip((example.spans for example in examples), found):
         for entity in entities:

@@ -106,7 +106,7 @@ class NerModel(RoFormerPretrainedModel):
         Args:
             input_ids: int64 ``[batch, seq]``; ``attention_mask`` bool, False at padding.
             token_mask: bool ``[batch, seq]``, True where the token has characters of the text.
-            columns, flags: as of :meth:`FeatureEmbedding.forward`, for a model with features.
+            columns, flags: as in :meth:`FeatureEmbedding.forward`, for a model with features.
             labels: int64 ``[batch, entities, 3]``, (type, first token, last token) of the entities; type -1 is padding.
             probabilities: float ``[batch, entities]`` of a teacher's labels: each is there with its probability.
         """

@@ -97,7 +97,7 @@ class NerMonitor(VisualDLMonitor):
 
 
 def span_scores(model, text, characters):
-    """Scores of a text as they are drawn: array ``[types, characters, characters]`` of its first ``characters``, logits
+    """Scores of a text to draw: array ``[types, characters, characters]`` of its first ``characters``, logits
     by first and last character, NaN where there is no span."""
     batch = SpanCollator(model.config.pad_token_id, with_labels=False)([text])
     logits = evaluated(model, batch)[0].astype("float32").numpy()  # [types, first, last or last - first]
@@ -145,14 +145,14 @@ def draw_scores(text, scores, gold, types, title):
     """Draw a matrix for each type, uint8 ``[height, width, 3]``: first character of a span downwards, last character to
     the right. Red squares score above 0, blue ones below; entities of ``gold``, a set of (start, end, type), have a
     frame. Of many types, gold types and then types with the highest scores are drawn, ``MAX_PANELS`` in all.
-    ``scores`` are as of :func:`span_scores`, ``text`` has at most ``MAX_CHARACTERS``."""
+    ``scores`` are from :func:`span_scores`, ``text`` has at most ``MAX_CHARACTERS``."""
     matrices = dict(zip(types, scores))
     shown = _chosen(types, matrices, gold)
     style = {"fontfamily": chinese_font(), "parse_math": False}  # a $ of a user begins no formula
     labels = [symbol if symbol.isprintable() else str(index) for index, symbol in enumerate(text)]
     columns = min(2, len(shown))
     rows = math.ceil(len(shown) / columns)
-    side = max(0.2 * len(text), 2.0) + 0.4  # inches of a panel with what is around it
+    side = max(0.2 * len(text), 2.0) + 0.4  # inches of a panel with its margins
     shared = {"sharex": True, "sharey": True, "squeeze": False}
     figure, panels = new_figure(columns * side + 1.3, rows * side + 1.2, rows, columns, **shared)
     for axes in panels.flat[len(shown) :]:

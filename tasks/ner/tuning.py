@@ -25,11 +25,11 @@ def tune_model(
     model_dir: str | os.PathLike, data_file: str | os.PathLike, only: str | None = None, **options: Any
 ) -> dict:
     """Tune thresholds and temperatures of a trained model on a labeled file, print the scores and write them into its
-    config.json. ``only`` names one of the two and leaves the other as it is; the ``options`` are of
+    config.json. ``only`` names one of the two and leaves the other unchanged; the ``options`` are of
     :class:`~tasks.ner.prediction.predictor.NerPredictor`.
 
     Returns:
-        dict with ``before`` and ``after``, scores as of :func:`tasks.ner.metrics.entity_scores` with ``reliability``;
+        dict with ``before`` and ``after``, scores as in :func:`tasks.ner.metrics.entity_scores` with ``reliability``;
         ``thresholds`` and ``temperatures``, dicts from a type to a number.
 
     Raises:

@@ -9,7 +9,7 @@ from paddle_rope.roformer.config import RoFormerConfig
 
 
 class Layout(NamedTuple):
-    """How a source names its weights, and what it takes for a size that a folder's configuration lacks."""
+    """How a source names its weights, and its defaults for sizes that a folder's configuration lacks."""
 
     prefix: str  # of the encoder
     transposed: bool  # linear weights are [out, in]

@@ -90,7 +90,7 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
 def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], Any]) -> Checkpoint:
     """The original checkpoint in a folder: ``bert_config.json``, and ``NAME.index`` with its ``NAME.data-...``.
 
-    A checkpoint without weights of normalization is of version 2. Errors are as of :func:`read_checkpoint`;
+    A checkpoint without weights of normalization is of version 2. Errors as in :func:`read_checkpoint`;
     ``open_checkpoint`` is ``tensorflow.train.load_checkpoint``.
     """
     folder = Path(folder)

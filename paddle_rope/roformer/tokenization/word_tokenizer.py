@@ -67,7 +67,7 @@ class WordTokenizer(Tokenizer):
     def _chunks(self, clean):
         """(start, string) of each chunk of step 2."""
         known = self.token_to_id
-        rest = start = 0  # what is between rest and start belongs to no chunk yet
+        rest = start = 0  # the text between rest and start belongs to no chunk yet
         for word in jieba_cutter().cut(clean, HMM=False):
             end = start + len(word)
             if word in known or word.isspace():
@@ -88,7 +88,7 @@ class WordTokenizer(Tokenizer):
             yield rest, clean[rest:start]
 
     def _tokens_of_chunk(self, chunk):
-        """(number of marks at its start that belong to what is before, list of (id, start, end)); remembered."""
+        """(number of marks at its start that belong to the text before, list of (id, start, end)); remembered."""
         num_marks, normal, starts, ends = _normalize(chunk) if self.do_lower_case else _as_it_is(chunk)
         tokens = []
         for start, end in _words(normal):
@@ -105,7 +105,7 @@ class WordTokenizer(Tokenizer):
 
 
 class _CleanTable(dict):
-    """For ``str.translate``: None for control characters, a space for spaces, other characters as they are."""
+    """For ``str.translate``: None for control characters, a space for spaces, other characters unchanged."""
 
     def __missing__(self, code: int) -> int | str | None:
         category = unicodedata.category(chr(code))

@@ -1,1 +1,1 @@
-"""Folders of exported models: what is in them, and the engines that compute them. Without paddle for ONNX."""
+"""Folders of exported models: their files, and the engines that run them. ONNX needs no paddle."""

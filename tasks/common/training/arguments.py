@@ -125,7 +125,7 @@ class EncoderArguments:
         """Raise InputError for keys that contradict each other; ``config`` is the configuration as the user gave it."""
 
     def unused_keys(self):
-        """Keys that do not count here, and stay out of the run's configuration unless they are given."""
+        """Keys without effect here, which stay out of the run's configuration unless they are given."""
         if self.pretrained is None:
             return set(self.UNUSED)
         return {*self.SETTLED_BY_PRETRAINED, *(name for name in self.model_keys() if name in RoFormerConfig.names())}

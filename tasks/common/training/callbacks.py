@@ -15,7 +15,7 @@ from tasks.common.training.checkpoints import read_checkpoint_tensors, write_ten
 from tasks.common.training.interruption import end, is_requested
 
 ASKED_EVERY = 10  # steps; several processes ask each other whether a checkpoint is due
-# Steps between two updates of the average, by the decay to this power: cheaper, and the same but for the steps between.
+# Steps between two updates of the average, by the decay to this power: cheaper; weights in between do not enter.
 UPDATE_EVERY = 5
 SECONDS_A_LINE = 60.0
 LINE = "{desc}: step {n:,} of {total:,}{postfix}, {remaining} left"

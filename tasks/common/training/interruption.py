@@ -29,7 +29,7 @@ class _Requests:
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """Within this block SIGTERM and Ctrl-C raise :class:`Interrupted`, at once or, within :func:`until_saved`, later.
-    Threads other than the first leave signals as they are."""
+    Threads other than the first do not touch signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -158,5 +158,5 @@ def _plain(value):
 
 
 def allowed_tag(tag):
-    """A tag without the one character that VisualDL refuses, and with escapes for those that nobody sees."""
+    """A tag without the one character that VisualDL refuses, and with escapes for invisible ones."""
     return visible(tag.replace("%", "％"))

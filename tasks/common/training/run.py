@@ -22,7 +22,7 @@ METRICS_FILE = "metrics.json"  # written last
 MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
 LOG_FOLDER = "vdl"
-BEFORE_FOLDER = "before"  # in the checkpoints: of what is trained before the task itself
+BEFORE_FOLDER = "before"  # in the checkpoints: of training that precedes the task itself
 _NOT_FILES = (STDIN, IN_MEMORY, "demo")  # the last: generated text for the recipe language_model
 
 
@@ -102,7 +102,7 @@ class Run:
                 shutil.rmtree(folder / name, ignore_errors=True)
 
     def save_model(self) -> None:
-        """Write the model, the tokenizer and what is in ``saved`` into one folder."""
+        """Write the model, the tokenizer and the objects of ``saved`` into one folder."""
         for one in filter(None, [self.model, self.tokenizer, *self.saved]):
             one.save_pretrained(self.output_dir / MODEL_FOLDER)
 

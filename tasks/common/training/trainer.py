@@ -27,13 +27,13 @@ SAVED_BEFORE = 1  # complete checkpoints that stay in addition to the newest and
 
 
 class RecipeTrainer(Trainer):
-    """Batches of texts of like length, averaged weights, early stopping, and checkpoints from which a run resumes as if
-    it had not been interrupted."""
+    """Batches of texts of similar length, averaged weights, early stopping, and checkpoints from which a run resumes
+    as if it had not been interrupted."""
 
     def __init__(
         self,
         monitor,  # VisualDLMonitor of the run
-        score_dev,  # function without arguments: the dev scores of the model as it is, by name
+        score_dev,  # function without arguments: dev scores of the current weights, by name
         lengths,  # of the training examples
         ema_decay=0.0,  # of the WeightAverage that is evaluated and kept; 0 for the plain weights
         patience=None,  # evaluations without a better one after which training ends; None for never
@@ -219,7 +219,7 @@ class RecipeTrainer(Trainer):
         self._load_rng_state(checkpoint)  # PaddleNLP calls it only for checkpoints in the middle of an epoch
         file = checkpoints.PROGRESS_FILE.format(rank=self.args.process_index)
         with checkpoints.json_of(Path(checkpoint) / file) as progress:
-            # + 0: of what is no number an error
+            # + 0 raises an error unless it is a number
             self._before = {name: progress[name] + 0 for name in ("loss", "logged_step", "total_loss")}
             self.monitor.go_on_from(progress["monitor"])
 
@@ -275,7 +275,7 @@ class StepTrainer(RecipeTrainer):
     """Trains through a data set of batches once; after the steps ``ends`` the run is logged, evaluated and kept.
 
     ``train_dataset`` is a list of batches, dicts of arrays: item i is the same whenever it is asked for; its
-    ``batches_per_step`` is processes times accumulated gradients. Other arguments are as of :class:`RecipeTrainer`.
+    ``batches_per_step`` is processes times accumulated gradients. Other arguments as in :class:`RecipeTrainer`.
     """
 
     def __init__(self, ends: Iterable[int], **kwargs: Any):

@@ -70,7 +70,7 @@ class PublishedFile:
 
     @property
     def source_name(self) -> str:
-        """The name of what is downloaded."""
+        """The name of the dataset."""
         return self.url.rpartition("/")[2]
 
     def check(self, path: str | os.PathLike, name: str | os.PathLike) -> None:

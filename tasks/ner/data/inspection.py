@@ -42,7 +42,7 @@ FINDINGS = {
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd]")  # but tabs and line ends
 _BRACKETS = dict(zip("《〈“‘（(「『【〔[{<\"'", "》〉”’）)」』】〕]}>\"'"))
 Splits = dict[str, list[Example]]
-Found = Iterator[tuple[str, str, Example, str | None]]  # name, split, example, what is shown of it
+Found = Iterator[tuple[str, str, Example, str | None]]  # name, split, example, text to show
 
 
 def inspect(splits: Splits, max_examples: int = 5) -> dict:
@@ -179,7 +179,7 @@ def _duplicates(splits: Splits) -> Found:
 
 
 def _surfaces_of_two_types(splits: Splits) -> Found:
-    """First what is most likely wrong: a type that is rare for a frequent surface. Of a surface one entity is shown."""
+    """Sorted by how likely they are wrong: first rare types of frequent surfaces. One entity is shown for a surface."""
     types_of = defaultdict(Counter)  # surface -> how often it has each type
     entities = [
         (split, one, entity) for split, examples in splits.items() for one in examples for entity in one.entities

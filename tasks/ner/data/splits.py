@@ -106,7 +106,7 @@ def _known_shares(examples, fraction):
     shares = []
     for order in (np.random.RandomState(0).permutation(len(texts)), reversed(range(len(texts)))):
         part = {texts[number]: place // size for place, number in enumerate(order)}
-        parts = defaultdict(set)  # (type, text) of an entity -> the parts that have it
+        parts = defaultdict(set)  # (type, text) of an entity -> the parts that hold it
         for text, entity in entities:
             parts[entity].add(part[text])
         shares.append(sum(len(parts[entity]) > 1 for _, entity in entities) / max(1, len(entities)))
@@ -132,7 +132,7 @@ def read_more_texts(run):
 
 
 def read_teacher(run):
-    """The texts of ``teacher_files`` with what it has predicted there, and says how much that is."""
+    """The texts of ``teacher_files`` with the teacher's predictions; prints how many there are."""
     examples = []
     for path in run.teacher_files or ():
         content, name = read_text(path)

@@ -12,7 +12,7 @@ TAG_CLASSES = ("nr", "ns", "nt", "nz", "n", "v", "a", "i", "m", "t", "s", "j", "
 _SAME_CLASS = {"b": "a", "z": "a", "l": "i", "q": "m", "f": "s"}
 # What jieba looks up in its dictionary, as a block; of the rest each character is a word.
 _PIECE = re.compile("(?P<block>[\u4e00-\u9fd5a-zA-Z0-9+#&._]+)|\r\n|.", re.DOTALL)
-# Of a block, what consists of unknown words; numbers, foreign words and symbols are words as they are.
+# Of a block, what consists of unknown words; numbers, foreign words and symbols are words already.
 _RUN = re.compile("(?P<chinese>[\u4e00-\u9fd5]+)|(?P<m>[.0-9]+)|(?P<eng>[a-zA-Z0-9]+)|(?P<x>[+#&_]+)")
 _LEAST = float("-inf")
 _NO_SINGLE = (_LEAST, "x")

@@ -4,7 +4,7 @@ from collections import Counter
 
 import ahocorasick
 
-LONGEST_ENTITY = 20  # characters; longer ones hardly come again, and texts are read with so many characters around
+LONGEST_ENTITY = 20  # characters; longer ones rarely recur, and texts are read with this many characters around
 # Of the occurrences of a string, the share that is an entity of a type: below, between, or above these.
 SHARES = (0.3, 0.75)
 BINS = len(SHARES) + 1

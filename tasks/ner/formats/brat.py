@@ -4,7 +4,7 @@
 like any other, and a space in the surface. A document is an example. An entity over several lines is written in
 pieces, ``Type start end;start end``: pieces with nothing but white space between them are one entity. Entities with
 other gaps are no spans. They are skipped, as are events, attributes, equivalences and notes (E, A, M, *, N, #), and
-relations of what is skipped; this module's log counts them.
+relations of skipped entities; this module's log counts them.
 
 ``R1<tab>Type Arg1:T1 Arg2:T2``: a relation. Other names of the arguments are read too, and the first is the head.
 Source: https://brat.nlplab.org/standoff.html
@@ -53,7 +53,7 @@ def read(path: str | os.PathLike) -> list[Example]:
     stems = sorted({file.with_suffix("") for file in files if file.suffix in (".ann", ".txt")})
     if not stems:
         raise InputError(f"{path}: neither a folder with .ann and .txt files nor one of them; give brat's folder")
-    skipped: dict[str, list[str]] = {}  # what it is -> "path:line" of each
+    skipped: dict[str, list[str]] = {}  # kind -> "path:line" of each
     examples = [_read_document(stem, skipped) for stem in stems]
     for what, places in skipped.items():
         logger.warning("%s: skipped %d brat %s", places[0], len(places), what)

@@ -127,7 +127,7 @@ def check_span(
 
 
 def entity_of(start: int, end: int, type_: str, text: str, where: str, *surface: Any) -> Entity:
-    """The entity of a text, checked; ``surface`` is as of :func:`check_span`, with ``inclusive``."""
+    """The entity of a text, checked; ``surface`` as in :func:`check_span`, with ``inclusive``."""
     return Entity(*check_span(start, end, text, where, *surface), check_type(type_, where))
 
 

@@ -31,9 +31,9 @@ LABEL_CHARACTERS = 24
 def sections_of(text: str) -> list[list[Span]]:
     """The sections of a text, each the list of its paragraphs; together they cover it.
 
-    A paragraph is a line with its end. One of more than twice ``SECTION_CHARACTERS`` is cut at ends of sentences, or,
-    where there are none, after so many characters. A section begins with a heading, or with the first paragraph when
-    the one before has ``SECTION_CHARACTERS``.
+    A paragraph is a line with its end. One of more than twice ``SECTION_CHARACTERS`` is cut at ends of sentences, or
+    anywhere if there are none. A section begins with a heading, or with the first paragraph when the one before has
+    ``SECTION_CHARACTERS``.
     """
     sections: list[list[Span]] = [[]]
     for start, end in _paragraphs(text):
@@ -157,7 +157,7 @@ class Piece:
 
 
 class Paragraph(NamedTuple):
-    """A paragraph as it is drawn: strings, each piece where its box opens, None where the innermost open box closes."""
+    """A paragraph to draw: strings, each piece where its box opens, None where the innermost open box closes."""
 
     height: int  # of its highest box
     parts: list[str | Piece | None]

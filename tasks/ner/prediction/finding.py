@@ -90,7 +90,7 @@ def merge_windows(bounds: Sequence[Bounds], found: Sequence[Sequence[Entity]]) -
 def find_in_windows(
     model: Any, texts: Iterable[TokenizedText], batch_size: int, thresholds: Thresholds = None
 ) -> list[list[Entity]]:
-    """For each of the tokenized texts its entities, in windows as the lengths of the model's training have it."""
+    """The entities of each tokenized text, read in windows of the length that the model was trained on."""
     reading = reading_of(model.config)
     windows = (window for text in texts for window in windows_of([text], reading.max_tokens, reading.overlap))
     return list(entities_of_texts(model, windows, batch_size, thresholds, reading.max_entity_tokens))
@@ -104,9 +104,9 @@ def entities_of_texts(
     max_entity_tokens: int | None = None,
     progress: Callable[[int], Any] | None = None,
 ) -> Iterator[list[Entity]]:
-    """The entities of each text, ordered, from all windows of one text after the other, which are taken as they are
-    computed. Holds the windows of ``TOKENS_AT_ONCE`` tokens, and one text's entities. ``progress`` is called after each
-    batch with the number of characters that it adds to those before; the rest is as of :func:`predict_entities`."""
+    """The entities of each text, ordered, from all windows of one text after the other, which are read lazily. Holds
+    the windows of ``TOKENS_AT_ONCE`` tokens, and one text's entities. ``progress`` is called after each
+    batch with the number of characters that it adds; other arguments as in :func:`predict_entities`."""
     of_text: list[tuple[tuple[float, float], list[Entity]]] = []  # bounds and entities of the windows of one text
     for chunk in _chunks(windows):
 
@@ -142,9 +142,9 @@ def predict_entities(
     max_entity_tokens: int | None = None,
     report: Callable[[list[int]], Any] | None = None,
 ) -> list[list[Entity]]:
-    """For each of the tokenized texts, each read whole, its entities, ordered; computed in batches of like length, by a
+    """The entities of each tokenized text, ordered. Texts are read whole, in batches of similar length, by a
     :class:`~tasks.ner.model.NerModel`, also while it is trained, or a model with the same methods. Spans of more than
-    ``max_entity_tokens`` do not count. ``report`` is called after each batch with the indices of its texts."""
+    ``max_entity_tokens`` are ignored. ``report`` is called after each batch with the indices of its texts."""
     entities: list[list[Entity]] = [[] for _ in texts]
     types, collate = model.config.types, SpanCollator(model.config.pad_token_id, with_labels=False)
     temperatures = of_types(model.config.temperatures, len(types))
@@ -195,8 +195,8 @@ _CUTS = tuple(
 
 
 def part_bounds(text: str, characters: int) -> Iterator[tuple[int, int]]:
-    """Half-open characters of the parts of a text, each of at most so many ``characters``, and of at least half as many
-    but for the last."""
+    """Half-open bounds of the parts of a text: each has at most ``characters`` characters, and at least half as many,
+    except the last."""
     start, size = 0, len(text)
     while size - start > characters:
         first, last = start + characters // 2, start + characters
@@ -216,7 +216,7 @@ def _last_end(cut, text, first, last):
 def read_parts(
     text: str, tokenizer: Any, features: Callable[..., TokenFeatures] | None, characters: int | None = None
 ) -> Iterator[TokenizedText]:
-    """The tokens of each part of a text, of at most so many ``characters``, each between special tokens, with their
+    """The tokens of each part of a text, of at most ``characters`` characters, each between special tokens, with their
     features if a model takes them. Offsets count characters of the whole text."""
     for start, end in part_bounds(text, characters or PART_CHARACTERS):
         ids, offsets, _ = tokenizer.encode(text[start:end])
@@ -226,7 +226,7 @@ def read_parts(
 
 
 def _moved(offsets, by):
-    """Offsets shifted by so many characters, except for the special tokens at both ends."""
+    """Offsets shifted by ``by`` characters, except for the special tokens at both ends."""
     if not by:
         return offsets
     return [offsets[0], *((start + by, end + by) for start, end in offsets[1:-1]), offsets[-1]]

@@ -71,8 +71,8 @@ class NerPredictor(Predictor):
             least a quarter and at most half of ``max_tokens``.
         max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice the tokens of the
             longest training entity.
-        wanted: what to keep of what is found, or the arguments of :meth:`~tasks.ner.prediction.wanted.Wanted.of`.
-        device, batch_size, show_progress, bf16: as of :class:`~tasks.common.predictor.Predictor`.
+        wanted: which entities to keep, or the arguments of :meth:`~tasks.ner.prediction.wanted.Wanted.of`.
+        device, batch_size, show_progress, bf16: as in :class:`~tasks.common.predictor.Predictor`.
 
     Raises:
         InputError: as of :class:`~tasks.common.predictor.Predictor`, or several models do not fit together, or a size
@@ -179,14 +179,14 @@ class NerPredictor(Predictor):
         return [wanted.kept(text, of_text, self.model.config) for text, of_text in zip(texts, entities)]
 
     def windows(self, text: str, place: str = "the text", wanted: Wanted | None = None) -> Iterator[Window]:
-        """The windows in which a text is read, tokenized as they are taken: one of a text that is not too long."""
+        """The windows in which a text is read, tokenized lazily; a single one unless the text is long."""
         return windows_of(self._parts(text, place, wanted or self.wanted), self.max_tokens, self.reading.overlap)
 
     def find_in_windows(
         self, windows: Sequence[Window], wanted: Iterable[Wanted] = ()
     ) -> list[tuple[Bounds, list[Entity]]]:
-        """What is found in windows, of any texts, which are computed as one batch: what :meth:`join` takes. It is
-        enough for each of ``wanted``."""
+        """The entities in windows of any texts, computed as one batch, for :meth:`join`; enough for each of
+        ``wanted``."""
         texts = [window.text for window in windows]
         config = self.model.config
         bounds = [one.candidates(config) for one in (self.wanted, *wanted)]
@@ -195,7 +195,7 @@ class NerPredictor(Predictor):
         return [(window.bounds, entities) for window, entities in zip(windows, found)]
 
     def join(self, text: str, found: Sequence[tuple[Bounds, list[Entity]]], wanted: Wanted | None = None) -> dict:
-        """The record of a text, as of :meth:`__call__`, from what is found in its windows."""
+        """The record of a text, as in :meth:`__call__`, from the entities of its windows."""
         return as_record(text, (wanted or self.wanted).kept(text, merge_windows(*zip(*found)), self.model.config))
 
     def checked(self, wanted: Wanted | None) -> Wanted:
@@ -224,7 +224,7 @@ class NerPredictor(Predictor):
             print(note, file=sys.stderr)
 
     def evaluate(self, examples: list[Example], title: str, num_examples: int = 5) -> dict[str, Any]:
-        """Score what is found in labeled examples, print the scores, the kinds of errors and the ``num_examples`` texts
+        """Score predictions on labeled examples, print the scores, the kinds of errors and the ``num_examples`` texts
         with the most of them, and return all that. Entities of types that the model does not have count as missed."""
         check_labeled(examples, title)
         config = self.model.config

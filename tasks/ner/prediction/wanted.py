@@ -31,7 +31,7 @@ class Wanted:
     Attributes:
         types: those to find; None for all of the model and of ``listed``.
         min_probability: the least one, of all types or for each type that is named; None for the model's thresholds.
-        top_k: at most so many entities of a text, the most probable ones; None for all.
+        top_k: keep this many entities of a text, the most probable ones; None for all.
         consistent: the same mention, the same decision: a string that is found as a type at more than half of its
             places in a text is found at all of them, otherwise at none.
         listed: entities that are forced or hinted at; None for none.
