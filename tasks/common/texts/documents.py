@@ -45,7 +45,7 @@ def _texts(path, split):
 
 
 class _Documents(TextStream):
-    """Texts of a file whose name may promise records."""
+    """Texts of a file whose name may announce records."""
 
     def form_of(self, lines):
         return form_of_file(lines, self.name)

@@ -30,7 +30,7 @@ PROMISED = {".json": Form.JSON_LINES, ".jsonl": Form.JSON_LINES, ".csv": Form.TA
 _OBJECT = re.compile(r'\{\s*["}]')
 _LIST = re.compile(r'\[\s*(?:(?:\[\s*)*\{\s*["}]|(?:\[\s*)+"|"(?:[^"\\\n]|\\.)*"\s*[,\]]|\]\s*\Z)')
 JOINT = "\x02"  # between the tokens, and the tags, of a sentence in one line
-LINES_TO_SEE = 50  # that are not blank
+LINES_TO_SEE = 50  # non-blank ones
 _FEWEST_TAGGED = 3  # lines: a text may end with an O
 
 
@@ -51,7 +51,7 @@ def form_of(lines: list[str]) -> Form:
 
 
 def form_of_file(lines: list[str], name: str) -> Form:
-    """As :func:`form_of`, of the first lines of a file, also of blank ones. Where they are not records, the end of its
+    """As :func:`form_of`, for the first lines of a file, which may be blank. Where they are not records, the end of its
     ``name`` may still promise them, so that a broken file of records is not taken for plain text."""
     if first_non_blank(lines) is None:
         return Form.PLAIN

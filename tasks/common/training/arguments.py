@@ -15,7 +15,7 @@ FRACTION = Kind("greater than 0 and less than 1", lambda value: 0 < value < 1)
 
 
 class TrainingPlan(NamedTuple):
-    """What a recipe makes of PaddleNLP's ``TrainingArguments``."""
+    """How a recipe uses PaddleNLP's ``TrainingArguments``."""
 
     fixed: dict[str, Any]  # what it relies on
     closed: tuple[str, ...]  # keys that cannot be set, in addition to those that are fixed
@@ -197,7 +197,7 @@ class RecipeArguments(EncoderArguments):
 
 
 def parse_seeds(value: Any) -> list[int]:
-    """``"42,43,44"``, or a list as YAML has it -> [42, 43, 44]; raises InputError for anything else."""
+    """``"42,43,44"``, or a list from YAML -> [42, 43, 44]; raises InputError for anything else."""
     numbers = [str(one).strip() for one in (value if isinstance(value, list) else str(value).split(","))]
     seeds = [int(one) for one in numbers if one.isascii() and one.isdigit() and len(one) <= len(str(LARGEST_SEED))]
     if not 0 < len(numbers) == len({*seeds}) or max(seeds) > LARGEST_SEED:

@@ -30,7 +30,7 @@ class ClearedGradients(TrainerCallback):
 
 
 class CheckpointTimer(TrainerCallback):
-    """Has a checkpoint written ``seconds`` after the last one, and at the end; after a signal it then ends the run.
+    """Requests a checkpoint ``seconds`` after the last one, and at the end; after a signal it then ends the run.
 
     After the last step of an epoch it waits for the end of the epoch: from in between no run could be resumed, since
     steps alone do not tell whether the batches that were left over, and the evaluation, have been.
@@ -65,7 +65,7 @@ class CheckpointTimer(TrainerCallback):
             end()
 
     def _is_due(self, args):
-        """The same in all processes."""
+        """Whether a checkpoint is due: the same answer in all processes."""
         is_due, self._ends = 0 < self.seconds <= time.monotonic() - self._saved, is_requested()
         if args.world_size > 1:
             asked = paddle.to_tensor([int(is_due), int(self._ends)], dtype="int64")
@@ -83,7 +83,7 @@ def evaluations_since_best(state, args):
 
 
 def dev_scores_so_far(state, args):
-    """The dev scores that choose the epoch, one of each evaluation."""
+    """The dev scores that choose the epoch, one for each evaluation."""
     name = f"eval_{args.metric_for_best_model}"
     return [entry[name] for entry in state.log_history if name in entry]
 

@@ -30,7 +30,7 @@ PROGRESS_FILE = "progress_{rank}.json"  # what a process has counted since the l
 TRAINER_STATE_FILE = "trainer_state.json"  # PaddleNLP's
 COMPLETE_FILE = "complete"  # made last: the checksums of the other files
 _PREFIX = "checkpoint-"
-_MASTER_WEIGHTS = "master_weights"  # of an optimizer that trains weights of half precision
+_MASTER_WEIGHTS = "master_weights"  # for an optimizer that trains half-precision weights
 
 
 # ---- the files
@@ -57,7 +57,7 @@ def read_checkpoint_tensors(path: Path) -> dict[str, np.ndarray]:
 
 @contextlib.contextmanager
 def json_of(path: Path) -> Iterator[Any]:
-    """What a JSON file of a checkpoint holds; whatever is found wrong with it in the block becomes an InputError."""
+    """The content of a JSON file of a checkpoint; errors within the block become an InputError."""
     with damage_reported(path, "the checkpoint cannot be resumed from, so train anew, in another folder"):
         yield json.loads(path.read_text(encoding="utf-8"))
 
@@ -133,7 +133,7 @@ def read_trainer_state(folder: Path) -> TrainerState:
 
 
 def checkpoint_path(folder: str | Path, step: int) -> Path:
-    """Where the checkpoint of a step is."""
+    """The folder of the checkpoint of a step."""
     return Path(folder) / f"{_PREFIX}{step}"
 
 
@@ -176,14 +176,14 @@ def remove_older(newest: Path, best: str | None, before: int) -> None:
 
 
 def _marked(folder):
-    """(step, checkpoint) of the marked ones, the newest first; others were cut while they were written."""
+    """(step, checkpoint) of the complete ones, the newest first; others were interrupted while being written."""
     paths = [path.parent for path in Path(folder).glob(f"{_PREFIX}*/{COMPLETE_FILE}")]
     steps = [(path.name.removeprefix(_PREFIX), path) for path in paths]
     return sorted([(int(step), path) for step, path in steps if step.isdecimal()], reverse=True)
 
 
 def _check(checkpoint, step):
-    """Raise an error unless a checkpoint, and the best one, which it names, are as they were written."""
+    """Raise an error if a checkpoint, or the best one, which it names, has changed since it was written."""
     _check_files(checkpoint)
     state = read_trainer_state(checkpoint)
     if state.global_step != step:
@@ -198,7 +198,7 @@ def _check_files(checkpoint):
 
 
 def _sync(path):
-    """Wait until the names in a folder are on the disk."""
+    """Flush a folder's entries to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -17,18 +17,18 @@ SPLITS = ("train", "dev", "test")
 
 
 class MemoryData(NamedTuple):
-    """Labeled data that a run was given in memory."""
+    """Labeled data given to a run in memory."""
 
     examples: dict[str, list]  # by split
-    fingerprints: dict[str, str]  # what inputs.json says of them
+    fingerprints: dict[str, str]  # how inputs.json describes them
 
 
 class LabeledData(NamedTuple):
     """How a recipe reads labeled data."""
 
-    read_lines: Callable[[list[str], str], list]  # the lines of a file, or as many records in memory, and their name
+    read_lines: Callable[[list[str], str], list]  # the lines of a file, or records in memory, and their name
     example_class: type
-    record_of: Callable[[Any], dict[str, Any]]  # an example -> a dict as a line of JSON holds it
+    record_of: Callable[[Any], dict[str, Any]]  # an example -> the dict of its JSON line
     read_path: Callable[[Any], list] | None = None  # path -> examples, where it may be more than one file of text
 
     def read_file(self, path: Any) -> list:

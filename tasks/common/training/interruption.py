@@ -20,7 +20,7 @@ _LIGHTER = "shorter texts, a smaller --per_device_train_batch_size or --recomput
 
 
 class _Requests:
-    """What this process was asked; signals belong to the process, and so does this."""
+    """Signals that this process has received: one state for the process."""
 
     signal: int | None = None
     waits = False
@@ -54,12 +54,12 @@ def until_saved() -> Iterator[None]:
 
 
 def is_requested() -> bool:
-    """Whether a signal waits."""
+    """Whether a signal is pending."""
     return _Requests.signal is not None
 
 
 def end() -> None:
-    """Raise :class:`Interrupted` for the signal that waits, in this process or in one that trains with it."""
+    """Raise :class:`Interrupted` for the pending signal, of this process or of one that trains with it."""
     raise Interrupted(_Requests.signal or signal.SIGTERM)
 
 

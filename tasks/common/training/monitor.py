@@ -42,7 +42,7 @@ class VisualDLMonitor(TrainerCallback):
         self._reset()
 
     def position(self):
-        """What a run that resumes here is to know, as JSON: the log's file and its length so far in bytes."""
+        """The state from which a run resumes the log, as JSON: the file and its length in bytes."""
         if self.writer is None:
             return {}
         self.writer.flush()
@@ -50,7 +50,7 @@ class VisualDLMonitor(TrainerCallback):
         return {"file": path.name, "bytes": path.stat().st_size}
 
     def go_on_from(self, position):
-        """Resume where :meth:`position` was asked; what was logged after it will be logged again."""
+        """Resume at a :meth:`position`; later entries will be logged again."""
         self._goes_on = True
         if "file" not in position:
             return
@@ -151,7 +151,7 @@ class VisualDLMonitor(TrainerCallback):
 
 
 def _plain(value):
-    """A value as the hyper-parameter view takes it."""
+    """A value of a type that the hyper-parameter view accepts."""
     if isinstance(value, (int, float)):
         return value
     return visible(",".join(map(str, value)) if isinstance(value, list) else str(value))

@@ -1,4 +1,4 @@
-"""One training run of a recipe: as it fills up, its folder, and the data that it was begun with. Without paddle."""
+"""One training run of a recipe: its state, its folder, and the data that it began with. Without paddle."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from tasks.common.run_config import read_run_config
 from tasks.common.texts.text_files import IN_MEMORY, STDIN, open_bytes, reading
 
 CONFIG_FILE = "config.yaml"
-INPUTS_FILE = "inputs.json"  # what the data files were at the beginning
+INPUTS_FILE = "inputs.json"  # fingerprints of the data files at the start
 METRICS_FILE = "metrics.json"  # written last
 MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
@@ -28,7 +28,7 @@ _NOT_FILES = (STDIN, IN_MEMORY, "demo")  # the last: generated text for the reci
 
 @dataclass
 class Run:
-    """One training run of a recipe, as it fills up. ``config``, ``keys``, ``training`` and ``given`` are as of
+    """One training run of a recipe, as it fills up. ``config``, ``keys``, ``training`` and ``given`` as in
     :class:`~tasks.common.training.settings.Settings`."""
 
     config: dict[str, Any]
@@ -38,11 +38,11 @@ class Run:
     claimed: contextlib.ExitStack  # within which the run's folder stays locked
     memory: Any  # MemoryData: data that were given in memory, not as files
     checkpoint: Path | None = None  # from which the run is resumed
-    is_begun: bool = False  # whether the folder belongs to a run that was begun
-    examples: dict[str, list] = field(default_factory=dict)  # of train and, where there are such, dev and test
+    is_begun: bool = False  # whether the folder belongs to a run that has begun
+    examples: dict[str, list] = field(default_factory=dict)  # of train and, if given, dev and test
     datasets: dict[str, Any] = field(default_factory=dict)  # the same, tokenized
     saved: list = field(default_factory=list)  # goes into the model's folder, each by ``save_pretrained(folder)``
-    facts: dict[str, Any] = field(default_factory=dict)  # what ``metrics.json`` has in addition to the scores
+    facts: dict[str, Any] = field(default_factory=dict)  # entries of ``metrics.json`` in addition to the scores
     tokenizer: Any = None
     model: Any = None
     trainer: Any = None

@@ -30,7 +30,7 @@ RUNS_CSV, SUMMARY_JSON, SUMMARY_MD = "runs.csv", "summary.json", "summary.md"
 
 
 class Member(NamedTuple):
-    """One run of a series: its configuration, and ``seed`` and ``fold`` as far as they tell it from the others."""
+    """One run of a series: its configuration, and ``seed`` and ``fold`` where they differ within the series."""
 
     config: dict[str, Any]
     labels: dict[str, int]
@@ -105,7 +105,7 @@ def is_finished(folder: Path) -> bool:
 
 
 def train_unless_finished(recipe: Any, config: dict[str, Any], way: str | None = None) -> None:
-    """Train or resume a run in this process, if that is left to do. ``way`` is what :func:`_way_of` returned before
+    """Train or resume a run in this process, unless it is finished. ``way`` is what :func:`_way_of` returned before
     processes that train together began; None calls it now. Raises InputError if another process has the run."""
     folder = Path(config["output_dir"])
     way = way or _way_of(folder)
@@ -160,13 +160,13 @@ def _begun(folder, series):
         raise
 
 
-# ---- what finished runs gave
+# ---- results of finished runs
 
 
 class FinishedRun(NamedTuple):
-    """What a run has left."""
+    """The results of a finished run."""
 
-    labels: dict[str, Any]  # which run of a series or a plan it is
+    labels: dict[str, Any]  # which run of a series or plan
     folder: Path
     metrics: dict[str, Any]  # of its metrics.json
 
@@ -186,9 +186,10 @@ class FinishedRun(NamedTuple):
 
 
 def summarize(runs: list[FinishedRun], places: Iterable[str]) -> dict[str, Any]:
-    """What the runs of one configuration gave together: dict with ``runs``, their number; ``train_seconds``, the mean;
-    and ``scores``, from each of ``places`` to ``values``, their ``mean`` and ``standard_deviation`` (of the sample,
-    n - 1; None for one value). The values are one per seed, each the mean over its folds; of one seed one per fold."""
+    """The combined results of the runs of one configuration: dict with ``runs``, their number; ``train_seconds``,
+    the mean; and ``scores``, from each of ``places`` to ``values``, their ``mean`` and ``standard_deviation`` (of the
+    sample, n - 1; None for one value). The values are one per seed, each the mean over its folds, or one per fold of
+    a single seed."""
     scores = {}
     for place in places:
         seeds: dict[Any, list[float]] = {}

@@ -88,7 +88,7 @@ class RecipeTrainer(Trainer):
                 self.data_collator([self.train_dataset[row] for row in rows])
 
     def evaluate(self, **kwargs):
-        """Score the weights that would be kept, and end training after ``patience``; every process does the same."""
+        """Score the weights that would be kept, and stop training after ``patience``, in every process."""
         with contextlib.nullcontext() if self.average is None else self.average.applied():
             metrics = {f"eval_{name}": value for name, value in self.score_dev().items()}
             self.log(dict(metrics))
@@ -104,7 +104,7 @@ class RecipeTrainer(Trainer):
         return self.patience is not None and callbacks.evaluations_since_best(state, self.args) >= self.patience
 
     def log(self, logs, **kwargs):
-        """Log numbers; raises InputError if the training loss is not a number any more."""
+        """Log numbers; raises InputError if the training loss has become NaN."""
         for name in ("loss", "train_loss"):
             if not math.isfinite(logs.get(name, 0.0)):
                 raise InputError(

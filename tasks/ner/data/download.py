@@ -64,7 +64,7 @@ class PublishedFile:
     name: str
     url: str
     texts: int
-    entities: int | None = None  # None: nobody has counted them, or they are not labeled
+    entities: int | None = None  # None: not counted, or not labeled
     labeled: bool = True
     sha256: str | None = None  # None where nobody has published it
 

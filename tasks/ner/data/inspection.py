@@ -1,4 +1,4 @@
-"""What labeled data looks like, and what in it is suspicious: counts, lengths, duplicates, spans.
+"""A summary of labeled data, and suspicious places in it: counts, lengths, duplicates, spans.
 
 Nothing here is an error. Data that cannot be read at all stops in the reader.
 """
@@ -39,7 +39,7 @@ FINDINGS = {
     "nested": "entities inside another: GlobalPointer finds them, tags cannot hold them",
     "surface_of_two_types": "entities whose text has another type elsewhere",
 }
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd]")  # but tabs and line ends
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffd]")  # except tabs and line ends
 _BRACKETS = dict(zip("《〈“‘（(「『【〔[{<\"'", "》〉”’）)」』】〕]}>\"'"))
 Splits = dict[str, list[Example]]
 Found = Iterator[tuple[str, str, Example, str | None]]  # name, split, example, text to show
@@ -102,7 +102,7 @@ def length_distribution(lengths):
 
 
 def _in_texts(datasets: dict[str, NerDataset]) -> Found:
-    """What is seen in one text."""
+    """Findings within one text."""
     for split, dataset in datasets.items():
         for example, entity in dataset.faults[INSIDE_A_TOKEN]:
             yield "unaligned", split, example, example.described(entity)
@@ -143,7 +143,7 @@ def _has_punctuation_edge(surface):
 
 
 def _overlaps(example):
-    """An entity is compared with the one before it, and with the one that ends last of all before it."""
+    """Compare each entity with the previous one, and with the previous one that ends last."""
     described, furthest = example.described, None
     for before, entity in pairwise(sorted(example.entities, key=lambda one: (one.start, -one.end, one.type))):
         furthest = before if furthest is None or before.end > furthest.end else furthest

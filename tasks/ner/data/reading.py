@@ -33,7 +33,7 @@ from tasks.ner.formats.tagging import join_tokens
 
 logger = logging.getLogger(__name__)
 
-_NO_DATA = (".", "_", "README", "LICENSE")  # begins of names of files
+_NO_DATA = (".", "_", "README", "LICENSE")  # prefixes of file names
 
 
 def read_examples(

@@ -18,7 +18,7 @@ from tasks.ner.formats.records import labeled_records
 from tasks.ner.formats.span_records import PROBABLE
 
 # Neighboring texts share entities, as texts cut from one document do, if the share of dev entities that also occur in
-# train is HIGHER times as high for a drawn dev part as for a contiguous one, and by more than so many STANDARD_ERRORS.
+# train is HIGHER times as high for a drawn dev part as for a contiguous one, and by more than STANDARD_ERRORS of them.
 # The quotient is 1.00 for CLUENER and the People's Daily (0.88 to 1.13 for any 300 of their texts), 1.09 for Resume,
 # and 2.8 for paragraphs of Wikipedia cut into texts of 150 characters.
 HIGHER = 1.25

@@ -1,4 +1,4 @@
-"""Word features: what dictionaries, the segmentation and the training data say about each token."""
+"""Word features of each token, from dictionaries, the segmentation and the training data."""
 
 from tasks.ner.features.token_features import COLUMNS, FEATURE_KINDS, UNKNOWN, TokenFeatures, check_kinds
 from tasks.ner.features.word_features import FILE_NAME, WordFeatures

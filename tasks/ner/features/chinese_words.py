@@ -10,7 +10,7 @@ PLACES = "BMES"  # begin, middle and end of a word, or all of it
 # Parts of speech of jieba's dictionary in groups: by its first two letters, else by its first, else "x".
 TAG_CLASSES = ("nr", "ns", "nt", "nz", "n", "v", "a", "i", "m", "t", "s", "j", "x")
 _SAME_CLASS = {"b": "a", "z": "a", "l": "i", "q": "m", "f": "s"}
-# What jieba looks up in its dictionary, as a block; of the rest each character is a word.
+# Blocks that jieba looks up in its dictionary; elsewhere each character is a word.
 _PIECE = re.compile("(?P<block>[\u4e00-\u9fd5a-zA-Z0-9+#&._]+)|\r\n|.", re.DOTALL)
 # Of a block, what consists of unknown words; numbers, foreign words and symbols are words already.
 _RUN = re.compile("(?P<chinese>[\u4e00-\u9fd5]+)|(?P<m>[.0-9]+)|(?P<eng>[a-zA-Z0-9]+)|(?P<x>[+#&_]+)")

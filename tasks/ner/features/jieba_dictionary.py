@@ -47,7 +47,7 @@ def _installed_words():
 def _arrays():
     try:
         path = cache_file()
-    except RuntimeError:  # a user without a home
+    except RuntimeError:  # a user without a home folder
         return read_dictionary()
     with contextlib.suppress(*_UNREADABLE), np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in NAMES}
@@ -103,7 +103,7 @@ def read_dictionary():
     total = math.log(sum(frequencies))
     entry_of = dict(zip(fields[::3], zip(frequencies, fields[2::3])))
     words = sorted(entry_of)
-    frequent_first = sorted(set(entry_of.values()) - {_UNKNOWN}, reverse=True)  # side by side in the processor's cache
+    frequent_first = sorted(set(entry_of.values()) - {_UNKNOWN}, reverse=True)  # adjacent in the processor's cache
     entries = {entry: number for number, entry in enumerate((_UNKNOWN, *frequent_first))}
     ends, characters, children = _nodes(words)
     node_entries = np.zeros(len(characters), dtype=np.int64)

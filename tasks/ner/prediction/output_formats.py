@@ -10,7 +10,7 @@ from tasks.ner.formats import TEXT_FORMATS
 from tasks.ner.formats.label_studio import prediction_task
 from tasks.ner.formats.records import write_list
 
-# Names of tasks.ner.formats. The first is the one with everything in it, the scores too.
+# Names of tasks.ner.formats. The first holds everything, including the scores.
 FORMATS = ("jsonl", "cluener", "bio", "doccano", "labelstudio")
 
 

@@ -75,7 +75,7 @@ class NerPredictor(Predictor):
         device, batch_size, show_progress, bf16: as in :class:`~tasks.common.predictor.Predictor`.
 
     Raises:
-        InputError: as of :class:`~tasks.common.predictor.Predictor`, or several models do not fit together, or a size
+        InputError: as in :class:`~tasks.common.predictor.Predictor`, or several models do not fit together, or a size
             is out of range.
     """
 
@@ -116,7 +116,7 @@ class NerPredictor(Predictor):
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether the model has temperatures; without them its probabilities are sigmoid(score), on no data's word."""
+        """Whether the model has temperatures; without them its probabilities are sigmoid(score), not fitted to data."""
         return any(one != 1.0 for one in of_types(self.model.config.temperatures, len(self.types)))
 
     def _open(self, folder, device):
@@ -199,7 +199,7 @@ class NerPredictor(Predictor):
         return as_record(text, (wanted or self.wanted).kept(text, merge_windows(*zip(*found)), self.model.config))
 
     def checked(self, wanted: Wanted | None) -> Wanted:
-        """What is wanted, by default of the predictor; raises InputError if the model cannot give it."""
+        """``wanted``, by default the predictor's; raises InputError if the model cannot give it."""
         if wanted is None:
             return self.wanted
         wanted.check(self.model.config)

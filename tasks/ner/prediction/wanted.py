@@ -1,4 +1,4 @@
-"""Wishes of a user about found entities: types, probabilities, one decision for a mention; and entities that the user
+"""Which found entities a user wants: types, probabilities, one decision for a mention; and entities that the user
 lists, as terms or regular expressions: forced, or hinted at."""
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Row = tuple[str, str, str]  # term or pattern, type, mode
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to keep of a text's entities.
+    """Which entities of a text to keep.
 
     Attributes:
-        types: those to find; None for all of the model and of ``listed``.
+        types: types to find; None for all of the model and of ``listed``.
         min_probability: the least one, of all types or for each type that is named; None for the model's thresholds.
         top_k: keep this many entities of a text, the most probable ones; None for all.
         consistent: the same mention, the same decision: a string that is found as a type at more than half of its
@@ -81,7 +81,7 @@ class Wanted:
         return [bound - HINT_LOGIT * temperature for bound, temperature in zip(bounds, temperatures)]
 
     def check(self, config: Any) -> None:
-        """Raise InputError if a model cannot give what is wanted."""
+        """Raise InputError if a model cannot give these entities."""
         if self.top_k is not None and self.top_k < 1:
             raise InputError(f"top_k must be at least 1, got {self.top_k}")
         listed, hinted = (self.listed.types, self.listed.hinted_types) if self.listed else ((), ())
@@ -94,7 +94,7 @@ class Wanted:
             raise InputError(f"the model has no type {unknown[0]!r}; its types are {', '.join(config.types)}")
 
     def kept(self, text: str, entities: list[Entity], config: Any) -> list[Entity]:
-        """What is wanted of the candidates of a text, ordered."""
+        """The wanted ones among the candidates of a text, ordered."""
         bounds = dict(zip(config.types, self.thresholds(config)))
         hinted = self.listed.hinted(text) if self.listed else ()
         entities = [one for one in entities if one.score > bounds[one.type] or one[:3] in hinted]
@@ -168,7 +168,7 @@ class Listed:
 
     Attributes:
         types: all types in terms and patterns.
-        hinted_types: types of which something is hinted at.
+        hinted_types: types with at least one hint.
     """
 
     def __init__(self, terms: Sequence[Row] = (), patterns: Sequence[Row] = ()):
