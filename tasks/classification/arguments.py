@@ -1,4 +1,4 @@
-"""The options of a classifier, and the keys of its recipe: each is declared once. Without Paddle."""
+"""The options of a classifier, and the keys of its recipe: each is declared once. Does not import Paddle."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Optional
@@ -40,7 +40,7 @@ class ClassificationArguments(RecipeArguments):
 
     METRIC = "accuracy"
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "pooling")
-    # documents are fewer than sentences
+    # data sets have fewer documents than sentences
     DEFAULTS = {"num_train_epochs": 10, "per_device_train_batch_size": 16, "learning_rate": 5e-4}
     RENAMED = ClassificationConfig.RENAMED
 

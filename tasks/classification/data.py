@@ -2,10 +2,10 @@
 
 Three formats, recognized by the first lines:
 
-* JSON lines with ``text`` or ``sentence``, ``label`` (a number or a string) and, if wanted, ``label_des``, the name of
-  the label, as CLUE's IFLYTEK has it; other keys are ignored; also as one JSON list of such objects;
+* JSON lines with ``text`` or ``sentence``, ``label`` (a number or a string) and optionally ``label_des``, the name of
+  the label, as in CLUE's IFLYTEK; other keys are ignored; also as one JSON list of such objects;
 * a table, CSV or TSV, whose header has columns of text and label;
-* ``text<TAB>label``, one text a line, no header.
+* ``text<TAB>label``, one text per line, no header.
 
 The name of a class is ``label_des``, or else ``label``.
 """
@@ -52,17 +52,17 @@ LABELED = LabeledData(read_lines, Example, labeled_record)
 
 
 def class_names(examples: Iterable[Example]) -> list[str]:
-    """The names of the classes of examples, sorted; by their value where all are numbers."""
+    """The sorted names of the classes of examples; sorted by value if all are numbers."""
     names = {example.label for example in examples}
     if not all(name.isascii() and name.isdigit() for name in names):
         return sorted(names)
-    # the number of significant digits and these, since Python refuses to read thousands of digits as a number
+    # by the number of significant digits, then the digits: Python refuses to read thousands of digits as a number
     return sorted(names, key=lambda name: (len(name.lstrip("0")), name.lstrip("0"), name))
 
 
 def read_splits(keys, memory=None):
     """The examples of a run by split: ``train`` and, if there are any, ``dev`` and ``test``; notes unseen classes.
-    Raises InputError if a file is wrong, or train has less than two classes or a different one for each text."""
+    Raises InputError if a file is wrong, or train has fewer than two classes or a different one for each text."""
     splits, names = read_files(keys, LABELED.read_file, memory)
     note_repeated(splits, names, lambda example: (example.text, example.label))
     classes = class_names(splits["train"])

@@ -20,8 +20,8 @@ MOST_CONFUSIONS = 15  # lines of the list
 
 class ClassificationDataset:
     """Tokenized ``examples``: ``texts`` are their :class:`~tasks.common.inference.Tokens`, ``labels`` the numbers of
-    their classes in ``classes``, ``lengths`` their tokens. ``cut`` texts are longer than ``max_characters``, and
-    ``cut_characters`` of them are not read. Raises InputError for an unknown class."""
+    their classes in ``classes``, ``lengths`` their token counts. ``cut`` is the number of texts longer than
+    ``max_characters``, ``cut_characters`` of their unread characters. Raises InputError for an unknown class."""
 
     def __init__(self, examples, tokenizer, classes, max_characters):
         self.examples = examples
@@ -52,8 +52,8 @@ class Classifier(Predictor):
     """Finds the class of texts. Threads may share it.
 
     Args:
-        max_characters: characters of a text that are read, from its beginning; None for the number of training.
-        model_dir, device, batch_size, show_progress, bf16: as of :class:`~tasks.common.predictor.Predictor`.
+        max_characters: characters of a text that are read, from its beginning; None for the number used in training.
+        model_dir, device, batch_size, show_progress, bf16: as in :class:`~tasks.common.predictor.Predictor`.
     """
 
     recipe = "classification"
@@ -99,7 +99,7 @@ class Classifier(Predictor):
 
 
 def as_record(text, classes, probabilities):
-    """The form in which predictions are written."""
+    """The record of a prediction: the most probable class of a text."""
     best = int(np.argmax(probabilities))
     return {"text": text, "label": classes[best], "probability": round(float(probabilities[best]), 4)}
 

@@ -1,1 +1,1 @@
-"""Many training runs at one call, as a plan says; benchmarks; what only one experiment has."""
+"""Series of training runs described by a plan; benchmarks; code for single experiments."""

@@ -26,7 +26,7 @@ def contents(options):
 
 
 def draw_bound(options, distances, bound, quarter):
-    """The figure of 8265: PNG, bytes."""
+    """The figure of kexue.fm 8265, as PNG bytes."""
     figure, axes = new_figure(8, 4.5)
     top = (options.head_dim // 2 + 1) / 2
     axes.axhline(top, color=ORANGE, ls="--", label=r"all $\theta_i = 0$, and all $\theta_i = 1$: constant")
@@ -40,7 +40,7 @@ def draw_bound(options, distances, bound, quarter):
 
 
 def draw_ones(options, keys, ones, quarter):
-    """RoPE above, the counter-examples close to the query below: PNG, bytes."""
+    """A figure of RoPE and, below it and close to the query, the counter-examples, as PNG bytes."""
     query, top = options.query_position, options.head_dim
     figure, (above, below) = new_figure(8, 7, 2, 1, height_ratios=[3, 2])
     _draw_rope(above, options, keys, ones, quarter, query)
@@ -67,7 +67,7 @@ def draw_ones(options, keys, ones, quarter):
 
 
 def _draw_rope(axes, options, places, values, quarter, query):
-    """The curve of RoPE, and a line where the slowest pair has turned by a quarter, if that is in the range."""
+    """Draw the curve of RoPE, and a line where the slowest pair has made a quarter turn, if that is in the range."""
     label = rf"RoPE, $\theta_i = {options.base:g}^{{-2i/d}}$"
     axes.plot(places, values, color=BLUE, lw=1.2 if places.size < 2000 else 0.5, label=label)
     axes.set_xlim(places[0], places[-1])
@@ -77,7 +77,7 @@ def _draw_rope(axes, options, places, values, quarter, query):
 
 
 def describe(reach, quarter, bound, ones):
-    """What the figures show, a list of lines; ``bound`` and ``ones`` are the curves of RoPE from distance 0 on."""
+    """A description of the figures, a list of lines; ``bound`` and ``ones`` are the curves of RoPE from distance 0 on."""
     at = sorted({0, *(4**k for k in range(reach.bit_length()) if 4**k < reach), reach})
     return [
         "distance   " + " ".join(f"{x:>8}" for x in at),

@@ -1,4 +1,4 @@
-"""Train the runs of a plan: finished ones stay, interrupted ones continue from their last checkpoint."""
+"""Train the runs of a plan: finished ones are kept, interrupted ones continue from their last checkpoint."""
 
 import itertools
 import shutil
@@ -30,12 +30,11 @@ def run_plan(
     device: str | None = None,
     tables_only: bool = False,
 ) -> dict[str, str]:
-    """The reason, in words, for each run of a plan that could not be finished, by its name.
+    """Train a plan; returns the reason, in words, for each run that could not be finished, by its name.
 
-    Runs that are not finished are trained (with ``only`` or ``cases``, only of these variants or cases), and the
-    tables of all finished runs are written and printed. Several calls, in different processes, may work on one plan:
-    each takes runs that no other has. Raises InputError if the plan is wrong, or there are results of other keys than
-    it now has.
+    Unfinished runs are trained (with ``only`` or ``cases``, only these variants or cases), and the tables of all
+    finished runs are written and printed. Several processes may work on one plan at the same time: each takes runs that
+    no other has. Raises InputError if the plan is wrong, or if earlier results have other keys than it now has.
     """
     plan = read_plan(path, output_dir, seeds, settings)
     check_makeable(plan.output_dir, "--output_dir")
@@ -65,8 +64,8 @@ def run_plan(
 
 
 def train_cell(cell: Cell) -> str:
-    """Train or resume a run in this process, and remove its checkpoints, which are larger than all else. Returns why it
-    is not finished, in words, such as training that diverges or another process that has it; "" if it is."""
+    """Train or resume a run in this process, and remove its checkpoints, which are larger than all else. Returns "" if
+    it is finished, otherwise the reason in words, such as training that diverges or another process that has it."""
     if cell.starts_from is not None and not is_finished(cell.starts_from):
         return f"starts from {cell.starts_from}, which is not finished"
     try:
@@ -92,7 +91,7 @@ def check_kept_keys(cells: Iterable[Cell]) -> None:
 
 
 def resolved(cell: Cell, config: dict[str, Any]) -> dict[str, Any]:
-    """A configuration of a run with all defaults; raises InputError if the recipe refuses it."""
+    """A configuration of a run with all defaults; raises InputError if the recipe rejects it."""
     try:
         return get_recipe(cell.recipe).resolve(dict(config)).config
     except InputError as error:

@@ -18,12 +18,12 @@ PUBLISHED = {
 SMOOTHED = 9  # entries of the training loss in a running mean
 LONGER_NOTE = "The same characters at every length. Empty: there is no vector for these positions."
 
-Runs = dict[str, list[dict[str, Any]]]  # variant -> what its runs left, one for each seed
+Runs = dict[str, list[dict[str, Any]]]  # variant -> results of its runs, one for each seed
 
 
 def report(results: list[dict[str, Any]]) -> dict[str, str | bytes]:
-    """``results.md`` and its figure, from what each finished run left: ``variant``, ``seed`` and ``metrics.json``
-    in one dict."""
+    """``results.md`` and its figure, from a dict for each finished run, with ``variant``, ``seed`` and the
+    content of ``metrics.json``."""
     variants: Runs = {}
     for result in results:
         variants.setdefault(result["variant"], []).append(result)
@@ -44,8 +44,8 @@ def report(results: list[dict[str, Any]]) -> dict[str, str | bytes]:
 
 
 def losses(variants: Runs) -> str:
-    """A table of held-out losses after the last step, of published ones, and of both over that of QK (with the same
-    seed)."""
+    """A table of held-out losses after the last step, of published losses, and of how far both are above QK (with the
+    same seed)."""
     bases = {run["seed"]: _final_loss(run) for run in variants.get("qk", ())}
     rows = []
     for name, runs in variants.items():
@@ -59,8 +59,8 @@ def losses(variants: Runs) -> str:
 
 
 def rank_correlation(variants: Runs) -> str:
-    """Spearman's rho of our mean losses with the published ones, and its p-value (two-sided), in words; "" for less
-    than three placements."""
+    """Spearman's rho of our mean losses with the published ones, and its p-value (two-sided), in words; "" for
+    fewer than three placements."""
     ours = {name: statistics.fmean(map(_final_loss, variants[name])) for name in PUBLISHED if name in variants}
     if len(ours) < 3:
         return ""
@@ -69,7 +69,7 @@ def rank_correlation(variants: Runs) -> str:
 
 
 def draw_curves(variants: Runs) -> Any:
-    """Training loss on the left, held-out loss on the right: means, and bands from the least to the most over seeds."""
+    """Training loss on the left, held-out loss on the right: means and min-to-max bands over seeds."""
     figure, panels = new_figure(11, 4.5, 1, 2, sharey=True)
     titles = {"training": f"training loss, running mean of {SMOOTHED} entries", "held_out": "held-out loss"}
     for axes, (kind, title) in zip(panels, titles.items()):

@@ -20,7 +20,7 @@ KEYS = {  # of a plan -> types of their values
 }
 REQUIRED = ("output_dir", "recipe", "scores")
 OF_ALL_RUNS = ("seed", "output_dir")  # keys that the plan gives each run
-OF_VARIANTS = ("recipe", "config", "start_from")  # keys of a variant that are no configuration keys
+OF_VARIANTS = ("recipe", "config", "start_from")  # keys of a variant that are not configuration keys
 NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 OF_NEW_MODELS = (*SIZE_KEYS, "vocab_min_count")  # keys that a run with ``pretrained`` cannot have
 
@@ -28,7 +28,7 @@ OF_NEW_MODELS = (*SIZE_KEYS, "vocab_min_count")  # keys that a run with ``pretra
 @dataclass(frozen=True)
 class Cell:
     """One training run: its recipe, configuration keys and labels (``case``, ``variant``, ``seed``); ``starts_from`` is
-    the folder of the run whose trained weights it starts from, which has to be finished before it."""
+    the folder of the run whose trained weights it starts from; that run has to be finished first."""
 
     recipe: str
     config: dict[str, Any]
@@ -128,8 +128,8 @@ def read_variants(path: str | Path, plan: dict[str, Any]) -> dict[str, dict[str,
 def read_keys(
     path: str | Path, types: dict[str, tuple], required: Iterable[str], output_dir: str | Path | None = None
 ) -> dict[str, Any]:
-    """The keys of the YAML file of a plan, whose values have one of the ``types`` of their key; ``output_dir`` replaces
-    that of the file. Raises InputError if a key is unknown or missing, or a value is of another type."""
+    """The keys of the YAML file of a plan, whose values must have one of the ``types`` of their key. ``output_dir``
+    replaces the file's. Raises InputError if a key is unknown or missing, or a value is of another type."""
     plan = read_run_config(path)
     plan.update({} if output_dir is None else {"output_dir": str(output_dir)})
     for key, value in plan.items():
@@ -145,7 +145,7 @@ def read_keys(
 
 
 def check_unchanged(name: str, place: str | Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Raise InputError if the keys of the results ``name`` at ``place``, ``before``, are not the plan's, ``now``."""
+    """Raise InputError if the results ``name`` at ``place`` have other keys, ``before``, than the plan, ``now``."""
     for key in [*now, *before]:
         if before.get(key) != now.get(key):
             changed = f"{name} was run with {key} {before.get(key)!r}, and the plan now has {now.get(key)!r}"
@@ -176,7 +176,7 @@ def _cell(plan, labels, of_case, of_variant, settings):
 
 
 def named_settings(path, key, given):
-    """A mapping from names of folders to mappings, which may be empty."""
+    """The checked mapping from names, which become folder names, to mappings, which may be empty."""
     for name, settings in given.items():
         if not NAME.fullmatch(str(name)):
             raise InputError(f"{path}: {key}: {name!r} names a folder; take letters, digits and _ . + -")

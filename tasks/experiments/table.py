@@ -1,5 +1,5 @@
-"""What finished runs gave: of a plan each run, mean and deviation of each variant over its seeds; of any runs a table
-with the keys that differ."""
+"""Results of finished runs: for a plan, each run, and mean and deviation of each variant over its seeds; for any runs,
+a table with the keys that differ."""
 
 import itertools
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from tasks.experiments.plan import Plan
 
 
 def write_tables(plan: Plan) -> str:
-    """Write what is finished of a plan: ``runs.csv``, ``summary.json``, ``summary.md``, and of language models
-    the files of their report. Returns the table in Markdown."""
+    """Write the results of a plan's finished runs: ``runs.csv``, ``summary.json``, ``summary.md``, and for language
+    models the files of their report. Returns the table in Markdown."""
     runs: list[FinishedRun] = []
     summary: list[dict[str, Any]] = []
     for case, variant in itertools.product(plan.cases, plan.variants):
@@ -40,7 +40,7 @@ def write_tables(plan: Plan) -> str:
 
 
 def variants_table(plan: Plan, summary: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row a case and variant; ``points against`` are 100 times the difference of the means of the first score."""
+    """One row per case and variant; ``points against`` are 100 times the difference of the means of the first score."""
     main = next(iter(plan.scores))
     means = {(entry["case"], entry["variant"]): entry["scores"][main]["mean"] for entry in summary}
     rows = []
@@ -62,7 +62,7 @@ def variants_table(plan: Plan, summary: list[dict[str, Any]]) -> list[dict[str, 
 
 
 def compare_runs(folders: Sequence[Path]) -> str:
-    """A Markdown table of the runs of some folders: the keys of their configurations that differ, parameters, minutes,
+    """A Markdown table of the runs in some folders: the configuration keys that differ, parameters, minutes and
     scores. Raises InputError if a folder has no finished run."""
     configs = [read_run_config(folder / CONFIG_FILE) for folder in folders]
     keys = dict.fromkeys(key for config in configs for key in config if key != "output_dir")

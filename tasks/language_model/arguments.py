@@ -8,9 +8,9 @@ from tasks.common.errors import InputError
 from tasks.common.training import arguments as common
 from tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, TrainingPlan, of_encoder, option
 
-# The held-out stretches have this many times the length of training: losses at 1, 2 and 4 times are of the same text.
+# Held-out stretches are this many times as long as training texts, so losses at 1, 2 and 4 times are on the same text.
 LONGEST_TIMES = 4
-UNSCALED = "none"  # in measurements, what the frequencies are scaled by
+UNSCALED = "none"  # name in measurements of frequencies that are not scaled
 
 BY_STEPS = TrainingPlan(
     fixed={**FIXED_BY_STEPS, "save_strategy": "no"},

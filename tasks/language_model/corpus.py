@@ -14,8 +14,8 @@ ADDITIONS = "additions"  # in place of files: generated sums
 class Corpus:
     """One stream of ids: the documents follow each other, each ended by ``[SEP]``.
 
-    ``held_out``, int64 ``[held_out_windows, held_out_length + 1]``, are stretches at even distances, so that they are
-    of all files; no window of training, of ``length`` tokens, reaches into them. Raises InputError if the text is too
+    ``held_out``, int64 ``[held_out_windows, held_out_length + 1]``, are evenly spaced stretches, so that they come
+    from all files; no training window of ``length`` tokens reaches into them. Raises InputError if the text is too
     short for that.
     """
 
@@ -42,7 +42,7 @@ class Corpus:
             raise InputError(f"text_files: between held-out stretches no {length + 1} characters are left; give more")
 
     def training_windows(self, count, seed, step):
-        """int64 ``[count, length + 1]``, drawn anew for each step; the same for the same ``seed`` and ``step``."""
+        """Random windows, int64 ``[count, length + 1]``, which depend only on ``seed`` and ``step``."""
         starts = np.random.default_rng([seed, step]).choice(self._starts, count)
         return self._ids[starts[:, None] + np.arange(self.length + 1)]
 
@@ -58,8 +58,8 @@ class Corpus:
 
 
 class TrainingBatches(Dataset):
-    """The batches of all steps, each known from the seed and its number: runs with the same seed see the same texts.
-    ``batches_per_step`` are processes times accumulated gradients."""
+    """The batches of all steps. Each depends only on the seed and its number, so runs with the same seed see the same
+    texts. ``batches_per_step`` is the number of processes times accumulated gradients."""
 
     def __init__(self, corpus, batch_size, steps, seed, batches_per_step=1):
         super().__init__()
@@ -77,7 +77,7 @@ class TrainingBatches(Dataset):
 
 
 def additions(count=40_000, digits=6, seed=0):
-    """``count`` sums such as ``047731+900012=0947743``: what follows "=" can be known, and nothing before it."""
+    """``count`` sums such as ``047731+900012=0947743``: what follows "=" is predictable, and nothing before it is."""
     terms = np.random.default_rng(seed).integers(10**digits, size=(count, 2))
     return [f"{a:0{digits}}+{b:0{digits}}={a + b:0{digits + 1}}" for a, b in terms.tolist()]
 

@@ -18,15 +18,15 @@ from tasks.common.training.trainer import RecipeTrainer, new_optimizer
 from tasks.language_model.arguments import UNSCALED, LanguageModelArguments
 from tasks.language_model.corpus import TrainingBatches, load_corpus
 
-TOKENS_A_BATCH = 2048  # no more at once than a step of training: memory
+TOKENS_A_BATCH = 2048  # no more at once than in a training step, to bound memory
 
 
 class LanguageModelRecipe(Recipe):
     """Loss of the next character in held-out text, in nats.
 
     Runs with the same seed see the same texts, and begin with the same weights where these have the same shapes.
-    ``metrics.json`` has the curves ``training`` and ``held_out``, lists of [step, loss], and what :func:`measure`
-    measures.
+    ``metrics.json`` has the curves ``training`` and ``held_out``, lists of [step, loss], and the result of
+    :func:`measure`.
     """
 
     arguments = LanguageModelArguments
@@ -51,8 +51,8 @@ class LanguageModelRecipe(Recipe):
     def build(self, run: Run) -> None:
         super().build(run)
         if run.keys.scale_embeddings:
-            # As added sinusoids need it (arXiv 1706.03762, section 3.4): next to their root mean square of 0.7 the
-            # embeddings, which also give the scores of the characters and start small for that, would hardly be heard.
+            # Added sinusoids need this (arXiv 1706.03762, section 3.4): their root mean square is 0.7, while embeddings
+            # start small, because they also give the scores of the characters, and would hardly matter in the sum.
             scale = run.model.config.embedding_size**0.5
             run.model.roformer.token_embedding.register_forward_post_hook(lambda layer, inputs, output: output * scale)
 
@@ -85,7 +85,7 @@ class LanguageModelRecipe(Recipe):
             name: [[entry["step"], entry[key]] for entry in history if key in entry]
             for name, key in (("training", "loss"), ("held_out", "eval_loss"))
         }
-        if not run.keys.scale_embeddings:  # which a model's folder cannot say
+        if not run.keys.scale_embeddings:  # a model folder cannot record the scale
             run.save_model()
         return {
             "dev": {"loss": curves["held_out"][-1][1]},
@@ -99,14 +99,14 @@ class LanguageModelRecipe(Recipe):
 
 
 def learning_rate_share(step, warmup_steps, steps):
-    """Of the highest learning rate at a step from 1 to ``steps``: linear up to ``warmup_steps``, then linear to 0 after
-    the last."""
+    """The share of the highest learning rate at a step from 1 to ``steps``: it rises linearly up to ``warmup_steps``,
+    then falls linearly to 0 after the last step."""
     return min(1.0, step / (warmup_steps + 1), (steps + 1 - step) / max(1, steps - warmup_steps))
 
 
 def make_optimizer(model, training):
-    """(optimizer, schedule) of a ``Trainer``: AdamW, where weights of one dimension (biases,
-    frequencies) do not decay."""
+    """(optimizer, schedule) of a ``Trainer``: AdamW, without weight decay for weights of one dimension (biases,
+    frequencies)."""
     decaying = {weight.name for weight in model.parameters() if weight.ndim > 1}
     schedule = paddle.optimizer.lr.LambdaDecay(
         training.learning_rate, lambda done: learning_rate_share(done + 1, training.warmup_steps, training.max_steps)
@@ -118,10 +118,10 @@ def make_optimizer(model, training):
 
 
 def held_out_losses(model, windows, length):
-    """Cross-entropy in nats of every character, read in texts of ``length``: the same characters at any length.
+    """Cross-entropy in nats of every character in texts of ``length``; every length has the same characters.
 
-    ``windows`` is int64 ``[windows, size + 1]``, as ``Corpus.held_out``, and ``length`` divides ``size``: float64
-    ``[windows * size / length, length]``.
+    ``windows`` is int64 ``[windows, size + 1]``, as ``Corpus.held_out``, and ``length`` divides ``size``. Returns
+    float64 ``[windows * size / length, length]``.
     """
     texts, targets = windows[:, :-1].reshape(-1, length), windows[:, 1:].reshape(-1, length)
     rows = max(1, TOKENS_A_BATCH // length)
@@ -137,7 +137,7 @@ def held_out_losses(model, windows, length):
 def measure(model, windows, keys):
     """The measurements of a trained model that the ``keys`` of its run request.
 
-    dict with ``lengths``, if ``evaluation_times`` are given: for each of them, and each scaling, the mean loss.
+    A dict with ``lengths``, the mean loss for each of the ``evaluation_times`` and each scaling; empty without times.
     """
     if not keys.evaluation_times:
         return {}

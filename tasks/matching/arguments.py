@@ -1,4 +1,4 @@
-"""The options of a matching model, and the keys of its recipe: each is declared once. Without Paddle."""
+"""The options of a matching model, and the keys of its recipe: each is declared once. Does not import Paddle."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Optional
@@ -24,14 +24,14 @@ from tasks.common.training.arguments import RecipeArguments, model_option, optio
 # What is to be learned: whether two texts match, how much they do, which of two texts is closer to a third.
 PAIRS, GRADES, TRIPLES = TASKS = ("pairs", "grades", "triples")
 CROSS_ENCODER, BI_ENCODER = ARCHITECTURES = ("cross_encoder", "bi_encoder")
-SHORTEST = 5  # tokens of a pair: a token of each text, [CLS] and twice [SEP]
+SHORTEST = 5  # tokens of a pair: one token of each text, [CLS] and two [SEP]
 MOST_FOLDS = 1000
 FOLDS = Kind(f"from 2 to {MOST_FOLDS}", lambda value: 2 <= value <= MOST_FOLDS)
 
 
 @dataclass
 class MatchingConfig(SequenceClassificationConfig):
-    """A :class:`SequenceClassificationConfig` with what is scored, and how."""
+    """A :class:`SequenceClassificationConfig` plus what is scored, and how."""
 
     architecture: str = model_field(
         CROSS_ENCODER,
@@ -69,7 +69,7 @@ class MatchingConfig(SequenceClassificationConfig):
 
     @property
     def output_shape(self):
-        """Shape of the model's output for a sequence: of a logit, or of a vector."""
+        """Shape of the model's output for a sequence, a logit or a vector."""
         return () if self.is_cross_encoder else (self.hidden_size,)
 
 

@@ -2,13 +2,13 @@
 
 The formats are recognized by the content:
 
-- Tab separated, two texts and a label a line, as in AFQMC, LCQMC, BQ and STS-B. Tabs separate and nothing else
-  counts, no quotes either. A first line whose last column is the name of one is a header and is left out.
-- JSON lines of pairs, as CLUE has them: ``{"sentence1": ..., "sentence2": ..., "label": "0"}``.
-- JSON lines of triples, as CAIL2019-SCM has them: ``{"A": ..., "B": ..., "C": ...}``, with ``"label": "B"`` or ``"C"``,
+- Tab-separated lines of two texts and a label, as in AFQMC, LCQMC, BQ and STS-B. Only tabs separate, and quotes have no
+  meaning. A first line whose last column is a column name is a header and is left out.
+- JSON lines of pairs, as in CLUE: ``{"sentence1": ..., "sentence2": ..., "label": "0"}``.
+- JSON lines of triples, as in CAIL2019-SCM: ``{"A": ..., "B": ..., "C": ...}``, with ``"label": "B"`` or ``"C"``,
   the candidate that is closer to A. In a file without labels it is B, as in the published data; B and C are then
-  exchanged at random, always in the same way, so that the place of a candidate says nothing.
-- One JSON list of such objects, or a table, CSV or TSV, whose header has their keys or other usual names of them.
+  exchanged at random, always in the same way, so that the position of a candidate gives nothing away.
+- One JSON list of such objects, or a table, CSV or TSV, whose header has these keys or other usual names for them.
 
 A label is 0, 1 or a grade, any finite number. Blank lines are left out.
 """
@@ -48,7 +48,7 @@ class Example(NamedTuple):
 
 
 def task_of(examples):
-    """One of :data:`tasks.matching.arguments.TASKS`: what labeled examples teach."""
+    """The task that labeled examples are for, one of :data:`tasks.matching.arguments.TASKS`."""
     if len(examples[0].texts) == 3:
         return TRIPLES
     return PAIRS if all(example.label in (0, 1) for example in examples) else GRADES
@@ -71,15 +71,15 @@ def read_lines(lines, name):
 
 
 def _form_of(lines):
-    """The form of lines. Plain ones have texts and label between tabs; a header over them is one more line of them."""
+    """The form of lines. Plain lines have tabs between texts and label; a header above them is one more plain line."""
     form = form_of(lines)
     is_columns = form is Form.TABLE and first_non_blank(lines).count("\t") in (1, 2)
     return Form.PLAIN if is_columns or form is Form.TAGGED else form
 
 
 class ExampleStream(TextStream):
-    """Pairs (texts, "path:line") of pairs or triples to predict, in chunks, see :class:`TextStream`. Labels need not be
-    there and are left out; candidates stay in their order."""
+    """(texts, "path:line") of pairs or triples to predict, in chunks (see :class:`TextStream`). Labels are optional and
+    left out; candidates keep their order."""
 
     form_of = staticmethod(_form_of)
 
@@ -100,8 +100,8 @@ class ExampleStream(TextStream):
 
 
 class _Parser:
-    """From the lines, with texts and label between tabs, or the records of a file called ``name`` to examples, in turn.
-    The first one tells whether they are pairs or triples."""
+    """Makes examples of the lines, with tabs between texts and label, or of the records of a file called ``name``, one
+    after the other. The first one tells whether they are pairs or triples."""
 
     def __init__(self, name):
         self.name = name
@@ -176,8 +176,8 @@ LABELED = LabeledData(read_lines, Example, labeled_record)
 
 
 def prediction_records(tuples, scores, threshold=None):
-    """Scored texts of pairs or triples in the form of labeled data: ``scores`` are ``[examples, candidates]``;
-    from the score ``threshold`` on a pair has the label 1, and without one no label."""
+    """Scored texts of pairs or triples in the form of labeled data: ``scores`` are ``[examples, candidates]``. A
+    pair has label 1 if its score is at least ``threshold``, else 0; without a threshold it has no label."""
     for texts, row in zip(tuples, scores.tolist()):
         if len(texts) == 3:
             yield {**dict(zip(TRIPLE_KEYS, texts)), "scores": row, "label": "B" if row[0] > row[1] else "C"}
@@ -220,8 +220,8 @@ def read_splits(keys, seed, memory=None):
 
 
 def cut_fold(examples, folds, fold, seed):
-    """(rest, part) of labeled data, lists in their order: ``part`` is tested in fold number ``fold``, from 1, of
-    ``folds`` of about as many examples, which the seed draws. Examples with the same first text are in the same part.
+    """(rest, part) of labeled data, lists in the original order: ``part`` is tested in fold number ``fold``, from 1, of
+    ``folds`` folds of about equal size, drawn with the seed. Examples with the same first text are in the same part.
     Raises InputError if there are fewer different first texts than folds."""
     counts = Counter(example.text for example in examples)
     if len(counts) < folds:

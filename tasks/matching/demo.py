@@ -1,4 +1,4 @@
-"""The embedded demo data: questions that mean the same or not, graded sentences, and cases of which one is closer.
+"""The embedded demo data: questions that mean the same or not, graded sentences, and which of two texts is closer.
 
 The texts were generated from our own templates (``tasks/matching/demo_data.py`` at commit 6bd54f7); nothing is copied
 from a data set.

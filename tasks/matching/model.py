@@ -8,7 +8,7 @@ from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.heads import ClassificationHead, pool
 from tasks.matching.arguments import TRIPLES, MatchingConfig
 
-EXCLUDED = -1e9  # a float32 exponent that counts for nothing in a sum
+EXCLUDED = -1e9  # an exponent so low that it adds nothing to a float32 sum
 
 
 class MatchingModel(RoFormerPretrainedModel):
@@ -24,12 +24,12 @@ class MatchingModel(RoFormerPretrainedModel):
         self.init_weights()
 
     def forward(self, input_ids, attention_mask, token_type_ids=None, labels=None):
-        """Vectors of length 1 of a bi-encoder, float32 ``[rows, hidden]``, or logits of a cross-encoder, ``[rows]``,
-        for sequences ``[rows, seq]``; with ``labels`` of examples, ``[batch]``, the pair (loss, logits or cosines
+        """Vectors of length 1 (bi-encoder), float32 ``[rows, hidden]``, or logits (cross-encoder), ``[rows]``, for
+        sequences ``[rows, seq]``; with ``labels`` of examples, ``[batch]``, the pair (loss, logits or cosines
         ``[candidates, batch]``).
 
-        Each example then has several sequences, and the rows are the first of all examples, then the second of all, and
-        so on. A pair: (a, b) of a cross-encoder, a and b of a bi-encoder. A triple: (A, B), (A, C), or A, B, C.
+        With labels, the rows are the first sequences of all examples, then their second ones, and so on. A pair has the
+        sequence (a, b) for a cross-encoder, a and b for a bi-encoder; a triple has (A, B) and (A, C), or A, B and C.
         """
         config = self.config
         hidden = self.roformer(input_ids, attention_mask, token_type_ids)
@@ -59,12 +59,12 @@ class MatchingModel(RoFormerPretrainedModel):
 def cosent_loss(cosines, labels, scale=20.0):
     r"""log(1 + sum over pairs i, j with label_i > label_j of exp(scale (cos_j - cos_i))).
 
-    CoSENT (Su, https://kexue.fm/archives/8847): of any two examples of the batch the one with the higher label is to
-    have the higher cosine. Only the order of the labels counts, so that 0/1 and grades are the same to it; ``scale`` is
-    how steeply a wrong order counts. The scalar is float32, or float64 for float64 cosines; 0 where all labels are
-    equal.
+    CoSENT (Su, https://kexue.fm/archives/8847): of any two examples in the batch, the one with the higher label
+    should have the higher cosine. Only the order of the labels counts, so 0/1 labels and grades are treated alike;
+    ``scale`` sets how steeply a wrong order is penalized. The scalar is float32, or float64 for float64 cosines; it is
+    0 if all labels are equal.
     """
-    with without_amp():  # which would make EXCLUDED a float16
+    with without_amp():  # AMP would make EXCLUDED a float16
         cosines = _at_least_float32(cosines)
         differences = scale * (cosines.unsqueeze(0) - cosines.unsqueeze(1))  # [i, j]: scale (cos_j - cos_i)
         is_ordered = labels.unsqueeze(1) > labels.unsqueeze(0)
@@ -73,7 +73,7 @@ def cosent_loss(cosines, labels, scale=20.0):
 
 
 def ranking_loss(first, second, first_is_closer):
-    """Mean of log(1 + exp(s_farther - s_closer)): the closer of two candidates is to have the higher score.
+    """Mean of log(1 + exp(s_farther - s_closer)): the closer of two candidates should have the higher score.
 
     ``first`` and ``second`` are float ``[batch]``, the scores s of the two candidates; ``first_is_closer`` is 1 where
     the first is the closer one, 0 where the second is. The scalar is float32, or float64 for float64 scores.
@@ -86,8 +86,8 @@ def ranking_loss(first, second, first_is_closer):
 def grade_loss(logits, shares):
     """Mean of - y log p - (1 - y) log(1 - p), with p = 1 / (1 + exp(-logit)).
 
-    ``shares`` are y, ``[batch]``, from 0 to 1: the label itself, or a grade as its share of the way from the lowest to
-    the highest. The scalar is float32, or float64 for float64 logits.
+    ``shares`` are y, ``[batch]``, from 0 to 1: the label itself, or a grade scaled so that the lowest is 0 and
+    the highest 1. The scalar is float32, or float64 for float64 logits.
     """
     with without_amp():
         logits = _at_least_float32(logits)

@@ -1,7 +1,7 @@
 """From texts to scores and embeddings, with a model in training, a trained or an exported one; and how good they are.
 
-A sequence longer than ``max_tokens`` tokens, special tokens counted, loses its end. Of two texts in one sequence tokens
-are dropped one by one from the longer: each text has half of the room, and what a shorter one leaves is the longer's.
+A sequence longer than ``max_tokens`` tokens, including special tokens, loses its end. If it holds two texts, tokens are
+dropped one by one from the longer one: each text may have half of the tokens, plus what a shorter one leaves unused.
 """
 
 import itertools
@@ -25,9 +25,8 @@ class MatchingDataset:
     """Tokenized examples, all pairs or all triples. A sequence that several of them share is kept, and scored, once.
 
     ``sequences`` are :class:`~tasks.common.inference.Tokens`; ``rows``, int64 ``[examples, parts]``, has the numbers of
-    each example's sequences, parts as in :meth:`tasks.matching.model.MatchingModel.forward`; ``lengths`` the tokens of
-    the longest one of each example; ``num_cut`` says how many sequences are cut to ``max_tokens`` (None: the
-    model's).
+    each example's sequences, with parts as in :meth:`tasks.matching.model.MatchingModel.forward`; ``lengths`` are the
+    tokens of each example's longest sequence; ``num_cut`` sequences are cut to ``max_tokens`` (None: the model's).
     """
 
     def __init__(self, examples, tokenizer, config, max_tokens=None):
@@ -61,8 +60,8 @@ class MatchingDataset:
 def score_dataset(model, dataset, batch_size, show_progress=False):
     """Scores of the candidates of each example of a :class:`MatchingDataset`.
 
-    float32 ``[examples, candidates]``, one candidate of a pair and two of a triple: cosines of a bi-encoder; of a
-    cross-encoder the probability that a pair matches, its grade, or of triples logits.
+    float32 ``[examples, candidates]``, one candidate for a pair and two for a triple. A bi-encoder gives cosines; a
+    cross-encoder gives the probability that a pair matches, its grade, or logits for triples.
     """
     outputs = encoder_outputs(model, dataset.sequences, batch_size, show_progress)
     if not model.config.is_cross_encoder:
@@ -78,7 +77,7 @@ class MatchingPredictor(Predictor):
     """Scores pairs and triples of texts, and embeds texts. Threads may share it.
 
     Args:
-        max_tokens: longest sequence in tokens; None takes the value of training. Longer ones are cut.
+        max_tokens: longest sequence in tokens; None takes the value used in training. Longer ones are cut.
         model_dir, device, batch_size, show_progress, bf16: as in :class:`~tasks.common.predictor.Predictor`.
 
     Attributes:
@@ -120,13 +119,13 @@ class MatchingPredictor(Predictor):
     def score(self, pairs: Sequence[Sequence[str]]) -> np.ndarray:
         """How well the texts of each pair of strings match: float32 ``[pairs]``.
 
-        Of a bi-encoder the cosine; of a cross-encoder the probability of label 1, or the grade; of one trained on
-        triples a logit, which is only comparable with others of the same first text.
+        A bi-encoder gives the cosine; a cross-encoder the probability of label 1, or the grade; a cross-encoder trained
+        on triples a logit, which is only comparable with logits for the same first text.
         """
         return self._score(pairs, 2)[:, 0]
 
     def score_triples(self, triples: Sequence[Sequence[str]]) -> np.ndarray:
-        """How close B and C are to A: as :meth:`score`, of triples (A, B, C) of strings; float32 ``[triples, 2]``."""
+        """How close B and C are to A in triples (A, B, C) of strings, as in :meth:`score`: float32 ``[triples, 2]``."""
         return self._score(triples, 3)
 
     def _score(self, tuples, count):
@@ -137,7 +136,7 @@ class MatchingPredictor(Predictor):
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of texts, for search: float32 ``[texts, hidden]``, each of length 1. The dot product of two is their
-        cosine, the score of the pair. Raises InputError of a cross-encoder, which has no vector for one text."""
+        cosine, the score of the pair. Raises InputError for a cross-encoder, which has no vector for one text."""
         if self.model.config.is_cross_encoder:
             raise InputError(
                 f"{self.model_dir}: is a cross_encoder, which reads two texts at once and has no vector for one; "
@@ -148,7 +147,7 @@ class MatchingPredictor(Predictor):
         return outputs[dataset.rows[:, 0]] if dataset else outputs
 
     def _dataset(self, items, count):
-        """The dataset of tuples of ``count`` strings, or of single strings; an empty list for none."""
+        """The dataset of tuples of ``count`` strings, or of single strings; empty for no items."""
         what = {1: "strings", 2: "pairs of strings", 3: "triples of strings"}[count]
         if isinstance(items, str):
             raise InputError(f"give a list of {what}, got one string")
@@ -202,16 +201,16 @@ def data_report(name, dataset):
 
 
 def choosing_score(config):
-    """The dev score that chooses the epoch: accuracy if the model itself decides (a cross-encoder of 0/1, and triples),
-    Spearman correlation if it only ranks (a bi-encoder, and grades)."""
+    """The dev score that chooses the epoch: accuracy if the model itself decides (triples, or a cross-encoder of 0/1
+    pairs), Spearman correlation if it only ranks (grades, or a bi-encoder of pairs)."""
     decides = config.task == TRIPLES or (config.task == PAIRS and config.is_cross_encoder)
     return "accuracy" if decides else "spearman"
 
 
 def matching_scores(task, labels, scores, threshold=None):
-    """Scores of examples with ``labels`` and ``scores`` ``[examples, candidates]``: of triples ``accuracy``; of pairs
-    and grades ``spearman`` (0 where all scores are equal); and of pairs with a ``threshold``, from which the label is
-    1, ``accuracy``, and ``precision``, ``recall`` and ``f1`` of label 1."""
+    """Scores of examples with ``labels`` and ``scores`` ``[examples, candidates]``: for triples ``accuracy``; for pairs
+    and grades ``spearman`` (0 if all scores or all labels are equal); for pairs with a ``threshold``, from which the
+    label is 1, also ``accuracy``, and ``precision``, ``recall`` and ``f1`` of label 1."""
     labels, scores = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     if task == TRIPLES:
         return {"accuracy": float(np.mean((scores[:, 0] > scores[:, 1]) == (labels == 1)))}
@@ -233,8 +232,8 @@ def _ranks(values):
 
 
 def best_threshold(labels, scores):
-    """The threshold of scores with the highest accuracy, the highest of several: halfway between two scores, the lowest
-    of all, or just above the highest of all. ``labels`` are 0 or 1."""
+    """The threshold of scores with the highest accuracy; of several, the highest. It is halfway between two scores, the
+    lowest score, or just above the highest. ``labels`` are 0 or 1."""
     labels, scores = np.asarray(labels) == 1, np.asarray(scores, dtype=np.float64)
     falling = np.unique(scores)[::-1]
     cuts = np.array([np.nextafter(falling[0], np.inf), *(falling[:-1] + falling[1:]) / 2, falling[-1]])

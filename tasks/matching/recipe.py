@@ -70,7 +70,7 @@ class MatchingRecipe(Recipe):
         print(run.model.config.architecture + chosen)
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
-        """Of 0/1 pairs a bi-encoder takes the threshold that is best on dev; it is among the scores."""
+        """Score a split; a bi-encoder of 0/1 pairs takes the best threshold on dev, which is among the scores."""
         return evaluate_model(run.model, run.datasets[split], run.batch_size, chooses_threshold=split == "dev")
 
     def dev_scores(self, run: Run) -> dict[str, float]:
@@ -78,7 +78,7 @@ class MatchingRecipe(Recipe):
         return {**scores, self.arguments.METRIC: scores[choosing_score(run.model.config)]}
 
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
-        """Place, label and score, without the texts; of triples the closer one's score first."""
+        """Place, label and score of each pair; place and scores of the two candidates of each triple; no texts."""
         for example, row in zip(run.examples[split], predictions.tolist()):
             if len(row) == 1:
                 yield {"where": example.where, "label": example.label, "score": row[0]}

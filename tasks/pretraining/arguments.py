@@ -11,7 +11,7 @@ from tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, Tra
 HIDDEN_SHARE = 0.15  # of the words, as in BERT (arXiv 1810.04805, appendix A.1)
 SHORTEST = 8  # shorter rows have hardly a word between [CLS] and [SEP]
 
-# One pass through a list of batches, whose lengths and sizes the stages give.
+# Training is one pass through a list of batches, whose lengths and sizes come from the stages.
 BY_STAGES = TrainingPlan(
     fixed={**FIXED_BY_STEPS, "save_strategy": "steps"},
     closed=(*CLOSED_BY_STEPS, "eval_steps", "max_steps", "per_device_train_batch_size"),
@@ -20,8 +20,8 @@ BY_STAGES = TrainingPlan(
 
 
 class Stage(NamedTuple):
-    max_tokens: int  # a row
-    batch_size: int  # rows, a process
+    max_tokens: int  # per row
+    batch_size: int  # rows per process
     steps: int  # updates of the weights
 
 

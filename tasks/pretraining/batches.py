@@ -1,5 +1,5 @@
 """Documents -> one array of tokens -> rows of one length -> batches. Long documents are cut, several short ones share a
-row, and words are hidden as a whole. The batches of all stages follow from the seed and their numbers alone, so that a
+row, and words are hidden as a whole. The batches of all stages depend only on the seed and their numbers, so that a
 run resumes exactly."""
 
 import functools
@@ -19,16 +19,16 @@ from tasks.pretraining.arguments import HIDDEN_SHARE
 
 NUM_SPECIAL = 2  # [CLS] and [SEP] around each piece
 PADDING_SEGMENT = -1
-PAD, CLS, SEP = -1, -2, -3  # values of ``source`` without a token of the stream
-# purposes of random numbers, which follow the seed
+PAD, CLS, SEP = -1, -2, -3  # values of ``source`` where there is no token of the stream
+# purposes of random generators, which are seeded with [seed, purpose, ...]
 PACKING, ORDER, HIDING = range(3)
-MASK_SHARE = 0.8  # of the hidden tokens: become [MASK]
-RANDOM_SHARE = 0.1  # become another token; the rest stay as they are
+MASK_SHARE = 0.8  # of the hidden tokens becomes [MASK]
+RANDOM_SHARE = 0.1  # becomes a random token; the rest stay as they are
 DEV_SEED = 0  # the same tokens of the dev documents are hidden in every stage and run
 
 
 class TokenStream(NamedTuple):
-    """The tokens of all documents, one behind the other, without special tokens."""
+    """The tokens of all documents, one after the other, without special tokens."""
 
     ids: np.ndarray  # int32 [tokens]
     word_starts: np.ndarray  # bool [tokens], True where a word of jieba begins
@@ -36,7 +36,7 @@ class TokenStream(NamedTuple):
 
 
 def tokenize(documents, tokenizer, title, show_progress=True):
-    """The :class:`TokenStream` of documents; those without a token are left out. ``title`` is of the progress bar."""
+    """The :class:`TokenStream` of documents that have a token. ``title`` is the name of the progress bar."""
     ids, word_starts = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=bool)]
     characters = sum(map(len, documents))
     with tqdm(total=characters, desc=title, unit="char", unit_scale=True, disable=not show_progress) as bar:
@@ -50,7 +50,7 @@ def tokenize(documents, tokenizer, title, show_progress=True):
 
 
 def starts_of_words(text, offsets):
-    """bool for each token: it begins in another word of jieba than the token before it.
+    """Whether each token begins in another word of jieba than the token before it, bool ``[tokens]``.
 
     The segmentation is as in :class:`WordTokenizer`: jieba's dictionary, no hidden Markov model. Each run of white
     space and each mark is a word. ``offsets`` are the half-open characters (start, end) of the tokens, in their order.
@@ -62,7 +62,7 @@ def starts_of_words(text, offsets):
 
 
 class Layout(NamedTuple):
-    """What some rows consist of; all arrays are int64 ``[rows, length]``."""
+    """The contents of some rows; all arrays are int64 ``[rows, length]``."""
 
     source: np.ndarray  # place of each token in the TokenStream, or CLS, SEP, PAD
     positions: np.ndarray  # from 0 in each piece
@@ -77,9 +77,9 @@ class Layout(NamedTuple):
 class PackedRows:
     """A :class:`TokenStream` as rows of ``length`` tokens.
 
-    A document that is longer than a row is cut into pieces, each as long as fits before a word begins. Each piece gets
-    ``[CLS]`` and ``[SEP]``. The longest piece is placed first, each in the row where it leaves the least space (best
-    fit), so that there is hardly any padding; which of the pieces of one length share a row is drawn.
+    A document that is longer than a row is cut where words begin, into pieces that are as long as fits. Each piece gets
+    ``[CLS]`` and ``[SEP]``. Pieces are placed from the longest to the shortest, each in the row where it leaves the
+    least space (best fit), so there is hardly any padding; pieces of equal length are placed in random order.
     """
 
     def __init__(self, stream, length, random):
@@ -102,7 +102,7 @@ class PackedRows:
         before = np.cumsum(sizes) - sizes  # tokens of all pieces before it
         column = before - before[np.cumsum(counts) - counts][row]
 
-        piece = np.repeat(np.arange(len(sizes)), sizes)  # of each token, as all that follows
+        piece = np.repeat(np.arange(len(sizes)), sizes)  # of each token, like all arrays below
         position = np.arange(sizes.sum()) - before[piece]
         source = starts[piece] + position - 1
         source[position == 0] = CLS
@@ -135,8 +135,8 @@ def pack(sizes, length, random):
     order = order[np.argsort(-sizes[order], kind="stable")]
     rows = np.empty(len(sizes), dtype=np.int64)
     count = 0
-    with_room = defaultdict(list)  # room -> rows that have just this
-    rooms = []  # its keys, rising
+    with_room = defaultdict(list)  # room -> rows with exactly this room
+    rooms = []  # its keys in ascending order
     for piece in order:
         size = int(sizes[piece])
         at = bisect_left(rooms, size)
@@ -172,8 +172,8 @@ class WholeWordMasking:
         self.random_ids = np.array([index for index in range(len(tokenizer)) if index not in special])
 
     def hide(self, ids, word_starts, random, share=HIDDEN_SHARE):
-        """(inputs, labels), int64 ``[tokens]``: the tokens with ``share`` of the words hidden, on average; the hidden
-        tokens, -100 at the others. ``ids`` have no special tokens, and ``word_starts`` are True where a word begins."""
+        """(inputs, labels), int64 ``[tokens]``: the tokens with ``share`` of the words hidden on average, and the
+        hidden tokens, -100 elsewhere. ``ids`` have no special tokens; ``word_starts`` are True where a word begins."""
         words = np.cumsum(word_starts) - 1
         is_hidden_word = random.random(words[-1] + 1) < share
         if not is_hidden_word.any():  # without a hidden token there is no loss
@@ -193,7 +193,7 @@ class StageBatches(Dataset):
     """All batches of a run, in the order of training; an item is one whole batch.
 
     Within a stage, each pass through the rows has another random order. Hidden words are drawn for each batch: their
-    share falls evenly from ``first_share`` to 15 %. ``batches_per_step`` are processes times accumulated gradients.
+    share falls evenly from ``first_share`` to 15 %. ``batches_per_step`` is processes times accumulated gradients.
     """
 
     def __init__(self, stream, stages, tokenizer, masking, seed, batches_per_step=1, first_share=HIDDEN_SHARE):
@@ -212,7 +212,7 @@ class StageBatches(Dataset):
         stage = self.stages[number]
         rows = self.rows[stage.max_tokens]
         first_batch = (self.ends[number] - stage.steps) * self.batches_per_step
-        # the row at each place of the endless order of the stage
+        # the rows at these places of the stage's endless order
         passes, places = np.divmod((index - first_batch) * stage.batch_size + np.arange(stage.batch_size), len(rows))
         chosen = np.array([self._order(number, n, len(rows))[place] for n, place in zip(passes.tolist(), places)])
 
@@ -230,8 +230,8 @@ class StageBatches(Dataset):
 
 
 class DevBatches:
-    """The batches of the dev documents in rows of the length and batch size of a ``stage``. All stages predict the same
-    hidden tokens. The arguments are as of :class:`StageBatches`."""
+    """The batches of the dev documents, with the row length and batch size of a ``stage``. All stages predict the same
+    hidden tokens. Arguments are as in :class:`StageBatches`."""
 
     def __init__(self, stream, stage, tokenizer, masking):
         self.batch_size = stage.batch_size

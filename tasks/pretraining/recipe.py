@@ -78,7 +78,7 @@ class PretrainingRecipe(Recipe):
         return run.datasets["train"].ends
 
     def dev_scores(self, run: Run) -> dict[str, float]:
-        """The scores of dev in rows of the length of the stage that ends."""
+        """The dev scores with the row length of the stage that has just ended."""
         number = run.datasets["train"].ends.index(run.trainer.state.global_step)
         scores = evaluate_model(run.model, run.datasets["dev"][number])
         return {**scores, "seconds_per_step": run.trainer.monitor.seconds_per_step()}

@@ -1,1 +1,1 @@
-"""Time and memory: of layers, of models against length, of an exported model."""
+"""Benchmarks of layers, of models against the length of texts, and of exported models."""

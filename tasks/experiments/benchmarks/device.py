@@ -1,4 +1,4 @@
-"""Whether this library is right on a device: a table, and a JSON file to send in. ``benchmark device``."""
+"""Check whether this library is right on a device: a table, and a JSON file to send in. ``benchmark device``."""
 
 import platform
 from collections.abc import Callable
@@ -19,14 +19,14 @@ from tasks.experiments.benchmarks.worker import report
 
 
 def run(options: Any) -> int:
-    """Check; print a table. Returns the exit status: 1 if a layer exceeds its bound."""
+    """Check all layers and print a table. Returns the exit status: 1 if a layer exceeds its bound."""
     on_gpu = choose_device(options.device).startswith("gpu")
     found: dict[str, Any] = {"platform": platform.platform(), "device": paddle.get_device()}
     if on_gpu:
         gpu = paddle.device.cuda.get_device_properties()
         found["gpu"] = f"{gpu.name}, compute capability {gpu.major}.{gpu.minor}, {gpu.total_memory / 2**30:.1f} GB"
         found |= {"cuda": paddle.version.cuda(), "cudnn": paddle.version.cudnn()}
-    rows = check_layers(["float32", "bfloat16", "float16"] if on_gpu else ["float32"])  # of its matrix products
+    rows = check_layers(["float32", "bfloat16", "float16"] if on_gpu else ["float32"])  # of the matrix products
     shown = [{key: f"{value:.3g}" if isinstance(value, float) else value for key, value in row.items()} for row in rows]
     failed = [f"{row['layer']} in {row['dtype']}" for row in rows if not row["passes"]]
     last = f"beyond their bounds: {', '.join(failed)}" if failed else "every layer is within its bound"
@@ -38,7 +38,7 @@ def run(options: Any) -> int:
 # ---- every layer against its plain form in float64
 
 BATCH, HEADS, SEQ, FEATURES = 2, 2, 12, 16
-# Largest error that passes, relative to the largest value of the plain form: some roundings of each dtype.
+# Largest error that passes, relative to the largest value of the plain form: a few roundings of each dtype.
 BOUNDS = {"float32": 2e-4, "bfloat16": 6e-2, "float16": 1e-2}
 SPANS = [[[0, 1, 3], [2, 5, 5]], [[1, 0, 0], [1, 7, 9]]]
 
@@ -46,7 +46,7 @@ Form = Callable[..., Tensor]
 
 
 def attention_cases() -> dict[str, tuple[Form, Form]]:
-    """By name: our form and the plain form, functions of q, k and v ``[batch, seq, heads, head_dim]``."""
+    """Our form and the plain form of each layer, by name: functions of q, k and v ``[batch, seq, heads, head_dim]``."""
     rotary, turn = paddle_rope.RotaryPositionEmbedding(FEATURES), partial(reference.rotate, positions=range(SEQ))
     key_mask = paddle.arange(SEQ) < paddle.to_tensor([[SEQ], [SEQ - 5]])
 
@@ -84,8 +84,8 @@ def _dense_span_loss(logits: Tensor, spans: Tensor) -> Tensor:
 
 
 def compare(ours: Form, plain: Form, inputs: list[Tensor], dtype: str) -> dict[str, float]:
-    """``output`` and ``gradient``: the largest difference between ``ours`` in a dtype and ``plain`` in float64, over
-    the largest value of ``plain``. Both get the ``inputs``, float32, rounded to ``dtype``."""
+    """``output`` and ``gradient``: the largest difference between ``ours`` in a dtype and ``plain`` in float64,
+    relative to the largest value of ``plain``. Both get the ``inputs``, float32, rounded to ``dtype``."""
     rounded = [x.astype(dtype) for x in inputs]
     results = []
     for form, given in ((ours, rounded), (plain, [x.astype("float64") for x in rounded])):

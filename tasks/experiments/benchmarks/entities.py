@@ -63,15 +63,15 @@ def measure(options: Any) -> dict[str, Any]:
 
 
 def first_texts(examples: Sequence[Example], characters: int) -> list[Example]:
-    """The first texts of a file that have so many characters together, or all; empty ones are left out."""
+    """The first texts of a file, until they have ``characters`` characters together; empty texts are left out."""
     texts = [example for example in examples if example.text]
     ends = itertools.accumulate(len(example.text) for example in texts)
     return texts[: 1 + sum(end < characters for end in ends)]
 
 
 def join_neighbors(texts: Sequence[Example], length: int) -> list[Example]:
-    """Texts, in order, joined to documents of at most ``length`` characters, with their entities; a longer text is one
-    alone. A space separates only ASCII letters and digits, which would become one word or number without it."""
+    """Texts joined in order into documents of at most ``length`` characters, with their entities; a longer text is a
+    document alone. A space is only added where ASCII letters or digits would become one word or number."""
     documents: list[Example] = []
     for text in texts:
         before = documents[-1].text if documents else ""

@@ -1,4 +1,4 @@
-"""Time and peak memory of a model against the length of its text, training and prediction: ``benchmark length``."""
+"""Time and peak memory of a model against the length of its text, in training and prediction: ``benchmark length``."""
 
 import json
 import sys
@@ -32,8 +32,8 @@ KEYS = {  # of a plan -> types of their values
     **dict.fromkeys(("memory_limit", "time_limit"), (int, float)),
 }
 SHORT = 64  # tokens of a text before the measured one, so that one-time work is not timed
-ENOUGH_SECONDS = 5.0  # of two runs, after which there is no third one
-FITTED = 4  # lengths, the last ones of a variant: there attention outweighs the rest
+ENOUGH_SECONDS = 5.0  # if two runs take this long, there is no third one
+FITTED = 4  # longest lengths of a variant, where attention outweighs the rest
 
 
 def run(options: Any) -> None:
@@ -89,7 +89,7 @@ def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> 
 def measure_cell(
     plan: dict[str, Any], job: str, variant: str, length: int, device: str, shorter: list[dict]
 ) -> dict[str, Any]:
-    """The row of a cell, measured in a separate process unless the rows of ``shorter`` lengths predict too much."""
+    """The row of a cell, measured in a separate process unless the ``shorter`` rows predict that it exceeds a limit."""
     row = {"job": job, "variant": variant, "length": length, "left_out": ""}
     known = [(one["length"], one["seconds"], one["peak_mb"]) for one in shorter if not one["left_out"]]
     try:
@@ -103,7 +103,7 @@ def measure_cell(
 
 
 def measure_apart(task: str, job: str, options: dict, length: int, device: str) -> dict[str, float]:
-    """:func:`measure` in a separate process; InputError if that fails."""
+    """The result of :func:`measure` in a separate process; raises InputError if that fails."""
     with Worker("length") as worker:
         return worker.ask(task=task, job=job, options=options, length=length, device=device)
 

@@ -15,7 +15,7 @@ from tasks.experiments.benchmarks.worker import paddle_jobs
 
 
 class OurSide:
-    """This library on CPU: ``"native"`` with the operators in C++, ``"plain"`` without, ``"native_bfloat16"`` with
+    """This library on CPU: ``"native"`` with the operators in C++, ``"plain"`` without them, ``"native_bfloat16"`` with
     products in bfloat16. Raises ImportError where a library, or an instruction of the processor, is missing."""
 
     version = paddle.__version__
@@ -68,10 +68,10 @@ class OurSide:
 
 
 class ProductsSide(OurSide):
-    """Nothing but the matrix products of our encoder: the least time that its sizes allow."""
+    """Only the matrix products of our encoder: the least time that its sizes allow."""
 
     def encoder(self, folder, texts, length):
-        """Jobs ``train`` (three products for each of the encoder, as with gradients) and ``predict``."""
+        """Jobs ``train`` (three products for each one of the encoder, as with gradients) and ``predict``."""
         _, output = super().encoder(folder, texts, length)
         config, tokens = self.load(folder, length).config, [texts * length]
         size, inner, heads = config.hidden_size, config.intermediate_size, [texts * config.num_attention_heads, length]

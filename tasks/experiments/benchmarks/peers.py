@@ -1,8 +1,8 @@
 """Our RoFormer next to PaddleNLP's and Hugging Face's, and our linear attention next to PyTorch's: ``benchmark peers``.
 
 Each side has a worker and is an object with ``version`` and two methods (:mod:`paddle_sides`, :mod:`torch_side`):
-``encoder`` and ``linear`` return jobs to be timed, by name, and the output of the same computation, of the first text
-and :data:`COMPARED` tokens, to compare with the other sides'. No framework is imported before its turn.
+``encoder`` and ``linear`` return jobs to be timed, by name, and the output of the same computation for the first
+:data:`COMPARED` tokens of the first text, to compare it between sides. No framework is imported before its turn.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from tasks.common.errors import InputError
 from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.worker import Job, Worker, forget_peak, peak_megabytes, report, timed
 
-SIDES = {  # name -> title; Hugging Face's are in PyTorch, and bfloat16 rounds
+SIDES = {  # name -> title; Hugging Face's sides run in PyTorch, and bfloat16 rounds
     "native": "ours, native operators",
     "plain": "ours, plain",
     "native_bfloat16": "ours, bfloat16",
@@ -60,8 +60,8 @@ def random_qkv(length: int) -> np.ndarray:
 
 
 def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
-    """The worker's function for a side, whose requests ``do`` ``"encoder"`` or ``"linear"``, the method of the side
-    that makes the jobs, for the ``output`` of the computation, or ``"run"`` for the times of one job, with
+    """The worker's function for a side. A request with ``do="encoder"`` or ``"linear"`` calls this method of the side,
+    which makes the jobs, and is answered by the ``output``; ``"run"`` runs one job and is answered by its times and
     ``megabytes``, its peak beyond the libraries."""
     places = {
         "products": "paddle_sides:ProductsSide",
@@ -138,8 +138,8 @@ def read_size(size: str) -> tuple[int, ...]:
 
 
 def measure_in_turns(workers: dict[str, Any], case: dict, rounds: int, rest: float = 0.0) -> dict[str, dict[str, list]]:
-    """job -> side -> what it measured in each round but the first, ``rest`` seconds before each turn. Raises InputError
-    if the outputs of a side differ from ours."""
+    """job -> side -> what it measured in each round except the first, with ``rest`` seconds before each turn. Raises
+    InputError if the outputs of a side differ from ours."""
     running = {name: it for name, it in workers.items() if case["do"] != "linear" or name in WITH_LINEAR}
     outputs = {name: np.array(worker.ask(**case)["output"]) for name, worker in running.items()}
     for name, output in outputs.items():
@@ -163,9 +163,9 @@ def _ours(by_side):
 
 
 def as_table(rows: list[dict[str, Any]]) -> str:
-    """Markdown: milliseconds of ours (native where built, else plain), and the medians of their time / our time in the
-    same round, all of processor time, with ratios of the clock in brackets; the highest peaks in MB, except for
-    inference, whose turns use memory that training has left."""
+    """A Markdown table: our milliseconds (native where built, else plain), and medians of their time / our time in the
+    same round, all of processor time, with ratios of wall-clock time in brackets; and the highest peaks in MB, except
+    for inference, whose turns use memory that training has left."""
 
     def ratio(theirs, ours, clock):
         return f"{statistics.median(their[clock] / our[clock] for their, our in zip(theirs, ours)):.2f}"

@@ -1,4 +1,4 @@
-"""The engines that predict with one NER model, from texts to entities: ``benchmark prediction``.
+"""Comparison of engines that predict with one NER model, from texts to entities: ``benchmark prediction``.
 
 Each engine has a worker. All of them read, tokenize and decode the same texts in the same way, and differ only in how
 the scores are computed.
@@ -28,14 +28,14 @@ ENGINES = {
     "openvino": "OpenVINO, float32",
 }
 EXPORTS = {"paddle": {"format": "paddle"}, ROUNDED: {"quantize": "int8"}}  # options of ``export``
-TOLERANCE = 1e-3  # of a score, where two engines round in another order
+TOLERANCE = 1e-3  # of a score, because engines round in different orders
 ROUNDED_AWAY = 0.001  # share of spans that may come or go by rounding
 
 
 def start(folder: str, file: str, batch_size: str, engine: str) -> tuple[dict, Callable[..., dict[str, Any]]]:
-    """The worker's function: opens the model in ``folder`` and answers the first of the texts in the JSON file. Returns
-    the ``processor_seconds`` since the start of Python; and a function that predicts all texts: the keys of
-    :func:`timed`, ``reading_seconds`` of tokens and features once more by themselves, and ``with_entities`` the
+    """The worker's function: opens the model in ``folder`` and predicts the first text in the JSON file. Returns the
+    ``processor_seconds`` since the start of Python; and a function that predicts all texts and returns the keys of
+    :func:`timed`, ``reading_seconds`` of tokens and features once more by themselves, and, if ``with_entities``, the
     (start, end, type, score) of each text's entities."""
     from tasks.ner.prediction.predictor import NerPredictor
 
@@ -57,7 +57,7 @@ def start(folder: str, file: str, batch_size: str, engine: str) -> tuple[dict, C
 
 
 class OpenVinoGraph:
-    """As :class:`tasks.common.export.model.OnnxGraph`, computed by OpenVINO for one caller."""
+    """Like :class:`tasks.common.export.model.OnnxGraph`, but computed by OpenVINO for one caller."""
 
     def __init__(self, folder: str | os.PathLike):
         try:
@@ -65,7 +65,7 @@ class OpenVinoGraph:
         except ImportError:
             raise InputError("OpenVINO is not installed; pip install 'paddle_rope[openvino]'") from None
         core = openvino.Core()
-        # it takes bfloat16 by itself where the processor has it
+        # by default OpenVINO uses bfloat16 where the processor has it
         settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": int(os.environ["OMP_NUM_THREADS"])}
         model = core.compile_model(core.read_model(Path(folder) / ONNX_FILE), "CPU", settings)
         self._inputs = {port.any_name for port in model.inputs}
@@ -133,8 +133,8 @@ def _exported(model_dir, temporary, name):
 
 
 def compare(expected: list[list], found: list[list]) -> tuple[float, float]:
-    """(spans that only one of two predictions has, as a share of the first one's, largest difference of a score that
-    both have)."""
+    """(number of spans that only one of two predictions has, relative to the spans of the first, largest difference of
+    the scores of a span that both have)."""
     first, second = (
         {(text, *entity[:3]): entity.score for text, of_text in enumerate(predicted) for entity in of_text}
         for predicted in (expected, found)

@@ -32,7 +32,7 @@ sending a request to its whole answer, of those answered; health_p99: of GET /he
 
 
 def run(options: Any) -> None:
-    """Start ``paddle-rope serve``, find its capacity, and load it with half of it and with ten times as much. Raises
+    """Start ``paddle-rope serve``, find its capacity, and load it with half and ten times that rate. Raises
     InputError if the file cannot be read, the service does not start, or it answers nothing."""
     if not options.seconds > 0:
         raise InputError(f"--seconds {options.seconds}: must be more than 0")
@@ -86,8 +86,8 @@ async def _measure(port, lines, options):
 
 
 class Load:
-    """Requests sent to a service in one way, and the milliseconds of each answer, by its status or ``"health"``; GET
-    /health has a connection for itself, the ``probe``, as a supervisor has."""
+    """Sends requests to a service and keeps the milliseconds of each answer, by its status or ``"health"``. GET /health
+    has a separate connection, the ``probe``, as a supervisor would have."""
 
     def __init__(self, session: aiohttp.ClientSession, probe: aiohttp.ClientSession, bodies: list[str]):
         self.session, self.probe, self.bodies, self.generator = session, probe, bodies, random.Random(0)
@@ -95,7 +95,7 @@ class Load:
         self.sent = self.lost = 0
 
     async def measure(self, name: str, send: Any, number: float, seconds: float) -> dict[str, Any]:
-        """The row ``name`` of the table, after ``send(number, seconds)`` and GET /health all the while."""
+        """The row ``name`` of the table: runs ``send(number, seconds)`` and sends GET /health all the while."""
         self.milliseconds, self.lost = {200: [], 503: [], "health": []}, 0
         asking = asyncio.create_task(self._ask_for_health())
         took = await send(number, seconds)
@@ -111,7 +111,7 @@ class Load:
         }
 
     async def send_always(self, connections: int, seconds: float) -> float:
-        """The seconds of as many requests as the service answers: each connection sends its next one when it can."""
+        """Send requests as fast as they are answered, on each connection one after the other; returns the seconds."""
         start = time.perf_counter()
 
         async def send_in_turn():
@@ -122,7 +122,7 @@ class Load:
         return time.perf_counter() - start
 
     async def send_at_random(self, rate: float, seconds: float) -> float:
-        """The seconds of ``rate`` requests a second at random times, sent whether or not earlier ones have answers."""
+        """Send ``rate`` requests a second at random times, answered or not; returns the seconds."""
         start = due = time.perf_counter()
         end, sent = start + seconds, []
         while (due := due + self.generator.expovariate(rate)) < end and time.perf_counter() < end:
@@ -153,5 +153,5 @@ class Load:
 
 
 def percentile(values: list[float], share: float) -> float | None:
-    """The smallest value that ``share`` % of the values do not exceed, rounded to 0.1; None of no values."""
+    """The smallest value that ``share`` % of the values do not exceed, rounded to 0.1; None if there are none."""
     return round(float(np.percentile(values, share, method="inverted_cdf")), 1) if values else None

@@ -1,4 +1,4 @@
-"""Hugging Face's RoFormer, and linear attention as usual in PyTorch. Without paddle."""
+"""Hugging Face's RoFormer, and linear attention as usual in PyTorch. Does not import Paddle."""
 
 import contextlib
 import functools
@@ -13,7 +13,7 @@ from tasks.experiments.benchmarks.peers import COMPARED, HEAD_SIZE, random_ids, 
 
 
 class TorchSide:
-    """PyTorch on CPU, in float32 or (``"huggingface_bfloat16"``) under autocast; methods as of
+    """PyTorch on CPU, in float32 or (``"huggingface_bfloat16"``) under autocast; methods as in
     :class:`tasks.experiments.benchmarks.paddle_sides.OurSide`."""
 
     version = f"{transformers.__version__}, PyTorch {torch.__version__.partition('+')[0]}"

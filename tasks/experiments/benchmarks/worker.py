@@ -1,8 +1,8 @@
-"""What the benchmarks share, also in a process of PyTorch without Paddle: workers, times, jobs, memory, reports.
+"""Code that the benchmarks share, also in PyTorch processes without Paddle: workers, times, jobs, memory, reports.
 
-A worker is a process that answers requests, each a line of JSON: what is compared has one process each, and they take
-turns. The module that a worker runs has a function ``start(*arguments)``, which returns a first answer, a dict, and the
-function that answers a request: keyword arguments -> dict.
+A worker is a process that answers requests, each a line of JSON. Everything that is compared has one worker, and the
+workers take turns. The module that a worker runs has a function ``start(*arguments)``, which returns a first answer, a
+dict, and the function that answers a request: keyword arguments -> dict.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Worker:
 
 
 def timed(run: Job) -> dict[str, float]:
-    """``seconds`` and ``processor_seconds`` of one call of ``run()``, on a GPU with all the work that it started."""
+    """``seconds`` and ``processor_seconds`` of one call of ``run()``, including all GPU work that it started."""
     _wait_for_gpu()
     start, started = time.perf_counter(), time.process_time()
     run()
@@ -92,7 +92,7 @@ def timed(run: Job) -> dict[str, float]:
 def paddle_jobs(
     model: Any, optimizer: Any, loss: Job, predict: Job, precision: Job = contextlib.nullcontext
 ) -> dict[str, Job]:
-    """``train`` (forward, backward, optimizer) and ``predict`` of a layer of Paddle, in contexts of ``precision``."""
+    """``train`` (forward, backward, optimizer) and ``predict`` of a Paddle layer, in contexts of ``precision``."""
     import paddle
 
     def train():
@@ -111,7 +111,7 @@ def paddle_jobs(
 
 
 def forget_peak() -> None:
-    """Reset :func:`peak_megabytes`, where the system can do that (Linux can)."""
+    """Reset :func:`peak_megabytes`, where the system supports that (Linux does)."""
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:
         file.write("5")
 
@@ -134,7 +134,7 @@ def _wait_for_gpu():
 
 
 def report(measured: dict[str, Any], text: str, output: Path | None) -> None:
-    """Print a text about what was measured here and its ``notes``, and write all numbers to a JSON file, if any."""
+    """Print a text about the measurements and their ``notes``, and write all numbers to a JSON file, if given."""
     from paddle_rope.machine import machine_in_words
     from tasks.common.files import write_json
 
@@ -147,7 +147,7 @@ def report(measured: dict[str, Any], text: str, output: Path | None) -> None:
 def main(is_prepared: str, module: str, *arguments: str) -> None:
     """Answer the requests on standard input until it is closed."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # what libraries print is not an answer
     sys.stdout.reconfigure(line_buffering=True)  # Python 3.13 prints an error before what is still buffered
 
     if is_prepared == "True":

@@ -1,1 +1,1 @@
-"""A conditional random field with the word features of the NER recipe, to compare with."""
+"""A conditional random field with the word features of the NER recipe, as a baseline."""

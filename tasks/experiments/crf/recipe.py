@@ -1,7 +1,7 @@
 """A linear-chain CRF over characters, with the files, splits, word features and scores of the NER recipe.
 
-The features of a character follow Chen, Zhang and Isahara (2006), aclanthology.org/W06-0116, the characters and
-pairs of characters around it, and also the word features that the neural models take.
+The features of a character are the characters and pairs of characters around it, which follow Chen, Zhang and Isahara
+(2006), aclanthology.org/W06-0116, and also the word features that the neural models take.
 """
 
 import time
@@ -36,7 +36,7 @@ class CrfRun(Run):
 
 
 class CrfRecipe(Recipe):
-    """A linear-chain CRF over characters, trained by L-BFGS: precision, recall and micro F1 as of the NER recipe.
+    """A linear-chain CRF over characters, trained by L-BFGS: precision, recall and micro F1 as in the NER recipe.
 
     A run has no epochs and no checkpoints. Dev chooses nothing and is scored like test. The model folder has the
     weights as CRFsuite writes them, and the word features. The seed draws ``train_texts``; L-BFGS itself draws nothing.
@@ -48,7 +48,7 @@ class CrfRecipe(Recipe):
     report = staticmethod(print_scores)
 
     def resolve(self, config: dict[str, Any]) -> Settings:
-        _pycrfsuite()  # missed before anything is trained
+        _pycrfsuite()  # raises before anything is trained
         return super().resolve(config)
 
     def read(self, run: CrfRun) -> None:
@@ -70,7 +70,7 @@ class CrfRecipe(Recipe):
         run.claim()
         started = time.perf_counter()
         folder = run.output_dir / MODEL_FOLDER
-        folder.mkdir(exist_ok=True)  # of a run that begins anew
+        folder.mkdir(exist_ok=True)  # exists if the run begins anew
         if run.features is not None:
             run.features.save_pretrained(folder)
         trainer = _pycrfsuite().Trainer(algorithm="lbfgs", verbose=False)
@@ -113,7 +113,7 @@ def _pycrfsuite():
 
 def attributes(text: str, features: WordFeatures | None = None, own: Example | None = None) -> list[list[str]]:
     """For each character of a text a list of ``NAME=VALUE``: characters at -2 to 2, pairs of them, the values of the
-    columns of the word ``features``, and the numbers of their flags that are set; ``own`` is as of
+    columns of the word ``features``, and the numbers of their flags that are set; ``own`` is as in
     :class:`~tasks.ner.features.WordFeatures`."""
     padded = [OUTSIDE] * WINDOW + list(text) + [OUTSIDE] * WINDOW
     found = []
@@ -130,17 +130,17 @@ def attributes(text: str, features: WordFeatures | None = None, own: Example | N
 
 
 def longest_entities(entities: Iterable[Entity]) -> list[Entity]:
-    """The entities that tags can hold: of those that share a character the longest, then the first; in order."""
+    """The entities that tags can hold, in order: if some share a character, the longest is kept, then the first."""
     return without_overlaps(entities, lambda entity: entity.start - entity.end)
 
 
 def tags_of(example: Example) -> list[str]:
-    """The BMES tag of each character of an example, of its :func:`longest_entities`."""
+    """The BMES tag of each character of an example, for its :func:`longest_entities`."""
     spans = [entity[:3] for entity in longest_entities(example.entities)]
     return encode_tags(len(example.text), spans, BMES)
 
 
 def entities_of(tags: list[str]) -> list[Entity]:
-    """The entities of the tags of a text, also of tags that are not well-formed."""
+    """The entities of the tags of a text, which need not be well-formed."""
     spans, _ = decode_tags([parse_tag(tag) for tag in tags], must_close=BMES.closes)
     return [Entity(*span) for span in spans]

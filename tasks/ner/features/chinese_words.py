@@ -1,4 +1,4 @@
-"""Words of a text: all words of jieba's dictionary, and the segmentation of ``jieba.posseg``."""
+"""The words of a text that are in jieba's dictionary, and its segmentation as by ``jieba.posseg``."""
 
 import functools
 import re
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-PLACES = "BMES"  # begin, middle and end of a word, or all of it
-# Parts of speech of jieba's dictionary in groups: by its first two letters, else by its first, else "x".
+PLACES = "BMES"  # beginning, middle and end of a word, or a word of one character
+# Groups of jieba's parts of speech: the first two letters decide, else the first letter, else "x".
 TAG_CLASSES = ("nr", "ns", "nt", "nz", "n", "v", "a", "i", "m", "t", "s", "j", "x")
 _SAME_CLASS = {"b": "a", "z": "a", "l": "i", "q": "m", "f": "s"}
 # Blocks that jieba looks up in its dictionary; elsewhere each character is a word.
 _PIECE = re.compile("(?P<block>[\u4e00-\u9fd5a-zA-Z0-9+#&._]+)|\r\n|.", re.DOTALL)
-# Of a block, what consists of unknown words; numbers, foreign words and symbols are words already.
+# Runs of unknown words in a block: only Chinese ones are cut; numbers, foreign words and symbols are words already.
 _RUN = re.compile("(?P<chinese>[\u4e00-\u9fd5]+)|(?P<m>[.0-9]+)|(?P<eng>[a-zA-Z0-9]+)|(?P<x>[+#&_]+)")
 _LEAST = float("-inf")
 _NO_SINGLE = (_LEAST, "x")
@@ -23,25 +23,25 @@ _NO_SINGLE = (_LEAST, "x")
 
 
 def pair_numbers(first, second):
-    """A number for each pair of the code points ``first`` and ``second``, int64 of their shape."""
+    """A number for each pair of code points from ``first`` and ``second``, int64 of the same shape."""
     return first.astype(np.int64) << 32 | second
 
 
 def pairs_of(text):
-    """The number of each character of a text with the next one, int64 ``[characters - 1]``."""
+    """The pair number of each character of a text and the next one, int64 ``[characters - 1]``."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     return pair_numbers(codes[:-1], codes[1:])
 
 
 class PairTable:
-    """Values of pairs of characters: distinct numbers of pairs, or strings of two characters, with an integer for each
-    of them and ``other`` for all other pairs."""
+    """Maps pairs of characters to integers. ``pairs`` are distinct pair numbers, or strings of two characters,
+    ``values`` has an integer for each of them, and all other pairs get ``other``."""
 
     def __init__(self, pairs, values, other):
         if not isinstance(pairs, np.ndarray):
             pairs = pairs_of("".join(pairs))[::2]
         order = pairs.argsort(kind="stable")
-        self._pairs = np.append(pairs[order], np.iinfo(np.int64).max)  # no pair, so that a search ends in the array
+        self._pairs = np.append(pairs[order], np.iinfo(np.int64).max)  # above all pairs: a search ends in the array
         self._values = np.append(np.array(values, dtype=np.int32)[order], np.int32(other))
 
     def __call__(self, pairs):
@@ -59,18 +59,18 @@ class Words(NamedTuple):
 
     text: str
     pairs: np.ndarray  # of :func:`pairs_of`
-    # all words of the dictionary with two or more characters, also overlapping ones: from the characters at which words
-    # begin to lists of (end, (score, part of speech)), both ordered
+    # dictionary words of two or more characters, including overlapping ones: from the index of a word's first character
+    # to a list of (end, (score, part of speech)), both in ascending order
     dictionary: dict
-    segmentation: list  # of (start, end, part of speech), which cover the text in its order
+    segmentation: list  # (start, end, part of speech) of consecutive words that cover the text
 
 
 class ChineseWords:
-    """Finds words in texts as jieba does. Threads may share it. ``arrays`` are as returned by
-    :func:`tasks.ner.features.jieba_dictionary.read_dictionary`, ``tables`` are of :class:`UnknownWords`."""
+    """Finds words in texts as jieba does. Threads may share it. ``arrays`` come from
+    :func:`tasks.ner.features.jieba_dictionary.read_dictionary`, ``tables`` are arguments of :class:`UnknownWords`."""
 
     def __init__(self, arrays, tables):
-        # The children of a node are a stretch of a string: from its first child to the first child of the next node.
+        # The children of a node are consecutive in a string: from its first child to the first child of the next node.
         # Single numbers are read faster from a memoryview than from an array.
         first_child = np.append(0, np.cumsum(arrays["node_children"].astype(np.int32), dtype=np.int32)) + 1
         self._first_child = first_child.data
@@ -85,7 +85,7 @@ class ChineseWords:
             self._characters[node]: (scores[entry] if is_word[entry] else _LEAST, tags[entry])
             for node, entry in enumerate(arrays["node_entries"][1 : first_child[1]].tolist(), 1)
         }
-        first_pair = first_child[1]  # node; the nodes of two characters end before the first node of three
+        first_pair = first_child[1]  # nodes of two characters end before the first node of three
         firsts, seconds = slice(1, first_pair), np.arange(first_pair, first_child[first_pair])
         first_characters = np.repeat(arrays["node_characters"][firsts], arrays["node_children"][firsts])
         pairs = pair_numbers(first_characters, arrays["node_characters"][seconds])
@@ -93,7 +93,7 @@ class ChineseWords:
         self._unknown_words = UnknownWords(*tables)
 
     def __call__(self, text, segmented=True):
-        """The :class:`Words` of a text; without ``segmented``, with an empty segmentation."""
+        """The :class:`Words` of a text; their segmentation is empty unless ``segmented``."""
         pairs = pairs_of(text)
         dictionary = self._find(text, pairs)
         return Words(text, pairs, dictionary, self._segment(text, dictionary) if segmented else [])
@@ -141,7 +141,7 @@ class ChineseWords:
         return words
 
     def _most_probable(self, text, start, stop, found):
-        """For each character the word that begins there, of the most probable ones, or None for itself."""
+        """For each character the first word of the most probable segmentation from there; None: the character alone."""
         chosen = {}
         scores = {stop: 0.0}
         score = 0.0
@@ -155,14 +155,14 @@ class ChineseWords:
                 score = entry[0] + scores[end]
                 if score >= best:
                     best, choice = score, word
-            if best == _LEAST:  # neither the character nor a word that it begins is in the dictionary
+            if best == _LEAST:  # neither the character nor a word that begins with it is in the dictionary
                 best = unknown_score + scores[place + 1]
             scores[place] = score = best
             chosen[place] = choice
         return chosen
 
     def _segment_singles(self, text, start, stop, found, words):
-        """Append the words of ``text[start:stop]``, which dictionary words leave as single characters."""
+        """Append the words of ``text[start:stop]``, a run of characters that no chosen dictionary word covers."""
         if stop - start == 1 or any(end == stop for end, _ in found.get(start, ())):
             words += [(at, at + 1, self._singles.get(text[at], _NO_SINGLE)[1]) for at in range(start, stop)]
             return
@@ -178,7 +178,7 @@ class ChineseWords:
 
 @functools.cache
 def tag_class(tag):
-    """Number of a part of speech in ``TAG_CLASSES``."""
+    """Index in ``TAG_CLASSES`` of the group of a part of speech."""
     for name in (tag[:2], _SAME_CLASS.get(tag[:1], tag[:1])):
         if name in TAG_CLASSES:
             return TAG_CLASSES.index(name)
@@ -190,16 +190,16 @@ MAX_REMEMBERED = 1 << 14  # strings whose words are kept for the next text
 
 
 class UnknownWords:
-    """Cuts strings of Chinese characters as ``jieba.posseg`` does, to the last tie. Threads may share it.
+    """Cuts strings of Chinese characters exactly as ``jieba.posseg`` does, even at ties. Threads may share it.
 
-    The tables are jieba's dicts: the states, (place in a word, part of speech), of each known character, and of each
-    state the logarithms of its probability as the first one, before others, and of emitting characters.
+    The tables are jieba's dicts: the states, (place in a word, part of speech), of each known character; and for each
+    state the log probabilities of starting in it, of its transitions, and of emitting each character.
     """
 
     def __init__(self, states_of, start, transitions, emissions):
-        states = sorted(transitions, reverse=True)  # of equally probable ones, the first is jieba's choice
+        states = sorted(transitions, reverse=True)  # jieba chooses the first of equally probable states
         self._states, self._number = states, {state: number for number, state in enumerate(states)}
-        # The part of speech that goes on after a state, and before one; None between words.
+        # The part of speech of the word that continues after a state, and before it; None between words.
         self._after = [None if place in "ES" else tag for place, tag in states]
         self._before = [None if place in "BS" else tag for place, tag in states]
         self._start = [start[state] for state in states]
@@ -209,7 +209,7 @@ class UnknownWords:
         self.cut = functools.lru_cache(MAX_REMEMBERED)(self._words)
 
     def _words(self, string):
-        """The words of a string: a tuple of (length, part of speech), which covers it."""
+        """The words that cover a string: a tuple of (length, part of speech)."""
         words, start = [], 0
         path = self._path(string)
         for end, state in enumerate(path, 1):
@@ -219,12 +219,12 @@ class UnknownWords:
         return tuple(words)
 
     def _path(self, string):
-        """The most probable states of the characters, their numbers (Viterbi)."""
+        """The numbers of the most probable states of the characters (Viterbi)."""
         scores = {state: self._start[state] + emitted for state, emitted in self._observed(string[0])}
         steps = []
         for char in string[1:]:
             following, came_from = self._step(scores, self._observed(char))
-            if not following:  # none of the states it may have can follow: any that can
+            if not following:  # none of its states can follow, so any state may
                 following, came_from = self._step(scores, self._in_any_state(char))
             steps.append(came_from)
             scores = following
@@ -234,8 +234,8 @@ class UnknownWords:
         return path[::-1]
 
     def _step(self, scores, observed):
-        """For a character's states that can follow, from the scores of the states of the character before: their
-        scores, and the best state before."""
+        """For the states of a character that can follow: their scores, and the best state before each, from the
+        ``scores`` of the previous character's states."""
         candidates = {}
         for state in sorted(scores):
             candidates.setdefault(self._after[state], []).append((scores[state], state, self._transitions[state]))
@@ -243,7 +243,7 @@ class UnknownWords:
         for state, emitted in observed:
             best, choice = _LEAST, None
             for score, before, transitions in candidates.get(self._before[state], ()):
-                # the sum in jieba's order: another one would round otherwise
+                # added in jieba's order: another order would round differently
                 score = score + transitions[state] + emitted
                 if score > best:
                     best, choice = score, before
@@ -252,7 +252,7 @@ class UnknownWords:
         return following, came_from
 
     def _observed(self, char):
-        """(state, logarithm of the character's probability in it) of its states; any, if jieba does not know it."""
+        """(state, log probability of the character in it) for its states, or for all if jieba does not know it."""
         return self._of_known(char) if char in self._states_of else self._in_any_state(char)
 
     def _in_any_state(self, char):

@@ -5,17 +5,17 @@ from collections import Counter
 import ahocorasick
 
 LONGEST_ENTITY = 20  # characters; longer ones rarely recur, and texts are read with this many characters around
-# Of the occurrences of a string, the share that is an entity of a type: below, between, or above these.
+# Bounds between the bins of a share: how many of the occurrences of a string are entities of a type.
 SHARES = (0.3, 0.75)
 BINS = len(SHARES) + 1
 
 
 class Gazetteer:
-    """Looks the entities of the training data up in a text. Threads may share it.
+    """Looks up the entities of the training data in a text. Threads may share it.
 
     Args:
         entities: dict from a type to a dict from a string to how often it is labeled as an entity of this type.
-        occurrences: dict from each of these strings to how often it occurs in the training texts at all.
+        occurrences: dict from each of these strings to how often it occurs in the training texts, labeled or not.
     """
 
     def __init__(self, entities, occurrences):
@@ -60,7 +60,7 @@ class Gazetteer:
         ]
 
     def _classes_of(self, string, own_entities, own_occurrences):
-        """The classes of a string, without the entities of the example itself."""
+        """The classes of a string, not counting the entities and occurrences of the example itself."""
         total = self.occurrences[string] - own_occurrences[string]
         classes = []
         for number, kind, count in self._types_of[string]:

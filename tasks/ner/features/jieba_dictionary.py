@@ -1,7 +1,7 @@
-"""jieba's dictionary as arrays, made from the installed jieba once a user; and its tables.
+"""jieba's dictionary as arrays, built from the installed jieba once per user; and jieba's tables.
 
-The package jieba, which takes long, is not imported; it would cut words at a tenth of the speed. The file of the arrays
-is a compressed NumPy archive without pickles, with the check sums of its format.
+The package jieba is not imported: importing it takes long, and it would cut words at a tenth of the speed. The arrays
+are stored in a compressed NumPy archive without pickles, with the checksums of that format.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer
 from tasks.ner.features.chinese_words import ChineseWords
 
-FORMAT = 3  # raised when the arrays change
+FORMAT = 3  # increased when the arrays change
 NAMES = ("node_characters", "node_children", "node_entries", "entry_scores", "entry_is_word", "entry_tags")
 DICTIONARY = "dict.txt"
 TABLES = ("char_state_tab", "prob_start", "prob_trans", "prob_emit")  # modules of jieba.posseg, with a dict P each
@@ -32,10 +32,10 @@ _lock = threading.Lock()
 
 
 def installed_words():
-    """The :class:`ChineseWords` of the installed jieba, read once a process from the user's cache folder. Where they
-    are not there, or damaged, they are made of jieba's files, which takes about a second, and written there if
+    """The :class:`ChineseWords` of the installed jieba, read once per process from the user's cache folder. If they
+    are missing or damaged, they are built from jieba's files, which takes about a second, and written there if
     possible. Raises InputError if jieba is not installed."""
-    with _lock:  # of threads, one reads and the others wait for it
+    with _lock:  # one thread reads, and the others wait for it
         return _installed_words()
 
 
@@ -52,7 +52,7 @@ def _arrays():
     with contextlib.suppress(*_UNREADABLE), np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in NAMES}
     arrays = read_dictionary()
-    with contextlib.suppress(OSError, InputError):  # a folder that cannot be written: made again next time
+    with contextlib.suppress(OSError, InputError):  # the folder is not writable: built again next time
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_writer(path, binary=True) as file:
             np.savez_compressed(file, **arrays)
@@ -60,7 +60,7 @@ def _arrays():
 
 
 def cache_file():
-    """Where the words of the installed jieba are kept."""
+    """Path of the file in which the words of the installed jieba are cached."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
     folder = Path(cache) if os.path.isabs(cache) else Path("~/.cache").expanduser()
     return folder / "paddle_rope" / f"words-{FORMAT}-{jieba_version()}.npz"
@@ -88,11 +88,11 @@ def _module(path):
 
 
 def read_dictionary():
-    """The words of ``dict.txt`` as a tree of their characters: a dict from ``NAMES`` to arrays.
+    """The words of ``dict.txt`` as a trie: a dict from ``NAMES`` to arrays.
 
-    Its lines are "word frequency part-of-speech"; of lines with the same word the last one counts, but the sum of
+    Its lines are "word frequency part-of-speech"; if a word has several lines, the last one counts, but the sum of
     frequencies includes all lines, as in jieba. Nodes are numbered level by level, and the children of a node follow
-    each other, ordered by character; node 0 is the root. Words of like frequency and part of speech share an entry;
+    each other, ordered by character; node 0 is the root. Words of equal frequency and part of speech share an entry;
     entry 0 is for unknown words, and for nodes where no word ends.
     """
     text = (_folder() / DICTIONARY).read_text(encoding="utf-8")
@@ -110,7 +110,7 @@ def read_dictionary():
     node_entries[ends] = [entries[entry_of[word]] for word in words]
     arrays = (
         *(array.astype(np.min_scalar_type(int(array.max()))) for array in (characters, children, node_entries)),
-        # math.log: numpy's may differ in the last bit, and ties would then end otherwise than in jieba
+        # math.log, because numpy's may differ in the last bit and then break ties differently than jieba
         np.array([math.log(frequency or 1) - total for frequency, _ in entries]),
         np.array([frequency > 0 for frequency, _ in entries]),
         np.array([tag for _, tag in entries]),

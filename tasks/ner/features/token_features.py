@@ -13,14 +13,14 @@ import numpy as np
 
 from tasks.ner.features.chinese_words import TAG_CLASSES, PairTable, tag_class
 
-# Kinds that give a token values of a vocabulary, and how many of them.
+# Kinds that give a token values from a vocabulary, and how many values.
 COLUMNS = {
     "segmentation": 1,  # place in the word of jieba's segmentation, and its part of speech
-    "bigrams": 2,  # the token's first character with the one before it, its last with the one behind it
-    "words": 3,  # the segmentation's word, the longest dictionary word that begins here, that ends here
+    "bigrams": 2,  # the token's first character with the one before it, its last with the one after it
+    "words": 3,  # the segmentation's word, the longest dictionary word that begins here, the longest that ends here
 }
 # Kinds that give a token 0/1 flags: "dictionary", the words of jieba's dictionary that the token is part of;
-# "gazetteer", the entities of the training data that it would be part of.
+# "gazetteer", the strings of training entities that it is part of.
 FEATURE_KINDS = (*COLUMNS, "dictionary", "gazetteer")
 PLACES = 3  # of a flag: begin, inside, end
 LENGTHS = 3  # 2, 3, 4 or more characters
@@ -28,8 +28,8 @@ DICTIONARY_CLASSES = len(TAG_CLASSES) * LENGTHS
 UNKNOWN = 1  # number of a value that the vocabulary lacks; 0 says that there is none
 FIRST_VALUE = UNKNOWN + 1  # number of a vocabulary's first value
 _OTHER_TAG = 0  # number of the parts of speech that the vocabulary lacks
-_BEGINS, _ENDS = 2, 1  # a character begins a word, ends it; both, or none
-# Whether a token has the value of its last character, for each column of a kind; else of its first.
+_BEGINS, _ENDS = 2, 1  # bits of a character that begins a word, that ends one
+# For each column of a kind: whether a token has the value of its last character instead of its first.
 _OF_LAST = {"segmentation": [False], "bigrams": [False, True], "words": [False, False, True]}
 
 
@@ -54,26 +54,26 @@ class TokenFeatures(NamedTuple):
         return np.unpackbits(self.packed_flags, axis=1, count=self.num_flags).view(bool)
 
     def of_tokens(self, rows):
-        """The features of some of the tokens, in the order of their numbers ``rows``."""
+        """The features of the tokens with the numbers ``rows``, in that order."""
         return self._replace(columns=self.columns[rows], packed_flags=self.packed_flags[rows])
 
     def joined(self, following):
-        """Those of the tokens of a text and of the text that follows it, without the special tokens between them."""
+        """The features of this text and the text that follows it, without the special tokens between them."""
         columns, flags = (np.concatenate([one[:-1], other[1:]]) for one, other in list(zip(self, following))[:2])
         return self._replace(columns=columns, packed_flags=flags)
 
 
 @lru_cache(maxsize=64)  # short texts of one length mostly have the same tokens
 def token_places(offsets, size):
-    """The first and the last character of each token, int64 ``[2, tokens]``, from a tuple of half-open characters in a
-    text of ``size`` characters; for special tokens both are ``size``. Not to be changed."""
+    """The first and the last character of each token, int64 ``[2, tokens]``; for special tokens both are ``size``.
+    ``offsets`` is a tuple of half-open ranges in a text of ``size`` characters. Do not change the cached array."""
     starts, ends = np.array(offsets, dtype=np.int64).reshape(-1, 2).T
     return np.where(ends > starts, [starts, ends - 1], size)
 
 
 def span_flags(spans, classes, size, places):
-    """bool ``[tokens, classes * PLACES]`` from (start, end, class) of half-open spans in a text of ``size`` characters,
-    and the :func:`token_places` of its tokens.
+    """The flags of tokens, bool ``[tokens, classes * PLACES]``. ``spans`` are half-open (start, end, class) in a text
+    of ``size`` characters, and ``places`` are the :func:`token_places` of its tokens.
 
     A token begins a span if its first character does, ends one if its last character does, and is inside if the span
     extends to both sides of it. The ``PLACES`` flags of a class follow each other.
@@ -103,7 +103,7 @@ def dictionary_spans(words):
 
 
 class TokenColumns:
-    """Numbers of the values of each token. Threads may share it. ``vocabularies`` is a dict from some kinds of
+    """Finds the numbers of each token's values. Threads may share it. ``vocabularies`` is a dict from some kinds of
     ``COLUMNS`` to the list of their values."""
 
     def __init__(self, vocabularies):
@@ -123,8 +123,8 @@ class TokenColumns:
             self._places[number] = [places.get(f"{place}-{tag}", UNKNOWN) for place in "MEBS"]
 
     def __call__(self, words, places):
-        """int32 ``[tokens, columns]``: 0 none, 1 unknown, then the vocabulary; from the
-        :class:`~tasks.ner.features.chinese_words.Words` of a text and the :func:`token_places` of its tokens."""
+        """The columns of a text, int32 ``[tokens, columns]``: 0 none, 1 unknown, then the vocabulary. ``words`` are its
+        :class:`~tasks.ner.features.chinese_words.Words`, ``places`` the :func:`token_places` of its tokens."""
         rows = [row for kind in self._kinds for row in getattr(self, f"_{kind}")(words)]
         if not rows:
             return np.empty([places.shape[1], 0], dtype=np.int32)
@@ -134,7 +134,7 @@ class TokenColumns:
             columns[0] = self._places.take(columns[0] & ~_ENDS | of_last[0] & _ENDS)
         return columns.T
 
-    # For each kind its columns: lists with a number for each character, and one for special tokens.
+    # The columns of each kind: lists with a number for each character, and a last one for special tokens.
 
     def _segmentation(self, words):
         places: list = []
@@ -148,7 +148,7 @@ class TokenColumns:
         return [[*places, self._places.size - 4]]
 
     def _bigrams(self, words):
-        numbers = [0, *self._bigram_numbers(words.pairs).tolist(), 0]  # before each character, and behind the last
+        numbers = [0, *self._bigram_numbers(words.pairs).tolist(), 0]  # before each character, and after the last
         return ([*numbers[:-1], 0], [*numbers[1:], 0]) if words.text else ([0], [0])
 
     def _words(self, words):
@@ -161,14 +161,14 @@ class TokenColumns:
         for start, of_start in words.dictionary.items():
             for end, _ in of_start:
                 number = number_of(text[start:end], UNKNOWN)
-                if not ending[end - 1]:  # else a longer one ends there
+                if not ending[end - 1]:  # otherwise a longer one ends there
                     ending[end - 1] = number
             beginning[start] = number  # of the longest
         return covering, beginning, ending
 
 
 def count_values(words, kind):
-    """How often each value of a kind occurs in a text, a Counter; for ``"segmentation"`` each part of speech."""
+    """A Counter of the values of a kind in a text; for ``"segmentation"``, of its parts of speech."""
     text = words.text
     if kind == "segmentation":
         return Counter(tag for _, _, tag in words.segmentation)

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 class WordFeatures:
     """Turns texts into :class:`TokenFeatures`. Threads may share it.
 
-    ``vocabularies`` has the values of each kind in ``COLUMNS``, ``gazetteer`` is there if it is one of the kinds.
+    ``vocabularies`` has the values of each kind in ``COLUMNS``; ``gazetteer`` is given if it is one of the kinds.
     """
 
     def __init__(self, kinds, vocabularies, gazetteer=None):
@@ -62,8 +62,8 @@ class WordFeatures:
         more: Sequence[Example] = (),
         more_min_count: int = 20,
     ) -> WordFeatures:
-        """Build vocabularies and gazetteer of the training data. Values that occur less often than ``min_count`` become
-        unknown, unless they occur ``more_min_count`` times in all, with the texts of ``more``, which have no labels."""
+        """Build vocabularies and gazetteer from the training data. Values that occur less often than ``min_count`` are
+        unknown, unless ``examples`` and the unlabeled texts of ``more`` together have them ``more_min_count`` times."""
         kinds = check_kinds(kinds)
         counts: dict = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
         for number, example in enumerate((*examples, *more) if counts else ()):
@@ -86,7 +86,7 @@ class WordFeatures:
 
     @property
     def sizes(self) -> dict:
-        """What a model must know: ``{"tables": {kind: values with none and unknown}, "flags": number of flags}``."""
+        """Sizes that a model needs: ``{"tables": {kind: values with none and unknown}, "flags": number of flags}``."""
         tables = {kind: FIRST_VALUE + len(self.vocabularies[kind]) for kind in COLUMNS if kind in self.kinds}
         return {"tables": tables, "flags": self._classes * PLACES}
 
@@ -97,10 +97,10 @@ class WordFeatures:
         own: Optional[Example] = None,
         hinted: Optional[Callable[[str], Iterable[tuple[int, int, str]]]] = None,
     ) -> TokenFeatures:
-        """Features of a text, of which ``offsets`` are the half-open characters of each token, empty for special
-        tokens. ``own`` is its example if it is one of the training data: a text must not find its own labels in the
-        gazetteer, as texts to come will not find theirs. ``hinted`` finds (start, end, type) in a text which
-        are flagged as strings of the gazetteer that always are entities."""
+        """The features of a text. ``offsets`` are the half-open characters of each token, empty for special tokens.
+        ``own`` is the text's example if it is in the training data: a text must not find its own labels in the
+        gazetteer, because new texts will not find theirs. ``hinted`` finds (start, end, type) in a text; they are
+        flagged like strings of the gazetteer that are always entities."""
         words = _words_of(text, self.kinds)
         places = token_places(tuple(offsets), len(text))
         spans = dictionary_spans(words) if "dictionary" in self.kinds else []
@@ -142,14 +142,14 @@ class WordFeatures:
 
 
 def _words_of(text: str, kinds: Iterable[str]) -> Words:
-    """The words of a text, as far as the kinds need them."""
+    """The words of a text that the kinds need."""
     if JIEBA_KINDS.isdisjoint(kinds):
         return Words(text, pairs_of(text), {}, [])
     return installed_words()(text, segmented=not SEGMENTED_KINDS.isdisjoint(kinds))
 
 
 def _checked(gazetteer):
-    """The occurrences of a gazetteer, which are at least those as entities."""
+    """The occurrences of a gazetteer; raises ValueError if a string is an entity more often than it occurs."""
     counted = gazetteer["occurrences"]
     for counts in (counted, *gazetteer["entities"].values()):
         for string, count in counts.items():

@@ -1,4 +1,4 @@
-"""The formats of labeled text, and which one a file has: its content decides."""
+"""The formats of labeled text, and how a file's format is recognized by its content."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class TextFormat:
 
 
 def _of_records(sample: str, read: Callable[[Records, str], list[Example]], records_of: Callable) -> TextFormat:
-    """A format of records, which may be JSON lines, a JSON list or a table, and are written as the sample is."""
+    """A format of records: read from JSON lines, a JSON list or a table, and written in the form of the sample."""
     write = write_list if sample.startswith("[") else write_lines
 
     def read_lines(lines, name):
@@ -38,7 +38,7 @@ def _of_records(sample: str, read: Callable[[Records, str], list[Example]], reco
 
 
 def _of_tags(sample: str, read: Callable, write: Callable, suffix: str = "") -> dict[str, TextFormat]:
-    """A layout of tags in each scheme."""
+    """The formats of a layout of tags, one for each scheme, by name."""
     return {
         one.name + suffix: TextFormat(f"{sample}, {one}", partial(read, scheme=one), partial(write, scheme=one))
         for one in SCHEMES
@@ -95,7 +95,7 @@ EXAMPLES = (
     'JSON lines such as {"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}} '
     "or one character and its BIO or BMES tag a line such as '中 B-LOC'"
 )
-# of records without labels, whose reader complains
+# formats for records without labels: their readers report that labels are missing
 _UNLABELED = {Form.JSON_LINES: "cluener", Form.JSON_LIST: "cmeee", Form.TABLE: "doccano"}
 _OF_OBJECTS = {DOCCANO.start: "doccano_entities", CMEEE.start: "cmeee", PREDICTED.start: "jsonl"}
 
@@ -126,7 +126,7 @@ def labeled_form(lines: list[str]) -> Form:
 
 
 def _format_of_records(lines: list[str], name: str, unlabeled: str) -> str:
-    """The format of records; ``unlabeled`` is the format of records without labels, whose reader complains."""
+    """The format of records; ``unlabeled`` is returned for records without labels, which its reader reports."""
     found = None
     for _, record in labeled_records(lines, name):
         if label_studio.ANNOTATION_ID in record:

@@ -1,12 +1,12 @@
-"""brat standoff: for each document a text ``x.txt`` and its annotation ``x.ann``, one annotation a line.
+"""brat standoff: for each document a text ``x.txt`` and a file ``x.ann`` with one annotation per line.
 
 ``T1<tab>Type start end<tab>surface``: offsets in characters of the whole text, half-open; a line break is a character
-like any other, and a space in the surface. A document is an example. An entity over several lines is written in
-pieces, ``Type start end;start end``: pieces with nothing but white space between them are one entity. Entities with
-other gaps are no spans. They are skipped, as are events, attributes, equivalences and notes (E, A, M, *, N, #), and
+like any other, written as a space in the surface. A document is an example. An entity over several lines is written
+in pieces, ``Type start end;start end``: pieces with only white space between them are one entity. Entities with other
+gaps are not spans, so they are skipped, as are events, attributes, equivalences and notes (E, A, M, *, N, #), and
 relations of skipped entities; this module's log counts them.
 
-``R1<tab>Type Arg1:T1 Arg2:T2``: a relation. Other names of the arguments are read too, and the first is the head.
+``R1<tab>Type Arg1:T1 Arg2:T2``: a relation. The arguments may have other names; the first is the head.
 Source: https://brat.nlplab.org/standoff.html
 """
 
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 def is_brat(path: str | os.PathLike) -> bool:
-    """Whether a path is a folder with annotations, an annotation, or the text of an annotation."""
+    """Whether a path is a folder with annotation files, an annotation file, or the text of one."""
     stem, suffix = os.path.splitext(path)
     if os.path.isdir(path):
         return any(file.suffix == ".ann" for file in files_in(Path(path)))
@@ -61,7 +61,7 @@ def read(path: str | os.PathLike) -> list[Example]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """What is in a folder; raises InputError if it cannot be read."""
+    """The paths in a folder; raises InputError if it cannot be read."""
     try:
         return list(folder.iterdir())
     except OSError as error:
@@ -94,7 +94,7 @@ def _read_document(stem: Path, skipped: dict[str, list[str]]) -> Example:
             ids.add(line.split("\t", 1)[0], None)
         elif line.strip():
             raise InputError(f"{where}: unknown annotation {shown(line)}; {SHAPE}")
-    for line, where in relation_lines:  # which may precede their entities
+    for line, where in relation_lines:  # relations may precede their entities
         found = _RELATION.fullmatch(line)
         if found is None:
             raise InputError(f"{where}: {shown(line)} is no relation; write it as R1<tab>Type Arg1:T1 Arg2:T2")

@@ -1,10 +1,10 @@
-"""Files with a token a line: which column is the token and which the tag.
+"""Files with one token per line: which column is the token and which the tag.
 
 * two columns, separated by a space or tab: the token, which may be a blank, and its tag;
-* more columns, the same number in all lines: the token is the first; the tag is the last, or the only one of tags
-  (CoNLL);
-* a table with a header that names token and tag; a sentence ends where a column of sentences changes, or at a row
-  without a token.
+* more columns, the same number in all lines: the token is the first; the tag is the only column that holds a tag, or
+  else the last (CoNLL);
+* a table with a header that names token and tag; a sentence ends where the value in a sentence column changes, or at a
+  row without a token.
 
 Lines of ``-DOCSTART-`` end a sentence; comments, ``# ...``, may precede one. The raw files of Weibo number the
 characters of each word ("科0", "技1"): the numbers are removed if nearly all tokens have them, and this module's log
@@ -24,9 +24,9 @@ from tasks.ner.formats.tagging import parse_tag
 LIMIT = 40  # characters of a line that a message shows
 _SENTENCE_COLUMNS = ("sentence #", "sentence_id", "sentence", "sent_id", "sentence_number", "句子", "句号")
 _DOCUMENT = "-DOCSTART-"
-_NEARLY_ALL, _MANY = 0.99, 0.1  # share of tokens with a number from which numbers are removed, or warned of
+_NEARLY_ALL, _MANY = 0.99, 0.1  # shares of numbered tokens from which numbers are removed, or reported
 _BLANK_TOKEN = re.compile(r"[ \t]\d{1,4}", re.ASCII)  # a blank and its number: one token, not two columns
-LINE_ENDS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # of str.splitlines; a token may be one, a tag may hold none
+LINE_ENDS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # of str.splitlines: a token may be one, a tag may hold none
 _LOST_LINE_END = re.compile(rf"[ \t](?:O|[BIMES]-\S+)([{LINE_ENDS}])")
 _SHAPE = "write one character, one space or tab and its tag, such as '中 B-LOC', and end a sentence with an empty line"
 
@@ -78,7 +78,7 @@ def _of_lines(lines: list[str], name: str) -> Iterator[Row]:
                 f"got {lost[1]!a}; end each line with LF or CRLF"
             )
         bare = line.rstrip(BLANKS)
-        cut = max(bare.rfind(" "), bare.rfind("\t"))  # the last before the tag
+        cut = max(bare.rfind(" "), bare.rfind("\t"))  # the last separator; the tag follows it
         token, tag = bare[: max(cut, 0)], bare[cut + 1 :]
         if (token and tag and token.startswith(_DOCUMENT)) or not line.strip(BLANKS):
             yield Row(number)
@@ -97,7 +97,7 @@ def _of_lines(lines: list[str], name: str) -> Iterator[Row]:
             fits = len(cells) == count and cells[0]
             token, tag = (cells[0], cells[index]) if fits else (token, tag)
         else:
-            fits = not has_blanks or parse_tag(tag) is None  # the reader complains about the tag
+            fits = not has_blanks or parse_tag(tag) is None  # the reader reports the tag
         if not fits:
             raise InputError(
                 f"{where}: expected {count} columns as in the lines before, got {shown(line, LIMIT)}; give all lines "

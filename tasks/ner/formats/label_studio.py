@@ -1,17 +1,17 @@
 """Label Studio: its JSON export, a list of tasks, and its smaller export JSON-MIN, a list of annotations without
 relations, in which a text without entities has no list; ``TEXT_FORMATS`` has a sample of both.
 
-Offsets are half-open. Label Studio counts code points; older releases counted units of UTF-16, in which an emoji is
-two. The surface in the file decides: if it fits only the second count, that one is used. It may differ from the text
-in white space, which a browser joins.
+Offsets are half-open. Label Studio counts code points; older releases counted UTF-16 code units, two for an emoji.
+The surface in the file decides: if it fits only the second count, that one is used. It may differ from the text in
+white space, which browsers collapse.
 
 A relation is ``{"type": "relation", "from_id": "a", "to_id": "b", "direction": "right", "labels": ["at"]}`` with the
 ``id`` of two regions. Each of its labels is a relation, in both directions if ``direction`` is ``bi``; one without
-labels is called "relation". It belongs to the first label of a region that has several.
+labels is called "relation". If a region has several labels, the relation belongs to the first.
 
-Of several submitted annotations of a text, the one marked as ground truth is used, otherwise the one updated last. Left
-out, and counted in this module's log, are texts without a submitted annotation, skipped annotations, drafts, results
-that are no labels of text, and relations of those.
+Of several submitted annotations of a text, the one marked as ground truth is used, otherwise the one updated last. This
+module's log counts what is left out: texts without a submitted annotation, skipped annotations, drafts, results that
+are not labels of text, and relations of such results.
 Source: https://labelstud.io/guide/task_format, https://github.com/HumanSignal/label-studio/pull/1559 and /issues/3078
 """
 
@@ -33,7 +33,7 @@ from tasks.ner.formats.records import EntityIds, Records, check_like, check_span
 logger = logging.getLogger(__name__)
 
 UNLABELED_RELATION = "relation"
-# The names in what is written, and in the labeling configuration.
+# Names in written tasks and in the labeling configuration.
 FROM_NAME, TO_NAME, TEXT_KEY = "label", "text", "text"
 ANNOTATION_ID = "annotation_id"
 MAX_WHITE_SPACE = 1000  # characters by which a span may be longer than its surface
@@ -45,7 +45,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def read(records: Records, name: str) -> list[Example]:
-    """The JSON export."""
+    """The examples of a JSON export."""
     left_out: Counter = Counter()
     found = []  # (where, data of the task, results)
     for where, task in records:
@@ -120,7 +120,7 @@ def _ends(relation, where):
 
 
 def text_of(data: dict, where: str, key: str = TEXT_KEY) -> str:
-    """The text among the strings of a task, labeled or not: the string of ``key``, or the only one."""
+    """The text of a task, labeled or not: the string called ``key``, or the only string."""
     strings = [name for name, value in data.items() if isinstance(value, str)]
     if key not in strings and len(strings) != 1:
         found = f"{len(strings)} strings ({', '.join(map(shown, strings))})" if strings else "no string"
@@ -153,25 +153,25 @@ def _span(value, text, where):
 
 
 def _holds(text, start, end, surface):
-    """Whether a span is in the text and the same as ``surface`` without white space."""
+    """Whether a span is in the text and equals ``surface``, ignoring white space."""
     if not 0 <= start < end <= len(text) or end - start > len(surface) + MAX_WHITE_SPACE:
         return False
     return _bare(text[start:end]) == _bare(surface)
 
 
 def _bare(surface):
-    """Without white space, and without line breaks that are written as a backslash and an n."""
+    """The surface without white space, including line breaks written as a backslash and an n."""
     return "".join(surface.replace("\\n", "\n").split())
 
 
 @functools.lru_cache(maxsize=1)
 def _utf16_offsets(text: str) -> list[int]:
-    """For each character, and the end, the units of UTF-16 before it."""
+    """The number of UTF-16 code units before each character and before the end of the text."""
     return list(itertools.accumulate((1 + (character > "\uffff") for character in text), initial=0))
 
 
 def read_min(records: Records, name: str) -> list[Example]:
-    """The export JSON-MIN, whose records are the annotations of the tasks of a JSON export."""
+    """The examples of a JSON-MIN export, whose records are the annotations of the tasks of a JSON export."""
     tasks: dict = {}
     for number, (where, record) in enumerate(records):
         id_ = number if record.get("id") is None else str(record["id"])
@@ -195,7 +195,7 @@ def _is_span(value):
 
 
 def tasks(examples: Iterable[Example]) -> Iterator[dict]:
-    """The tasks of an export with one annotation of each text."""
+    """The tasks of an export, with one annotation for each text."""
     return ({"data": {TEXT_KEY: one.text}, "annotations": [{"result": _results(one)}]} for one in examples)
 
 
@@ -228,8 +228,8 @@ def _region(text, entity):
 def prediction_task(record: dict, model_version: str) -> dict:
     """A record of predicted entities as a task that Label Studio imports, so that annotators can correct them.
 
-    The ``score`` of a region is the probability of its entity; the score of the task is their minimum, by which the
-    data manager sorts doubtful texts to the front, and 1 without entities.
+    The ``score`` of a region is the probability of its entity; the score of the task is their minimum, or 1 without
+    entities, by which the data manager sorts doubtful texts to the front.
     """
     regions, scores = [], []
     for found in record["entities"]:

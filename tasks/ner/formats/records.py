@@ -14,7 +14,7 @@ from tasks.common.texts.text_files import first_non_blank, shown
 from tasks.ner.examples import Entity, Example, make_example
 
 Records = Iterable[tuple[str, dict]]  # pairs ("path:line", record), of JSON lines, a JSON list or a table
-_LABELS = ("label", "entities", "tags", "ner_tags")  # columns in which an empty cell is a text without entities
+_LABELS = ("label", "entities", "tags", "ner_tags")  # an empty cell in these columns means a text without entities
 
 
 def labeled_records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
@@ -40,7 +40,7 @@ def _with_json(row, where):
 
 
 def _of_cell(cell, where):
-    """The JSON of a cell; a cell that is no JSON, such as "[1]号", is a string."""
+    """The parsed JSON of a cell; a cell that is not JSON, such as "[1]号", stays a string."""
     try:
         return json.loads(cell, object_pairs_hook=lambda pairs: distinct_keys(pairs, where))
     except json.JSONDecodeError:
@@ -55,8 +55,8 @@ def reader(
     entities_of: Callable[[Any, str, str], Iterable[Entity]],
     may_be_empty: bool = False,
 ) -> Callable[[Records, str], list[Example]]:
-    """A reader of records with a text. ``entities_of`` is given the value under the first of ``keys`` that a record
-    has, which has to be like ``sample`` (:func:`check_like`), the text and "path:line"."""
+    """A reader of records with a text. ``entities_of`` receives the value of the first of ``keys`` that a record has,
+    the text and "path:line"; the value has to be like ``sample`` (:func:`check_like`)."""
 
     def read(records: Records, name: str) -> list[Example]:
         examples = []
@@ -78,8 +78,8 @@ def reader(
 
 
 def check_like(value: Any, sample: Any, name: str, where: str) -> Any:
-    """The value of JSON called ``name``, if it has the form of a sample (:func:`_is_like`); else InputError, which
-    shows the value, or of a list its first wrong item, and the sample."""
+    """The JSON value called ``name``, if it has the form of a sample (:func:`_is_like`). Otherwise raises InputError,
+    which shows the sample and the value, or the first wrong item of a list."""
     if not _is_like(value, sample):
         if isinstance(value, list) and isinstance(sample, list) and len(sample) == 1:
             value = next(item for item in value if not _is_like(item, sample[0]))
@@ -89,8 +89,8 @@ def check_like(value: Any, sample: Any, name: str, where: str) -> Any:
 
 
 def _is_like(value, sample):
-    """Whether a value has the types of a sample: of each item of a list of one item, of as many items as in a longer
-    one, of the values of all keys of an object, others being ignored. ``<key>`` is for any keys, None any value."""
+    """Whether a value has the types of a sample. A list of one item matches any number of such items, a longer list as
+    many. Keys of an object that the sample lacks are ignored. ``<key>`` matches any keys, None any value."""
     if sample is None or type(value) is not type(sample):
         return sample is None
     if isinstance(sample, list):
@@ -104,7 +104,7 @@ def _is_like(value, sample):
 
 
 def check_type(type_: str, where: str) -> str:
-    """A type of entities or relations, which is not blank."""
+    """The type of an entity or relation; raises InputError if it is blank."""
     if not type_.strip():
         raise InputError(f"{where}: the type {shown(type_)} is no name; give it one")
     check_encodable(type_, "a type", where)
@@ -114,8 +114,8 @@ def check_type(type_: str, where: str) -> str:
 def check_span(
     start: int, end: int, text: str, where: str, surface: object = None, inclusive: bool = False
 ) -> tuple[int, int]:
-    """Half-open offsets within the text, which holds ``surface`` there if it is given; ``inclusive`` if ``end`` is the
-    last character."""
+    """The half-open offsets of a span, checked to be within the text and, if given, to hold ``surface``; ``inclusive``
+    if ``end`` is the last character."""
     behind, span = end + inclusive, f"{where}: span [{start}, {end}]"
     counted = f"offsets count characters from 0, and the end is {'' if inclusive else 'not '}included"
     if not 0 <= start < behind <= len(text):
@@ -127,7 +127,7 @@ def check_span(
 
 
 def entity_of(start: int, end: int, type_: str, text: str, where: str, *surface: Any) -> Entity:
-    """The entity of a text, checked; ``surface`` as in :func:`check_span`, with ``inclusive``."""
+    """The checked entity of a text; ``surface`` may be ``surface`` and ``inclusive`` of :func:`check_span`."""
     return Entity(*check_span(start, end, text, where, *surface), check_type(type_, where))
 
 
@@ -135,7 +135,7 @@ write_lines = partial(map, json_line)
 
 
 def write_list(found: Iterable[object]) -> Iterator[str]:
-    """Pieces of a JSON list with a record a line."""
+    """Pieces of a JSON list with one record per line."""
     between = "[\n"
     for record in found:
         yield between + json.dumps(record, ensure_ascii=False)

@@ -3,15 +3,15 @@
 * CLUENER: type, surface, then pairs of first and last character, the end included
   (https://github.com/CLUEbenchmark/CLUENER2020);
 * doccano, sequence labeling: older releases call the key ``labels``;
-* doccano, with relations: ``"relations": [{"id": 1, "from_id": 1, "to_id": 2, "type": "at"}]``, by the ``id`` that
-  entities have (https://doccano.github.io/doccano);
+* doccano, with relations: ``"relations": [{"id": 1, "from_id": 1, "to_id": 2, "type": "at"}]``, which name
+  entities by their ``id`` (https://doccano.github.io/doccano);
 * CMeEE: the end is inclusive in CMeEE of CBLUE and exclusive in other files of this form, so ``entity`` decides for
   each span: its length fits only one of the two. Written with the end included
   (https://github.com/CBLUEbenchmark/CBLUE);
-* the JSON lines of ``paddle-rope predict``: the surface ``text`` is checked if it is there; scores are not read, and
-  probabilities only of a teacher. A text may be empty, because one line of input gives one record;
+* the JSON lines of ``paddle-rope predict``: the surface ``text`` is checked if it is there; scores are not read,
+  and probabilities only from a teacher. A text may be empty, because one line of input gives one record;
 * spaCy's training tuples; and the documents of its version 2: ``[{"id": 0, "paragraphs": [{"raw": "...", "sentences":
-  [{"tokens": [{"orth": "...", "ner": "B-name"}, ...]}]}]}]``, tags by the scheme BILUO. Each paragraph is an example;
+  [{"tokens": [{"orth": "...", "ner": "B-name"}, ...]}]}]}]``, tags in the BILUO scheme. Each paragraph is an example;
   its text is ``raw``, or the tokens joined (https://v2.spacy.io/api/annotation).
 
 Offsets count characters and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
@@ -30,7 +30,7 @@ from tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_t
 
 # ---- CLUENER
 
-MOST_COMPARED = 100  # characters of all entities for each of the text: so reading takes linear time
+MOST_COMPARED = 100  # characters of all entities per character of the text, so that reading takes linear time
 
 
 def cluener_records(examples: Iterable[Example]) -> Iterator[dict]:
@@ -89,7 +89,7 @@ def spacy_records(examples: Iterable[Example]) -> Iterator[list]:
 
 
 class SpanKeys(NamedTuple):
-    """The keys of entities that are objects. The end may be inclusive if the surface has to be there."""
+    """The keys of entities that are objects; a surface that ``surface_decides`` tells whether the end is inclusive."""
 
     start: str
     end: str
@@ -97,7 +97,7 @@ class SpanKeys(NamedTuple):
     surface: str | None = None
     probability: str | None = None
     surface_decides: bool = False
-    may_be_empty: bool = False  # a text
+    may_be_empty: bool = False  # whether a text may be empty
 
     def read(self, records: Records, name: str) -> list[Example]:
         sample = {self.start: 0, self.end: 3, self.type: "type"}
@@ -126,7 +126,7 @@ class SpanKeys(NamedTuple):
 DOCCANO = SpanKeys("start_offset", "end_offset", "label")
 CMEEE = SpanKeys("start_idx", "end_idx", "type", "entity", surface_decides=True)
 PREDICTED = SpanKeys("start", "end", "type", "text", may_be_empty=True)
-PROBABLE = PREDICTED._replace(probability="probability")  # an entity that has none is sure
+PROBABLE = PREDICTED._replace(probability="probability")  # an entity without one is certain
 
 
 def read_doccano_entities(records: Records, name: str) -> list[Example]:
@@ -164,7 +164,7 @@ def doccano_entities_records(examples: Iterable[Example]) -> Iterator[dict]:
 # ---- documents of spaCy 2
 
 PARAGRAPHS = "paragraphs"
-_BIOES_OF = {"U": "S", "L": "E"}  # of BILUO -> of BIOES
+_BIOES_OF = {"U": "S", "L": "E"}  # BILUO prefix -> BIOES prefix
 
 
 def read_spacy(records: Records, name: str) -> list[Example]:
@@ -178,7 +178,7 @@ def read_spacy(records: Records, name: str) -> list[Example]:
 
 
 def paragraphs_of(record: dict, where: str) -> Iterator[tuple[str, dict, list[list[dict]], list[tuple[int, int]]]]:
-    """Of each paragraph its text, its object, the tokens of each sentence, and the half-open characters of all."""
+    """For each paragraph its text, its object, the tokens of each sentence, and the half-open offsets of all tokens."""
     for content in check_like(record[PARAGRAPHS], [{}], PARAGRAPHS, where):
         sample = [{"tokens": [{"orth": "word"}]}]
         sentences = [one["tokens"] for one in check_like(content.get("sentences", []), sample, "sentences", where)]
@@ -197,7 +197,7 @@ def paragraphs_of(record: dict, where: str) -> Iterator[tuple[str, dict, list[li
 
 
 def _found_in(text, words, where):
-    """The half-open characters of words in a text, one after the other with white space between."""
+    """The half-open offsets of consecutive words in a text, with only white space between them."""
     offsets, end = [], 0
     for word in words:
         begin = end
@@ -214,7 +214,7 @@ def _found_in(text, words, where):
 
 
 def _of_paragraph(text, content, sentences, offsets, where):
-    entities, first = [], 0  # token of the paragraph with which the sentence begins
+    entities, first = [], 0  # index in the paragraph of the first token of the sentence
     for tokens in sentences:
         tags = [_tag(token.get("ner", "O"), where) for token in tokens]
         for start, end, type_ in decode_tags(tags, must_close=True)[0]:

@@ -3,7 +3,7 @@
 A tag is ``O`` or ``<prefix>-<type>``; a parsed tag is the pair (prefix, type), ``("O", "")`` for ``O``.
 
 * BIO: ``B-X`` begins an entity of type X, ``I-X`` continues it.
-* BIOES: ``B-X`` begins, ``I-X`` continues and ``E-X`` ends an entity of type X, ``S-X`` is one of a single token.
+* BIOES: ``B-X`` begins, ``I-X`` continues and ``E-X`` ends an entity of type X, ``S-X`` is an entity of one token.
 * BMES: the same with ``M-X`` for ``I-X``.
 """
 
@@ -19,7 +19,7 @@ class Scheme(NamedTuple):
 
     name: str
     inside: str  # the prefix that continues an entity
-    closes: bool  # whether E- has to end what B- began, and S- stands for a single token
+    closes: bool  # whether E- has to end an entity that B- began, and S- is an entity of one token
 
     @property
     def prefixes(self) -> str:
@@ -36,7 +36,7 @@ SCHEMES = (BIO, BIOES, BMES)
 
 
 def parse_tag(tag: str) -> tuple[str, str] | None:
-    """(prefix, type) of a tag of any scheme, or None if it is none."""
+    """(prefix, type) of a tag of any scheme, or None if it is not a tag."""
     if tag == "O":
         return OUTSIDE
     prefix, _, type_ = tag.partition("-")
@@ -90,8 +90,8 @@ def encode_tags(length: int, spans: Iterable[tuple[int, int, str]], scheme: Sche
 def join_tokens(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
     """The text of tokens, and the half-open characters of each.
 
-    Between ASCII letters and digits there is a space if one of the two tokens has several: so words stay apart, and the
-    letters of a word, a token each, together.
+    A space separates ASCII letters and digits of neighboring tokens if one of the tokens has several characters, so
+    that words stay apart, and letters of a word that are one token each stay together.
     """
     parts: list[str] = []
     offsets = []

@@ -1,16 +1,16 @@
 """Tagged text, BIO, BIOES and BMES (see :mod:`tasks.ner.formats.tagging`), in two layouts of lines and in records.
 
-* columns: one token (usually one character) and its tag a line, separated by a space or tab; an empty line ends a
-  sentence; :mod:`tasks.ner.formats.columns` has its variants;
-* sentences: one sentence a line, its tokens, a tab, its tags; tokens and tags are each joined by U+0002, as in the
+* columns: one token (usually one character) and its tag per line, separated by a space or tab; an empty line ends a
+  sentence; :mod:`tasks.ner.formats.columns` describes the variants;
+* sentences: one sentence per line, its tokens, a tab, its tags; tokens and tags are each joined by U+0002, as in the
   files of PaddleNLP (https://github.com/PaddlePaddle/PaddleNLP, ``msra_ner``, ``peoples_daily_ner``). The first line
   may be a header, ``text_a<tab>label``;
-* records: lists of tokens and of tags, ``{"tokens": ["中", "国"], "ner_tags": ["B-LOC", "I-LOC"]}``, as of Hugging
-  Face's datasets (https://huggingface.co/docs/datasets). The keys may have other names. Tokens may be a string, of one
-  token a character or of tokens separated by spaces; tags a string separated by spaces or commas. Numbers of tags,
-  whose names are not in the file, are not read.
+* records: lists of tokens and of tags, ``{"tokens": ["中", "国"], "ner_tags": ["B-LOC", "I-LOC"]}``, as in Hugging
+  Face's datasets (https://huggingface.co/docs/datasets). The keys may have other names. Tokens may also be a string,
+  with one token per character or separated by spaces, and tags a string separated by spaces or commas. Tags given as
+  numbers are not read, because their names are not in the file.
 
-A text is its tokens joined; it is written one character a token. Tags that are not well-formed are read by the
+A text is its tokens joined; it is written with one token per character. Tags that are not well-formed are read by the
 convention of conlleval and reported in this module's log.
 """
 
@@ -28,18 +28,18 @@ from tasks.ner.formats.columns import LIMIT, LINE_ENDS, Row, read_rows, without_
 from tasks.ner.formats.records import Records, check_like
 from tasks.ner.formats.tagging import BIO, SCHEMES, Scheme, decode_tags, encode_tags, join_tokens, parse_tag
 
-_HEADER_ENDS = ("label", "labels")  # what a header ends with, which is no tag
+_HEADER_ENDS = ("label", "labels")  # last columns of a header, which are not tags
 
 logger = logging.getLogger(__name__)
 
 
 class Sentence(NamedTuple):
-    """The tokens of a sentence and as many tags, which are not checked."""
+    """The tokens of a sentence and as many unchecked tags."""
 
     where: str  # "path:line"
     tokens: list[str]
     tags: list[str]
-    line_of_token: int | None = None  # of the first token, from 1, if each token has a line
+    line_of_token: int | None = None  # line of the first token, from 1, if each token has a line
 
     def place(self, index: int, name: str) -> str:
         """ "path:line" of a tag."""
@@ -71,7 +71,7 @@ def has_joined_sentences(lines: list[str]) -> bool:
 
 
 def joined_sentences(lines: list[str], name: str) -> list[Sentence]:
-    """The sentences of lines with a sentence each."""
+    """The sentences of lines that hold one sentence each."""
     sentences: list[Sentence] = []
     for number, line in enumerate(lines, 1):
         left, tab, right = line.rpartition("\t")
@@ -98,10 +98,10 @@ def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]
 
 
 def find_scheme(sentences: Iterable[Sentence], name: str) -> Scheme:
-    """The first scheme that has all tags of a file; raises InputError if none has.
+    """The first scheme that has all tags of a file; raises InputError if there is none.
 
-    Tags without I and M are BIO if they are O and B only, and BIOES otherwise, which read the same as in the other
-    schemes.
+    Without any I or M, tags are BIO if there are only O and B, and BIOES otherwise; other schemes would read them in
+    the same way.
     """
     first_of: dict[str, tuple[str, str]] = {}  # prefix -> tag and "path:line" of its first occurrence, in order
     seen: set[str] = set()
@@ -220,7 +220,7 @@ def has_tags(record: dict) -> bool:
 
 
 def _first(record, keys):
-    """The first key that a record has, and its value; tags in a string are a list."""
+    """The first of ``keys`` that a record has, and its value; a string of tags is split into a list."""
     key = next((key for key in keys if key in record), None)
     value = record.get(key)
     return key, _BETWEEN.split(value.strip()) if keys is TAG_KEYS and isinstance(value, str) else value
@@ -265,5 +265,5 @@ def _tokens_and_tags(record, where):
 
 
 def list_records(examples: Iterable[Example]) -> Iterator[dict]:
-    """One token a character."""
+    """Records of tokens and tags, with one token per character."""
     return ({"tokens": list(example.text), "ner_tags": tags_of(example, BIO, "")} for example in examples)

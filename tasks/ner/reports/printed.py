@@ -38,9 +38,9 @@ def _shortened(text, characters=FIRST_CHARACTERS):
 
 
 def print_scores(title: str, scores: dict) -> None:
-    """Print the result of :func:`tasks.ner.metrics.entity_scores` as a table, one line a type and one for all.
+    """Print the result of :func:`tasks.ner.metrics.entity_scores` as a table, one row for each type and one for all.
 
-    Of more than ``MOST_TYPES`` types, those with the most gold entities are printed.
+    If there are more than ``MOST_TYPES`` types, only the types with the most gold entities are printed.
     """
     per_type = scores["per_type"]
     most = set(sorted(per_type, key=lambda kind: per_type[kind]["support"], reverse=True)[:MOST_TYPES])

@@ -16,8 +16,8 @@ def reliability(
     examples: Iterable[Example], found: list[list[Entity]], types: list[str], temperatures: float | list[float]
 ) -> dict:
     """The reliability of the probabilities of found entities, whose ``score`` is the logit: dict with ``entities``, the
-    number of found ones, ``temperatures``, a number for each type, and under ``calibrated`` and ``uncalibrated`` (all
-    temperatures 1) what :func:`calibration` gives."""
+    number of found ones, ``temperatures``, a number for each type, and the results of :func:`calibration`,
+    ``calibrated`` and ``uncalibrated`` (all temperatures 1)."""
     of_type = dict(zip(types, of_types(temperatures, len(types))))
     rows = [
         (entity.score, of_type[entity.type], entity[:3] in gold)
@@ -34,17 +34,17 @@ def reliability(
 
 
 def calibration(scores: np.ndarray, labels: np.ndarray, temperatures: np.ndarray | float = 1.0) -> dict:
-    """How far the probabilities of entities are from the share that is right, from their logits, ``labels`` (1 where
-    the entity is right, else 0) and temperatures.
+    """How far the probabilities of entities are from the share that is right. ``scores`` are their logits, from
+    which ``temperatures`` make probabilities; ``labels`` are 1 where the entity is right, else 0.
 
     The bins hold equal numbers of entities, from the least probable to the most (Nguyen and O'Connor 2015, arXiv
-    1508.05154). The expected calibration error (Naeini et al. 2015) is the mean over entities of the distance in their
-    bin between mean probability and share. It is never quite 0: of n entities in a bin the share is off by chance, by
-    sqrt(p (1 - p) / n).
+    1508.05154). The expected calibration error (Naeini et al. 2015) is the distance between mean probability and share
+    in each bin, averaged over the entities. It is never quite 0, because the share among the n entities of a bin is off
+    by chance, by sqrt(p (1 - p) / n).
 
     Returns:
         dict with ``expected_calibration_error``, None if there is no entity; and at most ``BINS`` ``bins``, dicts with
-        ``from`` and ``to``, the least and highest probability, ``entities``, ``probability``, their mean, and
+        ``from`` and ``to``, the lowest and highest probability, ``entities``, ``probability``, their mean, and
         ``correct``, the share that is right.
     """
     probabilities = probabilities_of(scores, temperatures)
@@ -66,7 +66,7 @@ def calibration(scores: np.ndarray, labels: np.ndarray, temperatures: np.ndarray
 
 def draw_reliability(result: dict, title: str) -> np.ndarray:
     """The result of :func:`reliability` as a picture, uint8 ``[height, width, 3]``: a point for each bin."""
-    from tasks.common.reports.figures import BLUE, GRAY, ORANGE, new_figure, pixels  # matplotlib, for pictures alone
+    from tasks.common.reports.figures import BLUE, GRAY, ORANGE, new_figure, pixels  # matplotlib, only for pictures
 
     figure, axes = new_figure(4.5, 4.2)
     axes.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle="--")
