@@ -77,7 +77,7 @@ def _draw_rope(axes, options, places, values, quarter, query):
 
 
 def describe(reach, quarter, bound, ones):
-    """A description of the figures, a list of lines; ``bound`` and ``ones`` are the curves of RoPE from distance 0 on."""
+    """The lines that describe the figures; ``bound`` and ``ones`` are the curves of RoPE from distance 0 on."""
     at = sorted({0, *(4**k for k in range(reach.bit_length()) if 4**k < reach), reach})
     return [
         "distance   " + " ".join(f"{x:>8}" for x in at),
