@@ -1,5 +1,5 @@
-"""The options of the NER model, with what models compute from them, and the keys of its recipe: each is declared once.
-Without Paddle."""
+"""The options of the NER model, helpers that compute values from them, and the keys of its recipe, each declared once.
+Does not need Paddle."""
 
 import math
 from collections.abc import Sequence
@@ -95,7 +95,7 @@ class NerConfig(RoFormerConfig):
 
 
 def of_types(value: float | Sequence[float], types: int) -> list[float]:
-    """A number for each type."""
+    """A list of ``types`` numbers, one per type; a single number is repeated."""
     return list(value) if isinstance(value, (list, tuple)) else [float(value)] * types
 
 

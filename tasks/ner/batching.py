@@ -27,12 +27,12 @@ INSIDE_A_TOKEN, LONGER_THAN_A_WINDOW = "start or end inside a token", "are longe
 
 
 class NerDataset:
-    """Tokenized examples. Raises InputError if an entity has a type that is not in ``types``, whose order numbers them.
+    """Tokenized examples. Types are numbered in the order of ``types``; an entity of another type raises InputError.
 
-    Texts of more than ``max_characters`` are cut into windows of that size (:func:`cut_labeled`); None: no cut. If
-    ``made_features``, the ``features`` were made from these examples, as in training, and an example's features leave
-    out its own labels. ``texts`` are the tokenized examples or windows, ``cut`` is how many windows come of how many
-    longer texts, and ``faults`` has the (example, entity) that cannot be learned, by the kind of fault.
+    Texts longer than ``max_characters`` are cut into windows of at most that many tokens (:func:`cut_labeled`); None:
+    no cut. With ``made_features``, the ``features`` were built from these examples, as in training, and an example's
+    features leave out its own labels. ``texts`` are the tokenized examples or windows, ``cut`` is (number of windows,
+    number of texts cut into them), and ``faults`` lists (example, entity) that cannot be learned, by kind.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class NerDataset:
 
     @property
     def lengths(self):
-        """Tokens of each text."""
+        """Number of tokens of each text, including special tokens."""
         return [len(text.ids) for text in self.texts]
 
     def __len__(self):
@@ -93,14 +93,14 @@ def check_types(example, types):
 class SpanCollator:
     """Pads a list of :class:`TokenizedText` to the inputs of :class:`tasks.ner.model.NerModel`."""
 
-    pad_token_id: int  # id of padding
+    pad_token_id: int  # id of the padding token
     with_labels: bool = True  # whether to add ``labels``
 
     def __call__(self, texts):
-        """dict of arrays: ``input_ids`` int64, ``attention_mask``, ``token_mask`` bool ``[batch, seq]``, ``labels``
-        int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1; where one of them is not sure,
-        ``probabilities`` float32 ``[batch, entities]``; where the model has such features, ``columns`` int64 ``[batch,
-        seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``."""
+        """A dict of arrays: ``input_ids`` int64, ``attention_mask`` and ``token_mask`` bool, all ``[batch, seq]``;
+        ``labels`` int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1; ``probabilities``
+        float32 ``[batch, entities]`` if any is below 1; and, if the model has such features, ``columns`` int64
+        ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``."""
         batch = pad_tokens([text.ids for text in texts], self.pad_token_id)
         batch["token_mask"] = pad([[end > start for start, end in text.offsets] for text in texts], bool)
         if texts[0].features is not None:
@@ -109,7 +109,7 @@ class SpanCollator:
                 if of_texts[0].shape[1]:
                     batch[name] = pad(of_texts, dtype)
         if self.with_labels:
-            # at least one row: empty tensors are no good in a loader
+            # at least one row, because empty tensors cause problems in a data loader
             spans = [np.reshape(text.spans, (-1, 4)) for text in texts]
             batch["labels"] = pad([of_text[:, :3] for of_text in spans], np.int64, -1, least=1)
             if any((of_text[:, 3] < 1).any() for of_text in spans):
@@ -123,19 +123,18 @@ Span = tuple[int, int, int, float]
 
 
 def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list[TokenizedText], list[Span]]:
-    """Pieces of at most ``length`` tokens, none of which holds a part of an entity that none holds; and the spans of
-    the text that are longer than a piece. Its special tokens at both ends do not count; ``characters`` is the text
-    itself.
+    """Pieces of at most ``length`` tokens, such that every entity of at most ``length`` tokens is whole in some piece;
+    and the longer spans. The special tokens at both ends do not count; ``characters`` is the text itself.
 
-    A cut lies in the second half of a piece: behind the last end of a sentence there that is in no entity, else at the
-    last place in no entity. Where there is none, as in long chains of overlapping entities, the next piece begins with
-    the first entity that the cut breaks; a label is kept only where its entity is whole.
+    A cut lies in the second half of a piece: after the last sentence end there that is outside all entities, else at
+    the last place outside all entities. If there is no such place, as in long chains of overlapping entities, the next
+    piece begins with the first entity that the cut breaks. A piece has labels only for its whole entities.
     """
     tokens = text.size
     if tokens <= length:
         return [text], []
     spans = [(first - 1, last) for _, first, last, _ in text.spans]  # half-open, without the special token
-    depth = np.zeros(tokens + 1, dtype=np.int64)  # [place], entities that a cut before that token breaks
+    depth = np.zeros(tokens + 1, dtype=np.int64)  # [place]: how many entities a cut before that token breaks
     for begin, end in spans:
         depth[begin + 1] += 1
         depth[end] -= 1
@@ -156,7 +155,7 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list
 
 
 def _last_place(is_free, is_end, begin, length):
-    """Where a piece that begins at token ``begin`` ends."""
+    """End, exclusive, of the piece that begins at token ``begin``."""
     places = np.arange(begin + length // 2 + 1, begin + length + 1)
     for fits in (is_free & is_end, is_free):
         fitting = places[fits[places]]

@@ -58,7 +58,7 @@ class Example:
 def make_example(
     text: str, entities: Iterable[Entity], where: str, relations: Iterable[tuple[Entity, Entity, str]] = ()
 ) -> Example:
-    """An example with its entities sorted and distinct, and its relations too, given as (head, tail, type)."""
+    """An example with its entities and relations sorted and distinct; relations are given as (head, tail, type)."""
     entities = sorted(set(entities))
     number = {entity: index for index, entity in enumerate(entities)}
     related = sorted({Relation(number[head], number[tail], kind) for head, tail, kind in relations})
@@ -81,8 +81,8 @@ def spans_of(entities: Iterable[Entity]) -> frozenset[tuple[int, int, str]]:
 
 
 def without_overlaps(entities: Iterable[Entity], rank: Any = lambda entity: -entity.score) -> list[Entity]:
-    """The entities without overlaps, in order: of overlapping ones, the one with the lowest rank, by default the
-    highest score."""
+    """The entities without overlaps, in order. Of overlapping ones, the one with the lowest rank is kept, by default
+    the one with the highest score."""
     kept: list[Entity] = []
     taken: set[int] = set()
     for entity in sorted(entities, key=lambda entity: (rank(entity), entity)):
@@ -94,8 +94,8 @@ def without_overlaps(entities: Iterable[Entity], rank: Any = lambda entity: -ent
 
 
 class TokenizedText(NamedTuple):
-    """A text as tokens, between two special ones; ``spans`` are its entities as (type number, first token, last token,
-    probability), where the first special token has the number 0."""
+    """A text as tokens between two special tokens. ``spans`` are its entities as (type number, first token, last token,
+    probability); token 0 is the first special token."""
 
     ids: list
     offsets: list  # half-open characters of each token; (0, 0) for special tokens
@@ -104,17 +104,17 @@ class TokenizedText(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many tokens, without the special ones."""
+        """Number of tokens, without the special ones."""
         return len(self.ids) - 2
 
     def part(self, begin: int, end: int) -> TokenizedText:
-        """The tokens from ``begin`` to ``end``, counted without the special ones, between special ones; no spans."""
+        """The tokens ``begin:end``, counted without the special ones, between special tokens; without spans."""
         rows = [0, *range(begin + 1, end + 1), -1]
         ids, offsets = ([column[row] for row in rows] for column in (self.ids, self.offsets))
         return TokenizedText(ids, offsets, [], self.features and self.features.of_tokens(rows))
 
     def joined(self, following: TokenizedText) -> TokenizedText:
-        """The tokens of this text and of the one that follows it, between special ones; no spans."""
+        """The tokens of this text and of the following one, between special tokens; without spans."""
         features = self.features and self.features.joined(following.features)
         return TokenizedText(self.ids[:-1] + following.ids[1:], self.offsets[:-1] + following.offsets[1:], [], features)
 
@@ -122,8 +122,8 @@ class TokenizedText(NamedTuple):
 def align_entities(
     entities: Iterable[Entity], offsets: list[tuple[int, int]]
 ) -> tuple[list[tuple[Entity, int, int]], list[Entity]]:
-    """(aligned, unaligned), given the half-open characters of each token: (entity, first token, last token), and the
-    entities whose start or end is inside a token, or in characters without a token."""
+    """(aligned, unaligned): tuples (entity, first token, last token), and the entities whose start or end is inside a
+    token, or in characters without a token. ``offsets`` are the half-open characters of each token."""
     first_token = {start: index for index, (start, end) in enumerate(offsets) if end > start}
     last_token = {end: index for index, (start, end) in enumerate(offsets) if end > start}
     aligned, unaligned = [], []
@@ -137,12 +137,12 @@ def align_entities(
 
 
 def labeled_record(example: Example) -> dict:
-    """An example as a line of JSON holds it."""
+    """An example as a dict, the content of one line of JSON Lines."""
     return {"text": example.text, "entities": [dict(zip(("start", "end", "type"), one)) for one in example.entities]}
 
 
 def as_record(text: str, entities: Iterable[Entity]) -> dict:
-    """The form in which predictions are written: see :class:`tasks.ner.prediction.predictor.NerPredictor`."""
+    """A prediction as a dict, as it is written to files: see :class:`tasks.ner.prediction.predictor.NerPredictor`."""
     found = [
         {"start": start, "end": end, "type": kind, "text": text[start:end]}
         | {"score": None if score == inf else round(score, 4), "probability": round(probability, 4)}
@@ -152,6 +152,6 @@ def as_record(text: str, entities: Iterable[Entity]) -> dict:
 
 
 def entities_of(record: dict) -> list[Entity]:
-    """The entities of a record as from :func:`as_record`."""
+    """The entities of a record made by :func:`as_record`."""
     entities = (Entity(*(entity.get(name) for name in Entity._fields)) for entity in record["entities"])
     return [entity._replace(score=inf) if entity.score is None else entity for entity in entities]

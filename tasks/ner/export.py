@@ -1,4 +1,4 @@
-"""How NER models are exported. The ONNX graph ends in spans, so that its caller decodes nothing."""
+"""Export of NER models. The ONNX graph outputs spans, so its caller does not have to decode logits."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ CHECKED_SENTENCES = (
 
 
 class NerExporter(Exporter):
-    """Models, and ensembles of them, with logits and, in ONNX, spans as outputs."""
+    """Exports models and ensembles of them; the outputs are logits and, in ONNX, spans."""
 
     recipe = NerRecipe
     output = "logits"
@@ -45,13 +45,13 @@ class NerExporter(Exporter):
 
     def finish(self, model: Any, config: Any) -> None:
         """Add the outputs ``spans``, ``scores`` and ``probabilities`` to an ``onnx.ModelProto`` with the output
-        ``logits``, which are ``[batch, types, seq, max_span_length]`` of a model with such a bound.
+        ``logits``, which is ``[batch, types, seq, max_span_length]`` if the model has a ``max_span_length``.
 
-        ``spans`` is int64 ``[spans, 4]``: text of the batch, number of the type, first token, token behind the last
-        one; those with a logit above the threshold of their type and of at most ``max_entity_tokens`` tokens, in no
+        ``spans`` is int64 ``[spans, 4]``: text in the batch, type number, first token, token after the last one. It has
+        the spans of at most ``max_entity_tokens`` tokens with a logit above the threshold of their type, in no
         particular order. ``scores`` float32 ``[spans]`` are their logits, ``probabilities`` sigmoid(score /
-        temperature). The thresholds, float32 ``[types]``, and ``max_entity_tokens``, int64 ``[1]``, are inputs that
-        need not be given.
+        temperature). ``thresholds``, float32 ``[types]``, and ``max_entity_tokens``, int64 ``[1]``, are optional
+        inputs.
         """
         from onnx import numpy_helper, parser
 
@@ -74,10 +74,10 @@ class NerExporter(Exporter):
         model.graph.node.extend(added.node)
         model.graph.input.extend(added.input[1:])
         model.graph.output.extend(added.output)
-        model.ir_version = max(model.ir_version, 4)  # from which on an input may have a default
+        model.ir_version = max(model.ir_version, 4)  # the first version in which inputs may have defaults
 
     def exact(self, model: Any) -> list[str]:
-        """The few weights of flags and of the projection of word features: as int8 they cost most."""
+        """The few weights of flags and of the projection of word features, for which int8 costs most."""
         weights = [p.name for name, p in model.named_parameters() if name.endswith(EXACT)]
         return ["temperatures", *weights]
 
@@ -98,7 +98,7 @@ class NerExporter(Exporter):
         ]
 
 
-# What follows the logits, in ONNX's text; the two inputs after them have defaults.
+# The graph after the logits, in ONNX's text format; the two inputs after ``logits`` have defaults.
 _SPANS = """
 spans (float[batch, types, seq, columns] logits, float[{types}] thresholds, int64[1] max_entity_tokens)
     => (int64[spans, 4] spans, float[spans] scores, float[spans] probabilities) {{

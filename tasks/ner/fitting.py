@@ -1,6 +1,6 @@
-"""What a run with the key ``fit_to_data`` chooses by the size of its data. Few labels need many steps in small batches
-and a pretrained encoder; many labels need more layers and few epochs. docs/guides/training.md has the table and what it
-was measured on."""
+"""The settings that a run with ``fit_to_data`` chooses by the size of its data. Few labels need many steps in small
+batches and a pretrained encoder; many labels need more layers and few epochs. docs/guides/training.md has the table and
+what it was measured on."""
 
 import math
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from paddle_rope.roformer.checkpoints.reading import read_settings
 from tasks.common.errors import InputError
 from tasks.ner.examples import Example
 
-CHARACTERS = 40  # of a text of the table: about the mean in CLUENER, People's Daily and Weibo
+CHARACTERS = 40  # per text in TABLE: about the mean in CLUENER, People's Daily and Weibo
 FEWEST_EPOCHS, MOST_EPOCHS = 3, 140
-EPOCHS_ON_MORE_TEXTS = 16  # of masked language modeling, where the training texts alone would have none
+EPOCHS_ON_MORE_TEXTS = 16  # of masked language modeling, if the training texts alone would get none
 MOST_MASKED_STEPS = 3000  # with texts without labels, unless one epoch has more
 FEWEST_STEPS = 300  # with fewer a model from scratch hardly begins to find entities
-FEWEST_ENTITIES = 300  # of dev; with fewer the best of many epochs is the luckiest one
-PATIENCE = 1 / 3  # of the epochs: more than the quarter of the steps that the averaged weights lag behind
+FEWEST_ENTITIES = 300  # in dev; with fewer, the best of many epochs is just the luckiest
+PATIENCE = 1 / 3  # of the epochs: more than the quarter of the steps by which the averaged weights lag
 LEAST_PATIENCE = 3  # epochs
-FEW_TEXTS = 2_000  # a model of more labeled ones finds enough with the threshold 0
-WIDE = 512  # a pretrained folder of at least this width is one of the published ones
+FEW_TEXTS = 2_000  # a model trained on more labeled texts finds enough with threshold 0
+WIDE = 512  # a pretrained encoder at least this wide is a published one
 
 
 class Row(NamedTuple):
@@ -46,7 +46,7 @@ TABLE = (
     Row(math.inf, 32, 2600, 2600, 4, 3, 0.3, 0.5, 0.1, 0.3),
 )
 FROM_SCRATCH = {"learning_rate": 1e-3, "intermediate_size": 512, "hidden_act": "relu"}
-# Linear attention with decay, convolutions and a gate: which tokens are near need not be learned from labels.
+# Linear attention with decay, convolutions and a gate, so nearness of tokens need not be learned from labels.
 NEAR = {
     "attention": "linear",
     "normalizer": "none",
@@ -63,11 +63,11 @@ INPUT_DROPOUT = {"character_dropout": 0.1, "feature_dropout": 0.3}  # from a fol
 
 
 class Fit(NamedTuple):
-    """What was chosen."""
+    """The chosen settings."""
 
     keys: dict[str, Any]  # configuration keys that were not given
     lines: list[str]  # that explain the choice
-    steps: int  # of the optimizer, also with keys that were given
+    steps: int  # of the optimizer, with the given keys taken into account
 
 
 def fit_keys(
@@ -80,10 +80,10 @@ def fit_keys(
     window: int | None = None,
     taught: Sequence[Example] = (),
 ) -> Fit:
-    """Choose the configuration keys that are not ``given`` by the labeled ``examples``, ``more`` texts without labels,
-    the ``dev`` examples that an epoch and a threshold are chosen by, and the examples of a teacher, ``taught``. So many
-    ``processes`` train together, ``accumulated`` batches are an optimizer step, and examples of more than ``window``
-    characters are cut. Raises InputError if the folder ``pretrained`` has no configuration."""
+    """Choose the configuration keys that are not ``given``, based on the labeled ``examples``, ``more`` unlabeled
+    texts, the ``dev`` examples used to choose an epoch and a threshold, and the examples of a teacher, ``taught``.
+    ``processes`` is how many train together, ``accumulated`` how many batches form an optimizer step; examples longer
+    than ``window`` characters are cut. Raises InputError if the folder ``pretrained`` has no configuration."""
     labeled = sum(len(example.text) for example in examples) / CHARACTERS
     examples = [*examples, *taught]
     size = max(1.0, sum(len(example.text) for example in examples) / CHARACTERS)
@@ -95,7 +95,7 @@ def fit_keys(
     entities = sum(len(example.entities) for example in dev)
     if dev and entities < FEWEST_ENTITIES and not given.get("early_stopping_patience"):
         wanted["keep_best"] = False
-    # long texts make batches of fewer texts, and so of as many characters; the nearest power of two
+    # long texts get smaller batches, of about as many characters; rounded to a power of two
     power = round(math.log2(row.batch_size * texts / size))
     wanted["per_device_train_batch_size"] = min(row.batch_size, 2 ** max(0, power))
     batch_size = int(_value("per_device_train_batch_size", given, wanted))
@@ -122,7 +122,7 @@ def fit_keys(
 
 
 def _of_the_model(row, given):
-    """What does not depend on batches."""
+    """The settings that do not depend on batches."""
     folder = given.get("pretrained")  # empty: from scratch
     if not folder:
         keys = [key for key in Row._fields if key.endswith(("_prob", "_dropout", "_layers", "_lm_epochs"))]
@@ -140,7 +140,7 @@ def _value(key, given, wanted):
 
 
 def _lines(given, wanted, examples, more, entities, steps):
-    """The lines that say which settings were chosen, which were given, and which data may be too few."""
+    """The lines that say which settings were chosen, which were given, and whether the steps may be too few."""
     characters = sum(len(example.text) for example in examples)
     lines = [
         f"fit_to_data: {len(examples):,} training texts, {characters:,} characters, {len(more):,} without labels, "

@@ -1,22 +1,22 @@
-"""How long the texts and entities of training were, and what prediction makes of it. Standard library only."""
+"""Lengths of training texts and entities, and limits that prediction derives from them. Standard library only."""
 
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-# A window is so long that this share of the training texts, and so many of them, are at least as long; of few texts a
-# tenth.
+# A window is the longest length that this share of the training texts, and at least this many of them, reach; with few
+# texts, a tenth of them.
 WINDOW_SHARE, LEAST_TEXTS, SHARE_OF_FEW = 0.01, 10, 0.1
-# The longest training text is the window if it is longer than that by no more than this factor.
+# The window is as long as the longest training text if that exceeds it by no more than this factor.
 LONGEST_FACTOR = 1.25
-# Spans of more tokens than the longest training entity times this are not found, nor counted as too long below that.
+# Spans of more tokens than the longest training entity times this factor are ignored; the bound is at least 32.
 ENTITY_FACTOR, LEAST_ENTITY_BOUND = 2, 32
 
 
 class TrainingLengths(NamedTuple):
     """Lengths in tokens, without special ones; options of a :class:`tasks.ner.model.NerConfig`."""
 
-    window_tokens: int  # that training covered well
+    window_tokens: int  # a length that training covered well
     longest_text: int
     longest_entity: int
 
@@ -24,9 +24,9 @@ class TrainingLengths(NamedTuple):
 def training_lengths(texts: Sequence[Any]) -> TrainingLengths:
     """The lengths of training texts: at least one :class:`tasks.ner.examples.TokenizedText`, as training sees them.
 
-    The window is the longest length that at least one of a hundred texts reach, and at least ten (of fewer than a
-    hundred texts, a tenth of them); or the longest of all, if it is at most a quarter longer. Every position up to it
-    was seen that often, but for that quarter.
+    The window is the longest length that at least one in a hundred texts reaches, and at least ten texts (with fewer
+    than a hundred texts, a tenth of them); or the longest of all, if it is at most a quarter longer. So training saw
+    every position in the window that often, except in that quarter.
     """
     lengths = sorted((text.size for text in texts), reverse=True)
     reached_by = max(WINDOW_SHARE * len(lengths), min(LEAST_TEXTS, SHARE_OF_FEW * len(lengths)))
@@ -37,8 +37,8 @@ def training_lengths(texts: Sequence[Any]) -> TrainingLengths:
 
 
 def entity_bound(longest_entity: int | None) -> int | None:
-    """Tokens of the longest span that is found: twice the length of the longest training entity, at least 32; None,
-    for any length, if that is not known."""
+    """Maximum length of found spans, in tokens: twice the longest training entity, at least 32; None, for any length,
+    if that is not known."""
     return None if longest_entity is None else max(ENTITY_FACTOR * longest_entity, LEAST_ENTITY_BOUND)
 
 

@@ -1,5 +1,5 @@
-"""Masked language modeling on the training texts, before the entities are learned: how the encoder of a small labeled
-set gets more out of its texts."""
+"""Masked language modeling on the training texts before the entities are learned, so that the encoder learns more from
+the texts of a small labeled set."""
 
 import copy
 import dataclasses
@@ -19,25 +19,25 @@ from tasks.ner.features import UNKNOWN
 STRETCH_PROBABILITY = 0.12
 SECOND_PROBABILITY = 0.5
 MASK_PROBABILITY = 0.9
-# Labels are few and are learned with much dropout; hidden tokens are new each time.
+# Few labels are learned with much dropout; here less is enough, because hidden tokens are new each time.
 LARGEST_DROPOUT = 0.1
 DROPOUTS = ("hidden_dropout_prob", "embedding_dropout_prob", "attention_probs_dropout_prob")
 
 
 def pretrain(run, texts):
-    """Train the encoder of the model of a run, and its feature embedding, to predict hidden tokens of tokenized texts,
-    with little dropout. Texts without a token are left out. ``run.checkpoints_before`` gets checkpoints, one of which
-    is left in the end; it is resumed from ``run.checkpoint``, None begins."""
+    """Train the encoder and the feature embedding of a run's model to predict hidden tokens of tokenized texts, with
+    little dropout. Texts without a token are left out. Checkpoints go to ``run.checkpoints_before``, where one remains
+    in the end; training resumes from ``run.checkpoint``, or starts anew if it is None."""
     texts = [text for text in texts if any(end > start for start, end in text.offsets)]
     model, arguments = run.model, copy.copy(run.training)
     arguments.output_dir = str(run.checkpoints_before)
     arguments.num_train_epochs = run.keys.masked_lm_epochs
     arguments.max_steps = -1
-    arguments.dataloader_num_workers = 0  # each epoch would start with the same copy of the collator's random numbers
+    arguments.dataloader_num_workers = 0  # workers would restart the collator's random numbers at each epoch
     arguments.evaluation_strategy = arguments.save_strategy = IntervalStrategy.NO
     arguments.load_best_model_at_end = False
-    # A copy of the weights, since a tensor cannot be in two data-parallel models. Other names: a resumed run, which
-    # leaves this out, must give the optimizer's state the same names.
+    # Train a copy, since a tensor cannot be in two data-parallel models. Its parameters get other names, because a
+    # resumed run, which skips this, must give the optimizer's state the same names.
     with paddle.utils.unique_name.guard("masked_lm_"):
         known = {name: rate for name in DROPOUTS if (rate := getattr(model.config, name)) is not None}
         little = {name: min(rate, LARGEST_DROPOUT) for name, rate in known.items()}
@@ -55,7 +55,7 @@ def pretrain(run, texts):
             phase="masked language modeling",
         )
         if run.checkpoint is not None:
-            trainer.see_epochs_before(run.checkpoint)  # for the random numbers of the collator
+            trainer.see_epochs_before(run.checkpoint)  # restores the random numbers of the collator
         trainer.train(run.checkpoint)
     model.set_state_dict(copied.state_dict())
 
@@ -70,17 +70,17 @@ class NerMaskedLM(nn.Layer):
         self.lm_head = LanguageModelHead(model.config)
 
     def forward(self, input_ids, attention_mask, token_mask, labels, columns=None, flags=None, labeled=None):
-        """(loss, logits of the labeled tokens); ``labels`` int64 ``[batch, seq]``, -100 where none is hidden."""
+        """(loss, logits of the labeled tokens); ``labels`` int64 ``[batch, seq]``, -100 where no token is hidden."""
         added = None if self.feature_embedding is None else self.feature_embedding(columns, flags)
         hidden = self.roformer(input_ids, attention_mask, added_embeddings=added)
         return self.lm_head.loss(hidden, self.roformer.token_embedding.weight, labels, labeled)
 
 
 class MaskingCollator:
-    """Pads and hides tokens, other ones each time.
+    """Pads texts and hides tokens, different ones each time.
 
-    The features of hidden tokens and of their neighbors are also hidden, since bigrams and words would tell the hidden
-    character. A longer word of the segmentation or of the dictionary may still tell.
+    The features of hidden tokens and their neighbors are also hidden, since bigrams and words would reveal the hidden
+    character. A longer word of the segmentation or of the dictionary may still reveal it.
     """
 
     def __init__(self, tokenizer, seed):
@@ -89,8 +89,8 @@ class MaskingCollator:
         self.random = np.random.RandomState(seed)
 
     def __call__(self, texts):
-        """The arrays of :class:`SpanCollator`; ``labels`` int64 ``[batch, seq]``, the hidden tokens, else -100; and
-        their places, ``labeled``."""
+        """The arrays of :class:`SpanCollator`; ``labels`` int64 ``[batch, seq]``, the ids of hidden tokens, else -100;
+        and ``labeled``, the flat indices of the hidden tokens."""
         batch = self.pad(texts)
         ids, token_mask = batch["input_ids"], batch["token_mask"]
         first = self.random.rand(*ids.shape) < STRETCH_PROBABILITY

@@ -1,8 +1,8 @@
 """Precision, recall and F1 of entities, kinds of errors, and precision-recall curves.
 
-In each text every gold and every predicted entity gets exactly one place, by these rules in this order. Where several
-pairs are possible the one with the larger overlap (shared characters over all characters of both) is taken first, then
-that with the lower offsets; an entity is in one pair at most.
+In each text, every gold and every predicted entity is assigned one kind, by these rules in this order. Where several
+pairs are possible, the one with the larger overlap (shared characters over all characters of both) is taken first, then
+the one with the lower offsets; an entity is in at most one pair.
 
 1. ``correct``: same boundaries and type.
 2. ``type``: same boundaries, other type.
@@ -44,8 +44,8 @@ def entity_scores(examples: list[Example], found: list[list[Entity]], types: Ite
 def _counts_by(
     examples: list[Example], found: list[list[Entity]], group_of: Callable[[Example], Callable[[tuple], str]]
 ) -> dict[str, list[int]]:
-    """Numbers of gold, predicted and correct entities of each group, 0 of others; ``group_of`` an example gives the
-    group of (start, end, type)."""
+    """Numbers of gold, predicted and correct entities of each group, 0 for other groups. ``group_of(example)`` is a
+    function from (start, end, type) to a group."""
     counts: dict = defaultdict(lambda: [0, 0, 0])
     for example, entities in zip(examples, found):
         gold, predicted, group = example.spans, spans_of(entities), group_of(example)
@@ -61,7 +61,7 @@ def _counts_by(
 class Match(NamedTuple):
     """A gold and a predicted entity that belong together, or one without the other."""
 
-    kind: str  # as above, and of the boundary errors one of BOUNDARY_ERRORS
+    kind: str  # one of KINDS, with one of BOUNDARY_ERRORS in place of boundary
     gold: Optional[Entity]
     predicted: Optional[Entity]
 
@@ -81,7 +81,7 @@ class _Overlaps:
 
 
 def match_entities(gold: Iterable[Entity], predicted: Iterable[Entity]) -> list[Match]:
-    """Give each gold and each predicted entity of one text its place; the matches are ordered by offsets."""
+    """Match the gold and the predicted entities of one text; the matches are ordered by offsets."""
     gold, predicted = ({entity[:3]: entity for entity in entities} for entities in (gold, predicted))
     matches = [Match("correct", gold.pop(span), predicted.pop(span)) for span in gold.keys() & predicted.keys()]
     overlapping = _Overlaps(predicted.values())
@@ -113,13 +113,13 @@ def scores_and_errors(examples: list[Example], found: list[list[Entity]], types:
 
 
 def error_analysis(examples: list[Example], found: list[list[Entity]]) -> dict:
-    """Errors of a corpus, counted, from labeled examples and the entities found in each: a dict with
+    """Error counts of a corpus, from labeled examples and the entities found in each: a dict with
 
-    * ``errors``: the number of each of ``KINDS``, and of the boundary errors of each of ``BOUNDARY_ERRORS``;
+    * ``errors``: how often each of ``KINDS`` and each of ``BOUNDARY_ERRORS`` occurs;
     * ``confusions``: ``gold``, ``predicted`` and ``count`` of types with the same boundaries, the most frequent first;
     * ``by_length``: rows with ``from``, ``to`` (None: no end) and the scores of entities of that many characters;
-    * ``by_nesting``: scores of ``nested`` entities, which share a character with two or more gold ones, themselves
-      counted, and of ``flat`` ones; None where no gold entity is nested.
+    * ``by_nesting``: scores of ``nested`` entities, which share a character with two or more gold entities, including
+      themselves, and of ``flat`` ones; None if no gold entity is nested.
     """
     matches = [match for one, entities in zip(examples, found) for match in match_entities(one.entities, entities)]
     lengths = _counts_by(examples, found, lambda _: _length_class)
@@ -148,9 +148,9 @@ def _nesting_of(example):
 
 
 def worst_examples(examples: list[Example], predicted: list[list[Entity]], limit: int) -> list[dict]:
-    """The texts with the most errors, ``limit`` at most; among equals those whose wrong predictions are most certain:
-    dicts with ``where``, ``text`` and ``errors``, dicts with ``kind``, ``gold`` and ``predicted``, each None or a dict
-    with ``start``, ``end``, ``type``, ``text`` and, if predicted, ``score``."""
+    """At most ``limit`` texts with the most errors, among equals the ones with the highest-scoring wrong prediction
+    first: dicts with ``where``, ``text`` and ``errors``, a list of dicts with ``kind``, ``gold`` and ``predicted``; the
+    last two are None or a dict with ``start``, ``end``, ``type``, ``text`` and, if predicted, ``score``."""
     rows = []
     for example, entities in zip(examples, predicted):
         errors = [match for match in match_entities(example.entities, entities) if match.kind != "correct"]
@@ -177,7 +177,7 @@ def _described(entity, example):
 def scored_by_type(
     examples: list[Example], found: list[list[Entity]], types: Iterable[str]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """For each type of the entities found, their scores, float64, and whether each is right, bool."""
+    """For each type, the scores of the entities found, float64, and whether each is right, bool."""
     scored: dict = {kind: ([], []) for kind in types}
     for gold, entities in zip((example.spans for example in examples), found):
         for entity in entities:
@@ -191,14 +191,14 @@ def precision_recall_curves(
     examples: list[Example], candidates: list[list[Entity]], types: Iterable[str], steps: int = 100
 ) -> dict[str, dict]:
     """Precision and recall of each type for the thresholds 1 / ``steps``, 2 / ``steps``, ... 1 on the probability
-    sigmoid(score); a span is predicted above, not at, the threshold, so that one half is the logit 0. ``candidates``
-    are for each text all with a probability above 1 / ``steps``: gold entities that are not among them are always
+    sigmoid(score). A span is predicted above, not at, the threshold, so one half means the logit 0. ``candidates`` has,
+    for each text, all spans with a probability above 1 / ``steps``; gold entities that are not among them are always
     missed.
 
     Returns:
-        dict from a type to a dict of float arrays ``[steps]``: ``precision`` (where nothing is predicted, that of the
-        highest threshold at which something is, so that a curve does not end in a leap to 1; else 0) and ``recall`` (0
-        where nothing is gold), and int arrays ``tp``, ``fp``, ``fn`` and ``tn``, which counts candidates only.
+        dict from a type to a dict of float arrays ``[steps]``: ``precision`` (if nothing is predicted, the precision at
+        the highest threshold with a prediction, so that a curve does not end in a jump to 1; else 0) and ``recall`` (0
+        if nothing is gold), and int arrays ``tp``, ``fp``, ``fn`` and ``tn``, which counts only candidates.
     """
     probability = np.arange(1, steps) / steps
     thresholds = np.append(np.log(probability / (1 - probability)), np.inf)

@@ -1,4 +1,4 @@
-"""The NER model: RoFormer, embeddings of word features, and a GlobalPointer head; and ensembles of it."""
+"""The NER model (RoFormer, embeddings of word features and a GlobalPointer head) and ensembles of it."""
 
 import copy
 import os
@@ -29,9 +29,9 @@ FLAGS_SIZE = 64
 class FeatureEmbedding(nn.Layer):
     """Embeds columns and flags, concatenates them and projects them to the size of the token embeddings.
 
-    The columns of a kind share one table. Tables and flags start like the token embeddings, and the projection with 1 /
-    sqrt(inputs), which keeps their scale: so the features have at least as much weight in the sum as the tokens.
-    ``sizes`` are :attr:`tasks.ner.features.WordFeatures.sizes`.
+    The columns of a kind share one table. Tables and flags are initialized like the token embeddings, and the
+    projection with 1 / sqrt(inputs), which keeps their scale, so the features weigh at least as much in the sum as the
+    tokens. ``sizes`` are :attr:`tasks.ner.features.WordFeatures.sizes`.
     """
 
     def __init__(self, sizes, embedding_size):
@@ -43,13 +43,13 @@ class FeatureEmbedding(nn.Layer):
         inputs = sum(COLUMNS[kind] * COLUMN_SIZES[kind] for kind in self.kinds)
         self.flags = None
         if sizes["flags"]:
-            self.flags = nn.Embedding(sizes["flags"], FLAGS_SIZE)  # a token has the sum over its flags
+            self.flags = nn.Embedding(sizes["flags"], FLAGS_SIZE)  # a token gets the sum over its flags
             inputs += FLAGS_SIZE
         self.projection = Linear(inputs, embedding_size)
         self.init_projection()
 
     def init_projection(self):
-        """Start the projection with the standard deviation 1 / sqrt(inputs)."""
+        """Initialize the projection with the standard deviation 1 / sqrt(inputs)."""
         weight = self.projection.weight
         if not weight._is_initialized():  # in a LazyGuard
             return
@@ -57,7 +57,7 @@ class FeatureEmbedding(nn.Layer):
 
     def forward(self, columns=None, flags=None):
         """float ``[batch, seq, embedding_size]``, from ``columns`` int64 ``[batch, seq, columns]``, in the order of
-        ``COLUMNS``, and ``flags`` bool ``[batch, seq, flags]``; None for what the model has not."""
+        ``COLUMNS``, and ``flags`` bool ``[batch, seq, flags]``; None for inputs that the model does not have."""
         if (columns is None) == bool(self.kinds) or (flags is None) == (self.flags is not None):
             raise ValueError("a model with word features needs the columns and flags of its texts")
         tables = [self.tables[kind] for kind in self.kinds for _ in range(COLUMNS[kind])]
@@ -89,8 +89,8 @@ class NerModel(RoFormerPretrainedModel):
 
     @classmethod
     def from_pretrained(cls, folder, **changes):
-        """As of :class:`~paddle_rope.roformer.RoFormerPretrainedModel`. With other ``types`` the head keeps the weights
-        of the types that it knows, and a new type starts with their mean."""
+        """Load as in :class:`~paddle_rope.roformer.RoFormerPretrainedModel`. With other ``types``, the head keeps the
+        weights of the types that it knows, and a new type starts with the mean of all known types."""
         checkpoint = read_checkpoint(folder)
         known, types = checkpoint.config.get("types"), changes.get("types", [])
         if isinstance(known, list) and known and types not in ([], known):
@@ -101,14 +101,14 @@ class NerModel(RoFormerPretrainedModel):
         return build_model(cls, checkpoint, folder, **changes)
 
     def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None, labels=None, probabilities=None):
-        """Logits of a batch; with ``labels`` the loss, the mean over texts and types.
+        """Logits of a batch or, with ``labels``, the loss: the mean over texts and types.
 
         Args:
             input_ids: int64 ``[batch, seq]``; ``attention_mask`` bool, False at padding.
             token_mask: bool ``[batch, seq]``, True where the token has characters of the text.
             columns, flags: as in :meth:`FeatureEmbedding.forward`, for a model with features.
             labels: int64 ``[batch, entities, 3]``, (type, first token, last token) of the entities; type -1 is padding.
-            probabilities: float ``[batch, entities]`` of a teacher's labels: each is there with its probability.
+            probabilities: float ``[batch, entities]`` of a teacher's labels: each is used with its probability.
         """
         config = self.config
         if self.training and config.character_dropout:
@@ -127,15 +127,15 @@ class NerModel(RoFormerPretrainedModel):
         return self.head.loss(hidden, labels, token_mask).mean()
 
     def find_spans(self, batch, thresholds=None):
-        """For each text of a batch of arrays, named as the arguments of :meth:`forward`, in evaluation mode, a list of
-        :class:`~paddle_rope.global_pointer.decoding.ScoredSpan`; ``thresholds`` in place of the configuration's."""
+        """A list of :class:`~paddle_rope.global_pointer.decoding.ScoredSpan` for each text of a batch, in evaluation
+        mode. The arrays are named as the arguments of :meth:`forward`; ``thresholds`` override the configuration's."""
         thresholds = self.config.thresholds if thresholds is None else thresholds
         return decode_spans(evaluated(self, batch), thresholds, banded=self.config.max_span_length is not None)
 
 
 def _of_other_types(weights, axis, known, types):
-    """The weights ``[..., outputs]`` of a layer with outputs for each of the ``known`` types, for other ``types``. The
-    outputs are a matrix, with the types in ``axis``."""
+    """Convert the weights ``[..., outputs]`` of a layer with outputs for each of the ``known`` types to other
+    ``types``. The outputs form a matrix with the types in ``axis``."""
     shape = [*weights.shape[:-1], -1, -1]
     shape[axis] = len(known)
     by_type = weights.reshape(shape)
@@ -145,24 +145,24 @@ def _of_other_types(weights, axis, known, types):
 
 
 def _drawn(x, probability):
-    """bool of the shape of ``x``, each True with the given probability, by numpy's generator, as dropout on CPU: paddle
-    2.6.2 does not restore its own generator when a run is resumed."""
+    """A bool tensor of the shape of ``x``, each element True with the given probability. numpy draws it, as for dropout
+    on CPU, because paddle 2.6.2 does not restore its generator when a run is resumed."""
     return paddle.to_tensor(np.random.rand(*x.shape) < probability)
 
 
-# What says how a text becomes the input of a model and its scores become entities.
+# Files and options that decide how a text becomes model input and how scores become entities.
 SAME_FILES = ("vocab.txt", "tokenizer_config.json", FEATURES_FILE)
 SAME_KEYS = ("types", "max_span_length", "allow_overlap")
 
 
 class NerEnsemble(nn.Layer):
-    """The mean of the scores of several models, as a :class:`~tasks.ner.model.NerModel` for prediction. Sizes, number
-    of layers and attention may differ.
+    """The mean of the scores of several models, used like a :class:`~tasks.ner.model.NerModel` for prediction. Sizes,
+    number of layers and attention may differ.
 
-    Models that differ in nothing but their seed make different mistakes (Lakshminarayanan et al. 2017, arXiv
-    1612.01474, who average probabilities; here it is logits, which each model was trained to have above 0 at entities).
-    ``config`` is of the first model, with the means of the thresholds and of the temperatures, and the lengths that
-    suit all. Raises InputError if the models do not read the same tokens and features, or do not find the same types.
+    Models that differ only in their seed make different mistakes (Lakshminarayanan et al. 2017, arXiv 1612.01474, who
+    average probabilities; here it is logits, because each model was trained to score entities above 0). ``config``
+    comes from the first model, with the mean thresholds and temperatures and the lengths that suit all models. Raises
+    InputError if the models do not read the same tokens and features, or do not find the same types.
     """
 
     def __init__(self, folders: list[str | os.PathLike], models: list[NerModel]):

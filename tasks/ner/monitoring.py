@@ -31,10 +31,10 @@ DRAWN_CHARACTERS = 20  # longest text that is preferred for the picture
 
 
 class NerMonitor(VisualDLMonitor):
-    """Adds to each evaluation: a precision-recall curve of each type, predictions of fixed dev texts with the gold
-    entities, and as pictures the scores of all spans of one dev text, and the reliability of probabilities with the
-    temperatures that these dev data would give. VisualDL opens the oldest picture of a tag: all of them are under
-    ``dev_history``, and the newest are once more, alone, under ``dev`` when training ends."""
+    """Adds to each evaluation a precision-recall curve of each type, predictions for fixed dev texts with the gold
+    entities, and two pictures: the scores of all spans of one dev text, and the reliability of probabilities with
+    temperatures fitted to these dev data. VisualDL opens the oldest picture of a tag, so all of them are under
+    ``dev_history``, and when training ends the newest are repeated, alone, under ``dev``."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -97,8 +97,8 @@ class NerMonitor(VisualDLMonitor):
 
 
 def span_scores(model, text, characters):
-    """Scores of a text to draw: array ``[types, characters, characters]`` of its first ``characters``, logits
-    by first and last character, NaN where there is no span."""
+    """Logits of the spans in the first ``characters`` of a text, to be drawn: array
+    ``[types, characters, characters]``, by first and last character, NaN where there is no span."""
     batch = SpanCollator(model.config.pad_token_id, with_labels=False)([text])
     logits = evaluated(model, batch)[0].astype("float32").numpy()  # [types, first, last or last - first]
     scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)
@@ -111,7 +111,7 @@ def span_scores(model, text, characters):
 
 
 def _example_to_draw(examples):
-    """Row of the short text with the most types and entities; the shortest with an entity if none is short."""
+    """Index of the short text with the most types and entities; if none is short, the shortest with an entity."""
 
     def worth(row):
         entities, size = examples[row].entities, len(examples[row].text)
@@ -122,8 +122,8 @@ def _example_to_draw(examples):
 
 
 def _compared(example, entities):
-    """Text, gold and predicted entities, a line each, and what the match says of them. VisualDL may show the lines as
-    one, so that each entity begins with a dot."""
+    """The text, then a line for each match of gold and predicted entities. VisualDL may show the lines as one, so each
+    match begins with a dot."""
     lines = [example.text]
     for match in match_entities(example.entities, entities):
         sides = {"gold": match.gold, "predicted": match.predicted if match.kind != "correct" else None}
@@ -133,7 +133,7 @@ def _compared(example, entities):
     return "\n".join(lines)
 
 
-# ---- the scores of all spans of a short text as a picture, one matrix a type
+# ---- the scores of all spans of a short text as a picture, one matrix per type
 
 
 MAX_CHARACTERS = 40
@@ -142,13 +142,13 @@ LOWEST, HIGHEST = -32.0, 8.0  # logits at which the colors end; most spans score
 
 
 def draw_scores(text, scores, gold, types, title):
-    """Draw a matrix for each type, uint8 ``[height, width, 3]``: first character of a span downwards, last character to
-    the right. Red squares score above 0, blue ones below; entities of ``gold``, a set of (start, end, type), have a
-    frame. Of many types, gold types and then types with the highest scores are drawn, ``MAX_PANELS`` in all.
-    ``scores`` are from :func:`span_scores`, ``text`` has at most ``MAX_CHARACTERS``."""
+    """A picture, uint8 ``[height, width, 3]``, with a matrix for each type: rows are the first character of a span,
+    columns the last. Red squares score above 0, blue ones below; entities of ``gold``, a set of (start, end, type), are
+    framed. At most ``MAX_PANELS`` types are drawn, gold types first, then types with the highest scores. ``scores`` are
+    from :func:`span_scores`, ``text`` has at most ``MAX_CHARACTERS`` characters."""
     matrices = dict(zip(types, scores))
     shown = _chosen(types, matrices, gold)
-    style = {"fontfamily": chinese_font(), "parse_math": False}  # a $ of a user begins no formula
+    style = {"fontfamily": chinese_font(), "parse_math": False}  # a $ in a user's text begins no formula
     labels = [symbol if symbol.isprintable() else str(index) for index, symbol in enumerate(text)]
     columns = min(2, len(shown))
     rows = math.ceil(len(shown) / columns)

@@ -29,7 +29,7 @@ from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
 from tasks.ner.reports.reliability import reliability
 
-TYPES_NAMED = 40  # in what is printed
+TYPES_NAMED = 40  # most type names in a printed line
 MOST_UNKNOWN = 0.01  # of the characters; about 0.0004 of CLUENER are unknown to the small encoder
 
 
@@ -71,7 +71,7 @@ class NerRecipe(Recipe):
             training, dev, window = run.training, run.examples.get("dev", ()), run.keys.max_characters
             shared = training.dataset_world_size, training.gradient_accumulation_steps
             fit = fit_keys(run.given, run.examples["train"], run.more_texts, *shared, dev, window, run.taught)
-            chosen = {**run.given, **fit.keys, "fit_to_data": False}  # the configuration that is saved has plain keys
+            chosen = {**run.given, **fit.keys, "fit_to_data": False}  # the saved configuration has explicit keys
             run.config, run.keys, run.training, run.given = self.resolve(chosen)
             if is_first_process():
                 print("\n".join(fit.lines))
@@ -148,7 +148,7 @@ class NerRecipe(Recipe):
             pretrain(run, run.datasets["train"].texts + self._dataset(run, run.more_texts).texts)
 
     def _choose_on_dev(self, run: NerRun) -> float | None:
-        """Choose thresholds, if wanted, and temperatures; returns the dev F1 before, if it set the thresholds."""
+        """Choose thresholds, if requested, and temperatures; returns the previous dev F1 if it set the thresholds."""
         config, examples = run.model.config, run.datasets["dev"].examples
         scores, _, candidates = evaluate_model(run.model, run.datasets["dev"], run.batch_size, with_candidates=True)
         f1 = scores["f1"] if run.keys.threshold_for_f1 else None
@@ -197,8 +197,8 @@ class NerRecipe(Recipe):
         return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
 
     def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]] | None:
-        """See :class:`tasks.ner.model.NerEnsemble`. None with ``train_texts``: models of other texts have
-        other vocabularies."""
+        """Scores of a :class:`tasks.ner.model.NerEnsemble` of the runs; None with ``train_texts``, because models
+        trained on other texts have other vocabularies."""
         settings = self.resolve({**config, "output_dir": run_dirs[0]})
         if settings.keys.train_texts is not None:
             return None
@@ -214,19 +214,19 @@ class NerRecipe(Recipe):
         return NerDataset(examples, run.tokenizer, run.model.config.types, **options)
 
 
-# ---- a model, also while it is trained, on labeled texts
+# ---- evaluation on labeled texts, also during training
 
 
 class Evaluation(NamedTuple):
-    """What a model finds in labeled texts."""
+    """The entities that a model finds in labeled texts, and their scores."""
 
-    scores: dict[str, Any]  # as of scores_and_errors
+    scores: dict[str, Any]  # from scores_and_errors
     found: list[list[Entity]]  # in each text
-    candidates: list[list[Entity]] | None  # of calibration.find_candidates, if they were looked for
+    candidates: list[list[Entity]] | None  # from calibration.find_candidates, if requested
 
 
 def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:
-    """Evaluate a :class:`tasks.ner.model.NerModel`, also while it is trained."""
+    """Evaluate a :class:`tasks.ner.model.NerModel`, also during training."""
     config, candidates = model.config, None
 
     def find(texts):

@@ -25,7 +25,7 @@ def tune_model(
     model_dir: str | os.PathLike, data_file: str | os.PathLike, only: str | None = None, **options: Any
 ) -> dict:
     """Tune thresholds and temperatures of a trained model on a labeled file, print the scores and write them into its
-    config.json. ``only`` names one of the two and leaves the other unchanged; the ``options`` are of
+    config.json. ``only`` names one of the two and leaves the other unchanged; ``options`` are passed to
     :class:`~tasks.ner.prediction.predictor.NerPredictor`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Public NER data sets, which ``published.yaml`` lists: downloaded, checked, and under their name only when whole."""
+"""Download the public NER data sets of ``published.yaml``; a file gets its name only when complete and checked."""
 
 import os
 import shutil
@@ -19,9 +19,9 @@ _LARGEST_MEMBER = 1 << 30
 
 
 def download(url, path, part, show_progress=False):
-    """Download a file into the folder ``part``, unless it is there, with pooch, which retries twice and takes the
-    proxies of the environment; returns where it is. Raises InputError, which names the ``path`` that the file is meant
-    for, if the address cannot be reached or answers with an error."""
+    """Download a file into the folder ``part``, unless it is there, and return its path. pooch retries twice and uses
+    the proxies of the environment. Raises InputError, which names the ``path`` that the file is meant for, if the
+    address cannot be reached or answers with an error."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
@@ -29,7 +29,7 @@ def download(url, path, part, show_progress=False):
     downloader = pooch.HTTPDownloader(progressbar=show_progress, timeout=_TIMEOUT)
     try:
         return Path(source.fetch(path.name, downloader=downloader))
-    except (OSError, ValueError) as error:  # of requests and of the disk; an address that is none
+    except (OSError, ValueError) as error:  # from requests or the disk; an invalid address
         answer = getattr(error, "response", None)
         reason = str(error).rsplit(": ", 1)[-1].strip("'\")") if answer is None else f"HTTP {answer.status_code}"
         raise InputError(
@@ -39,7 +39,7 @@ def download(url, path, part, show_progress=False):
 
 
 def read_zip_member(member, path, name):
-    """The content of the one file called ``member`` in whatever folder of the zip archive ``path``, which messages call
+    """The content of the only file called ``member``, in any folder of the zip archive ``path``, which messages call
     ``name``. Nothing is unpacked, so the archive's paths cannot lead anywhere."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -59,7 +59,7 @@ def read_zip_member(member, path, name):
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file of a data set: what its address gives, or, of a zip archive, the member of this name."""
+    """A file of a data set: the downloaded file or, if that is a zip archive, its member of this name."""
 
     name: str
     url: str
@@ -70,7 +70,7 @@ class PublishedFile:
 
     @property
     def source_name(self) -> str:
-        """The name of the dataset."""
+        """The name of the downloaded file, which may be a zip archive."""
         return self.url.rpartition("/")[2]
 
     def check(self, path: str | os.PathLike, name: str | os.PathLike) -> None:
@@ -99,11 +99,11 @@ DATASETS = {name: _files(**listed) for name, listed in published().items()}
 
 
 def fetch_dataset(files: Iterable[PublishedFile], folder: str | os.PathLike, show_progress: bool = False) -> None:
-    """Put the files of a data set into a folder, which is made, and print a line for each. Files that are there, also a
-    zip archive of others, are checked and kept.
+    """Put the files of a data set into a folder, created if missing, and print a line for each. Existing files,
+    including a zip archive of others, are checked and kept.
 
     Raises:
-        InputError: a file cannot be downloaded, or is there with another content; those before it stay.
+        InputError: a file cannot be downloaded, or exists with other content; the files before it stay.
     """
     part = Path(folder) / PART
     shutil.rmtree(part, ignore_errors=True)  # left by a killed download
@@ -115,7 +115,7 @@ def fetch_dataset(files: Iterable[PublishedFile], folder: str | os.PathLike, sho
 
 
 def _fetch(file, folder, part, show_progress):
-    """Put a file into a folder, by way of the folder ``part``, unless it is there; returns what was done."""
+    """Put a file into a folder, via the folder ``part``, unless it is there; returns a message about it."""
     path, source, whole = folder / file.name, folder / file.source_name, part / file.name
     there = next((one for one in (path, source) if one.exists()), None)
     try:

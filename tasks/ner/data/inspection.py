@@ -1,6 +1,6 @@
 """A summary of labeled data, and suspicious places in it: counts, lengths, duplicates, spans.
 
-Nothing here is an error. Data that cannot be read at all stops in the reader.
+Nothing here is an error: the reader already rejects data that cannot be read.
 """
 
 import re
@@ -46,13 +46,13 @@ Found = Iterator[tuple[str, str, Example, str | None]]  # name, split, example, 
 
 
 def inspect(splits: Splits, max_examples: int = 5) -> dict:
-    """Count and search labeled data, a dict from a name to examples, in the order train, dev, test.
+    """Summarize and search labeled data: ``splits`` maps names to examples, in the order train, dev, test.
 
     Returns:
         dict that can be written as JSON: ``splits`` (counts, ``types``, ``text_lengths``, ``entity_lengths``),
-        ``lengths`` (``window_tokens``, ``longest_text``, ``longest_entity``, ``max_entity_tokens``: tokens that a model
-        trained on the first split reads, saw and finds), ``missing_types`` (split -> types that others have) and
-        ``findings`` (name -> ``meaning``, ``counts`` by split, some ``examples`` of ``where`` and ``what``).
+        ``lengths`` (``window_tokens``, ``longest_text``, ``longest_entity``, ``max_entity_tokens``, in tokens, of a
+        model trained on the first split), ``missing_types`` (split -> types that only others have) and ``findings``
+        (name -> ``meaning``, ``counts`` by split, some ``examples`` of ``where`` and ``what``).
     """
     findings = {
         name: {"meaning": meaning, "counts": dict.fromkeys(splits, 0), "examples": []}
@@ -179,7 +179,7 @@ def _duplicates(splits: Splits) -> Found:
 
 
 def _surfaces_of_two_types(splits: Splits) -> Found:
-    """Sorted by how likely they are wrong: first rare types of frequent surfaces. One entity is shown for a surface."""
+    """Sorted by how likely they are wrong, rare types of frequent surfaces first. One entity is shown per surface."""
     types_of = defaultdict(Counter)  # surface -> how often it has each type
     entities = [
         (split, one, entity) for split, examples in splits.items() for one in examples for entity in one.entities
@@ -193,5 +193,5 @@ def _surfaces_of_two_types(splits: Splits) -> Found:
         counts = types_of[surface]
         if counts and counts[entity.type] == min(counts.values()):
             what = f"{shown(surface, 40)} is {', '.join(f'{kind} {count}' for kind, count in counts.most_common())}"
-            types_of[surface] = Counter()  # it is shown
+            types_of[surface] = Counter()  # already shown
         yield "surface_of_two_types", split, example, what

@@ -1,8 +1,8 @@
 """Labeled data and texts: reading with validation, and writing. Standard library only.
 
 ``read_examples`` and ``write_examples`` know the formats of ``tasks.ner.formats``; ``read_texts`` reads texts to
-predict. Offsets count characters (code points), and spans in memory are half-open, whatever a file has. What is wrong
-with a file raises ``InputError``: one line with ``path:line``, what is wrong and how to fix it.
+predict. Offsets count characters (code points), and spans in memory are half-open, whatever a file has. An error
+in a file raises ``InputError``: one line with ``path:line``, what is wrong and how to fix it.
 """
 
 import logging
@@ -42,8 +42,8 @@ def read_examples(
     """Labeled examples of a file, in its order, or of the files of a folder, in the order of their names.
 
     Args:
-        path: the file or folder; ``-`` is standard input. A folder with ``.ann`` files is one of brat. Of another,
-            folders in it are left out, and files whose names begin with a dot, an underscore, README or LICENSE.
+        path: the file or folder; ``-`` is standard input. A folder with ``.ann`` files is read as brat. In others,
+            subfolders and files whose names begin with a dot, an underscore, README or LICENSE are left out.
         format: one of ``FORMATS``; None recognizes it by the content, and brat by ``.ann``.
         name: what messages call the file; None: ``path``. Not for folders.
 
@@ -56,7 +56,7 @@ def read_examples(
 def read_labeled(
     path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
 ) -> tuple[list[Example], str]:
-    """``read_examples``, and the name of the format."""
+    """The examples as from :func:`read_examples`, and the name of the format."""
     if format is not None:
         check_format(format)
     check_there(os.fspath(path))
@@ -87,7 +87,7 @@ def published() -> dict[str, dict]:
 
 def check_there(path: str) -> None:
     """Raise InputError, with the command that downloads it, if ``path`` is missing and has the name of a published
-    data set, or the path to which :func:`tasks.ner.data.download.fetch_dataset` puts a file of one."""
+    data set, or is the path where :func:`tasks.ner.data.download.fetch_dataset` puts a file of one."""
     if os.path.exists(path):
         return
     folder, file, datasets = Path(path).parent, Path(path).name, published()
@@ -109,20 +109,20 @@ def check_labeled(examples: list[Example], name: str | os.PathLike) -> None:
 
 
 def note_unlabeled(examples: list[Example], name: str | os.PathLike) -> None:
-    """Say on standard error if no entity is labeled in ``examples`` of ``name``, where that is no error."""
+    """Print a note on standard error if no entity is labeled in ``examples`` of ``name``; this is no error here."""
     if not any(example.entities for example in examples):
         print(visible(f"note: {name}: no entity is labeled in it"), file=sys.stderr)
 
 
 def read_lines(lines: list[str], name: str) -> list[Example]:
-    """As :func:`read_examples`, from the lines of a file called ``name``, or of records in memory."""
+    """Labeled examples as in :func:`read_examples`, from the lines of the file ``name`` or of records in memory."""
     return TEXT_FORMATS[recognize(lines, name)].read(lines, name)
 
 
 def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, format: str) -> None:
-    """Write labeled examples in one of ``FORMATS``, all or nothing, to a path, an open file of text, or for brat a
-    folder that is new or empty. Raises InputError if the target cannot be written, or the format cannot hold an
-    example. Relations that it cannot hold are left out, and counted in this module's log."""
+    """Write labeled examples in one of ``FORMATS``, all or nothing, to a path, an open text file or, for brat, a new or
+    empty folder. Raises InputError if the target cannot be written, or the format cannot hold an example. Relations
+    that it cannot hold are left out, and counted in this module's log."""
     check_format(format)
     if not examples:
         raise InputError("there are no examples to write; give data with at least one text")
@@ -148,7 +148,7 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
 
 
 class EntityTextStream(TextStream):
-    """The texts of a :class:`tasks.common.texts.streams.TextStream`, also of labeled data in any form but brat."""
+    """The texts of a :class:`tasks.common.texts.streams.TextStream`, also of labeled data in any format except brat."""
 
     form_of = staticmethod(labeled_form)
 

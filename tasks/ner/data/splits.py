@@ -18,17 +18,17 @@ from tasks.ner.formats.records import labeled_records
 from tasks.ner.formats.span_records import PROBABLE
 
 # Neighboring texts share entities, as texts cut from one document do, if the share of dev entities that also occur in
-# train is HIGHER times as high for a drawn dev part as for a contiguous one, and by more than STANDARD_ERRORS of them.
-# The quotient is 1.00 for CLUENER and the People's Daily (0.88 to 1.13 for any 300 of their texts), 1.09 for Resume,
-# and 2.8 for paragraphs of Wikipedia cut into texts of 150 characters.
+# train is more than HIGHER times as high for a drawn dev part as for a contiguous one, and higher by more than
+# STANDARD_ERRORS standard errors. The quotient is 1.00 for CLUENER and the People's Daily (0.88 to 1.13 for any 300 of
+# their texts), 1.09 for Resume, and 2.8 for paragraphs of Wikipedia cut into texts of 150 characters.
 HIGHER = 1.25
 STANDARD_ERRORS = 2
 
 
 def read_splits(run, seed, memory=None):
-    """dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples, by the keys of a run; tells of
-    types not in train. The ``seed`` draws the ``train_texts``, of which ``dev_fraction`` is held out: what is not drawn
-    is not known. Raises InputError if a file is wrong, no entity is labeled, or there are fewer than ``train_texts``.
+    """A dict from ``train`` and, if present, ``dev`` and ``test`` to examples, by the keys of a run; prints types not
+    in train. ``seed`` draws the ``train_texts``, of which ``dev_fraction`` is held out; other texts are not used.
+    Raises InputError if a file is wrong, no entity is labeled, or there are fewer than ``train_texts`` texts.
     """
     splits, names = read_files(run, read_examples, memory)
     note_repeated(splits, names, lambda example: (example.text, example.entities))
@@ -51,8 +51,8 @@ def read_splits(run, seed, memory=None):
 
 
 def mark_types(splits, predictor):
-    """Add to the texts of train and dev what a trained model finds of the types that nobody has labeled there; returns
-    how many entities of each type. Where entities may not overlap, the labeled one counts."""
+    """Add to the texts of train and dev the entities that a trained model finds of types not labeled there; returns how
+    many of each type. If entities may not overlap, labeled ones take precedence."""
     learned = [split for split in ("train", "dev") if split in splits]
     labeled = entity_types(*(splits[split] for split in learned))
     marked = dict.fromkeys((kind for kind in predictor.types if kind not in labeled), 0)
@@ -72,9 +72,9 @@ def mark_types(splits, predictor):
 
 
 def choose_dev_split(examples, fraction, name):
-    """The way to hold out a dev part whose scores hold for new texts: ``contiguous`` where neighboring texts share
-    entities, otherwise ``stratified``, also where the end of the file has no entity, or types that the rest lacks; and
-    the line that says so with both shares."""
+    """How to hold out a dev part whose scores carry over to new texts, and a line that says so with both shares. It is
+    ``contiguous`` if neighboring texts share entities, but ``stratified`` otherwise, or if the end of the file has no
+    entity or has types that the rest lacks."""
     drawn, contiguous, entities = _known_shares(examples, fraction)
     rest, end = hold_out(examples, fraction, "contiguous")
     mean = (drawn + contiguous) / 2
@@ -114,15 +114,15 @@ def _known_shares(examples, fraction):
 
 
 def draw(examples, count, seed):
-    """``count`` of the labeled texts, at most all, in their order. The same seed draws the same; fewer texts are among
-    those that a larger ``count`` draws."""
+    """``count`` of the labeled texts, at most all, in their order. The same seed draws the same texts, and a larger
+    ``count`` includes all texts of a smaller one."""
     numbers = list(range(len(examples)))
     random.Random(seed).shuffle(numbers)
     return [examples[number] for number in sorted(numbers[:count])]
 
 
 def read_more_texts(run):
-    """The texts of ``texts`` as examples without entities, cut into pieces of at most ``max_characters``."""
+    """The texts in the files ``texts`` as examples without entities, cut into pieces of at most ``max_characters``."""
     return [
         Example(piece, (), path)
         for path in run.texts or ()

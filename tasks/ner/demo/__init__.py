@@ -7,9 +7,9 @@ The format is CLUENER's (:mod:`tasks.ner.formats.span_records`), where the END I
 
 Types: person, place, organization, product, time, position (job title). An entity is annotated wherever it occurs,
 also inside another one: persons, places, products and parent organizations in an organization, places in a product
-or facility; times and positions hold nothing. A place is one administrative unit (青川市白岭区 is two), its short
-name, a road, a scenic spot or a facility; an organization is the longest name with its department; a time is a point
-in time, a day or a dated period, no duration.
+or facility; times and positions contain no entities. A place is one administrative unit (青川市白岭区 is two), its
+short name, a road, a scenic spot or a facility; an organization is the longest name with its department; a time is a
+point in time, a day or a dated period, but not a duration.
 
 Train and dev differ in the templates, given names, place stems and brand stems, hence in the full surfaces of person,
 place, organization and product: no such surface of dev occurs anywhere in train. They share surnames, suffixes,
@@ -24,7 +24,7 @@ from pathlib import Path
 ENTITY_TYPES = ("person", "place", "organization", "product", "time", "position")
 FILES = ("train.jsonl", "dev.jsonl")
 
-# Sentences in neither part, with reserved names. The first and the third hold nested entities: 雁潭市 in the hospital;
+# Sentences in neither part, with reserved names. The first and the third have nested entities: 雁潭市 in the hospital;
 # 槐浦 in 槐浦大学 in 槐浦大学附属医院.
 UNSEEN_SENTENCES = (
     "去年10月，雁潭市第二人民医院的护士长陆雨桐在碧洲县举办了健康讲座。",

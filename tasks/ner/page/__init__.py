@@ -1,3 +1,3 @@
 """Texts with their entities as a page for a browser."""
 
-LANGUAGES = ("en", "zh")  # that words.yaml has
+LANGUAGES = ("en", "zh")  # the languages in words.yaml

@@ -1,11 +1,11 @@
-"""Texts with their entities as one HTML page that needs nothing else: no script, no other file.
+"""Texts with their entities as one self-contained HTML page: no script, no other file.
 
-An entity is a box around its characters with its type and probability behind them. Colors tell the types apart at a
+An entity is a box around its characters with its type and probability after them. Colors tell the types apart at a
 glance; the types' names do so without color. Types can be shown alone. The page lists all entities with their counts,
 and, if it has more than one section, a table of contents.
 
-``page.html`` is the template, ``page.css`` its style. Types and probabilities are generated content of the style: they
-are not in the way of searching or copying the text.
+``page.html`` is the template, ``page.css`` its style. Types and probabilities are generated content of the style, so
+they do not get in the way of searching or copying the text.
 """
 
 import re
@@ -38,8 +38,8 @@ ENVIRONMENT = jinja2.Environment(
 )  # fmt: skip
 ENVIRONMENT.filters["thousands"] = "{:,}".format
 ROW_CHARACTERS = 45
-# Characters that a page cannot show, by their symbols. A browser reads CR as LF, and CR LF as one of them, unless CR is
-# written as a reference.
+# Symbols for characters that a page cannot show. A browser reads CR as LF, and CR LF as one LF, unless CR is written as
+# a character reference.
 _SYMBOLS = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\x7f": "\u2421", "\r": "&#13;"}
 _NOT_SHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -47,10 +47,10 @@ _NOT_SHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 def write_html(
     file: TextIO, records: list[dict], types: Iterable[str], name: str, calibrated: bool = True, language: str = "en"
 ) -> None:
-    """Write a page of records (:class:`tasks.ner.prediction.predictor.NerPredictor`) into an open file. The types that
-    occur are its legend, in the order of ``types``; ``name`` is of what the texts are from. If the model has no
-    temperatures, it is not ``calibrated``, and the page calls its probabilities scores. ``language`` is of the page's
-    own words."""
+    """Write a page of records (:class:`tasks.ner.prediction.predictor.NerPredictor`) into an open file. Its legend has
+    the types that occur, in the order of ``types``; ``name`` says where the texts are from. A model without
+    temperatures is not ``calibrated``, and the page calls its probabilities scores. ``language`` is the language of the
+    page's labels."""
     words = WORDS[language]
     certainty = "probability" if calibrated else "score"
     texts = [record["text"] for record in records]
@@ -64,7 +64,7 @@ def write_html(
     anchors = {(mention.text, mention.first): mention.anchor for of_type in mentions.values() for mention in of_type}
 
     def mark(piece: Piece, number: int) -> str:
-        """The tag that opens the box of a piece. In the template it would take three times as long."""
+        """The tag that opens the box of a piece. Making it in the template would take three times as long."""
         entity, text = piece.entity, texts[number - 1]
         kind, surface = escape(entity.type), escape(text[entity.start : entity.end])
         classes = f"t{number_of[entity.type]}"

@@ -1,8 +1,8 @@
 """How texts are laid out on a page: sections and paragraphs, a table of contents, a list of the entities with links to
 their first mentions, and entities as boxes around their characters.
 
-Boxes nest as the entities do. HTML cannot nest two entities that cross, nor one that goes on in the next paragraph, so
-that such an entity is drawn in pieces, open where it goes on, with one label behind the last.
+Boxes nest as the entities do. HTML cannot nest two entities that cross, or one that continues in the next paragraph, so
+such an entity is drawn in pieces, open where it continues, with one label after the last.
 """
 
 import bisect
@@ -31,9 +31,9 @@ LABEL_CHARACTERS = 24
 def sections_of(text: str) -> list[list[Span]]:
     """The sections of a text, each the list of its paragraphs; together they cover it.
 
-    A paragraph is a line with its end. One of more than twice ``SECTION_CHARACTERS`` is cut at ends of sentences, or
-    anywhere if there are none. A section begins with a heading, or with the first paragraph when the one before has
-    ``SECTION_CHARACTERS``.
+    A paragraph is a line with its line end. A paragraph longer than twice ``SECTION_CHARACTERS`` is cut at sentence
+    ends, or anywhere if there are none. A section begins with a heading, or with the next paragraph once the section
+    before has ``SECTION_CHARACTERS`` characters.
     """
     sections: list[list[Span]] = [[]]
     for start, end in _paragraphs(text):
@@ -57,7 +57,7 @@ def _paragraphs(text):
 
 
 class Place(NamedTuple):
-    """A place that the table of contents leads to: a section, a text of several, or texts that are short."""
+    """An entry of the table of contents: a section, a text with several sections, or several short texts."""
 
     anchor: str
     number: str  # printed before the label
@@ -82,10 +82,10 @@ def section_anchor(number: int, start: int) -> str:
 
 
 def places_of(texts: list[str], sections: list[list[list[Span]]], entities: list[list[Entity]]) -> list[Place]:
-    """The table of contents, of texts with the sections of each (:func:`sections_of`) and its
-    entities. Short texts that follow each other share a place, until they are as long as a section."""
+    """The table of contents of texts, given the sections (:func:`sections_of`) and the entities of each. Consecutive
+    short texts share a place until they are as long as a section."""
     places: list[Place] = []
-    size = 0  # characters of the texts of the last place, if it may have more
+    size = 0  # characters of the texts of the last place, or 0 if it takes no more texts
     for number, (text, of_text, found) in enumerate(zip(texts, sections, entities), 1):
         counts = Counter(entity.type for entity in found)
         if len(of_text) == 1 and 0 < size < SECTION_CHARACTERS:
@@ -117,7 +117,7 @@ def _label(text):
 
 
 def mentions_of(texts: list[str], entities: list[list[Entity]]) -> dict[str, list[Mention]]:
-    """For each type the distinct characters of its entities, the most frequent first, of equals the first one."""
+    """For each type, the distinct strings of its entities, by falling frequency, then by first occurrence."""
     found: dict[tuple[str, str], Mention] = {}
     for number, (text, of_text) in enumerate(zip(texts, entities), 1):
         for entity in of_text:
@@ -132,15 +132,15 @@ def mentions_of(texts: list[str], entities: list[list[Entity]]) -> dict[str, lis
 
 # ---- boxes
 
-# Red, green and blue, and the ink that is read best on it; the vivid ones first, and neighbors far apart. Each has a
-# contrast of at least 3 with the light and with the dark background. They keep apart in normal vision and in simulated
+# Red, green and blue, and the most readable ink on it; vivid colors first, and neighbors far apart. Each has a contrast
+# of at least 3 with the light and with the dark background. They are distinguishable in normal vision and in simulated
 # protanopia, deuteranopia and tritanopia, as the tests of commit c625aa7b computed.
 WHITE, BLACK = "#ffffff", "#000000"
 COLORS = (
     ("0 119 204", WHITE), ("221 119 0", BLACK), ("136 17 255", WHITE), ("221 0 0", WHITE), ("51 153 238", BLACK),
     ("0 119 34", WHITE), ("221 0 170", BLACK), ("136 85 119", WHITE), ("187 136 136", BLACK), ("170 102 102", BLACK),
 )  # fmt: skip
-# When the colors are used up they come again with the next kind of edge.
+# When the colors are used up, they are repeated with the next kind of edge.
 EDGES = ("1.5px solid", "1.5px dotted", "3px double")
 
 
@@ -164,8 +164,8 @@ class Paragraph(NamedTuple):
 
 
 def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piece]:
-    """Cut the entities of a text into pieces of which any two are nested or apart, and which end before each of the
-    ordered ``cuts``, in the order in which their boxes open: outer before inner."""
+    """Cut the entities of a text into pieces, any two of which are nested or disjoint and none of which crosses one of
+    the ordered ``cuts``. They are in the order in which their boxes open: outer before inner."""
     waiting = [(entity.start, -entity.end, number, True) for number, entity in enumerate(entities)]
     heapq.heapify(waiting)
     pieces: list[Piece] = []
@@ -188,7 +188,7 @@ def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piec
 
 
 def drawn_paragraphs(text: str, entities: list[Entity], paragraphs: Sequence[Span]) -> Iterator[Paragraph]:
-    """Each paragraph of a text, of which ``paragraphs`` are the characters, with the ordered entities in it."""
+    """Each paragraph of a text with its entities, which are ordered; ``paragraphs`` has the span of each."""
     pieces = nested_pieces(entities, [end for _, end in paragraphs])
     for start, end in paragraphs:
         within = _beginning_in(pieces, start, end)
@@ -211,6 +211,6 @@ def _drawn_parts(text, start, end, pieces):
 
 
 def look_of(number: int) -> dict[str, str]:
-    """``color``, ``ink`` and ``edge`` of the type with this number, as the style sheet has them."""
+    """``color``, ``ink`` and ``edge`` of the type with this number, for the style sheet."""
     color, ink = COLORS[number % len(COLORS)]
     return {"color": color, "ink": ink, "edge": EDGES[number // len(COLORS) % len(EDGES)]}

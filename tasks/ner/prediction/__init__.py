@@ -1,1 +1,1 @@
-"""From texts to entities with one or more trained models, and predictions out as data or as a page."""
+"""Prediction of entities in texts with one or more trained models, and output of predictions as data or as a page."""

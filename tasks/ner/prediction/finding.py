@@ -1,19 +1,18 @@
 """From texts to entities: texts -> parts -> windows -> batches -> scores -> spans -> the entities of each text.
 
-Neighboring windows share ``overlap`` + 1 tokens. A span that several windows hold is decided by one of them alone: the
-one with the most text around the span, that is with the most characters on the side where it has fewer (the ends of the
-text count as no limit), the first among equals. A span at a cut is not trusted, since nobody knows how it continues.
+Neighboring windows share ``overlap`` + 1 tokens. A span that several windows contain is decided by only one of them:
+the one with the most characters around the span, counted on the side that has fewer (an end of the text counts as
+unlimited), the first among equals. A span at a cut is not trusted, since it may continue beyond the cut.
 
-So each entity of at most ``overlap`` tokens is decided by a window that holds it whole with at least one token on
-either side, or the end of the text. (Take the last window that begins before it, or the first: the next one begins at
-the entity or behind, so this one reaches at least ``overlap`` + 1 tokens further than the entity begins.)
+So each entity of at most ``overlap`` tokens is decided by a window that contains it whole with at least one token, or
+the end of the text, on either side. (Take the last window that begins before the entity, or the first window. The next
+one begins at the entity or later, so this one extends at least ``overlap`` + 1 tokens past the entity's start.)
 
-Long texts are read a part at a time: tokens and word features of a text of a million characters are never all in
-memory. A text is cut where neither a token nor a word can go on, if there is such a place: between lines, else
-sentences, else words that punctuation or a space parts. Some characters on either side of a part are read as well, for
-words and entities of the training data that reach into it, so tokens and features are as in the whole text. Only
-where ``PART_CHARACTERS`` characters and more follow each other without any such place, the text is cut within; a few
-words near the cut may then differ.
+Long texts are read one part at a time, so the tokens and word features of a text of a million characters are never all
+in memory. A text is cut where no token or word can continue, if there is such a place: between lines, else sentences,
+else words separated by punctuation or a space. Some characters on either side of a part are also read, for words and
+entities of the training data that reach into it, so tokens and features are as in the whole text. Only if
+``PART_CHARACTERS`` or more characters have no such place, the cut is elsewhere; a few words near it may then differ.
 """
 
 import bisect
@@ -31,9 +30,9 @@ from tasks.ner.lengths import reading_of
 
 Bounds = tuple[float, float]
 Thresholds = float | list[float] | None
-# Scores of one batch held at once: bounds memory for long texts.
+# Most scores of one batch held at once, which bounds memory for long texts.
 MAX_BATCH_SCORES = 1 << 25
-# Tokens whose windows are sorted by length and computed together, and held until then.
+# Windows of about this many tokens are held, sorted by length and computed together.
 TOKENS_AT_ONCE = 1 << 17
 
 
@@ -46,12 +45,12 @@ class Window(NamedTuple):
 
 
 def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Iterator[Window]:
-    """Windows of at most ``length`` tokens, cut between tokens, each between special tokens; one of a short text. The
+    """Windows of at most ``length`` tokens, cut between tokens, each between special tokens; a short text has one. The
     ``parts`` of a text are read as windows need them; each is between special tokens, which do not count, and its
     offsets count characters of the whole text. ``overlap`` is at most ``length`` - 2."""
     step = max(1, length - overlap - 1)
     held: TokenizedText | None = None  # the tokens that windows may still need
-    last = first = 0  # of those, where the last window began, and where the next one begins
+    last = first = 0  # indices in held: where the last window began, and where the next one begins
     reached = 0  # characters in windows so far
     for part in parts:
         held = held.part(last, held.size).joined(part) if held else part
@@ -67,7 +66,7 @@ def windows_of(parts: Iterable[TokenizedText], length: int, overlap: int) -> Ite
 
 
 def _window(text, reached, begins, ends):
-    """``begins`` and ``ends`` say whether it begins and ends as its text does."""
+    """A window; ``begins`` and ``ends`` say whether it includes the start and the end of its text."""
     start, end = -inf if begins else text.offsets[1][0], text.offsets[-2][1]
     return Window(text, (start, inf if ends else end), end - reached)
 
@@ -104,8 +103,8 @@ def entities_of_texts(
     max_entity_tokens: int | None = None,
     progress: Callable[[int], Any] | None = None,
 ) -> Iterator[list[Entity]]:
-    """The entities of each text, ordered, from all windows of one text after the other, which are read lazily. Holds
-    the windows of ``TOKENS_AT_ONCE`` tokens, and one text's entities. ``progress`` is called after each
+    """The entities of each text, ordered. ``windows`` has all windows of one text after the other and is read lazily:
+    only the windows of ``TOKENS_AT_ONCE`` tokens and one text's entities are held. ``progress`` is called after each
     batch with the number of characters that it adds; other arguments as in :func:`predict_entities`."""
     of_text: list[tuple[tuple[float, float], list[Entity]]] = []  # bounds and entities of the windows of one text
     for chunk in _chunks(windows):
@@ -173,14 +172,14 @@ def predict_entities(
 # ---- parts
 
 PART_CHARACTERS = 8192
-# Looked at on either side of a part. The longest word of jieba's dictionary has 16 characters, the longest entity of a
+# Also read on either side of a part. The longest word of jieba's dictionary has 16 characters, the longest entity of a
 # gazetteer 20.
 CONTEXT_CHARACTERS = 64
-# What belongs to the character before it: white space goes with the white space before it, a mark with its character.
+# Characters not separated from the one before: white space after white space, a mark after its character.
 _JOINED = "\\s\u0300-\u036f\u200d\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef"
-# Where a text may be cut, behind the match, best first. The third is no character of a word, nor one that jieba or a
-# tokenizer may take into one; the last is within words, but not between letters and digits. Where the group holds
-# something, it belongs to the match, and there is no cut; it is no condition, so that white space is searched once.
+# Patterns after which a text may be cut, best first. The third matches a character that is in no word, even as jieba or
+# a tokenizer sees words; the last cuts within words, but not between letters and digits. If the group is not empty, it
+# belongs to the match, and there is no cut; it is not a condition, so that white space is searched only once.
 _CUTS = tuple(
     map(
         re.compile,
@@ -207,8 +206,8 @@ def part_bounds(text: str, characters: int) -> Iterator[tuple[int, int]]:
 
 
 def _last_end(cut, text, first, last):
-    """The last place from ``first`` to ``last`` behind a match, or 0."""
-    # a match that the bound ends may go on behind it, or be followed by what belongs to it
+    """The last place from ``first`` to ``last`` after a match, or 0 if there is none."""
+    # a match cut off by the bound may continue after it, or be followed by a character that belongs to it
     ends = [match.end() for match in cut.finditer(text, first, last + 1) if not match[1]]
     return next((end for end in reversed(ends) if first <= end <= last), 0)
 
@@ -216,8 +215,8 @@ def _last_end(cut, text, first, last):
 def read_parts(
     text: str, tokenizer: Any, features: Callable[..., TokenFeatures] | None, characters: int | None = None
 ) -> Iterator[TokenizedText]:
-    """The tokens of each part of a text, of at most ``characters`` characters, each between special tokens, with their
-    features if a model takes them. Offsets count characters of the whole text."""
+    """The tokens of each part of a text, between special tokens, with their features if a model takes them. A part has
+    at most ``characters`` characters; offsets count characters of the whole text."""
     for start, end in part_bounds(text, characters or PART_CHARACTERS):
         ids, offsets, _ = tokenizer.encode(text[start:end])
         around = max(0, start - CONTEXT_CHARACTERS)

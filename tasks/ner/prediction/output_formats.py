@@ -15,10 +15,10 @@ FORMATS = ("jsonl", "cluener", "bio", "doccano", "labelstudio")
 
 
 def written(predicted: Iterable[tuple[dict, str]], format: str, model_version: str) -> Iterator[str]:
-    """The content of a file in one of :data:`FORMATS`, in pieces, from records as they come, as from
-    :class:`tasks.ner.prediction.predictor.NerPredictor`, each with a place, which the InputError names if a text or a
-    type cannot be written in the format. ``model_version`` is what Label Studio is to call the model. At the end a note
-    says how many entities the format could not hold."""
+    """The content of a file in one of :data:`FORMATS`, in pieces, as records arrive. ``predicted`` has pairs of a
+    record, as from :class:`tasks.ner.prediction.predictor.NerPredictor`, and a place, which an InputError names if a
+    text or a type cannot be written in the format. ``model_version`` is the model's name in Label Studio. At the end, a
+    note says how many entities the format could not hold."""
     if format == "labelstudio":
         yield from write_list(prediction_task(record, visible(model_version)) for record, _ in predicted)
         return

@@ -44,7 +44,7 @@ class ExportedNerModel(ExportedModel):
     """The graph of an exported folder as a :class:`~tasks.ner.model.NerModel` for prediction."""
 
     def find_spans(self, batch: Batch, thresholds: float | Sequence[float] | None = None) -> list[list[ScoredSpan]]:
-        """As :meth:`tasks.ner.model.NerModel.find_spans`, in whatever order. An ONNX graph finds the spans itself."""
+        """As :meth:`tasks.ner.model.NerModel.find_spans`, in any order. An ONNX graph finds the spans itself."""
         thresholds = self.config.thresholds if thresholds is None else thresholds
         types = len(self.config.types)
         if "spans" not in self.graph.outputs:
@@ -65,12 +65,12 @@ class NerPredictor(Predictor):
     Args:
         model_dir: folder of a trained or exported model; or a list of folders of models trained on the same file, whose
             scores are averaged (:class:`tasks.ner.model.NerEnsemble`).
-        max_tokens: tokens (a character each, mostly) that are computed at once; None takes a length that training
+        max_tokens: tokens (mostly one character each) that are computed at once; None takes a length that training
             covered well. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.finding`.
-        overlap: longest entity in tokens that is sure to lie whole in a window; None takes the longest of training, at
-            least a quarter and at most half of ``max_tokens``.
-        max_entity_tokens: tokens of the longest span that is found, 0 for any; None takes twice the tokens of the
-            longest training entity.
+        overlap: longest entity, in tokens, that is certain to be whole in some window; None takes the longest training
+            entity, at least a quarter and at most half of ``max_tokens``.
+        max_entity_tokens: longest span, in tokens, that is found, 0 for any length; None takes twice the longest
+            training entity, at least 32.
         wanted: which entities to keep, or the arguments of :meth:`~tasks.ner.prediction.wanted.Wanted.of`.
         device, batch_size, show_progress, bf16: as in :class:`~tasks.common.predictor.Predictor`.
 
@@ -155,8 +155,8 @@ class NerPredictor(Predictor):
         thresholds: float | list[float] | None = None,
         wanted: Wanted | None = None,
     ) -> list[list[Entity]]:
-        """As :meth:`__call__`, but for each text its entities. ``thresholds`` are logits above which a span is an
-        entity, one or one for each type: then all such spans are given, overlapping or not, wanted or not."""
+        """The entities of each text; other arguments as in :meth:`__call__`. ``thresholds`` are logits above which a
+        span is an entity, one or one per type: then all such spans are returned, overlapping or not, wanted or not."""
         wanted = self.checked(wanted)
         if isinstance(texts, str):
             raise InputError("texts must be a list of strings, got one string; write [text]")
@@ -173,7 +173,7 @@ class NerPredictor(Predictor):
             longest = self.reading.max_entity_tokens
             found = entities_of_texts(self.model, windows, self.batch_size, bounds, longest, progress.update)
             entities = list(found)
-            progress.update(characters - progress.n)  # of characters without a token
+            progress.update(characters - progress.n)  # for characters without a token
         if thresholds is not None:
             return entities
         return [wanted.kept(text, of_text, self.model.config) for text, of_text in zip(texts, entities)]
@@ -185,8 +185,8 @@ class NerPredictor(Predictor):
     def find_in_windows(
         self, windows: Sequence[Window], wanted: Iterable[Wanted] = ()
     ) -> list[tuple[Bounds, list[Entity]]]:
-        """The entities in windows of any texts, computed as one batch, for :meth:`join`; enough for each of
-        ``wanted``."""
+        """The entities in windows of any texts, computed as one batch, for :meth:`join`; they include the candidates
+        for each of ``wanted``."""
         texts = [window.text for window in windows]
         config = self.model.config
         bounds = [one.candidates(config) for one in (self.wanted, *wanted)]
@@ -225,7 +225,7 @@ class NerPredictor(Predictor):
 
     def evaluate(self, examples: list[Example], title: str, num_examples: int = 5) -> dict[str, Any]:
         """Score predictions on labeled examples, print the scores, the kinds of errors and the ``num_examples`` texts
-        with the most of them, and return all that. Entities of types that the model does not have count as missed."""
+        with the most errors, and return all of it. Entities of types that the model does not have count as missed."""
         check_labeled(examples, title)
         config = self.model.config
         unseen = sorted(set(entity_types(examples)) - set(self.types))

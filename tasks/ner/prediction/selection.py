@@ -1,11 +1,11 @@
 """Which unlabeled texts are worth labeling next: the texts whose entities a model is least certain of.
 
-GlobalPointer decides on each typed span by itself, so the labels of a text are independent yes-or-no variables to the
-model, and their joint entropy is the sum of theirs: what the model does not know about the text, in nats. This is the
-total entropy that Settles and Craven (2008, "An analysis of active learning strategies for sequence labeling tasks",
-https://aclanthology.org/D08-1112) found to be among the best measures for sequence labeling, with spans in the place of
-tokens. It is not divided by the length of the text, as they advise against it: a text with several doubtful entities
-teaches more than a text with one.
+GlobalPointer decides on each typed span by itself, so to the model the labels of a text are independent binary
+variables, and their joint entropy is the sum of their entropies: the model's uncertainty about the text, in nats. This
+is the total entropy that Settles and Craven (2008, "An analysis of active learning strategies for sequence labeling
+tasks", https://aclanthology.org/D08-1112) found to be among the best measures for sequence labeling, with spans in the
+place of tokens. It is not divided by the length of the text, as they advise against it: a text with several doubtful
+entities teaches more than a text with one.
 
 Texts that nearly repeat another one teach nothing, so of each group of such texts only the most uncertain is taken.
 """
@@ -16,13 +16,13 @@ from collections.abc import Iterable
 
 from tasks.ner.examples import Entity
 
-# Texts are near duplicates from this Jaccard similarity of their sets of character pairs (Broder 1997).
+# Texts are near duplicates if their sets of character pairs have at least this Jaccard similarity (Broder 1997).
 NEAR_DUPLICATE = 0.8
 
 
 def uncertainty(candidates: Iterable[Entity]) -> float:
-    """Entropy in nats of what a model says about a text; 0 where it is sure. ``candidates`` are all spans that score
-    above :data:`~tasks.ner.calibration.LOWEST_THRESHOLD`, overlapping ones too."""
+    """Entropy, in nats, of a model's predictions for a text; 0 if it is sure. ``candidates`` are all spans that score
+    above :data:`~tasks.ner.calibration.LOWEST_THRESHOLD`, including overlapping ones."""
     shares = (p for entity in candidates for p in (entity.probability, 1 - entity.probability))
     return -math.fsum(p * math.log(p) for p in shares if p > 0)
 
@@ -57,6 +57,6 @@ def rank(texts: list[str], uncertainties: list[float], count: int, known: Iterab
 
 
 def _pairs(text):
-    """The distinct pairs of neighboring characters without white space; the text itself where there are none."""
+    """The distinct pairs of neighboring characters, ignoring white space; the text itself if there are none."""
     text = "".join(text.split())
     return {text[index : index + 2] for index in range(len(text) - 1)} or {text}

@@ -1,5 +1,5 @@
-"""Which found entities a user wants: types, probabilities, one decision for a mention; and entities that the user
-lists, as terms or regular expressions: forced, or hinted at."""
+"""Which of the found entities to keep, by type and probability and with one decision per mention; and entities that the
+user lists as terms or regular expressions, to be forced or hinted at."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tasks.ner.arguments import of_types
 from tasks.ner.examples import Entity, without_overlaps
 from tasks.ner.features.gazetteer import automaton_of, found_in
 
-HINT_LOGIT = 3.0  # times the temperature, by which a hint lowers the threshold: from a probability of 0.5 to 0.05
+HINT_LOGIT = 3.0  # times the temperature: how far a hint lowers the threshold, as from probability 0.5 to 0.05
 MODES = FORCE, HINT = ("force", "hint")
 Row = tuple[str, str, str]  # term or pattern, type, mode
 
@@ -29,11 +29,11 @@ class Wanted:
     """Which entities of a text to keep.
 
     Attributes:
-        types: types to find; None for all of the model and of ``listed``.
-        min_probability: the least one, of all types or for each type that is named; None for the model's thresholds.
+        types: types to find; None for all types of the model and of ``listed``.
+        min_probability: lowest probability, for all types or for each type named; None for the model's thresholds.
         top_k: keep this many entities of a text, the most probable ones; None for all.
-        consistent: the same mention, the same decision: a string that is found as a type at more than half of its
-            places in a text is found at all of them, otherwise at none.
+        consistent: decide the same for all places of a mention: a string that is found as a type at more than half of
+            its places in a text is found at all of them, otherwise at none.
         listed: entities that are forced or hinted at; None for none.
     """
 
@@ -51,13 +51,13 @@ class Wanted:
         types: Iterable[str] | None = None,
         **options: Any,
     ) -> Wanted:
-        """The wishes in the options of ``paddle-rope predict``; ``dictionary`` and ``patterns`` are files of lists."""
+        """Create from the options of ``paddle-rope predict``; ``dictionary`` and ``patterns`` are files of lists."""
         terms, expressions = dictionary and read_terms(dictionary), patterns and read_patterns(patterns)
         listed = Listed(terms or (), expressions or ()) if dictionary or patterns else None
         return cls(types if types is None else tuple(types), listed=listed, **options)
 
     def thresholds(self, config: Any) -> list[float]:
-        """The logit for each type of a model above which a span can be wanted.
+        """For each type of a model, the logit above which a span can be kept.
 
         Raises:
             InputError: the model has no such type, or a probability is not between 0 and 1.
@@ -73,7 +73,7 @@ class Wanted:
         ]
 
     def candidates(self, config: Any) -> list[float]:
-        """As :meth:`thresholds`, lowered where there are hints."""
+        """The :meth:`thresholds`, lowered if there are hints."""
         bounds = self.thresholds(config)
         if self.listed is None or not self.listed.hinted_types:
             return bounds
@@ -94,7 +94,7 @@ class Wanted:
             raise InputError(f"the model has no type {unknown[0]!r}; its types are {', '.join(config.types)}")
 
     def kept(self, text: str, entities: list[Entity], config: Any) -> list[Entity]:
-        """The wanted ones among the candidates of a text, ordered."""
+        """The entities of a text to keep, from its candidates and the listed entities, ordered."""
         bounds = dict(zip(config.types, self.thresholds(config)))
         hinted = self.listed.hinted(text) if self.listed else ()
         entities = [one for one in entities if one.score > bounds[one.type] or one[:3] in hinted]
@@ -119,7 +119,7 @@ def _logit(probability):
 
 
 def _with_forced(entities: list[Entity], forced: list[Entity]) -> list[Entity]:
-    """The entities that contradict no forced one, and the forced ones, which do not overlap."""
+    """The entities that contradict no forced entity, and the forced entities, which do not overlap."""
     ends = [one.end for one in forced]
 
     def fits(entity):
@@ -181,9 +181,9 @@ class Listed:
         self.hinted_types = {kind for _, kind, mode in (*terms, *patterns) if mode == HINT}
 
     def forced(self, text: str, nested: bool) -> list[list[Entity]]:
-        """The entities that are certain, with an infinite score, in groups without overlaps: one for each type, or only
-        one unless entities may be ``nested``. Where members of a group overlap, the one that begins first counts, and
-        the longest of several that begin together."""
+        """The forced entities, with an infinite score, in groups without overlaps: one group per type if entities may
+        be ``nested``, otherwise a single group. Where members of a group overlap, the one that begins first is kept,
+        and the longest of several that begin together."""
         groups: dict[str, list[Entity]] = {}
         for start, end, kind in sorted(self._find(text, FORCE), key=lambda span: (span[0], -span[1], span[2])):
             group = groups.setdefault(kind if nested else "", [])
@@ -223,7 +223,7 @@ def read_terms(path: str | os.PathLike) -> list[Row]:
 
 
 def read_patterns(path: str | os.PathLike) -> list[Row]:
-    """The regular expressions of a YAML file: for each type one, a list, or ``{force: [...], hint: [...]}``.
+    """The regular expressions of a YAML file: for each type an expression, a list, or ``{force: [...], hint: [...]}``.
 
     Raises:
         InputError: the file has another form, or an expression is wrong.
