@@ -3,7 +3,7 @@
 Three formats, recognized by the first lines:
 
 * JSON lines with ``text`` or ``sentence``, ``label`` (a number or a string) and optionally ``label_des``, the name of
-  the label, as in CLUE's IFLYTEK; other keys are ignored; also as one JSON list of such objects;
+  the label, as in CLUE's IFLYTEK; other keys are ignored; or a JSON list of such objects;
 * a table, CSV or TSV, whose header has columns of text and label;
 * ``text<TAB>label``, one text per line, no header.
 

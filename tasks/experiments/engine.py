@@ -46,7 +46,8 @@ def run_plan(
     chosen = set(itertools.product(cases or plan.cases, only or plan.variants))
     cells = [cell for cell in plan.cells if cell.group in chosen and not tables_only]
     for cell in cells:
-        cell.config.update({} if device is None else {"device": device})
+        if device is not None:
+            cell.config["device"] = device
         resolved(cell, cell.config)  # a wrong key of the last run is found before the first is trained
     failed = {}
     for cell in tqdm(cells, unit="run", disable=not sys.stderr.isatty()):
@@ -57,7 +58,8 @@ def run_plan(
             except Interrupted as error:
                 message = f"{cell.folder}: ended by a signal; the same command continues it"
                 raise Interrupted(error.number, message) from None
-            failed.update({cell.name: reason} if reason else {})
+            if reason:
+                failed[cell.name] = reason
             write_tables(plan)
     print(write_tables(plan), end="")
     return failed

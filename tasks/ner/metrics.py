@@ -188,7 +188,7 @@ def scored_by_type(
 
 
 def precision_recall_curves(
-    examples: list[Example], candidates: list[list[Entity]], types: Iterable[str], steps: int = 100
+    examples: list[Example], candidates: list[list[Entity]], types: Iterable[str], steps: int
 ) -> dict[str, dict]:
     """Precision and recall of each type for the thresholds 1 / ``steps``, 2 / ``steps``, ... 1 on the probability
     sigmoid(score). A span is predicted above, not at, the threshold, so one half means the logit 0. ``candidates`` has,

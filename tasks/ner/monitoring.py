@@ -122,8 +122,8 @@ def _example_to_draw(examples):
 
 
 def _compared(example, entities):
-    """The text, then a line for each match of gold and predicted entities. VisualDL may show the lines as one, so each
-    match begins with a dot."""
+    """The text, then a line for each match of gold and predicted entities. VisualDL may join the lines, so each match
+    begins with a dot."""
     lines = [example.text]
     for match in match_entities(example.entities, entities):
         sides = {"gold": match.gold, "predicted": match.predicted if match.kind != "correct" else None}

@@ -15,6 +15,7 @@ from paddle_rope.roformer.config import REMOVED, RemovedOption, without_removed
 from tasks.common.errors import InputError, did_you_mean
 from tasks.common.run_config import parse_arguments, typed
 from tasks.common.training.arguments import LARGEST_SEED, EncoderArguments, check_kinds, option
+from tasks.common.training.run import CHECKPOINTS_FOLDER, LOG_FOLDER
 
 SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup", "polynomial")  # PaddleNLP's
 
@@ -170,8 +171,8 @@ def resolve_config(config, arguments_class):
     arguments.update(
         keys.fixed_arguments(),
         metric_for_best_model=arguments_class.METRIC,
-        output_dir=f"{config['output_dir']}/checkpoints",
-        logging_dir=f"{config['output_dir']}/vdl",
+        output_dir=f"{config['output_dir']}/{CHECKPOINTS_FOLDER}",
+        logging_dir=f"{config['output_dir']}/{LOG_FOLDER}",
     )
     try:
         training = TrainingArguments(**arguments)

@@ -37,9 +37,10 @@ class Worker:
     def __init__(
         self, module: str, *arguments: str, python: str | None = None, is_prepared: bool = True, **settings: str | None
     ):
-        path = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH") if python is None else None])]
+        inherited = os.environ.get("PYTHONPATH") if python is None else None
+        path = os.pathsep.join(filter(None, [str(_ROOT), inherited]))
         # PYTHONSAFEPATH: the working folder may hold another tasks.py (Python 3.10 does not know it)
-        settings |= {"PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1", "TOKENIZERS_PARALLELISM": "false"}
+        settings |= {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", "TOKENIZERS_PARALLELISM": "false"}
         environment = {name: value for name, value in {**os.environ, **settings}.items() if value is not None}
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115  lives as long as the process
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
