@@ -10,7 +10,7 @@ from paddle_rope.machine import lazy_names
 
 __version__ = "0.3.0.dev0"
 
-if TYPE_CHECKING:  # the names of type checkers, which lazy_names loads at first use
+if TYPE_CHECKING:  # only type checkers run this; lazy_names loads the names at first use
     from paddle_rope.attention.linear import linear_attention, linear_attention_step
     from paddle_rope.attention.multi_head import MultiHeadAttention
     from paddle_rope.attention.softmax import softmax_attention, window_attention

@@ -9,9 +9,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The exit status of the command ``argv``, by default ``sys.argv[1:]``, which is run."""
+    """Run the command ``argv`` (default: ``sys.argv[1:]``) and return its exit status."""
     _load_tasks()
-    return importlib.import_module("tasks.commands.main").main(argv)  # a statement would have mypy read all of tasks
+    return importlib.import_module("tasks.commands.main").main(argv)  # an import would make mypy read all of tasks
 
 
 def _load_tasks() -> None:

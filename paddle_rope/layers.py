@@ -1,6 +1,6 @@
-"""Linear layers, dropout, norms, short convolutions and products that broadcast, each with a fast form on CPU.
+"""Linear layers, dropout, norms, short convolutions and broadcasting products, each with a fast form on CPU.
 
-On other devices, and in static graphs, they are Paddle's.
+On other devices, and in static graphs, they use Paddle's operators.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ ACTIVATION_FUNCTIONS = {
     "tanh": paddle.tanh,
 }
 
-# paddle 2.6.2 refuses the guard while it traces a static graph, where it casts nothing by itself.
+# paddle 2.6.2 refuses auto_cast while it traces a static graph, where nothing is cast anyway.
 _GUARDS_GRAPHS = not paddle.__version__.startswith("2.")
-_LEVELS = 1 << 16  # of the 16-bit random numbers of dropout
+_LEVELS = 1 << 16  # number of values of the 16-bit random numbers for dropout
 
 
 def computes_on_cpu() -> bool:
@@ -33,7 +33,7 @@ def computes_on_cpu() -> bool:
 
 
 def first_two(x: Tensor) -> list[int]:
-    """The first two sizes of ``x`` for ``reshape``: in static graphs 0, which keeps a size that is not known there."""
+    """The first two sizes of ``x`` for ``reshape``: 0 in static graphs, where 0 keeps the (unknown) size."""
     return list(x.shape[:2]) if paddle.in_dynamic_mode() else [0, 0]
 
 
@@ -42,8 +42,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | Non
     """activation(x W + b): ``[..., in_features]`` -> ``[..., out_features]``; ``bias`` and ``activation``, a name of
     :data:`ACTIVATION_FUNCTIONS`, may be None.
 
-    On CPU the bias is added as the outer product 1 b^T, so that its gradient is a matrix product: Paddle's kernel
-    reduces the bias gradient over the batch much slower than it multiplies matrices.
+    On CPU the bias is added as the outer product 1 b^T, so that its gradient is a matrix product, which is much faster
+    than Paddle's reduction of the bias gradient over the batch.
     """
     if bias is None or not computes_on_cpu():
         y = F.linear(x, weight, bias)
@@ -69,7 +69,7 @@ class Linear(nn.Linear):
 
 @native_form(native_dropout)
 def dropout(x: Tensor, p: float) -> Tensor:
-    """x, each value of which is dropped with probability p, the others scaled so that the mean stays.
+    """x with each value dropped with probability p and the others scaled to keep the mean.
 
     On CPU the mask comes from numpy's global generator (seed it with ``numpy.random.seed``) and p is rounded to a
     multiple of 1/65536. The native form draws a seed for the whole mask there and rounds to 2^-32.
@@ -86,11 +86,11 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
 
 class Dropout(nn.Dropout):
-    """:func:`dropout` with probability ``p`` in training, nothing in evaluation."""
+    """:func:`dropout` with probability ``p`` in training, the identity in evaluation."""
 
     @property
     def rate(self) -> float:
-        """The probability now: ``p`` in training, 0 in evaluation."""
+        """The current dropout probability: ``p`` in training, 0 in evaluation."""
         return self.p if self.training else 0.0
 
     def forward(self, x: Tensor) -> Tensor:
@@ -132,13 +132,13 @@ class RMSNorm(nn.Layer):
 
 
 def residual_norm(norm: LayerNorm | RMSNorm, residual: Tensor, x: Tensor, dropout: Dropout) -> Tensor:
-    """norm(residual + dropout(x)), of tensors of one shape."""
+    """norm(residual + dropout(x)); ``residual`` and ``x`` have the same shape."""
     return _residual_norm(residual, x, norm.weight, norm.bias, norm.epsilon, dropout.rate)
 
 
 @native_form(native_residual_norm)
 def _residual_norm(residual, x, weight, bias, epsilon, p=0.0):
-    """Layer norm with a weight, RMS norm without, of the sum."""
+    """Layer norm (with a weight) or RMS norm (without) of residual + dropout(x)."""
     x = dropout(x, p)
     x = x if residual is None else residual + x
     if weight is None:
@@ -156,12 +156,12 @@ def depthwise_convolution(
 ) -> Tensor:
     r"""y_i = sum_{|t| <= radius} w_t * x_{i + t}, feature by feature, size = 2 radius + 1 (MILA, arXiv 2405.16605).
 
-    With ``causal`` -size < t <= 0. The sum leaves out what is before the first and after the last token, at padding, or
-    of another packed text. ``x`` is ``[batch, seq, hidden]``, ``weight`` ``[size, hidden]``, whose first row
-    belongs to the smallest t; ``key_mask`` and ``segment_ids`` are as of the attention.
+    With ``causal``, -size < t <= 0. The sum skips positions outside the sequence, padding and tokens of other packed
+    texts. ``x`` is ``[batch, seq, hidden]``, ``weight`` ``[size, hidden]``, whose first row belongs to the smallest t;
+    ``key_mask`` and ``segment_ids`` are as in :func:`~paddle_rope.softmax_attention`.
 
-    A sum of shifted products: on CPU the mask and the weight of a shift are one outer product, whose gradient is a
-    matrix product. Paddle's convolution by groups takes longer on short texts, and knows no segments.
+    Computed as a sum of shifted products: on CPU the mask and the weight of a shift form one outer product, whose
+    gradient is a matrix product. Paddle's grouped convolution is slower on short texts and does not support segments.
 
     >>> x = paddle.to_tensor([[[1.0], [2.0], [4.0]]])
     >>> depthwise_convolution(x, paddle.ones([3, 1])).flatten().tolist()
@@ -187,8 +187,8 @@ def depthwise_convolution(
 
 
 class DepthwiseConvolution(nn.Layer):
-    r"""A :func:`depthwise_convolution` of three tokens with a trained weight. Before training y = ``center`` x: 0 suits
-    x + y, 1 suits y in the place of x.
+    r"""A :func:`depthwise_convolution` over three tokens with a trained weight. It starts as y = ``center`` x: use 0
+    for x + y, and 1 if y replaces x.
 
     >>> DepthwiseConvolution(hidden_size=1, center=1.0)(paddle.to_tensor([[[1.0], [2.0], [4.0]]])).flatten().tolist()
     [1.0, 2.0, 4.0]
@@ -222,12 +222,12 @@ class DepthwiseConvolution(nn.Layer):
 
 
 def _before(size, causal):
-    """How many tokens before its own a kernel sees."""
+    """Number of tokens before the current one that a kernel sees."""
     return size - 1 if causal else size // 2
 
 
 def padded(x: Tensor, axis: int, before: int | Tensor = 0, after: int | Tensor = 0) -> Tensor:
-    """``x`` padded with zeros before and behind along an axis; counts are tensors where a graph does not know them."""
+    """``x`` with ``before`` and ``after`` zeros added along an axis; counts unknown to a static graph are tensors."""
 
     def zeros(count):
         if isinstance(count, int) and count == 0:
@@ -240,14 +240,14 @@ def padded(x: Tensor, axis: int, before: int | Tensor = 0, after: int | Tensor =
 
 
 def scaled(x: Tensor, factor: Tensor) -> Tensor:
-    """``x`` times a factor, numbers or a bool mask, that broadcasts to the shape of ``x``. On CPU the factor is
-    expanded first: Paddle's kernels for products of two shapes, backward above all, take longer.
+    """``x`` times a factor (numbers or a bool mask) that broadcasts to the shape of ``x``. On CPU the factor is
+    expanded first, because Paddle's broadcasting kernels are slower, especially in backward.
     """
     factor = factor.astype(x.dtype)
     return x * (factor.expand(x.shape) if computes_on_cpu() else factor)
 
 
-# where lower precision must not reach
+# protection from lower precision
 
 
 def without_amp() -> contextlib.AbstractContextManager:
@@ -258,13 +258,13 @@ def without_amp() -> contextlib.AbstractContextManager:
 
 
 def at_least_float32(*tensors: Tensor) -> list[Tensor]:
-    """float16 and bfloat16 become float32."""
+    """The tensors, with float16 and bfloat16 cast to float32."""
     return [x.astype("float32") if x.dtype in (paddle.float16, paddle.bfloat16) else x for x in tensors]
 
 
 def float64_tensor(array: np.ndarray) -> Tensor:
-    """A constant float64 array as a tensor, in static graphs of paddle 2.6.2 too, which round constants to float32: the
-    sum of two of them holds 48 bits.
+    """A constant float64 array as a tensor. In static graphs it is the sum of two float32 constants, which holds 48
+    bits, because paddle 2.6.2 rounds constants to float32 there.
     """
     if paddle.in_dynamic_mode():
         return paddle.to_tensor(array)
@@ -274,14 +274,14 @@ def float64_tensor(array: np.ndarray) -> Tensor:
 
 
 class Float32Layer(nn.Layer):
-    """A layer whose tensors stay float32 where ``model.to(dtype=...)`` or ``paddle.amp.decorate`` halves the others.
+    """A layer that stays float32 if ``model.to(dtype=...)`` or ``paddle.amp.decorate`` casts a model to half precision.
 
-    (``model.astype`` casts the tensors of a whole model by itself and asks no layer.)
+    (``model.astype`` casts all tensors of a model directly, including these.)
     """
 
     def __init__(self) -> None:
         super().__init__()
-        # What paddle.amp.decorate asks before it casts a layer: 3.x reads the first name, 2.6 the second.
+        # paddle.amp.decorate checks this before it casts a layer: 3.x reads the first name, 2.6 the second.
         self._cast_to_low_precision = self._cast_to_low_precison = False
 
     def _apply(self, func, device, dtype, blocking, include_sublayers=True):

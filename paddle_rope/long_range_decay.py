@@ -2,7 +2,7 @@ r"""Long-range decay of RoPE: what the frequencies theta_i do to dot products as
 
 Sources: Su, https://kexue.fm/archives/8265, the section on long-range decay; Su et al. 2021, arXiv 2104.09864, section
 3.4.3, eq. (35)-(37). numpy only, float64. Every function takes the frequencies theta ``[d / 2]``, so that RoPE's can be
-compared with others, and raises ValueError unless it gets vectors.
+compared with others, and raises ValueError for arguments that are not vectors.
 """
 
 import numpy as np
@@ -11,10 +11,9 @@ from paddle_rope.rotary_frequencies import rotary_frequencies as frequencies  # 
 
 
 def mean_partial_sums(theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
-    r"""mean_{j = 1..d/2} |S_j(x)| with S_j(x) = sum_{i < j} exp(i x theta_i), for each of the relative distances x = m
-    - n.
+    r"""mean_{j = 1..d/2} |S_j(x)| with S_j(x) = sum_{i < j} exp(i x theta_i), for each distance x = m - n.
 
-    8265, the figure of the section; 2104.09864, eq. (37) and figure 2. At x = 0 it is largest, (d/2 + 1) / 2.
+    8265, the figure of the section; 2104.09864, eq. (37) and figure 2. The maximum, at x = 0, is (d/2 + 1) / 2.
 
     >>> mean_partial_sums(frequencies(64), [0])
     array([16.5])
@@ -52,10 +51,10 @@ def pair_products(q: np.ndarray, k: np.ndarray) -> np.ndarray:
 
 
 def abel_bound(q: np.ndarray, k: np.ndarray, theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
-    r"""(max_i |h_{i+1} - h_i|) sum_{j = 1..d/2} |S_j(x)|, which is nowhere less than |<R_m q, R_n k>|, x = m - n.
+    r"""(max_i |h_{i+1} - h_i|) sum_{j = 1..d/2} |S_j(x)|, an upper bound of |<R_m q, R_n k>|, x = m - n.
 
-    8265 and 2104.09864, eq. (35)-(37), by summation by parts (Abel) with h_{d/2} = 0. The vectors are in the first
-    factor only, the distance in the second only: d/2 times :func:`mean_partial_sums`.
+    8265 and 2104.09864, eq. (35)-(37), by summation by parts (Abel) with h_{d/2} = 0. Only the first factor depends on
+    the vectors, and only the second, d/2 times :func:`mean_partial_sums`, on the distance.
 
     >>> ones = np.ones(64)
     >>> bool(abel_bound(ones, ones, frequencies(64), [100]) >= abs(ones_scores(frequencies(64), [100])))
@@ -70,9 +69,9 @@ def abel_bound(q: np.ndarray, k: np.ndarray, theta: np.ndarray, distances: np.nd
 
 
 def quarter_period(theta: np.ndarray) -> float:
-    r"""pi / (2 min_i |theta_i|): the distance at which the cosine of the slowest pair has come down to 0.
+    r"""pi / (2 min_i |theta_i|): the distance at which the cosine of the slowest pair first reaches 0.
 
-    About up to there the trend of g (:func:`ones_scores`) falls. For many pairs the sum over i tends to an integral
+    The trend of g (:func:`ones_scores`) falls up to about there. For many pairs the sum over i tends to an integral
     over s = 2i/d, g(x) = d int_0^1 cos(x base^-s) ds, and x dg/dx = (d / ln base) (cos x - cos(x / base)): the cosine
     of the fastest pair averages out, so g falls as long as the cosine of the slowest pair is positive.
 
@@ -98,12 +97,12 @@ def smallest_base(head_dim: int, length: int) -> float:
     r"""The smallest base with sum_i cos(x theta_i) >= 0 at every distance x < length (arXiv 2405.14591, section 4).
 
     While the sum is not negative, a random key that resembles the query scores higher on average than one that does
-    not. The sum is no monotone function of the base: above the first base that fits, others may fit less well. Bases
-    are tried upward in steps of 1 %, and the first that fits is refined by bisection.
+    not. The sum is not monotone in the base, so a base above the first that fits may not fit. Bases are tried upward in
+    steps of 1 %, and the first that fits is refined by bisection.
 
     Args:
-        head_dim: number of features that turn, even, at least 4: one pair alone has a negative cosine.
-        length: of the texts, in positions, at least 2.
+        head_dim: number of rotated features, even, at least 4: one pair alone has a negative cosine.
+        length: length of the texts in positions, at least 2.
 
     Raises:
         ValueError: ``head_dim`` or ``length`` is not as above.

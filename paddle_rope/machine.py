@@ -1,4 +1,4 @@
-"""Settings of the process that must be made before paddle is imported; names that load at first use (PEP 562)."""
+"""Process settings that must be made before paddle is imported, and lazy loading of names (PEP 562)."""
 
 import ast
 import contextlib
@@ -18,21 +18,21 @@ from typing import Any
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
 _NOTES = ("No ccache found", "Setuptools is replacing distutils", "pkg_resources is deprecated")
-_LOG_LEVEL = "GLOG_minloglevel"  # of Paddle's log of static graphs; read once, when paddle is imported
+_LOG_LEVEL = "GLOG_minloglevel"  # level of Paddle's static graph log; read once, when paddle is imported
 
 
 def prepare_process() -> None:
     """Make paddle fast on CPU: call this once, before anything imports paddle.
 
-    It sets for the whole process, unless the environment does already:
+    It sets, for the whole process, what the environment does not set already:
 
     - ``OMP_NUM_THREADS``, the number of threads: the physical cores that the process may use (paddle's default is 1);
     - ``FLAGS_use_stride_kernel=0``: paddle's kernels for strided tensors are slow on CPU;
-    - ``MKL_DEBUG_CPU_TYPE=5`` on processors of AMD with AVX2, which paddle's matrix library would leave unused
-      (github.com/PaddlePaddle/Paddle/issues/75760);
+    - ``MKL_DEBUG_CPU_TYPE=5`` on AMD processors with AVX2, which paddle's matrix library would otherwise not use
+      (github.com/PaddlePaddle/Paddle/issues/75760).
 
-    and on Linux that memory which is freed stays with the process. After paddle is imported only the memory and what
-    other processes inherit still change, which a RuntimeWarning says.
+    On Linux the process also keeps freed memory. After paddle is imported, a call changes only this and what child
+    processes inherit; a RuntimeWarning says so.
 
     >>> import paddle_rope
     >>> paddle_rope.prepare_process()  # doctest: +SKIP
@@ -40,7 +40,7 @@ def prepare_process() -> None:
     """
     settings = {"OMP_NUM_THREADS": str(physical_cores()), "FLAGS_use_stride_kernel": "0"}
     if any(one.get("vendor_id") == "AuthenticAMD" and "avx2" in one.get("flags", "").split() for one in processors()):
-        settings["MKL_DEBUG_CPU_TYPE"] = "5"  # MKLML of 2019 takes SSE there otherwise; 5: AVX2
+        settings["MKL_DEBUG_CPU_TYPE"] = "5"  # otherwise MKLML of 2019 uses SSE there; 5: AVX2
     missing = [name for name in settings if name not in os.environ]
     if missing and "paddle" in sys.modules:
         warnings.warn(
@@ -59,13 +59,13 @@ def import_paddle() -> None:
     dropped = io.StringIO()
     with contextlib.redirect_stderr(dropped):
         import paddle  # noqa: F401
-    # paddle gives the root logger a handler, which would drop all later warnings too
+    # paddle gives the root logger a handler that would drop all later warnings
     for handler in [one for one in logging.root.handlers if getattr(one, "stream", None) is dropped]:
         logging.root.removeHandler(handler)
 
 
 def physical_cores() -> int:
-    """Number of physical cores this process may use; logical ones where the system does not say."""
+    """Number of physical cores this process may use; of logical cores if the system does not report them."""
     logical = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cores = {(one["physical id"], one["core id"]) for one in processors() if {"physical id", "core id"} <= one.keys()}
     return min(logical, len(cores)) if cores else logical
@@ -81,7 +81,7 @@ def machine_in_words() -> str:
 
 
 def processors() -> list[dict[str, str]]:
-    """list of dict: what Linux says of each logical processor; empty on other systems."""
+    """The fields that Linux reports for each logical processor; empty on other systems."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             blocks = file.read().split("\n\n")
@@ -92,7 +92,7 @@ def processors() -> list[dict[str, str]]:
 
 
 def _keep_freed_memory() -> None:
-    """glibc returns large blocks to the system when freed and faults their pages in again at the next step: do not."""
+    """Keep glibc from returning large freed blocks to the system, whose pages the next step would fault in again."""
     if sys.platform.startswith("linux"):
         libc = ctypes.CDLL(None)
         if hasattr(libc, "mallopt"):
@@ -103,7 +103,7 @@ def _keep_freed_memory() -> None:
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package of this ``__name__`` and ``__file__``.
 
-    They load at first use the names that it imports under ``if TYPE_CHECKING:``, where only type checkers see them.
+    The names that the package imports under ``if TYPE_CHECKING:``, which only type checkers run, load at first use.
 
     ``dir()``, and with it completion, shows these names, loaded or not, and names that begin with two underscores.
     """
@@ -128,7 +128,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
 
 def quiet_paddle() -> None:
     """Ignore the warnings of Paddle, PaddleNLP and jieba about ccache and setuptools when they are imported, and
-    Paddle's log of static graphs; a ``GLOG_minloglevel`` that is set stays."""
+    Paddle's log of static graphs; ``GLOG_minloglevel`` is kept if it is set already."""
     for message in _NOTES:
         warnings.filterwarnings("ignore", message=message)
     os.environ.setdefault(_LOG_LEVEL, "2")

@@ -1,4 +1,4 @@
-"""Options of configurations: their meaning, the range of their values, and the JSON files that hold them. No paddle.
+"""Configuration options: their meaning, their range and the JSON files that hold them. Does not import paddle.
 
 Values are checked before anything is computed with them, because files can hold anything.
 """
@@ -24,13 +24,13 @@ POSITION_EMBEDDINGS = (*PLACEMENTS, "sinusoidal", "learned", "alibi", "none")
 ROTARY_LAYOUTS = ("interleaved", "half")
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh")
 POOLINGS = ("first", "mean")
-WIDEST_BAND = 2**16  # longest span of a GlobalPointer in a band, whose memory counts each length
+WIDEST_BAND = 2**16  # largest max_span_length of a GlobalPointer; memory grows with it
 MOST_CLASSES, MOST_LAYERS = 1_000_000, 1000  # far above any model
 
 _LARGEST = sys.float_info.max
 _short = reprlib.Repr()
 _short.maxlevel, _short.maxstring, _short.maxother = 2, 80, 80
-shown = _short.repr  # of any value, so that it fits into a line
+shown = _short.repr  # any value, shortened to fit into a line
 
 
 class Kind:
@@ -41,7 +41,7 @@ class Kind:
     ValueError: rotary_dim must be an even number, got 7
     """
 
-    # no dataclass, which paddle.jit.to_static cannot trace
+    # not a dataclass, which paddle.jit.to_static could not trace
     def __init__(self, description: str, fits: Callable[[Any], bool]) -> None:
         self.description, self.fits = description, fits
 
@@ -57,7 +57,7 @@ def optional(kind: Kind) -> Kind:
 
 
 def integer(least: int, most: int) -> Kind:
-    """An integer within bounds, no boolean."""
+    """An integer within bounds; booleans do not count."""
 
     def fits(value):
         return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) <= most
@@ -71,7 +71,7 @@ def _is_number(value: Any) -> bool:
 
 
 def number(least: float, most: float) -> Kind:
-    """A finite number within bounds, no boolean."""
+    """A finite number within bounds; booleans do not count."""
     return Kind(f"a number of {least:g} to {most:g}", lambda value: _is_number(value) and least <= value <= most)
 
 
@@ -151,7 +151,7 @@ class Options:
 
 
 def read_json_object(path: str | os.PathLike) -> dict[str, Any]:
-    """The object in a JSON file; raises ValueError, which names the file, where it cannot be read or holds none."""
+    """The object in a JSON file. Raises ValueError, naming the file, if it cannot be read or holds no object."""
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -166,6 +166,6 @@ def read_json_object(path: str | os.PathLike) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write an object to a JSON file, its keys sorted; the folder is made if it is missing."""
+    """Write an object to a JSON file with sorted keys, creating the folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -24,7 +24,7 @@ def sinusoidal_embedding(positions: Tensor, size: int, base: float = 10000.0) ->
 
 
 class LearnedPositionEmbedding(nn.Embedding):
-    """A trained vector of ``size`` for each position below ``max_positions``, as in BERT (arXiv 1810.04805).
+    """A trained vector of ``size`` features for each position below ``max_positions``, as in BERT (arXiv 1810.04805).
 
     >>> embedding = LearnedPositionEmbedding(max_positions=512, size=8)
     >>> tuple(embedding(paddle.arange(10)).shape)
@@ -36,15 +36,15 @@ class LearnedPositionEmbedding(nn.Embedding):
         self.max_positions = max_positions
 
     def forward(self, positions: Tensor) -> Tensor:
-        """``positions`` integer, any shape -> ``[*positions.shape, size]``; raises ValueError on CPU, not in static
-        graphs, where one is negative or not below ``max_positions``.
+        """``positions`` integer, any shape -> ``[*positions.shape, size]``. On CPU, except in static graphs, raises
+        ValueError if a position is negative or not below ``max_positions``.
         """
         if computes_on_cpu() and positions.size:
             first, last = int(positions.min()), int(positions.max())
             if first < 0 or last >= self.max_positions:
                 most = self.max_positions - 1
                 raise ValueError(f"learned positions go from 0 to {most}, got {first} to {last}; cut the text")
-        return nn.Embedding.forward(self, positions)  # super() has no meaning in the static graphs of paddle 2.6.2
+        return nn.Embedding.forward(self, positions)  # super() fails in static graphs of paddle 2.6.2
 
 
 def alibi_slopes(num_heads: int) -> list[float]:
@@ -61,11 +61,11 @@ def alibi_slopes(num_heads: int) -> list[float]:
 
 
 def alibi_bias(slopes: Sequence[float], query_positions: Tensor, key_positions: Tensor) -> Tensor:
-    """What ALiBi adds to the scores: -slope |m - n|, the same forward and backward (arXiv 2108.12409, eq. 1). For
-    causal attention this is the paper's; for bidirectional attention it is the symmetric form.
+    """The bias that ALiBi adds to the scores: -slope |m - n|, the same in both directions (arXiv 2108.12409, eq. 1).
+    For causal attention this is the paper's bias; for bidirectional attention it is the symmetric form.
 
-    Slopes of heads, positions of queries ``[batch, queries]``, of keys ``[batch, seq]`` -> ``[batch, heads, queries,
-    seq]``.
+    Slopes of the heads, positions of queries ``[batch, queries]`` and of keys ``[batch, seq]`` ->
+    ``[batch, heads, queries, seq]``.
 
     >>> positions = paddle.arange(3).unsqueeze(0)
     >>> alibi_bias([0.5], positions, positions)[0, 0, 0].tolist()

@@ -1,4 +1,4 @@
-"""Recomputation: activations of a layer are forgotten in the forward pass and computed again in backward."""
+"""Recomputation: activations of a layer are discarded in the forward pass and computed again in backward."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from paddle.distributed.fleet.utils import recompute
 def recompute_layer(layer: nn.Layer, *inputs: Any) -> Tensor:
     """``layer(*inputs)`` by Paddle's ``recompute``, with the same dropout in both passes.
 
-    Paddle sets its own random numbers back; on CPU our :class:`~paddle_rope.layers.Dropout` draws from numpy, whose
-    generator is set back here. ``inputs`` are a tensor, then anything, also tuples of tensors; gradients reach the
-    tensors that need one.
+    Paddle restores its own random state; on CPU our :class:`~paddle_rope.layers.Dropout` draws from numpy, whose
+    state is restored here. ``inputs`` are a tensor, then any values, including tuples of tensors; gradients reach
+    the tensors that need one.
 
     >>> recompute_layer(paddle.nn.Linear(2, 3), paddle.ones([1, 2])).sum().backward()
     """
     before = np.random.get_state()
-    flat = paddle.utils.flatten(inputs)  # Paddle finds the tensors that need gradients among arguments only
+    flat = paddle.utils.flatten(inputs)  # Paddle looks for tensors that need gradients among the arguments only
     calls = 0
 
     def run(*arguments):
@@ -35,7 +35,7 @@ def recompute_layer(layer: nn.Layer, *inputs: Any) -> Tensor:
             np.random.set_state(now)
 
     if all(x.stop_gradient for x in flat if isinstance(x, Tensor)):
-        # Paddle then takes the layer for one without gradients, whatever its weights say.
+        # Otherwise Paddle computes no gradients for the layer, even if its weights need them.
         flat[0] = flat[0].detach()
         flat[0].stop_gradient = False
     return recompute(run, *flat)

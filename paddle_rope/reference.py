@@ -17,7 +17,7 @@ def rotate(x, positions, base=10000.0, theta=None, layout="interleaved", amplitu
 
     (y_{2i}, y_{2i+1}) = [[cos a, -sin a], [sin a, cos a]] (x_{2i}, x_{2i+1}) with a = m theta_i for each vector x,
     ``[batch, seq, ..., head_dim]``, at its position m, ``[seq]`` or ``[batch][seq]``; theta_i is base^(-2i/head_dim)
-    unless ``theta`` is given, and features after its pairs stay as they are. The pairs of the layout ``"half"`` are
+    unless ``theta`` is given, and features after its pairs are unchanged. The pairs of the layout ``"half"`` are
     (i, i + number of pairs).
 
     >>> rotate(paddle.to_tensor([[[1.0, 0.0]]]), [math.pi / 2]).numpy().round(3).tolist()
@@ -80,7 +80,7 @@ def linear_attention(
 
     arXiv 2104.09864, eq. (19): R is in the numerator only (``normalizer="unrotated"``) or in both ("rotated"); "none":
     o_i is the numerator over its root mean square. Where R is in the numerator only, the denominator is at least 0.01
-    of what it is for features that are replaced by their mean. ``constant`` is added to the products of features: 1 in
+    times its value with all features replaced by their mean. ``constant`` is added to the products of features: 1 in
     1 + cos (kexue.fm 7546, eq. 7), where phi(x) = x / |x|.
 
     >>> x = paddle.to_tensor([0.0, 2.0]).reshape([1, 2, 1, 1])
@@ -145,7 +145,7 @@ def _visible(x, key_mask, segment_ids, causal, window=None):
 def _weighted_means(above, below, v, visible):
     """sum_j above_ij v_j / sum_j below_ij over the j that i sees; 0 where it sees none.
 
-    Of the weights ``below`` the largest sum divides; without them it is the root mean square of the numerator.
+    The divisor is the largest of the sums of ``below``, or the root mean square of the numerator if there are none.
     """
     numerator = paddle.matmul(above * visible, v.transpose([0, 2, 1, 3]))
     sees_none = (visible.sum(axis=-1, keepdim=True) == 0).astype(v.dtype)
@@ -176,7 +176,7 @@ def depthwise_convolution(x, weight, key_mask=None, segment_ids=None, causal=Fal
 
 
 def global_pointer(layer, hidden, positions, token_mask=None, no_span=-10000.0):
-    r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), q_{t,i} = W_{q,t} h_i + b_{q,t}, k alike.
+    r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), q_{t,i} = W_{q,t} h_i + b_{q,t}, k likewise.
 
     kexue.fm 8373, eq. (1)-(2), with the factor 1 / sqrt(head_size) of its author's bert4keras. The columns of the
     layer's weight are q_1 k_1 q_2 k_2 ..., each of head_size. ``no_span`` where j < i or where i or j is masked.
@@ -194,8 +194,8 @@ def efficient_global_pointer(layer, hidden, positions, token_mask=None, no_span=
     r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t . [q_i; k_i] + a_t + u_t . [q_j; k_j] + b_t) / 2.
 
     kexue.fm 8877, eq. (3), with sqrt(head_size) and 2 as in its author's bert4keras: one q and k for all types; the
-    type follows from q and k themselves, before rotation. The columns of ``type_scores.weight`` are
-    w_1 .. w_T u_1 .. u_T, of its bias a_1 .. a_T b_1 .. b_T.
+    type scores are computed from q and k before rotation. The columns of ``type_scores.weight`` are
+    w_1 .. w_T u_1 .. u_T, the entries of its bias a_1 .. a_T b_1 .. b_T.
 
     >>> from paddle_rope import EfficientGlobalPointer
     >>> tuple(efficient_global_pointer(EfficientGlobalPointer(8, num_types=3), paddle.ones([2, 5, 8]), range(5)).shape)
@@ -213,7 +213,7 @@ def efficient_global_pointer(layer, hidden, positions, token_mask=None, no_span=
 
 
 def _project(layer, hidden, number, positions=None):
-    """h_i W + b with the columns ``number`` * head_size ... of W, head_size of them; with positions rotated by R_i."""
+    """h_i W + b with head_size columns of W from ``number`` * head_size on; rotated by R_i if positions are given."""
     columns = slice(number * layer.head_size, (number + 1) * layer.head_size)
     projected = paddle.matmul(hidden, layer.dense.weight[:, columns]) + layer.dense.bias[columns]
     if positions is None or layer.rotary is None:

@@ -13,8 +13,8 @@ from paddle_rope.layers import Float32Layer, computes_on_cpu, float64_tensor, wi
 from paddle_rope.options import ROTARY_LAYOUTS, choice
 from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, rotary_frequencies
 
-# paddle 3.x keeps a view whose last axis is strided, and as_complex refuses it. 2.6 copies by itself, and its
-# to_static does not know contiguous().
+# In paddle 3.x reshape may return a view with a strided last axis, which as_complex refuses. In 2.6 it copies, and
+# to_static does not support contiguous().
 _RESHAPE_COPIES_VIEWS = paddle.__version__.startswith("2.")
 
 
@@ -24,7 +24,7 @@ def interleaved_to_half(head_dim: int) -> np.ndarray:
 
     With p = ``interleaved_to_half(d)``: ``half(x[..., p])`` equals ``interleaved(x)[..., p]``. Applied to the columns
     of the query and key projections, head by head, it carries weights from one layout to the other with the same
-    attention scores; ``np.argsort(p)`` leads back. If only the first ``rotary_dim`` features turn, reorder those only.
+    attention scores; ``np.argsort(p)`` converts back. If only the first ``rotary_dim`` features turn, reorder these.
 
     >>> interleaved_to_half(6)
     array([0, 2, 4, 1, 3, 5])
@@ -34,7 +34,7 @@ def interleaved_to_half(head_dim: int) -> np.ndarray:
 
 
 class Rope(NamedTuple):
-    """The rotation of the vectors of a text as numbers: ``apply_rotary(x, *rope)`` rotates them.
+    """The rotation of a text's vectors as cosines and sines: ``apply_rotary(x, *rope)`` applies it.
 
     >>> rope = RotaryPositionEmbedding(4).cos_sin(2)
     >>> tuple(rope.cos.shape), rope.layout
@@ -46,24 +46,24 @@ class Rope(NamedTuple):
     layout: str = "interleaved"
 
     def inverse(self) -> "Rope":
-        """The rotation back; with YaRN it also divides by the amplitude."""
-        square = self.cos * self.cos + self.sin * self.sin  # of the amplitude
+        """The inverse rotation; with YaRN it also divides by the amplitude."""
+        square = self.cos * self.cos + self.sin * self.sin  # the amplitude squared
         return Rope(self.cos / square, -self.sin / square, self.layout)
 
 
 def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved") -> Tensor:
     """Rotate the pairs of features of ``x``: (a, b) -> (a cos - b sin, a sin + b cos).
 
-    Computed in float32, for float64 inputs in float64, also under AMP.
+    Computed in float32 (float64 for float64 inputs), even under AMP.
 
     Args:
         x: ``[batch, seq, ..., head_dim]``, any floating dtype.
         cos, sin: ``[seq, rotary_dim / 2]`` or ``[batch or 1, seq, rotary_dim / 2]``; the first ``rotary_dim`` features
-            turn, the rest pass unchanged.
-        layout: which features are pair i: ``"interleaved"`` (2i, 2i+1) or ``"half"`` (i, i + rotary_dim/2).
+            are rotated, the rest pass unchanged.
+        layout: which features form pair i: ``"interleaved"`` (2i, 2i+1) or ``"half"`` (i, i + rotary_dim/2).
 
     Raises:
-        ValueError: ``cos`` does not fit ``x``. In static graphs only what is known there is checked.
+        ValueError: the shapes of ``cos`` and ``x`` do not match. In static graphs only known sizes are checked.
 
     >>> x = paddle.ones([1, 3, 2, 4])  # [batch, seq, heads, head_dim]
     >>> rope = RotaryPositionEmbedding(4).cos_sin(3)
@@ -75,7 +75,7 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
     dtype = "float64" if x.dtype == paddle.float64 else "float32"
     with without_amp():
         turning, rest = x.astype(dtype), None
-        if rotary_dim < x.shape[-1]:  # cut after the cast: on CPU Paddle has no gradients of bfloat16 parts
+        if rotary_dim < x.shape[-1]:  # cut after the cast: on CPU Paddle has no gradients of bfloat16 slices
             turning, rest = turning[..., :rotary_dim], turning[..., rotary_dim:]
         cos, sin = _for_axes_of(x, cos).astype(dtype), _for_axes_of(x, sin).astype(dtype)
         if layout == "half":
@@ -88,7 +88,7 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
 
 
 def _for_axes_of(x, table):
-    """The table with axes for heads and the like between seq and the features."""
+    """The table with an axis for each axis of ``x`` between seq and the features, such as heads."""
     between = x.ndim - 3
     if not between:
         return table
@@ -102,7 +102,7 @@ def _for_axes_of(x, table):
 def _check_fit(x, cos, rotary_dim):
     if x.ndim < 3 or rotary_dim > x.shape[-1]:
         raise ValueError(f"x must be [batch, seq, ..., at least {rotary_dim} features], got {list(x.shape)}")
-    known = paddle.in_dynamic_mode()  # in static graphs sizes are not
+    known = paddle.in_dynamic_mode()  # sizes are unknown in static graphs
     if cos.ndim not in (2, 3) or (known and cos.shape[-2] != x.shape[1]):
         raise ValueError(f"positions must be [seq] or [batch, seq] with seq = {x.shape[1]}, got {list(cos.shape[:-1])}")
     if known and cos.ndim == 3 and cos.shape[0] not in (1, x.shape[0]):
@@ -112,27 +112,27 @@ def _check_fit(x, cos, rotary_dim):
 class RotaryPositionEmbedding(Float32Layer):
     r"""Rotates the vector at position m by the angles m * theta_i, so that dot products see relative position only.
 
-    Two features, a pair, are read as the complex number a + i b and multiplied by exp(i m theta_i),
+    Each pair of features is read as the complex number a + i b and multiplied by exp(i m theta_i),
     theta_i = base^(-2i/rotary_dim). With R_m this (orthogonal) map, <R_m q, R_n k> = <q, R_{n-m} k>.
 
-    Phases are computed in float64. The table of cosines and sines grows on demand: no length is too long, and nothing
-    goes into the checkpoint unless ``learned``. In static graphs phases are computed in the graph, for any length, and
+    Phases are computed in float64. The table of cosines and sines grows on demand, so there is no maximum length, and
+    checkpoints do not contain it. In static graphs phases are computed in the graph, for any length, and
     the rotation is written in real numbers.
 
     Args:
         head_dim: size of the last axis of the inputs.
         base: the 10000 of the equation; larger bases turn more slowly.
-        layout: as of :func:`apply_rotary`: ``"interleaved"``, as in RoFormer, or ``"half"``, as in LLaMA.
+        layout: as in :func:`apply_rotary`: ``"interleaved"``, as in RoFormer, or ``"half"``, as in LLaMA.
             :func:`interleaved_to_half` converts weights.
-        rotary_dim: the first ``rotary_dim`` features turn, the rest pass unchanged; None for all.
+        rotary_dim: the first ``rotary_dim`` features are rotated, the rest pass unchanged; None for all.
         scaling: :class:`~paddle_rope.LinearScaling`, :class:`~paddle_rope.NTKScaling` or
             :class:`~paddle_rope.YaRNScaling` of the frequencies for texts longer than in training; None for none.
-        learned: make theta a float32 parameter ``theta`` ``[rotary_dim / 2]``, which starts at the fixed one
-            and is in the checkpoint. Half precision of a model leaves it in float32.
+        learned: make theta a float32 parameter ``theta`` ``[rotary_dim / 2]``, initialized to the fixed frequencies
+            and saved in checkpoints. It stays float32 when the model is cast to half precision.
 
     Raises:
-        ValueError: the number of features that turn is odd, not positive or more than ``head_dim``; ``base`` is not
-            positive; ``layout`` or ``scaling`` is not one of those above.
+        ValueError: the number of rotated features is odd, not positive or more than ``head_dim``; ``base`` is not
+            positive; ``layout`` or ``scaling`` is not listed above.
 
     >>> rotary = RotaryPositionEmbedding(64)
     >>> tuple(rotary(paddle.ones([2, 100, 4, 64])).shape)  # [batch, seq, heads, head_dim]
@@ -167,27 +167,27 @@ class RotaryPositionEmbedding(Float32Layer):
         self._tables: dict = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; never saved
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None, inverse: bool = False) -> Tensor:
-        """Rotate ``x`` ``[batch, seq, ..., head_dim]``, of any floating dtype, by the numbers of :meth:`cos_sin`, which
-        explains ``offset`` and ``positions``. ``inverse`` undoes it (negative angles; division by YaRN's amplitude).
+        """Rotate ``x`` ``[batch, seq, ..., head_dim]`` of any floating dtype; ``offset`` and ``positions`` are as in
+        :meth:`cos_sin`. ``inverse`` undoes the rotation (negative angles; division by YaRN's amplitude).
         """
         if x.ndim < 3 or x.shape[-1] != self.head_dim:
             raise ValueError(f"x must be [batch, seq, ..., {self.head_dim}], got {list(x.shape)}")
         if positions is None:
             known = paddle.in_dynamic_mode()
-            # of float32: graphs of paddle 2.6.2 for CPU have no shape of half precision
+            # cast, because CPU graphs of paddle 2.6.2 cannot take the shape in half precision
             positions = x.shape[1] if known else paddle.arange(paddle.shape(x.astype("float32"))[1])
         rope = self.cos_sin(positions, offset, "float64" if x.dtype == paddle.float64 else "float32")
         rope = rope.inverse() if inverse else rope
         return apply_rotary(x, rope.cos, rope.sin, rope.layout)  # not *rope: to_static of paddle 2.6.2 cannot read it
 
     def cos_sin(self, positions: int | Tensor, offset: int = 0, dtype: str = "float32") -> Rope:
-        """The rotation as numbers ``[(batch,) seq, rotary_dim / 2]``, times the amplitude.
+        """Cosines and sines ``[(batch,) seq, rotary_dim / 2]`` of the rotation, times the amplitude.
 
         Args:
-            positions: the number of vectors, which are then at 0, 1, 2, ...; or ``[seq]`` or ``[batch, seq]``, integer
-                or real. Left padding, packed texts: any numbers.
+            positions: the number of vectors, for positions 0, 1, 2, ...; or a tensor ``[seq]`` or ``[batch, seq]``,
+                integer or real, of any values (for left padding or packed texts, for example).
             offset: integer, added to the positions.
-            dtype: of the result, ``"float32"`` or ``"float64"``.
+            dtype: dtype of the result, ``"float32"`` or ``"float64"``.
         """
         with without_amp():
             if isinstance(positions, int) and not (offset or self.learned) and paddle.in_dynamic_mode():
@@ -224,7 +224,7 @@ class RotaryPositionEmbedding(Float32Layer):
 
 
 def _turn_interleaved(x, cos, sin):
-    """Pairs (2i, 2i+1), as complex numbers: several times faster than real ones on CPU."""
+    """Rotate pairs (2i, 2i+1) as complex numbers, several times faster on CPU than in real numbers."""
     pairs = x.reshape([*x.shape[:-1], x.shape[-1] // 2, 2])
     if not _RESHAPE_COPIES_VIEWS:
         pairs = pairs.contiguous()
@@ -232,7 +232,7 @@ def _turn_interleaved(x, cos, sin):
 
 
 def _turn_pairs(x, cos, sin, axis):
-    """Pairs of any layout in real numbers and for unknown sizes: (2i, 2i+1) on the axis -1, (i, i + size/2) on -2."""
+    """Rotate pairs in real numbers, also of unknown sizes: (2i, 2i+1) with axis -1, (i, i + size/2) with axis -2."""
     same, pairs = [0] * (x.ndim - 1), x.shape[-1] // 2  # 0 for reshape: keep the size
     a, b = paddle.unbind(x.reshape([*same, *([pairs, 2] if axis == -1 else [2, pairs])]), axis=axis)
     return paddle.stack([a * cos - b * sin, a * sin + b * cos], axis=axis).reshape([*same, x.shape[-1]])

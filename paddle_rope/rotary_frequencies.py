@@ -33,9 +33,9 @@ def check_even(name: str, number: int) -> None:
 
 @dataclass(frozen=True)
 class FrequencyScaling:
-    """What the scalings share; use one of the three below.
+    """Base class of the scalings; use one of the three below.
 
-    ``factor`` s = (length wanted) / (length of training), at least 1. Rotated vectors are multiplied by ``amplitude``.
+    ``factor`` s = (target length) / (training length), at least 1. Rotated vectors are multiplied by ``amplitude``.
     """
 
     factor: float
@@ -83,24 +83,23 @@ class NTKScaling(FrequencyScaling):
 
 @dataclass(frozen=True)
 class YaRNScaling(FrequencyScaling):
-    r"""YaRN: fast frequencies stay, slow ones are interpolated, scores are sharpened (arXiv 2309.00071, eq. 17-22).
+    r"""YaRN: fast frequencies are kept, slow ones interpolated, scores sharpened (arXiv 2309.00071, eq. 17-22).
 
-    A frequency makes r_i = original_length * theta_i / (2 pi) turns within the length of training.
-    gamma_i = (r_i - beta_slow) / (beta_fast - beta_slow), cut to [0, 1];
+    A frequency makes r_i = original_length * theta_i / (2 pi) turns within the training length.
+    gamma_i = (r_i - beta_slow) / (beta_fast - beta_slow), clipped to [0, 1];
     theta'_i = (1 - gamma_i) theta_i / s + gamma_i theta_i.
 
-    The paper divides the scores by a temperature t with sqrt(1/t) = 0.1 ln s + 1, and does so by multiplying both
-    rotated vectors by that root. So here: ``amplitude`` multiplies the features that turn, of queries and of keys
-    alike.
+    The paper divides the scores by a temperature t with sqrt(1/t) = 0.1 ln s + 1 by multiplying both rotated vectors
+    by that root. Likewise, ``amplitude`` multiplies the rotated features of both queries and keys here.
 
-    The ramp is linear in the turns r_i, as the paper defines it. The authors' program (jquesnelle/yarn) and those
-    that follow it make it linear in i between two rounded bounds (its issue 60): the middle frequencies differ.
+    The ramp is linear in the turns r_i, as the paper defines it. The authors' code (jquesnelle/yarn) and its
+    derivatives make it linear in i between two rounded bounds (its issue 60), so the middle frequencies differ.
 
     Args:
         factor: s, at least 1.
-        original_length: the length of training, in positions, positive.
-        beta_fast: from this many turns on a frequency stays; the paper's beta, more than ``beta_slow``.
-        beta_slow: up to this many turns a frequency is interpolated; the paper's alpha, at least 0.
+        original_length: the training length in positions, positive.
+        beta_fast: frequencies with at least this many turns are kept; the paper's beta, more than ``beta_slow``.
+        beta_slow: frequencies with at most this many turns are interpolated; the paper's alpha, at least 0.
 
     >>> YaRNScaling(factor=4, original_length=512).frequencies(4, base=10000)  # the fast one stays
     array([1.    , 0.0025])
@@ -133,7 +132,7 @@ SCALINGS: dict[Any, type[FrequencyScaling]] = {"linear": LinearScaling, "ntk": N
 
 def frequency_scaling(settings: dict[str, Any] | None) -> FrequencyScaling | None:
     """The scaling of a configuration such as ``{"type": "yarn", "factor": 4, "original_length": 512}``; None for None.
-    Raises ValueError where the type, one of :data:`SCALINGS`, or an argument is unknown, lacking or out of range.
+    Raises ValueError if the type (one of :data:`SCALINGS`) or an argument is unknown, missing or out of range.
     """
     if settings is None:
         return None

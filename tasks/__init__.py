@@ -4,4 +4,4 @@ from paddle_rope.machine import quiet_paddle
 from tasks.common.process import ensure_home
 
 quiet_paddle()
-ensure_home()  # before paddle and PaddleNLP are imported, which make folders there
+ensure_home()  # before importing paddle and PaddleNLP, which make folders in it

@@ -1,4 +1,4 @@
-"""The recipes by name: the one place where names of recipes become code."""
+"""The registry of recipes: the one place where recipe names are resolved to code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Registered(NamedTuple):
-    """Where the parts of a recipe are. Nothing is imported before it is used."""
+    """The locations of a recipe's parts, which are imported only when they are used."""
 
     package: str  # with the modules ``recipe`` and ``arguments``
     prefix: str  # of its classes, such as NerRecipe and NerArguments
@@ -52,17 +52,17 @@ PREDICTING = tuple(name for name, recipe in RECIPES.items() if recipe.predictor)
 
 
 def get_recipe(name: str) -> Recipe:
-    """The recipe of a name; it is imported only now, and Paddle with it. Raises InputError if there is no such one."""
+    """The recipe called ``name``; this imports it, and Paddle with it. Raises InputError if there is no such recipe."""
     return _resolve(name, "recipe:{prefix}Recipe")()
 
 
 def get_arguments(name: str) -> type[EncoderArguments]:
-    """The dataclass of the configuration keys of a recipe. It imports no Paddle. Raises as :func:`get_recipe`."""
+    """The dataclass of a recipe's configuration keys. Imports no Paddle. Raises as :func:`get_recipe`."""
     return _resolve(name, "arguments:{prefix}Arguments")
 
 
 def get_predictor(name: str) -> Callable[..., Any]:
-    """The class of the predictor of a recipe: ``ner``, ``matching`` or ``classification``. It imports no Paddle."""
+    """The predictor class of a recipe: ``ner``, ``matching`` or ``classification``. Does not import Paddle."""
     return _resolve(name, "{predictor}")
 
 
@@ -79,8 +79,8 @@ def _resolve(name, place):
 
 
 def recipe_of_config(config: dict[str, Any], where: str | os.PathLike = "configuration") -> str:
-    """The name of the recipe that a configuration is for; raises InputError if it does not say, or there is no such
-    recipe. ``where`` is the place that messages name."""
+    """The name of the recipe that a configuration is for. Raises InputError if it names none, or an unknown one;
+    messages call the configuration ``where``."""
     name = config.get("recipe")
     if not name:
         raise InputError(f"{where}: no 'recipe'; add the line 'recipe: ner', or another of the recipes")
@@ -89,8 +89,8 @@ def recipe_of_config(config: dict[str, Any], where: str | os.PathLike = "configu
 
 
 def train(config: dict[str, Any]) -> dict[str, Any] | None:
-    """Train what a configuration, with the key ``recipe``, describes: one run, or with the key ``seeds`` or ``folds`` a
-    series of them. Returns and raises as :meth:`tasks.common.recipe.Recipe.train`, for a series as
+    """Train the run that a configuration, with the key ``recipe``, describes, or a series of runs if it has the key
+    ``seeds`` or ``folds``. Returns and raises as :meth:`tasks.common.recipe.Recipe.train`, or for a series as
     :func:`tasks.common.training.series.train_series`."""
     from tasks.common.training.series import has_folds, train_series
 
@@ -102,7 +102,7 @@ def train(config: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def resume(folder: str | os.PathLike) -> dict[str, Any] | None:
-    """Continue the run, or series, that was interrupted, of an ``output_dir``; returns what :func:`train` does."""
+    """Continue the interrupted run or series whose ``output_dir`` is ``folder``; returns what :func:`train` does."""
     from tasks.common.training.run import CONFIG_FILE, read_config
     from tasks.common.training.series import SERIES_FILE, read_series, resume_series
 
@@ -133,7 +133,7 @@ def check_run(config: dict[str, Any]) -> None:
             read_settings(checked.keys.pretrained)
         except ValueError as error:
             raise InputError(f"configuration: pretrained: {error}") from None
-    if is_first_process():  # which may have made the folder where it is not this one
+    if is_first_process():  # seen from another process, the first may already have made the folder
         check_new_folder(checked.config["output_dir"])
 
 
@@ -144,15 +144,15 @@ def open_predictor(
     show_progress: bool = False,
     **options: Any,
 ) -> Any:
-    """The predictor of a trained or exported model, whichever its recipe.
+    """The predictor of a trained or exported model of any recipe.
 
     Args:
         folder: OUTPUT_DIR/model of a training run, or an exported model.
-        device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU where there is one.
-        batch_size: texts a batch at most.
+        device: ``"cpu"``, ``"gpu"`` ...; None uses a GPU if there is one.
+        batch_size: maximum number of texts per batch.
         show_progress: show a progress bar.
-        options: ``bf16``, and those that only its recipe has: ``max_tokens`` of ``ner`` and ``matching``, ``overlap``
-            and ``max_entity_tokens`` of ``ner``, ``max_characters`` of ``classification``.
+        options: ``bf16``, and the options of the model's recipe: ``max_tokens`` for ``ner`` and ``matching``,
+            ``overlap`` and ``max_entity_tokens`` for ``ner``, ``max_characters`` for ``classification``.
 
     Raises:
         InputError: the folder does not hold a model that predicts.
@@ -162,7 +162,7 @@ def open_predictor(
 
 
 def recipe_of_model(folder: str | os.PathLike) -> str:
-    """The name of the recipe whose predictor opens a folder, by its config.json; raises InputError if there is none."""
+    """The name of the recipe whose predictor opens a folder, by its config.json. Raises InputError if there is none."""
     refuse_incomplete(folder, ("config.json",))
     name = recipe_in(folder)
     if name == ENCODER:

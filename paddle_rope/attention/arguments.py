@@ -1,4 +1,4 @@
-"""What the kernels share: checks of arguments, the placement of RoPE, heads before tokens.
+"""Helpers of the attention kernels: argument checks, the placement of RoPE, heads before tokens.
 
 RoPE may be placed on queries, keys, values and the output, in any combination (kexue.fm 10862).
 """
@@ -19,7 +19,7 @@ def check_placement(placement: str) -> None:
 
 
 def rotate(x: Tensor, rope: Rope) -> Tensor:
-    """``apply_rotary(x, *rope)``, which ``to_static`` of Paddle 2.6.2 cannot read."""
+    """``apply_rotary(x, *rope)``, in a form that ``to_static`` of Paddle 2.6.2 can read."""
     return apply_rotary(x, rope.cos, rope.sin, rope.layout)
 
 
@@ -33,7 +33,7 @@ def rotate_qkv(q: Tensor, k: Tensor, v: Tensor, rope: Rope | None, placement: st
     """
     if rope is None:
         return [q, k, v]
-    rotated = []  # in a loop: to_static loses the names that a comprehension takes from around it
+    rotated = []  # a loop, because to_static loses the outer variables of a comprehension
     for letter, x in zip("qkv", (q, k, v)):
         rotated.append(rotate(x, rope) if letter in placement else x)
     return rotated
@@ -54,14 +54,14 @@ def by_head(x: Tensor) -> Tensor:
 
 
 def for_all_heads(x: Tensor, heads: int) -> Tensor:
-    """Grouped keys or values ``[batch, seq, fewer heads, size]``, each as often as there are queries that share it."""
+    """Grouped keys or values ``[batch, seq, groups, size]``, each repeated for every query head that shares it."""
     return x if x.shape[2] == heads else paddle.repeat_interleave(x, heads // x.shape[2], axis=2)
 
 
 def check_segments(segment_ids: Tensor | None, batch: int, seq: int, contiguous: bool = False) -> None:
-    """Raise ValueError unless ``segment_ids`` is None or integer ``[batch, seq]``, and if ``contiguous`` equal ids are
-    side by side. In static graphs, where sizes are not known, only the dtype is checked; what the ids are is read on
-    CPU only, because a GPU would have to be waited for.
+    """Raise ValueError unless ``segment_ids`` is None or integer ``[batch, seq]`` and, if ``contiguous``, equal ids are
+    adjacent. In static graphs, where sizes are unknown, only the dtype is checked; the ids are read on CPU only,
+    because reading them on a GPU would wait for it.
     """
     if segment_ids is None:
         return
@@ -76,9 +76,9 @@ def check_segments(segment_ids: Tensor | None, batch: int, seq: int, contiguous:
 
 
 def cumulative_lengths(segment_ids: np.ndarray) -> np.ndarray:
-    """Where each run of equal ids begins in the rows, one row after the other, and the end: int32 ``[runs + 1]``.
+    """The start of each run of equal ids in the concatenated rows, then the end: int32 ``[runs + 1]``.
 
-    This is ``cu_seqlens`` of :func:`~paddle_rope.softmax_attention`, for the host to make together with the batch.
+    This is ``cu_seqlens`` of :func:`~paddle_rope.softmax_attention`, to be computed on the host with the batch.
 
     >>> cumulative_lengths(np.array([[7, 7, 7, 8], [9, 9, -1, -1]]))
     array([0, 3, 4, 6, 8], dtype=int32)

@@ -1,7 +1,7 @@
 """Feature maps phi that turn softmax attention into linear attention: sim(q, k) = phi(q) . phi(k).
 
-A function of any shape, the same for queries and keys, serves as well as a :class:`FeatureMap`. The rotation turns the
-features: it is made for their number, which is ``head_dim`` except where a map says otherwise.
+A feature map is a :class:`FeatureMap` or a function of tensors of any shape, the same for queries and keys. RoPE
+rotates the features, so its size is their number, which is ``head_dim`` unless a map says otherwise.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def elu_plus_one(x: Tensor) -> Tensor:
 
 
 def relu(x: Tensor) -> Tensor:
-    """phi(x) = max(x, 0), not negative; a query or key without a positive feature gets the output or weight 0.
+    """phi(x) = max(x, 0). A query without a positive feature gets the output 0, such a key the weight 0.
 
     >>> relu(paddle.to_tensor([-1.0, 2.0])).tolist()
     [0.0, 2.0]
@@ -45,7 +45,7 @@ def relu(x: Tensor) -> Tensor:
 
 
 def exp(x: Tensor) -> Tensor:
-    """phi(x) = exp(x), positive. In float32 the products hold while a query and a key feature sum to less than 80.
+    """phi(x) = exp(x), positive. In float32 products are safe while a query and a key feature sum to less than 80.
 
     >>> exp(paddle.to_tensor([0.0])).tolist()
     [1.0]
@@ -54,11 +54,11 @@ def exp(x: Tensor) -> Tensor:
 
 
 class FeatureMap:
-    """A function ``[..., head_dim]`` -> ``[..., features]`` of queries and keys alike; base of the maps that treat them
-    differently, or add features.
+    """A function ``[..., head_dim]`` -> ``[..., features]`` for both queries and keys; base class of maps that treat
+    them differently or add features.
 
     Attributes:
-        over_sequence: each key sees the whole sequence: the map is neither causal nor for packed texts.
+        over_sequence: each key sees the whole sequence, so the map suits neither causal attention nor packed texts.
         rotates_denominator: the products may be negative unless numerator and denominator are rotated alike.
     """
 
@@ -92,8 +92,8 @@ def as_feature_map(feature_map: FeatureMapLike) -> FeatureMap:
 class SoftmaxExp(FeatureMap):
     r"""phi(q) = softmax over the features, phi(k) = exp(k_j) / sum_j exp(k_j), feature by feature over the sequence.
 
-    Shen et al. 2018, arXiv 1812.01243; kexue.fm 7546. The weights phi(q_i) . phi(k_j) sum to 1 over j as they are:
-    without rotation every normalizer but "none" divides by 1.
+    Shen et al. 2018, arXiv 1812.01243; kexue.fm 7546. The weights phi(q_i) . phi(k_j) already sum to 1 over j, so
+    without rotation every normalizer except "none" divides by 1.
 
     >>> SoftmaxExp().key(paddle.zeros([1, 2, 1, 1])).flatten().tolist()  # over the two keys
     [0.5, 0.5]
@@ -108,7 +108,7 @@ class SoftmaxExp(FeatureMap):
         if key_mask is None:
             return F.softmax(x, axis=1)
         is_key = key_mask.unsqueeze([2, 3])
-        is_key.stop_gradient = True  # required by the expansion of bool in static graphs
+        is_key.stop_gradient = True  # required to expand a bool in static graphs
         is_key = is_key.expand(x.shape)
         return F.softmax(paddle.where(is_key, x, paddle.full_like(x, _MASKED_EXPONENT)), axis=1)
 
@@ -116,9 +116,9 @@ class SoftmaxExp(FeatureMap):
 class OnePlusCosine(FeatureMap):
     r"""sim(q_i, k_j) = 1 + cos(R_i q_i, R_j k_j), in [0, 2]: kexue.fm 7546, eq. (7), and 8265, after eq. (19).
 
-    phi(x) = x / |x|, of the same length after rotation; the 1 is one more feature, which is not rotated. With the
-    rotation in numerator and denominator (``normalizer="rotated"``, or "none") attention stays a probability, as long
-    as the rotation keeps lengths, which YaRN's does not. Lengths are sqrt(|x|^2 + 1e-12).
+    phi(x) = x / |x|, of the same length after rotation; the 1 is an additional feature that is not rotated. With the
+    rotation in numerator and denominator (``normalizer="rotated"``, or "none") attention stays a probability if the
+    rotation preserves lengths, which YaRN's does not. Lengths are sqrt(|x|^2 + 1e-12).
 
     >>> OnePlusCosine().query(paddle.to_tensor([[0.0, 4.0]])).tolist()
     [[0.0, 1.0]]
@@ -142,11 +142,11 @@ class OrthogonalRandomFeatures(Float32Layer, FeatureMap):
 
     phi_w(x) = exp(w . y - |y|^2 / 2) with y = x / d^(1/4), d = ``head_dim``, for ``num_features`` (d by default, even
     for the rotation) random vectors w from N(0, I_d): blocks of d orthogonal directions, each with the length of an
-    independent Gaussian vector. A factor that all features of one query share, and one that all features share, cancel
-    in the quotient: queries have max_w phi_w(q) = 1, and 1 / num_features is left out. Keys are not rescaled, since
-    causal forms cannot know the largest to come: in float32 they vanish where |k|^2 / sqrt(d) goes beyond 150.
+    independent Gaussian vector. Factors shared by all features of a query, or by all features, cancel in the quotient:
+    queries are scaled to max_w phi_w(q) = 1, and 1 / num_features is omitted. Keys are not rescaled, because causal
+    forms cannot know the largest later key: in float32 they vanish where |k|^2 / sqrt(d) exceeds 150.
 
-    The vectors are the buffer ``projection`` float32 ``[num_features, head_dim]``, which goes into the checkpoint.
+    The vectors are the float32 buffer ``projection`` ``[num_features, head_dim]``, which is saved in checkpoints.
 
     >>> tuple(OrthogonalRandomFeatures(head_dim=4, num_features=6).query(paddle.ones([1, 5, 2, 4])).shape)
     (1, 5, 2, 6)
@@ -188,8 +188,8 @@ def _orthogonal_vectors(count, size, seed):
 
 
 def make_feature_map(name: str, head_dim: int, seed: int = 0) -> FeatureMapLike:
-    """The feature map of a name in :data:`~paddle_rope.options.FEATURE_MAPS`, otherwise ValueError; ``"favor"`` is
-    :class:`OrthogonalRandomFeatures` with ``head_dim`` and ``seed``.
+    """The feature map of a name in :data:`~paddle_rope.options.FEATURE_MAPS`; other names raise ValueError. ``"favor"``
+    is :class:`OrthogonalRandomFeatures` with ``head_dim`` and ``seed``.
     """
     choice(*FEATURE_MAPS).check("feature_map", name)
     if name == "favor":

@@ -1,4 +1,4 @@
-"""Causal softmax attention token by token, to keys and values that are kept; with a window, the last ones only."""
+"""Causal softmax attention token by token with a key-value cache, which holds only the last tokens with a window."""
 
 from dataclasses import dataclass
 
@@ -14,20 +14,20 @@ _ROOM = 256  # tokens by which a cache grows
 
 @dataclass
 class KeyValueState:
-    """What causal softmax attention remembers of the tokens before, with a window of the last ones: their keys and
-    values, rotated where RoPE is.
+    """The cache of causal softmax attention: keys and values of the previous tokens, or with a window of the last ones,
+    rotated where RoPE applies.
 
-    The next step writes its tokens into the room behind them, which grows where it ends. A state from which a step has
-    been made before is copied first, so that texts can branch.
+    The next step writes its tokens into the free room after them, which grows when it is full. A state that has been
+    continued before is copied first, so that texts can branch.
     """
 
     keys: Tensor  # [batch, heads, room, head_dim], heads before tokens so that no step transposes them
     values: Tensor | None  # [batch, heads, room, value_dim]; None where they are the keys
-    length: int  # tokens in the room
+    length: int  # number of tokens stored
     is_continued: bool = False
 
     def written(self, *new: Tensor) -> list[Tensor]:
-        """Keys and values with ``new`` ones, ``[batch, heads, new, size]``, behind them."""
+        """Keys and values followed by ``new`` ones, ``[batch, heads, new, size]``."""
         end, rooms = self.length + new[0].shape[2], []
         for room, more in zip((self.keys, self.values), new):
             if end > room.shape[2]:
@@ -43,16 +43,16 @@ class KeyValueState:
 def softmax_attention_step(
     state, q, k, v, rope=None, key_mask=None, dropout=0.0, placement="qk", score_bias=None, window=None
 ):
-    """The next tokens of causal :func:`~paddle_rope.softmax_attention` or, in a window, :func:`window_attention`.
+    """The next tokens of causal :func:`~paddle_rope.softmax_attention` or, with a window, :func:`window_attention`.
 
     Args:
-        state: as returned by the call before, None at the start.
+        state: as returned by the previous call, None at the start.
         q: ``[batch, new, heads, head_dim]``.
-        k, v: alike or, where queries share them, of fewer heads, which divide those of q. Where v is k, and both are
-            rotated or neither, one tensor is kept.
+        k, v: like q or, if query heads share them, with fewer heads, a divisor of the number in q. If v is k, and both
+            or neither are rotated, one tensor is kept.
         rope: R at the positions of the new tokens.
         key_mask: bool ``[batch, seq]`` of all tokens, old and new.
-        score_bias, window: None for none, and for all tokens; no bias in a window.
+        score_bias, window: None for no bias, and for no window; a window ignores the bias.
     """
     one_tensor = v is k and ("k" in placement) == ("v" in placement)
     q, k, v = rotate_qkv(q, k, v, rope, placement)
@@ -75,7 +75,7 @@ def softmax_attention_step(
 
 
 def _attend_to_room(q, keys, values, length, key_mask, dropout, score_bias):
-    """Causal softmax attention of the last of ``length`` tokens to keys and values with room behind them."""
+    """Causal softmax attention of the last of ``length`` tokens to keys and values followed by free room."""
     batch, new, heads, _ = q.shape
     groups, room = keys.shape[1:3]
     visible = (paddle.arange(room) <= paddle.arange(length - new, length).unsqueeze(1)).unsqueeze([0, 1])

@@ -18,11 +18,11 @@ from paddle_rope.options import NORMALIZERS, choice
 from paddle_rope.rotary import Rope
 
 # Lower bound of the denominator. Unrotated, it is a sum of non-negative terms: the bound is for a query without any
-# real key or positive feature, and far under what small features (FAVOR+ of long keys) sum to. Rotated, it passes
-# through 0: the bound keeps the quotient finite in training.
+# real key or positive feature, and far below the sums of small features (FAVOR+ of long keys). Rotated, it can cross 0:
+# the bound keeps the quotient finite in training.
 MIN_DENOMINATOR = {"unrotated": 1e-30, "rotated": 1e-6}
-# Second lower bound of the unrotated denominator under a rotated numerator, which is not 0 where the features of query
-# and keys do not overlap: this part of the denominator of features of the same sums that are spread evenly.
+# Second lower bound of the unrotated denominator, because a rotated numerator is not 0 where the features of query and
+# keys do not overlap: this fraction of the denominator for features with the same sums, spread evenly.
 MIN_OVERLAP = 0.01
 # Added to the mean square of an output without denominator.
 _MIN_MEAN_SQUARE = 1e-12
@@ -46,10 +46,10 @@ def linear_attention(
 ) -> Tensor:
     r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j).
 
-    The denominator is not rotated: no term is negative, while the rotated sum may be zero or negative (kexue.fm 8265,
-    eq. 19; arXiv 2104.09864, eq. 19). The sum over j is taken once for all i, or chunk by chunk: time and memory are
-    linear in seq. Sums are kept in float32 at least, also for half-precision inputs and under AMP; on a GPU matrices
-    of bfloat16 inputs are multiplied in bfloat16, by tensor cores, which sum in float32.
+    The denominator is not rotated, so no term is negative; the rotated sum may be zero or negative (kexue.fm 8265,
+    eq. 19; arXiv 2104.09864, eq. 19). The sum over j is taken once for all i, or chunk by chunk, so time and memory are
+    linear in seq. Sums are kept in float32 at least, even for half-precision inputs and under AMP; on a GPU, bfloat16
+    inputs are multiplied in bfloat16 by tensor cores, which sum in float32.
 
     Args:
         q, k: ``[batch, seq, heads, head_dim]``.
@@ -58,10 +58,10 @@ def linear_attention(
         key_mask: bool ``[batch, seq]``, False at padding; padded keys enter neither numerator nor denominator.
         feature_map: phi, not negative: a function of any shape or a
             :class:`~paddle_rope.attention.feature_maps.FeatureMap`.
-        normalizer: ``"unrotated"``, as above; ``"rotated"``: R in the denominator too, which can vanish or turn
-            negative and is then cut at the bound (kept to show why not; right for ``OnePlusCosine``); ``"none"``: o_i
+        normalizer: ``"unrotated"``, as above; ``"rotated"``: R also in the denominator, which can vanish or turn
+            negative and is then clipped at the bound (for comparison; correct for ``OnePlusCosine``); ``"none"``: o_i
             is the numerator over its root mean square, sqrt(mean over value_dim + 1e-12).
-        segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i. Equal ids
+        segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with i's id. Equal ids
             must be adjacent, which is checked on CPU.
         causal: j <= i only (arXiv 2006.16236, eq. 8-9).
         placement: what R rotates, some of the letters ``qkvo``: with v and o, o_i = R_i^T sum_j .. R_j v_j
@@ -72,9 +72,9 @@ def linear_attention(
 
     Returns:
         ``[batch, seq, heads, value_dim]`` in the dtype of ``q``. The denominator is bounded from below by
-        ``MIN_DENOMINATOR``, so where every key is padding the output is 0. Unrotated under a rotated numerator it is
-        at least ``MIN_OVERLAP``, 0.01, times sum_j |phi(q_i)| |phi(k_j)| / features, \|.| being the sum of the
-        features: so no output exceeds 100 features times the largest value.
+        ``MIN_DENOMINATOR``, so the output is 0 if every key is padding. An unrotated denominator of a rotated numerator
+        is also at least ``MIN_OVERLAP``, 0.01, times sum_j |phi(q_i)| |phi(k_j)| / features, where \|.| is the sum of
+        the features, so no output exceeds 100 * features times the largest value.
 
     Raises:
         ValueError: an unknown normalizer or placement, options that contradict each other, segments with gaps; a static
@@ -91,7 +91,7 @@ def linear_attention(
         raise ValueError("linear attention that is causal or has segment_ids needs a known length in static graphs")
     check_segments(segment_ids, k.shape[0], k.shape[1], contiguous=True)
     decay = _checked_decay(decay, q.shape[2])
-    with without_amp():  # which would take the sums in half precision
+    with without_amp():  # AMP would compute the sums in half precision
         numerator, denominators = _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement)
         multiply = _product_in(q.dtype)
 
@@ -105,7 +105,7 @@ def linear_attention(
 
 
 class LinearAttentionState(NamedTuple):
-    """What causal linear attention remembers of the tokens before: its size does not depend on their number.
+    """The state of causal linear attention after the previous tokens; its size does not depend on their number.
 
     >>> LinearAttentionState._fields
     ('key_values', 'keys', 'length')
@@ -133,11 +133,11 @@ def linear_attention_step(
 
     S_i = gamma S_{i-1} + R_i phi(k_i) v_i^T, z_i = gamma z_{i-1} + phi(k_i),
     o_i = (R_i phi(q_i))^T S_i / phi(q_i)^T z_i (arXiv 2006.16236, eq. 18-20, there without R and gamma).
-    Time and memory do not depend on the tokens before.
+    Time and memory do not depend on the number of previous tokens.
 
     Args:
         state: a :class:`LinearAttentionState`, float32 at least; None before the first token. It is not changed.
-        q, k, v: ``[batch, new, heads, head_dim]`` or, of v, ``value_dim``.
+        q, k, v: ``[batch, new, heads, head_dim]``; the last axis of v is ``value_dim``.
         rope: R at the positions of the new tokens, ``rotary.cos_sin(new, offset=state.length)``.
 
     >>> state, token = None, paddle.ones([1, 1, 2, 4])
@@ -180,8 +180,8 @@ def check_linear_options(
 
 
 def _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement):
-    """What the sums sum_j (q_i . k_j) v_j are taken of, ``[batch, heads, seq, size]``, 0 at masked keys: (q, k, v) of
-    the numerator, which RoPE rotates; and a list with (q, k, v) of each denominator, of which the largest divides.
+    """The inputs of the sums sum_j (q_i . k_j) v_j, ``[batch, heads, seq, size]``, 0 at masked keys: (q, k, v) of the
+    numerator, rotated by RoPE; and a list with (q, k, v) of each denominator, the largest of which divides.
     """
     q, k, v = at_least_float32(q, k, v)
     phi = as_feature_map(feature_map)
@@ -204,9 +204,9 @@ def _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement):
 
 
 def _product_in(dtype):
-    """The matrix product for inputs of a dtype. All else, such as states and decay, is in float32 at least."""
+    """The matrix product for inputs of a dtype. Everything else, such as states and decay, is at least float32."""
     if dtype != paddle.bfloat16 or not paddle.in_dynamic_mode() or computes_on_cpu():
-        return paddle.matmul  # float16 would overflow, and Paddle's CPU multiplies no bfloat16
+        return paddle.matmul  # float16 would overflow, and Paddle multiplies no bfloat16 on CPU
 
     def multiply(x, y, **transposed):
         return paddle.matmul(x.astype(dtype), y.astype(dtype), **transposed).astype("float32")
@@ -224,11 +224,11 @@ def _quotient(numerator, denominators, normalizer):
 def _chunked_sums(like, decay=None, segment_ids=None, causal=False, multiply=paddle.matmul):
     r"""A function of q, k, v: s_i = sum_j gamma^|i - j| (q_i . k_j) v_j, over the j <= i or all j, of the segment of i.
 
-    Within a chunk of tokens the weights are formed, ``[size, size]``. The tokens outside of it enter through a state
-    for each side, the matrix sum_j k_j v_j^T, which runs from chunk to chunk. No exponent of a gamma is negative.
+    Within a chunk of tokens the weights are computed, ``[size, size]``. Tokens outside it contribute through a state
+    for each side, the matrix sum_j k_j v_j^T, carried from chunk to chunk. No exponent of a gamma is negative.
 
-    ``like`` ``[batch, heads, seq, size]`` has the length and dtype of the sums. Where a static graph does not know the
-    length, one chunk has the weights of all tokens, quadratic in seq.
+    ``like`` ``[batch, heads, seq, size]`` has the length and dtype of the sums. If a static graph does not know the
+    length, all tokens form one chunk, which is quadratic in seq.
     """
     seq, dtype = like.shape[2], like.dtype  # -1 where a static graph does not know the length
     chunk = seq if seq <= _ONE_CHUNK else _CHUNK
@@ -296,9 +296,9 @@ def _continued(sums, decay, multiply, state, q, k, v):
 
 
 def _weights(gamma, exponents, seen=None):
-    """How far the tokens of a chunk are from the state on one side of it: weights between the state and each token,
-    ``[..., size, 1]``, between each token and the state that the next chunk sees, and between these states. Powers of
-    gamma, times ``seen``, 0 or 1; None for 1.
+    """The weights of a chunk and the state on one side of it: from that state to each token, ``[..., size, 1]``, from
+    each token to the state that the next chunk sees, and from state to state. They are powers of gamma, by distance,
+    times ``seen``, 0 or 1; None for 1.
     """
     if gamma is None:
         return seen or [None] * 3
@@ -330,7 +330,7 @@ def _checked_decay(decay, heads):
         return None
     is_list = isinstance(decay, (list, tuple, float))
     if not is_list and not computes_on_cpu():
-        return decay  # a variable of a graph, or numbers of a GPU, which would have to be waited for
+        return decay  # a graph variable, or on a GPU, where reading the values would wait for it
     given = np.asarray(decay if is_list else decay.numpy())
     if given.shape != (heads,) or not ((given > 0) & (given <= 1)).all():
         raise ValueError(f"decay must be {heads} numbers in (0, 1], one for each head, got {given.tolist()}")

@@ -17,10 +17,10 @@ from paddle_rope.rotary import Rope
 
 
 class AttentionCache(NamedTuple):
-    """What a causal :class:`MultiHeadAttention` remembers of the tokens before."""
+    """The cache of a causal :class:`MultiHeadAttention` after the previous tokens."""
 
     state: Any = None  # of linear_attention_step or softmax_attention_step
-    of_values: Tensor | None = None  # what the convolutions remember
+    of_values: Tensor | None = None  # caches of the convolutions
     of_output: Tensor | None = None
 
 
@@ -33,15 +33,15 @@ class MultiHeadAttention(nn.Layer):
         kind: ``"softmax"`` (quadratic in length), ``"linear"``, or ``"window"``, softmax over nearby tokens.
         dropout: on the attention weights; linear attention has none.
         placement: what RoPE rotates, some of the letters ``qkvo``.
-        share_kv: one projection gives keys and values; the cache of both is one tensor if RoPE turns both or neither.
+        share_kv: one projection gives keys and values; they share a cache tensor if RoPE rotates both or neither.
         num_key_value_heads: a divisor of ``num_heads``: groups of queries share a key and value (arXiv 2305.13245).
         bias: whether the projections have biases.
         causal: no token sees a later one.
-        feature_map, normalizer, decay: of linear attention, as :func:`~paddle_rope.linear_attention`.
+        feature_map, normalizer, decay: options of linear attention, as in :func:`~paddle_rope.linear_attention`.
         window: largest distance of a key that ``"window"`` sees (:func:`~paddle_rope.window_attention`).
         convolutions: v = SiLU(c(W_v x)), and attended + c(v) with v before any rotation (MILA, arXiv 2405.16605); each
             c is a :class:`~paddle_rope.layers.DepthwiseConvolution`.
-        output_gate: W_o [attended * SiLU(W_g x)] in the place of W_o attended (arXiv 2307.08621, eq. 8; MILA).
+        output_gate: W_o [attended * SiLU(W_g x)] instead of W_o attended (arXiv 2307.08621, eq. 8; MILA).
 
     Raises:
         ValueError: sizes that do not fit, an unknown kind or placement, contradicting options of linear attention.
@@ -84,7 +84,7 @@ class MultiHeadAttention(nn.Layer):
         self.head_dim = hidden_size // num_heads
         self.window = window if kind == "window" else None
         self.dropout = Dropout(dropout)
-        self.feature_map = feature_map  # a sublayer where it has tensors
+        self.feature_map = feature_map  # a sublayer if it has tensors
         self.linear_options: dict[str, Any] = {"feature_map": feature_map, "normalizer": normalizer, "decay": decay}
 
         def projection(heads=num_heads):
@@ -111,11 +111,11 @@ class MultiHeadAttention(nn.Layer):
         """Attend within ``hidden``, ``[batch, seq, hidden]`` -> same shape.
 
         Args:
-            rope: of :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`; None for no rotation.
+            rope: from :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`; None for no rotation.
             key_mask: bool ``[batch, seq]``, False at padding.
-            segment_ids, cu_seqlens: of packed texts, as :func:`~paddle_rope.softmax_attention`.
+            segment_ids, cu_seqlens: for packed texts, as in :func:`~paddle_rope.softmax_attention`.
             score_bias: added to the scores of softmax attention, broadcast to ``[batch, heads, seq, seq]``; linear
-                and window attention have none.
+                and window attention ignore it.
         """
         query, key, value = self._project(hidden)
         if self.value_convolution is not None:
@@ -142,16 +142,16 @@ class MultiHeadAttention(nn.Layer):
         key_mask: Tensor | None = None,
         score_bias: Tensor | None = None,
     ) -> tuple[Tensor, AttentionCache]:
-        """Attend, without gradients, to what ``cache`` remembers and to the tokens ``hidden`` that follow; if causal.
+        """Attend from the next tokens to the cached ones and each other, without gradients; causal layers only.
 
         Args:
             hidden: ``[batch, new, hidden]``.
-            cache: as returned by the call before, None at the start. Several texts may continue it.
+            cache: as returned by the previous call, None at the start. Several texts may continue it.
             rope, score_bias: as in :meth:`forward`, but at the positions of the new tokens.
             key_mask: bool ``[batch, seq]`` of all tokens, old and new.
 
         Returns:
-            ``[batch, new, hidden]``, what :meth:`forward` gives for the last tokens of the whole, and the new cache.
+            ``[batch, new, hidden]``, as :meth:`forward` of the whole text gives for its last tokens; and the new cache.
         """
         if not self.causal:
             raise ValueError("only causal attention continues from a cache: give causal=True")
@@ -188,7 +188,7 @@ class MultiHeadAttention(nn.Layer):
         return x.reshape([*first_two(x), x.shape[-1] // self.head_dim, self.head_dim])
 
     def _merge(self, attended, added, hidden):
-        """The heads joined, with what the convolution adds, times the gate, projected."""
+        """Join the heads, add the output of the convolution, multiply by the gate and project."""
         if added is not None:
             attended = attended + for_all_heads(self._split(added), self.num_heads)
         attended = attended.reshape([*first_two(attended), attended.shape[2] * attended.shape[3]])

@@ -1,4 +1,4 @@
-"""Softmax attention: to all tokens, quadratic in seq, and to the tokens near by, linear in seq."""
+"""Softmax attention to all tokens, quadratic in seq, and to nearby tokens, linear in seq."""
 
 import functools
 import math
@@ -16,11 +16,11 @@ from paddle_rope.native.dispatch import native_form
 from paddle_rope.native.operators import native_softmax_attention
 from paddle_rope.rotary import Rope
 
-# Smaller weights become 0. Paddle's softmax on CPU leaves exp(-64) at masked keys; gradients that small underflow to
-# subnormal numbers, which slow the matrix products of backward down many times. It is lost in a float32 sum.
+# Smaller weights, which are lost in a float32 sum, become 0. Paddle's softmax on CPU leaves exp(-64) at masked keys;
+# gradients that small underflow to subnormal numbers, which make the matrix products of backward many times slower.
 _SMALLEST_WEIGHT = 1e-20
 _LARGEST_HEAD, _HEAD_STEP = 256, 8  # sizes of heads that flash attention takes
-_OLDEST_GPU = 80  # compute capability, ten times
+_OLDEST_GPU = 80  # compute capability times ten
 # Smallest block of queries in a window: in narrower ones Paddle's overhead for each block outweighs the products that
 # they save.
 _SMALLEST_BLOCK = 32
@@ -43,12 +43,12 @@ def softmax_attention(
     r"""o_i = sum_j softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j  (arXiv 2104.09864, eq. 2, 14-16).
 
     Args:
-        q: ``[batch, queries, heads, head_dim]``: the last ``queries`` tokens of the ``seq`` that the keys are of.
-        k, v: ``[batch, seq, heads, head_dim]`` or, of v, ``value_dim``.
-        rope: R, from :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`, for q and k of one length; None for no
+        q: ``[batch, queries, heads, head_dim]``, for the last ``queries`` of the ``seq`` tokens of the keys.
+        k, v: ``[batch, seq, heads, head_dim]``; the last axis of v is ``value_dim``.
+        rope: R, from :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`, for q and k of equal length; None for no
             position.
-        key_mask: bool ``[batch, seq]``, False at padding; padded keys get weight 0 (where all keys of a text are
-            padding, its outputs are finite and mean nothing).
+        key_mask: bool ``[batch, seq]``, False at padding; padded keys get weight 0 (if all keys of a text are padding,
+            its outputs are finite but meaningless).
         dropout: probability with which an attention weight is dropped, 0 in evaluation.
         segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i.
         causal: j <= i only.
@@ -56,9 +56,9 @@ def softmax_attention(
             (kexue.fm 10862).
         score_bias: added to the scores, broadcast to ``[batch, heads, queries, seq]``:
             :func:`~paddle_rope.positions.alibi_bias`.
-        cu_seqlens: int32 ``[runs + 1]``, the same as ``segment_ids`` and ``key_mask`` in another form, in addition to
-            them: where each text, or stretch of padding, begins in the rows one after the other, and the end. The
-            kernels of a GPU then need no mask. Their number of runs is a shape, for which the device is not asked.
+        cu_seqlens: int32 ``[runs + 1]``, the information of ``segment_ids`` and ``key_mask`` in another form, given in
+            addition to them: the start of each text or stretch of padding in the concatenated rows, then the end. GPU
+            kernels then need no mask. The number of runs is a shape, so it is known without reading from the device.
 
     Returns:
         ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; time and memory are quadratic in seq. With
@@ -89,7 +89,7 @@ def softmax_attention(
     return rotate_back(attended, rope, placement).astype(dtype)
 
 
-@paddle.jit.not_to_static  # whose rewriting takes unknown sizes for tensors
+@paddle.jit.not_to_static  # the rewriting of to_static mistakes unknown sizes for tensors
 def window_attention(
     q: Tensor,
     k: Tensor,
@@ -104,13 +104,13 @@ def window_attention(
 ) -> Tensor:
     r"""o_i = sum_{|i-j| <= w} softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j, the softmax over the same j.
 
-    :func:`~paddle_rope.softmax_attention` within a sliding window (arXiv 2004.05150, section 3.1), with its arguments.
+    :func:`~paddle_rope.softmax_attention` in a sliding window (arXiv 2004.05150, section 3.1), with its arguments.
     Distance counts positions in the row, padding included. Time and memory are O(seq * window).
 
     Args:
-        q: ``[batch, queries, heads, head_dim]``: the last ``queries`` tokens of the ``seq`` that the keys are of; in
-            static graphs of unknown length all of them.
-        k, v: ``[batch, seq, heads, head_dim]`` or, of v, ``value_dim``.
+        q: ``[batch, queries, heads, head_dim]``, for the last ``queries`` of the ``seq`` tokens of the keys; in static
+            graphs of unknown length, for all of them.
+        k, v: ``[batch, seq, heads, head_dim]``; the last axis of v is ``value_dim``.
         window: w, at least 1: i sees 2w + 1 keys, with ``causal`` w + 1.
 
     Returns:
@@ -130,7 +130,7 @@ def window_attention(
     dtype, (q, k, v) = q.dtype, computable(q, k, v)
     q, k, v = rotate_qkv(q, k, v, rope, placement)
     size = max(window, _SMALLEST_BLOCK)
-    if 0 <= k.shape[1] <= size + 2 * window:  # not more products than in blocks
+    if 0 <= k.shape[1] <= size + 2 * window:  # no more products than with blocks
         visible = _visible_keys(q, k, key_mask, segment_ids, causal, window)
         attended = _zero_where_none(weighted_values(by_head(q), by_head(k), by_head(v), visible, dropout), visible)
     else:
@@ -140,12 +140,12 @@ def window_attention(
 
 
 def computable(*tensors: Tensor) -> Sequence[Tensor]:
-    """float32 instead of half precision on CPU, where Paddle multiplies no matrices in half precision."""
+    """The tensors, on CPU in float32 instead of half precision, in which Paddle cannot multiply matrices there."""
     return at_least_float32(*tensors) if computes_on_cpu() else tensors
 
 
 def _visible_keys(q, k, key_mask, segment_ids, causal, window=None):
-    r"""True where i sees j, for softmax attention and for \|i - j\| <= ``window``: bool that broadcasts to
+    r"""True where i sees j, with a ``window`` only if \|i - j\| <= ``window``: a bool that broadcasts to
     ``[batch, 1, queries, seq]``; None if every i sees every j.
     """
     conditions = []
@@ -178,7 +178,7 @@ def weighted_values(
     if score_bias is not None:
         scores = scores + score_bias.astype(scores.dtype)
     if visible is not None:
-        visible.stop_gradient = True  # required by the expansion of bool in static graphs
+        visible.stop_gradient = True  # required to expand a bool in static graphs
         shown = visible.expand(scores.shape if paddle.in_dynamic_mode() else paddle.shape(scores))
         scores = paddle.where(shown, scores, paddle.full_like(scores, _masked_score(scores.dtype)))
     weights = F.thresholded_relu(F.softmax(scores, axis=-1), _SMALLEST_WEIGHT)
@@ -191,15 +191,15 @@ def _zero_where_none(attended, visible):
 
 
 def _masked_score(dtype):
-    """The score of masked keys: finite in ``dtype``, and below any real score, so that the softmax leaves it no weight.
-    In wider types than float16 it is not the lowest number, since kernels multiply scores by log2(e).
+    """The score of masked keys: finite in ``dtype`` and below any real score, so that they get no weight. In types
+    wider than float16 it is not the lowest number, because kernels multiply scores by log2(e).
     """
     return -65504.0 if dtype == paddle.float16 else -1e30
 
 
 def _fits_fused_kernels(q, k, v):
-    """Whether flash attention computes these: half precision of one head_dim, on a GPU of compute capability 8.0 or
-    newer (Ampere), and not in a static graph.
+    """Whether flash attention supports these: half precision with a common head_dim, on a GPU of compute capability 8.0
+    (Ampere) or newer, and not in a static graph.
     """
     # not q.place, which the tracing of to_static in paddle 3.x cannot read
     if not paddle.in_dynamic_mode() or not paddle.get_device().startswith("gpu") or not _fits_fused_shapes(q, k, v):
@@ -216,7 +216,7 @@ def _fits_fused_shapes(q, k, v):
 def _fused(q, k, v, visible, dropout, causal=False):
     """:func:`weighted_values` by the kernels of a GPU, which never store the weights; ``[batch, seq, heads, size]``.
 
-    The mask is a finite number added to the scores, so that a row without visible keys is no NaN. It is
+    The mask is a finite number added to the scores, so that a row without visible keys is not NaN. It is
     ``[batch, 1, 1, seq]`` where all queries see the same keys.
     """
     added = None
@@ -224,14 +224,14 @@ def _fused(q, k, v, visible, dropout, causal=False):
         visible = visible.expand([q.shape[0], *visible.shape[1:]])
         hidden = paddle.full_like(visible, _masked_score(q.dtype), dtype=q.dtype)
         added = paddle.where(visible, paddle.zeros_like(hidden), hidden)
-    with without_amp():  # which would cast the mask to another dtype than q
+    with without_amp():  # AMP would cast the mask to another dtype than q
         return F.scaled_dot_product_attention(
             q, k, v, attn_mask=added, dropout_p=dropout, is_causal=causal, training=dropout > 0
         )
 
 
 def _fused_runs(q, k, v, cu_seqlens, dropout, causal):
-    """As :func:`_fused`, within the runs of tokens that ``cu_seqlens`` bounds. The longest is taken to be a row long,
+    """:func:`_fused` within the runs of tokens that ``cu_seqlens`` bounds. The longest run is assumed to fill a row,
     because its length is not known on the host."""
     rows, seq = [x.flatten(0, 1) for x in (q, k, v)], k.shape[1]
     with without_amp():
@@ -243,16 +243,16 @@ def _fused_runs(q, k, v, cu_seqlens, dropout, causal):
 
 
 def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal):
-    """:func:`window_attention` of what is rotated, heads before tokens: queries are cut into blocks, and a block is
-    multiplied with its own keys and those up to ``window`` to its sides. Key m of a block is ``window`` before its
-    query r where m = r."""
+    """:func:`window_attention` of rotated tensors, heads before tokens: queries are cut into blocks, and each block is
+    multiplied with its keys and up to ``window`` keys on each side. Key number r of a block is ``window`` tokens
+    before its query number r."""
     queries = paddle.shape(q)[2] if q.shape[2] < 0 else q.shape[2]
     earlier = 0 if k.shape[2] < 0 or q.shape[2] < 0 else k.shape[2] - queries  # keys before the first query
     if key_mask is None:
         key_mask = paddle.ones([1, earlier + queries], dtype="int32")
     seen = window if causal else 2 * window  # keys that a query sees in addition to its own
     blocks, parts = (queries + size - 1) // size, -(-(size + seen) // size)
-    # Not by slices, the gradient of which is slow on CPU
+    # Not slices, whose gradient is slow on CPU
     neighbors = (paddle.arange(blocks).unsqueeze(1) + paddle.arange(parts)).flatten()
 
     def own(x):
@@ -269,7 +269,7 @@ def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal):
 
     lag = paddle.arange(parts * size) - paddle.arange(size).unsqueeze(1)  # j - i + window
     visible = paddle.logical_and(lag >= 0, lag <= seen)
-    is_key = near(key_mask.astype("int32").unsqueeze([1, 3]))  # paddle 2.6.2 selects no bool
+    is_key = near(key_mask.astype("int32").unsqueeze([1, 3]))  # paddle 2.6.2 cannot select from a bool tensor
     visible = paddle.logical_and(visible, is_key.astype("bool").transpose([0, 1, 2, 4, 3]))
     if segment_ids is not None:
         ids = segment_ids.unsqueeze([1, 3])

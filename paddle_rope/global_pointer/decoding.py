@@ -30,9 +30,9 @@ def decode_spans(
     """All spans that score above ``threshold``; nested and overlapping spans are kept.
 
     Args:
-        logits: ``[batch, types, seq, seq]``, tensor or array, as from :class:`GlobalPointer`; with ``banded``, where it
-            was given a ``max_span_length``, ``[batch, types, seq, max_span_length]``.
-        threshold: a score above it makes a span, one number or one for each type; 0 is what the loss trains for.
+        logits: ``[batch, types, seq, seq]``, tensor or array, as from :class:`GlobalPointer`; with ``banded``, from a
+            head with ``max_span_length``: ``[batch, types, seq, max_span_length]``.
+        threshold: scores above it are spans; one number, or one for each type. The loss trains for 0.
 
     Returns:
         For each row of the batch a list of :class:`ScoredSpan`, ordered by start, end, type.
@@ -47,12 +47,12 @@ def decode_spans(
     thresholds = np.asarray(threshold, dtype=np.float64)
     if thresholds.shape not in ((), (types,)):
         raise ValueError(f"threshold must be a number or one for each of {types} types, got {list(thresholds.shape)}")
-    bound = np.broadcast_to(thresholds, [types]).astype(logits.dtype)  # of another dtype it would make a wider copy
+    bound = np.broadcast_to(thresholds, [types]).astype(logits.dtype)  # another dtype would copy logits to a wider one
     row, kind, start, column = np.nonzero(logits > bound[:, np.newaxis, np.newaxis])
     score = logits[row, kind, start, column]
     end = column + 1 + (start if banded else 0)
     order = np.lexsort((kind, end, start, row))
-    order = order[end[order] <= seq]  # a band goes past the end of the text, which thresholds below the mask would find
+    order = order[end[order] <= seq]  # a band extends past the text, where a threshold below the mask would find spans
     spans: list[list[ScoredSpan]] = [[] for _ in range(batch)]
     found = (column_of[order].tolist() for column_of in (row, start, end, kind, score))
     for text, *span in zip(*found):

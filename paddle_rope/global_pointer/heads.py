@@ -1,7 +1,7 @@
-"""GlobalPointer: every pair (start, end) of tokens gets a score for every type, or every pair of a band.
+"""GlobalPointer: a score for every type and every pair (start, end) of tokens, or only the pairs in a band.
 
 Sources: Su, https://kexue.fm/archives/8373 (GlobalPointer) and https://kexue.fm/archives/8877 (Efficient
-GlobalPointer). The factors 1 / sqrt(head_size) and 1 / 2 come from the author's program, bert4keras.
+GlobalPointer). The factors 1 / sqrt(head_size) and 1 / 2 come from the author's code, bert4keras.
 """
 
 import math
@@ -16,17 +16,17 @@ from paddle_rope.native.operators import native_span_loss
 from paddle_rope.options import WIDEST_BAND, integer, optional
 from paddle_rope.rotary import RotaryPositionEmbedding
 
-# Score of pairs that are no span: end before start, or padding. float16 holds it, and exp of it is 0.
+# Score of pairs that are not spans: end before start, or padding. It fits into float16, and its exp is 0.
 MASKED_LOGIT = -1e4
-# Smallest block of queries of a band. Blocks as wide as the band do twice the products that are needed; narrower ones
+# Smallest block of queries of a band. Blocks as wide as the band compute twice the products needed; blocks narrower
 # than this are slower on CPU.
 _BLOCK = 32
 
 
 def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_length: int | None = None) -> Tensor:
-    """The logits ``[batch, types, seq, seq or max_span_length]`` of starts and ends, or lengths of a band, with what is
-    no span set to ``MASKED_LOGIT``: end before start or past the text, or a token that ``token_mask`` ``[batch, seq]``
-    excludes.
+    """The logits ``[batch, types, seq, seq or max_span_length]``, by start and by end or, in a band, length, with
+    ``MASKED_LOGIT`` at pairs that are not spans: the end is before the start or past the text, or ``token_mask``
+    ``[batch, seq]`` excludes one of the two.
 
     >>> mask_non_spans(paddle.ones([1, 1, 2, 2])).tolist()
     [[[[1.0, 1.0], [-10000.0, 1.0]]]]
@@ -52,9 +52,9 @@ class GlobalPointer(nn.Layer):
         hidden_size: size of the hidden states.
         num_types: number of span types.
         head_size: size of q and k, even.
-        use_rope: rotate q and k; without it the scores do not see how far i and j are apart.
+        use_rope: rotate q and k; without it the scores do not depend on the distance between i and j.
         max_span_length: score only spans of at most this many tokens, in time and memory linear in seq instead of
-            quadratic; None for all spans. The scores of those spans and the parameters are the same.
+            quadratic; None for all spans. The parameters and the scores of these spans do not change.
 
     >>> head = GlobalPointer(hidden_size=8, num_types=3, head_size=4)
     >>> tuple(head(paddle.ones([2, 5, 8])).shape)  # [batch, types, seq, seq]
@@ -85,13 +85,13 @@ class GlobalPointer(nn.Layer):
 
         Args:
             token_mask: bool or 0/1 ``[batch, seq]``, 0 where no span may start or end (padding, special tokens).
-            positions: ``[seq]`` or ``[batch, seq]``, integer or real, where the tokens stand in their texts, for
-                RoPE; by default 0, 1, 2, ... in each row. Padding may have any.
+            positions: ``[seq]`` or ``[batch, seq]``, integer or real: the positions of the tokens in their texts, for
+                RoPE; by default 0, 1, 2, ... in each row. Positions of padding are arbitrary.
 
         Returns:
             Logits ``[batch, types, seq, seq]``: [b, t, i, j] scores tokens i..j (j inclusive) as a span of type t;
             above 0 means span. With ``max_span_length`` the band ``[batch, types, seq, max_span_length]``:
-            [b, t, i, d] scores tokens i..i+d. Pairs that are no span hold ``MASKED_LOGIT``.
+            [b, t, i, d] scores tokens i..i+d. Pairs that are not spans have ``MASKED_LOGIT``.
         """
         qk = self.dense(hidden).reshape([*first_two(hidden), self.num_types, 2, self.head_size])
         if self.rotary is not None:
@@ -110,7 +110,7 @@ class GlobalPointer(nn.Layer):
 class EfficientGlobalPointer(GlobalPointer):
     r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t [q_i; k_i] + u_t [q_j; k_j]) / 2.
 
-    One q and k for all types find the spans; a start and an end score for each type tell the type. A further type
+    One q and k for all types find the spans; a start and an end score for each type tell the type. Each further type
     costs 4 * head_size + 2 parameters instead of 2 * hidden_size * head_size. Arguments as for :class:`GlobalPointer`.
 
     >>> head = EfficientGlobalPointer(hidden_size=8, num_types=3, head_size=4, max_span_length=2)
@@ -139,7 +139,7 @@ class EfficientGlobalPointer(GlobalPointer):
     def loss(
         self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
-        """As :meth:`GlobalPointer.loss`. A native operator stores no logits."""
+        """As :meth:`GlobalPointer.loss`. The native operator does not store the logits."""
         if is_enabled(hidden, self.dense.weight):
             (qk, type_scores), rope = self._project(hidden), None
             if self.rotary is not None:
@@ -156,15 +156,15 @@ class EfficientGlobalPointer(GlobalPointer):
         return qk, self.type_scores(qk)
 
 
-@paddle.jit.not_to_static  # whose rewriting takes unknown sizes for tensors
+@paddle.jit.not_to_static  # the rewriting of to_static mistakes unknown sizes for tensors
 def band_products(q: Tensor | None, k: Tensor, width: int | None) -> Tensor:
-    r"""b(i, d) = q_i . k_{i+d}: the entries (i, i + d) of q k^T, d = 0 .. width - 1, without the others, in time and
-    memory linear in seq; where ``width`` is None all of q k^T, ``[..., seq, seq]``.
+    r"""b(i, d) = q_i . k_{i+d}: only the entries (i, i + d) of q k^T, d = 0 .. width - 1, in time and memory linear in
+    seq; all of q k^T, ``[..., seq, seq]``, if ``width`` is None.
 
-    A block of queries is multiplied with the keys of the block and the width - 1 keys behind it. In that product,
-    ``[size, size + width - 1]``, the entry (r, r + d) is number r (size + width) + d: read with rows of size + width,
-    the band is its first ``width`` columns. ``[..., seq, size]`` -> ``[..., seq, width]``, 0 where i + d is past the
-    end. Without ``q`` it is b(i, d) = k_{i+d} of one number each, ``[..., seq, 1]``; all of them are ``[..., 1, seq]``.
+    A block of queries is multiplied with the keys of the block and the next width - 1 keys. In that product,
+    ``[size, size + width - 1]``, the entry (r, r + d) has the flat index r (size + width) + d, so in rows of
+    size + width the band is the first ``width`` columns. ``[..., seq, size]`` -> ``[..., seq, width]``, 0 where i + d
+    is past the end. Without ``q``, b(i, d) = k_{i+d} for k ``[..., seq, 1]``; if ``width`` is None, ``[..., 1, seq]``.
 
     >>> q = paddle.to_tensor([[1.0], [2.0], [3.0]])
     >>> band_products(q, q, width=2).tolist(), band_products(None, q, width=2).tolist()
@@ -172,14 +172,14 @@ def band_products(q: Tensor | None, k: Tensor, width: int | None) -> Tensor:
     """
     if width is None:
         return k.squeeze(-1).unsqueeze(-2) if q is None else paddle.matmul(q, k, transpose_y=True)
-    is_known = k.shape[-2] >= 0  # not in some static graphs
+    is_known = k.shape[-2] >= 0  # false in some static graphs
     leading, seq = (k.shape[:-1], k.shape[-2]) if is_known else (paddle.shape(k)[:-1], paddle.shape(k)[-2])
-    columns = min(width, seq) if is_known else width  # that can hold a span
+    columns = min(width, seq) if is_known else width  # columns that can hold a span
     size = max(1, columns, min(_BLOCK, seq)) if is_known else max(width, _BLOCK)
     blocks = (seq + size - 1) // size
 
     def in_blocks(x, blocks):
-        """``[..., seq, features]`` -> ``[rows, blocks, size, features]``, filled up with zeros."""
+        """``[..., seq, features]`` -> ``[rows, blocks, size, features]``, padded with zeros."""
         x = padded(x.reshape([-1, seq, x.shape[-1]]), 1, after=blocks * size - seq)
         return x.reshape([-1, blocks, size, x.shape[-1]])
 

@@ -12,7 +12,7 @@ from paddle import Tensor
 
 from paddle_rope.layers import at_least_float32, computes_on_cpu, without_amp
 
-EXCLUDED = -1e9  # a float32 score that counts for nothing, compared with any other
+EXCLUDED = -1e9  # a float32 score that is negligible compared with any other
 _SMALLEST_EXPONENT = -40.0  # exp of it is lost in a float32 sum; smaller ones underflow, which is slow on CPU
 
 
@@ -42,15 +42,15 @@ def multilabel_categorical_crossentropy(logits: Tensor, labels: Tensor) -> Tenso
 
 
 def sparse_multilabel_categorical_crossentropy(logits: Tensor, positives: Tensor | npt.ArrayLike) -> Tensor:
-    r"""The loss of :func:`multilabel_categorical_crossentropy`, given the places of the positives alone.
+    r"""The loss of :func:`multilabel_categorical_crossentropy`, given only the indices of the positives.
 
-    For many classes with few positives: no label tensor of the size of the logits is made. As in the sparse form of
+    For many classes with few positives: it makes no label tensor as large as the logits. As in the sparse form of
     Su, https://kexue.fm/archives/8888, the positives are gathered from the logits. The sum over the negatives is NOT
-    the sum over all minus the sum over the positives: nothing is left of that difference when the positives
+    the sum over all minus the sum over the positives: that difference loses all precision when the positives
     dominate. Instead the positives are excluded in a copy of the logits and the rest is summed.
 
-    ``positives`` are integers ``[count, 2]``, tensor or array: (row, class) of each positive, in any order. Rows number
-    the leading axes of the logits as if flattened. A pair given twice counts once; row -1 is padding. Others outside of
+    ``positives`` are integers ``[count, 2]``, tensor or array: (row, class) of each positive, in any order. Rows index
+    the flattened leading axes of the logits. A pair given twice counts once; row -1 is padding. Other pairs outside
     the logits raise ValueError.
 
     >>> logits = paddle.to_tensor([[9.0, -9.0, -9.0]])
@@ -80,12 +80,12 @@ def span_positives(
 
     Args:
         spans: integers ``[batch, count, 3]``, tensor or array: (type, first token, last token) of the spans of each
-            text; a type of -1 is padding. Others outside of the logits raise ValueError.
+            text; a type of -1 is padding. Other spans outside the logits raise ValueError.
         num_types, seq: sizes of the logits ``[batch, types, seq, ...]``.
         max_span_length: width of a band; None for the logits of all spans.
 
     Returns:
-        int64 array ``[number of spans, 2]``, sorted, each once, (row, class): row = text * types + type;
+        int64 array ``[number of spans, 2]`` of distinct, sorted (row, class): row = text * types + type;
         class = first * seq + last, in a band first * max_span_length + last - first.
 
     >>> span_positives([[[1, 0, 2]]], num_types=2, seq=4)  # tokens 0 to 2, of type 1
@@ -102,10 +102,10 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
     """:func:`~paddle_rope.multilabel_categorical_crossentropy` of all spans of a type in a text (kexue.fm 7359, 8373).
 
     On CPU it is :func:`~paddle_rope.sparse_multilabel_categorical_crossentropy`, which checks the spans. Elsewhere it
-    fetches nothing from the device, so that no step waits for the one before: spans outside the logits are then not
-    noticed.
+    fetches nothing from the device, so that no step waits for the previous one; spans outside the logits then go
+    unnoticed.
 
-    ``logits`` are ``[batch, types, seq, seq]`` or the band ``[batch, types, seq, max_span_length]``, ``spans`` as of
+    ``logits`` are ``[batch, types, seq, seq]`` or the band ``[batch, types, seq, max_span_length]``, ``spans`` as in
     :func:`span_positives`; a span given twice counts once. The result is ``[batch, types]``; take the mean.
 
     >>> logits, spans = paddle.full([1, 1, 2, 2], -20.0), paddle.to_tensor([[[0, 0, 1]]])  # type 0, tokens 0 to 1
@@ -127,7 +127,7 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
 def sorted_spans(
     spans: Tensor | npt.ArrayLike, num_types: int, seq: int, max_span_length: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The spans without padding, each once, sorted; arguments and errors as in :func:`span_positives`.
+    """The distinct spans without padding, sorted; arguments and errors as in :func:`span_positives`.
 
     Returns:
         int64 ``[number of spans]``, text * types + type; and ``[number of spans, 2]``, first and last token.
@@ -169,11 +169,11 @@ def _integers(name, given, expected, axes):
 
 
 def _without_fetching(logits, spans, width, in_band):
-    """:func:`span_crossentropy` of logits ``[batch, types, classes]``, computed on the device alone."""
+    """:func:`span_crossentropy` of logits ``[batch, types, classes]``, computed entirely on the device."""
     batch, types, classes = logits.shape
     kind, first, last = spans.unbind(axis=2)  # [batch, count] each
     equal = (spans.unsqueeze(1) == spans.unsqueeze(2)).all(axis=-1).astype("int32")  # [batch, count, count]
-    counts = (paddle.tril(equal, -1).sum(axis=-1) == 0) & (kind >= 0)  # no padding, and no span before it is the same
+    counts = (paddle.tril(equal, -1).sum(axis=-1) == 0) & (kind >= 0)  # neither padding nor equal to an earlier span
     index = kind * classes + first * width + (last - first if in_band else last)
     index = index + paddle.arange(batch, dtype=index.dtype).unsqueeze(1) * (types * classes)
     flat = logits.reshape([-1])

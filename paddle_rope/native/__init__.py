@@ -1,7 +1,7 @@
-"""Optional operators for the CPU in C++, each with a plain form: faster, with less memory, in float32.
+"""Optional float32 operators for the CPU in C++, each with a plain form; they are faster and use less memory.
 
-``python -m paddle_rope.native`` builds them once for this machine with the C++ compiler that it finds. Where they are
-not built, with ``PADDLE_ROPE_NATIVE=0``, in static graphs, on other devices and in other dtypes the plain forms
-compute. Limits of Paddle's ``PyLayer``: ``paddle.grad`` takes all tensors with gradients that the forward pass saw, and
-a forward pass goes backward once; otherwise compute it within :func:`~paddle_rope.native.dispatch.plain_forms`.
+``python -m paddle_rope.native`` builds them once for this machine with the C++ compiler that it finds. If they are not
+built, with ``PADDLE_ROPE_NATIVE=0``, in static graphs, on other devices and in other dtypes, the plain forms are used.
+Paddle's ``PyLayer`` has two limits: ``paddle.grad`` takes all tensors with gradients that the forward pass saw, and
+backward works once; otherwise run the forward pass within :func:`~paddle_rope.native.dispatch.plain_forms`.
 """

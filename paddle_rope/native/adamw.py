@@ -1,4 +1,4 @@
-"""AdamW whose step, with clipping, is one call where native operators compute."""
+"""AdamW whose step, including clipping, is one call if native operators are enabled."""
 
 import math
 
@@ -14,8 +14,8 @@ from paddle_rope.native.library import call
 class AdamW(paddle.optimizer.AdamW):
     """``paddle.optimizer.AdamW``: the same arguments, state and equations (Loshchilov and Hutter, arXiv 1711.05101).
 
-    With native operators one call clips by the global norm and updates all weights. What they do not take (parameter
-    groups, other clipping, regularizers, AMSGrad, ...) is left to Paddle.
+    With native operators one call clips by the global norm and updates all weights. Cases that they do not support
+    (parameter groups, other clipping, regularizers, AMSGrad, ...) are left to Paddle.
     """
 
     def _apply_optimize(self, loss, startup_program, params_grads, param_group_idx=0):
@@ -46,7 +46,7 @@ class AdamW(paddle.optimizer.AdamW):
         if not all(isinstance(number, (int, float)) for number in (self._beta1, self._beta2, self._epsilon)):
             return False
         if self._grad_clip is not None and type(self._grad_clip) is not ClipGradByGlobalNorm:
-            return False  # of several processes, for instance
+            return False  # such as clipping across processes
         if not is_enabled(*(tensor for pair in params_grads for tensor in pair)):
             return False
         return all(

@@ -1,8 +1,8 @@
-"""Which form of a function computes: the plain one, or the native one where it takes the arguments; native operators as
-functions with gradients.
+"""The choice between the plain form of a function and its native form, where that accepts the arguments; native
+operators as functions with gradients.
 
 Native operators read memory by its address, so every shape, dtype and range on which an address depends is checked
-before a call: the device and dtypes here, for all operators, and the shapes by :func:`sizes_of` in each.
+before a call: the device and dtypes here for all operators, the shapes by :func:`sizes_of` in each of them.
 """
 
 import contextlib
@@ -22,19 +22,19 @@ from paddle_rope.native.library import dense, library
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# paddle.jit.to_static of 2.6 by its defaults runs frames in dynamic mode and fails where it cannot read one.
+# By default, paddle.jit.to_static of 2.6 runs frames in dynamic mode and fails if it cannot read one.
 _TRACER_READS_FRAMES = paddle.__version__.startswith("2.")
 _TAKEN = (paddle.float32, paddle.int32, paddle.int64, paddle.bool)
-_plain_blocks = 0  # how many blocks of plain_forms are open
+_plain_blocks = 0  # number of open plain_forms() blocks
 
 
 def native_form(native: Callable[..., Any], **only: Any) -> Callable[[Function], Function]:
-    """A decorator that gives a plain function a native form of the same arguments.
+    """A decorator that gives a plain function a native form with the same arguments.
 
-    The native form computes where :func:`is_enabled` holds for all arguments and it does not return None. The plain
-    function is the definition: it computes everywhere else, and raises the errors. Static graphs are traced through it
-    as it stands, without rewriting. ``only`` has the one value of an argument that the native form computes, which does
-    not get it: None, a name, or a function.
+    The native form is used if :func:`is_enabled` holds for all arguments and it does not return None. The plain
+    function is the definition: it is used everywhere else and raises the errors. Static graphs are traced through it
+    without rewriting. ``only`` maps an argument to the one value that the native form supports (None, a name or a
+    function); that argument is not passed to the native form.
     """
 
     def decorate(plain: Function) -> Function:
@@ -57,7 +57,7 @@ def native_form(native: Callable[..., Any], **only: Any) -> Callable[[Function],
 
 
 def is_enabled(*arguments: Any) -> bool:
-    """Whether native operators take the tensors among the arguments: float32, integers or bool, not empty, on CPU,
+    """Whether native operators accept the tensors among the arguments: float32, integers or bool, not empty, on CPU,
     neither in a static graph nor under AMP."""
     if _plain_blocks or library() is None or not paddle.in_dynamic_mode() or paddle.get_device() != "cpu":
         return False
@@ -71,7 +71,7 @@ def is_enabled(*arguments: Any) -> bool:
 
 @contextlib.contextmanager
 def plain_forms() -> Iterator[None]:
-    """In this context the plain forms compute, to compare with."""
+    """A context in which the plain forms are used, for comparison."""
     global _plain_blocks
     _plain_blocks += 1
     try:
@@ -81,9 +81,9 @@ def plain_forms() -> Iterator[None]:
 
 
 def sizes_of(*expected: tuple) -> dict[str, int] | None:
-    """The size of each named axis; None if tensors contradict each other.
+    """The size of each named axis; None if a tensor has other axes or dtypes, or contradicts another.
 
-    ``expected`` are (tensor or None, names of its axes, dtypes that it may have; none given for any).
+    ``expected`` are (tensor or None, names of its axes, allowed dtypes); without dtypes, any is allowed.
     """
     sizes: dict[str, int] = {}
     for tensor, axes, *dtypes in expected:
@@ -118,11 +118,11 @@ def _is_traced(frame):
 def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Tensor:
     """The output of a native operator, with gradients.
 
-    ``compute(needs, *inputs)``, with contiguous inputs and whether each needs a gradient, returns the output, a new
-    tensor; ``differentiate(gradient of the output)``, which returns the gradient of each input, anything where it needs
-    none; and the tensors and others that ``differentiate`` reads, an output among them detached: it would hold the
-    graph that holds it. Backward raises RuntimeError, of which Paddle makes an OSError, if the graph has gone backward
-    before (a second backward of a ``PyLayer`` crashes), or if a tensor that is needed was changed in place since.
+    ``compute(needs, *inputs)`` gets contiguous inputs and whether each needs a gradient. It returns the output, a new
+    tensor; ``differentiate(gradient of the output)``, which returns a gradient for each input (anything if none is
+    needed); and the values that ``differentiate`` reads, with an output among them detached, since it would otherwise
+    hold the graph that holds it. Backward raises RuntimeError, which Paddle turns into OSError, if it runs a second
+    time (which crashes in a ``PyLayer``), or if a tensor that it needs was changed in place since.
     """
     needs = [x is not None and paddle.is_grad_enabled() and not x.stop_gradient for x in inputs]
     if not any(needs):
@@ -134,7 +134,7 @@ def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Ten
 
 
 class _Graph:
-    """Lives as long as the graph behind an output can go backward."""
+    """Lives as long as the graph of an output allows a backward pass."""
 
 
 class _Operator(PyLayer):

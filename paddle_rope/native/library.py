@@ -1,4 +1,4 @@
-"""The compiled operators as functions; compiled once for a machine, they are a library in the user's cache folder."""
+"""The compiled operators as functions of a library, compiled once per machine into the user's cache folder."""
 
 import contextlib
 import ctypes
@@ -20,29 +20,29 @@ from paddle import Tensor
 from paddle_rope.machine import processors
 
 VARIABLE = "PADDLE_ROPE_NATIVE"
-_LEVELS = 1 << 32  # of the random bits of dropout
+_LEVELS = 1 << 32  # number of values of the 32-bit random numbers for dropout
 SOURCES = Path(__file__).parent / "csrc"
-_LIBRARIES = Path(paddle.__file__).parent / "libs"  # of Paddle
+_LIBRARIES = Path(paddle.__file__).parent / "libs"  # shipped with Paddle
 COMPILERS = ("g++", "clang++", "c++")
-# Without -ffast-math, which would make the whole process flush subnormal numbers; these two let loops become vectors.
+# No -ffast-math, which would make the whole process flush subnormal numbers; the last two let loops be vectorized.
 FLAGS = ("-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math")
-# Taken in turn until one compiles: a compiler may lack the flag for its own processor, or OpenMP.
+# Tried in turn until one compiles: a compiler may lack the flag for its own processor, or OpenMP.
 MORE_FLAGS = (("-march=native", "-fopenmp"), ("-mcpu=native", "-fopenmp"), ("-fopenmp",), ("-fopenmp-simd",))
 
 
 def library() -> Any:
-    """The shared library, a ``ctypes.CDLL``; None where :func:`state_in_words` says why."""
+    """The shared library, a ``ctypes.CDLL``; None for the reason that :func:`state_in_words` gives."""
     return loaded()[0]
 
 
 def state_in_words() -> str:
-    """Whether the operators compute on this machine, and if not, why; one line."""
+    """Whether the operators are used on this machine and, if not, why; in one line."""
     return f"native operators: {loaded()[1]}"
 
 
 @functools.cache
 def loaded() -> tuple[Any, str]:
-    """The library, or None, and where it is, or why there is none; what others may have written is not loaded."""
+    """The library and its path, or None and the reason; files that other users may have written are not loaded."""
     if os.environ.get(VARIABLE) == "0":
         return None, f"off, {VARIABLE}=0"
     try:
@@ -57,13 +57,13 @@ def loaded() -> tuple[Any, str]:
     if problem is None:
         try:
             return _load(path), str(path)
-        except (OSError, AttributeError):  # it is no library, or not ours
+        except (OSError, AttributeError):  # not a library, or not ours
             problem = f"{path} cannot be loaded, or this Paddle has no libmklml_intel.so"
     return None, f"none, {problem}; python -m paddle_rope.native builds them anew where that is deleted"
 
 
 def _load(path):
-    """The library at a path, with the products of Paddle's own libraries; those in bfloat16 where oneDNN has them."""
+    """The library at a path, using the matrix products of Paddle's own libraries, in bfloat16 if oneDNN has them."""
     found: Any = ctypes.CDLL(str(path))
     products = ctypes.CDLL(str(_LIBRARIES / "libmklml_intel.so"))
     found.set_sgemm(ctypes.cast(products.cblas_sgemm, ctypes.c_void_p))
@@ -76,8 +76,8 @@ def _load(path):
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Call a function of the library with contiguous tensors and arrays, None, integers and floats. An integer fills 64
-    bits, of which a narrower parameter has the low ones.
+    """Call a function of the library with contiguous tensors and arrays, None, integers and floats. Integers are
+    passed as 64 bits, of which a narrower parameter reads the low ones.
     """
     getattr(library(), name)(*map(_passed, arguments))
 
@@ -93,7 +93,7 @@ def _passed(argument):
 
 
 def dense(tensor: Tensor | None) -> Tensor | None:
-    """The tensor, copied if it is a view whose numbers are not contiguous."""
+    """The tensor, copied if it is not contiguous."""
     return tensor if tensor is None or tensor.is_contiguous() else tensor.contiguous()
 
 
@@ -109,19 +109,19 @@ def dropout_arguments(p: float) -> tuple[int, float, int]:
 
 
 class BuildError(Exception):
-    """No library; the message says why."""
+    """The library could not be built; the message gives the reason."""
 
 
 def compiler() -> str | None:
-    """The path of a C++ compiler, of which ``CXX`` is tried first; None without one."""
+    """The path of a C++ compiler: ``CXX`` if it is set, otherwise one of :data:`COMPILERS`; None if there is none."""
     names = (os.environ["CXX"],) if os.environ.get("CXX") else COMPILERS
     return next((path for name in names if (path := shutil.which(name))), None)
 
 
 @functools.cache
 def library_path() -> Path:
-    """Where the library for this machine is, or would be: its name changes with the sources, Paddle and processor.
-    Raises RuntimeError where the user has no home folder.
+    """The path of the library for this machine, built or not; its name depends on the sources, Paddle and processor.
+    Raises RuntimeError if the user has no home folder.
     """
     hashed = hashlib.sha256()
     for part in (*FLAGS, paddle.__version__, _LIBRARIES, platform.platform(), platform.machine()):
@@ -149,8 +149,8 @@ def foreign(path: Path) -> str | None:
 
 
 def build() -> None:
-    """Make :func:`library_path` unless it is there and this user's own; nothing without a compiler. Raises BuildError
-    where the compiler fails, or the cache folder cannot be written, or others may write to it.
+    """Build :func:`library_path` unless it exists and others cannot write to it; do nothing without a compiler. Raises
+    BuildError if the compiler fails, or the cache folder cannot be written, or others may write to it.
     """
     try:
         path, program = library_path(), compiler()
@@ -174,7 +174,7 @@ def build() -> None:
 
 
 def _make_private(folder):
-    """Make a folder, and those above it, for this user alone; nobody else may write to one of this user that exists."""
+    """Create a folder and its parents for this user alone, or make this user's folder unwritable for others."""
     if folder.is_dir():
         status = folder.stat()
         if status.st_uid == os.geteuid():
@@ -202,7 +202,7 @@ def _compile(program, output):
 
 
 def _openmp(flags):
-    """What to link: Paddle's own OpenMP, so that its threads are ours; a second pool of threads would wait for it."""
+    """Linker arguments for Paddle's own OpenMP, to share its threads; a second thread pool would wait for the first."""
     if "-fopenmp" not in flags:
         return ()
     shipped = _LIBRARIES / "libiomp5.so"

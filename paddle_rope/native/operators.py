@@ -1,6 +1,6 @@
 """The native forms of :mod:`paddle_rope.layers`, of attention and of the loss of the efficient GlobalPointer.
 
-They take the arguments of the plain forms, and give None where shapes or options do not fit. Softmax attention stores
+They take the arguments of the plain forms and return None for unsupported shapes or options. Softmax attention stores
 no weights ``[seq, seq]``, linear attention stores its inputs and output, the loss stores no scores.
 """
 
@@ -15,7 +15,7 @@ from paddle_rope.native.products import are_rounded, product, rounded, rows_and_
 
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "tanh": 4}  # as in linear.cc
 _QKV = "batch seq heads dim"
-_BY_OUTPUT = ("relu", "tanh")  # whose derivative is computed from the output
+_BY_OUTPUT = ("relu", "tanh")  # activations whose derivative is computed from the output
 
 
 def native_linear(x, weight, bias, activation):
@@ -73,7 +73,7 @@ def native_residual_norm(residual, x, weight, bias, epsilon, p):
 
         def differentiate(grad_y):
             grad_residual, grad_x = (paddle.empty_like(grad_y) if needed else None for needed in needs[:2])
-            # of both or none
+            # both or neither
             grad_weight, grad_bias = (paddle.empty_like(weight) if any(needs[2:]) else None for _ in range(2))
             gradients = grad_residual, grad_x, grad_weight, grad_bias
             known = (grad_y, weight, centered, *dropout, normalized, deviations)
@@ -126,7 +126,7 @@ def native_convolution(x, weight, key_mask, segment_ids, causal):
 
 
 def native_softmax_attention(q, k, v, rope, key_mask, dropout, segment_ids, causal, cu_seqlens):
-    """Where a text has nothing but padding the output is 0. ``cu_seqlens`` adds nothing to ``segment_ids``."""
+    """The output, 0 for a text of padding only; ``cu_seqlens`` is unused, since ``segment_ids`` say the same."""
     sizes = sizes_of(
         (q, _QKV),
         (k, _QKV),
@@ -155,8 +155,8 @@ def native_linear_attention(q, k, v, rope, key_mask, normalizer, causal, decay):
 
 
 def _operator(name, arguments, masks, inputs, *kept_shapes, output=lambda kept: kept[0]):
-    """The output of an operator, made of the tensors of the given shapes that it fills, which its backward pass reads.
-    Forward and backward are one C++ function: without a gradient of the output, it computes none of the inputs.
+    """The output of an operator, made from the tensors of shapes ``kept_shapes`` that it fills and backward reads.
+    Forward and backward are one C++ function, which goes backward if it is given a gradient of the output.
     """
     return with_gradients(functools.partial(_forward, name, arguments, masks, kept_shapes, output), *inputs)
 
@@ -176,11 +176,11 @@ def _backward(name, arguments, inputs, saved, grad_output):
 
 def native_span_loss(qk, type_scores, rows, spans, rope, token_mask, max_span_length):
     """The loss of :class:`~paddle_rope.EfficientGlobalPointer` from its projections, float32 ``[batch, types]``; None
-    also where a positive starts or ends at a masked token.
+    also if a positive starts or ends at a masked token.
 
     ``qk`` is ``[batch, seq, 2 * head_size]``, q and k side by side; ``type_scores`` ``[batch, seq, 2 * types]``, of
     starts and of ends, not yet halved; ``rows`` and ``spans`` are from
-    :func:`~paddle_rope.global_pointer.losses.sorted_spans`, the rest is of the head.
+    :func:`~paddle_rope.global_pointer.losses.sorted_spans`; the other arguments are the head's.
     """
     sizes = sizes_of((qk, "batch seq qk"), (type_scores, "batch seq types"), (token_mask, "batch seq"))
     if sizes is None or sizes["qk"] % 2 or sizes["types"] % 2:
@@ -199,7 +199,7 @@ def native_span_loss(qk, type_scores, rows, spans, rope, token_mask, max_span_le
 
 
 def _fits_rope(rope, batch, seq, head_dim):
-    """Whether all features of ``[batch, seq, .., head_dim]`` turn by these float32 tables; also for None."""
+    """Whether these are constant float32 tables that turn all features of ``[batch, seq, .., head_dim]``, or None."""
     if rope is None:
         return True
     cos, sin, *_ = rope
@@ -209,7 +209,7 @@ def _fits_rope(rope, batch, seq, head_dim):
 
 
 def _rope_arguments(rope):
-    """cos, sin, numbers from one text to the next, whether pairs are interleaved: as in kernels.h."""
+    """cos, sin, the stride from text to text, and whether pairs are interleaved, as in kernels.h."""
     if rope is None:
         return None, None, 0, 0
     cos, sin, layout = rope
@@ -218,7 +218,7 @@ def _rope_arguments(rope):
 
 
 def _fits_decay(decay, heads):
-    """None, or a list of one number in (0, 1] for each head; a trained decay has no native form."""
+    """Whether ``decay`` is None or a list of one number in (0, 1] per head; a trained decay has no native form."""
     if decay is None:
         return True
     return isinstance(decay, (list, tuple)) and len(decay) == heads and all(0 < gamma <= 1 for gamma in decay)

@@ -1,4 +1,4 @@
-"""Matrix products in float32, and of factors that are rounded to bfloat16 where the processor multiplies them."""
+"""Matrix products in float32 or, on processors that support it, with factors rounded to bfloat16."""
 
 import contextlib
 import math
@@ -13,7 +13,7 @@ from paddle import Tensor
 from paddle_rope.machine import processors
 from paddle_rope.native.library import call, library, state_in_words
 
-# What Linux calls instructions that multiply bfloat16, of x86. oneDNN takes longer than float32 without.
+# Linux's names of the x86 instructions that multiply bfloat16. Without them oneDNN is slower than in float32.
 _INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 DECISION = "PADDLE_ROPE_BFLOAT16"
 _is_rounding = ContextVar("is_rounding", default=False)
@@ -21,11 +21,11 @@ _is_rounding = ContextVar("is_rounding", default=False)
 
 @contextlib.contextmanager
 def bfloat16_products() -> Iterator[None]:
-    """In this context the products of linear layers round their factors to bfloat16: 8 bits of mantissa for 24.
+    """A context in which linear layers round the factors of their products to bfloat16: 8 bits of mantissa, not 24.
 
     A factor is changed by at most 2^-8 = 0.4 % of itself. Everything else stays in float32. The products of the
-    backward pass are rounded if the forward pass was. Other threads are not in the context. Raises RuntimeError where
-    this machine cannot (:func:`why_no_bfloat16`).
+    backward pass are rounded if the forward pass was. The context does not apply to other threads. Raises RuntimeError
+    if this machine does not support it (:func:`why_no_bfloat16`).
     """
     if why := why_no_bfloat16():
         raise RuntimeError(why)
@@ -37,7 +37,7 @@ def bfloat16_products() -> Iterator[None]:
 
 
 def why_no_bfloat16() -> str | None:
-    """Why this machine has no products in bfloat16, one line; None where it has."""
+    """The reason why this machine has no bfloat16 products, in one line; None if it has them."""
     if library() is None:
         return state_in_words()
     if _flags().isdisjoint(_INSTRUCTIONS):
@@ -48,10 +48,10 @@ def why_no_bfloat16() -> str | None:
 
 
 def bfloat16_is_faster() -> bool:
-    """Whether products in bfloat16 are faster than in float32 here; for where :func:`why_no_bfloat16` is None.
+    """Whether bfloat16 products are faster than float32 ones here; call it only if :func:`why_no_bfloat16` is None.
 
-    Intel's processors with avx512_bf16 and without AMX take twice as long, AMD's half of the time. The variable
-    ``PADDLE_ROPE_BFLOAT16``, "1" or "0", decides otherwise.
+    Intel processors with avx512_bf16 and without AMX take twice as long, AMD processors half the time. The environment
+    variable ``PADDLE_ROPE_BFLOAT16``, "1" or "0", overrides this.
     """
     if DECISION in os.environ:
         return os.environ[DECISION] != "0"
@@ -77,8 +77,8 @@ def rounded(x: Tensor) -> Tensor:
 def product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
     """The float32 product of two contiguous tensors, both float32 or both bfloat16, as matrices of their rows.
 
-    ``a`` is ``[..., k]``, to be transposed ``[..., m]``; ``b`` is ``[..., n]``, to be transposed ``[..., k]``. The
-    product has the axes of ``a`` and n; of a transposed one it is ``[m, n]``.
+    ``a`` is ``[..., k]``, or ``[..., m]`` if it is transposed; ``b`` is ``[..., n]``, or ``[..., k]`` if it is. The
+    product has the leading axes of ``a`` and n; it is ``[m, n]`` if ``a`` is transposed.
     """
     m, k = reversed(rows_and_width(a)) if transpose_a else rows_and_width(a)
     n = rows_and_width(b)[0 if transpose_b else 1]
@@ -89,5 +89,5 @@ def product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool =
 
 
 def rows_and_width(x: Tensor) -> tuple[int, int]:
-    """How many rows the tensor has, and how many numbers a row; a scalar is a row of one."""
+    """The number of rows of a tensor, and of values in a row; a scalar is one row of one value."""
     return math.prod(x.shape[:-1]), x.shape[-1] if x.ndim else 1

@@ -40,13 +40,13 @@ from paddle_rope.options import (
 from paddle_rope.rotary_frequencies import frequency_scaling
 
 CONFIG_FILE = "config.json"
-ENCODERS = Path(__file__).with_name("encoders")  # those that come with the package: a folder each, with a model card
+ENCODERS = Path(__file__).with_name("encoders")  # shipped with the package: one folder each, with a model card
 # Far above any model: larger values in a file are refused before memory is allocated.
 WIDEST, MOST_ROWS = 2**16, 2**24
-LEARNED_POSITIONS = 512  # as BERT has them
+LEARNED_POSITIONS = 512  # as in BERT
 
-# Options that our experiments found not to help, with the values of older files that do not use them; then such values
-# of options that are still there. Commit e394b37 is the last with them.
+# Removed options, which did not help in our experiments, with the values that leave them unused in older files; then
+# removed values of options that still exist. Commit e394b37 is the last with them.
 REMOVED = {
     "score_scaling_length": (None,),
     "convolution_size": (None, 3),
@@ -68,13 +68,13 @@ _OF_LIBRARIES = {
 ROTARY_DEFAULTS = {"base": 10000, "layout": "interleaved", "rotary_dim": None, "learned": False, "scaling": None}
 _ROTARY_KINDS = {
     "base": POSITIVE,
-    "window_base": optional(POSITIVE),  # in layers that see a window
+    "window_base": optional(POSITIVE),  # in layers with window attention
     "layout": choice(*ROTARY_LAYOUTS),
     "rotary_dim": optional(integer(2, WIDEST)),
     "learned": TRUTH,
     "scaling": optional(OBJECT),
 }
-# Keys of ``rotary`` by the options that they were in version 0.2
+# Option of version 0.2 -> key of ``rotary``
 _ROTARY = {name if name == "rotary_dim" else f"rotary_{name}": name for name in ROTARY_DEFAULTS}
 NAMED = Kind(
     "an object of names by index",
@@ -87,8 +87,8 @@ _ALMOST = 0.85  # similarity, by difflib, of a misspelled name
 
 
 def folder_of(name: str | os.PathLike) -> str | os.PathLike:
-    """The folder of a model: ``name`` if there is such a folder here, or else the encoder of this name that comes with
-    the package. A name that is neither is returned unchanged, so that its reader reports the error.
+    """The folder of a model: ``name`` if it is a folder, otherwise the shipped encoder of this name. Any other name is
+    returned unchanged, so that its reader reports the error.
     """
     is_shipped = not os.path.isdir(name) and os.fspath(name) in os.listdir(ENCODERS)
     return ENCODERS / name if is_shipped else name
@@ -100,7 +100,7 @@ class RemovedOption(ValueError):
 
 def without_removed(given: Mapping[str, Any], removed: Mapping[str, tuple] = REMOVED) -> dict[str, Any]:
     """The options of an older file in today's terms: removed options without effect are left out, and ``convolutions``
-    is true or false. Raises RemovedOption where an option or a value that is gone is in use.
+    is true or false. Raises RemovedOption if a removed option or value is in use.
     """
     options = {}
     for name, value in given.items():
@@ -121,7 +121,7 @@ def without_removed(given: Mapping[str, Any], removed: Mapping[str, tuple] = REM
 class RoFormerConfig(Options):
     """Sizes and forms of a RoFormer (arXiv 2104.09864; version 2: kexue.fm 8998).
 
-    The table of docs/guides/library.md lists the options; ``RoFormerConfig.help("decay")`` tells the meaning of one.
+    The table of docs/guides/library.md lists the options; ``RoFormerConfig.help("decay")`` explains one.
 
     Raises:
         ValueError: an option is out of its range, heads do not divide ``hidden_size`` evenly, or options contradict
@@ -214,7 +214,7 @@ class RoFormerConfig(Options):
         """A configuration from the settings of a ``config.json`` of any version, with ``changes`` to them.
 
         Options of another model of this library (``model_type``) are ignored, so that a masked language model can start
-        from the folder of an entity model; there, only a name that is almost an option of the encoder is an error.
+        from the folder of an entity model; among these, only a name that resembles an encoder option is an error.
 
         Raises:
             ValueError: an option is unknown (the nearest is named), was removed, or does not fit.
@@ -239,7 +239,7 @@ class RoFormerConfig(Options):
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike, **changes: Any) -> "RoFormerConfig":
-        """The configuration in a folder of this library; arguments and errors as :meth:`from_dict`."""
+        """The configuration in a folder of this library; arguments and errors as in :meth:`from_dict`."""
         return cls.from_dict(read_json_object(Path(folder) / CONFIG_FILE), **changes)
 
     def save_pretrained(self, folder: str | os.PathLike, architecture: str | None = None) -> None:
@@ -251,7 +251,7 @@ class RoFormerConfig(Options):
 
     @classmethod
     def check_names(cls, names: Iterable[str]) -> None:
-        """Raise ValueError, with the nearest option, for a name that is no option."""
+        """Raise ValueError, naming the nearest option, for a name that is not an option."""
         known = cls.names()
         for name in names:
             if name not in known:
@@ -270,7 +270,7 @@ class RoFormerConfig(Options):
 
     @property
     def has_rotary(self) -> bool:
-        """Whether positions are known by RoPE."""
+        """Whether positions are encoded by RoPE."""
         return self.position_embedding in PLACEMENTS
 
     def _check_together(self):
@@ -306,7 +306,7 @@ class RoFormerConfig(Options):
 
 @dataclass
 class SequenceClassificationConfig(RoFormerConfig):
-    """A :class:`RoFormerConfig` with a classifier of texts on top."""
+    """A :class:`RoFormerConfig` with the options of a text classifier."""
 
     num_labels: int | None = option(
         None, "number of classes; empty: as many as `id2label` names, or 2", integer(1, MOST_CLASSES)
@@ -336,11 +336,11 @@ class SequenceClassificationConfig(RoFormerConfig):
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any], **changes: Any) -> "RoFormerConfig":
-        """As :meth:`RoFormerConfig.from_dict`; with another ``num_labels`` the names in ``settings`` do not count."""
+        """As :meth:`RoFormerConfig.from_dict`; ``num_labels`` in ``changes`` drops the names in ``settings``."""
         if "num_labels" in changes:
             settings = {name: value for name, value in settings.items() if name != "id2label"}
         return super().from_dict(settings, **changes)
 
 
-# Options of classifiers, which the config.json of every model of version 0.2 also has.
+# Options of classifiers; version 0.2 wrote them into the config.json of every model.
 HEAD_OPTIONS = {*SequenceClassificationConfig.names() - RoFormerConfig.names(), "label2id", "num_classes"}

@@ -17,7 +17,7 @@ IGNORED_LABEL = -100
 
 
 class LanguageModelHead(nn.Layer):
-    """Hidden states to scores of the vocabulary, by the token embedding E.
+    """Map hidden states to scores over the vocabulary, with the token embedding E.
 
     Version 1: scores = E norm(act(W h + a)) + b. Version 2: scores = E h, after a projection if the sizes differ.
 
@@ -42,7 +42,7 @@ class LanguageModelHead(nn.Layer):
             hidden = self.dense(hidden)
         if self.norm is not None:
             hidden = self.norm(hidden)
-        if are_rounded():  # the copy of the embedding takes far less time than a product in bfloat16 saves
+        if are_rounded():  # copying the embedding costs far less time than a bfloat16 product saves
             return linear(hidden, embedding.t(), self.bias)
         scores = paddle.matmul(hidden, embedding, transpose_y=True)
         return scores if self.bias is None else scores + self.bias
@@ -52,7 +52,7 @@ class LanguageModelHead(nn.Layer):
     ) -> tuple[Tensor, Tensor]:
         """As :meth:`RoFormerLanguageModel.forward` with ``labels``; ``embedding`` is ``[vocab, embedding]``."""
         labels = labels.reshape([-1])
-        if labeled is None:  # the host waits for their number
+        if labeled is None:  # nonzero makes the host wait for the number of labeled tokens
             labeled = paddle.nonzero(labels != IGNORED_LABEL).reshape([-1])
         if labeled.shape[0] == 0:
             raise ValueError(f"no token is labeled: all labels are {IGNORED_LABEL}")
@@ -66,7 +66,7 @@ def _mean_cross_entropy(logits, labels):
 
 
 class RoFormerLanguageModel(RoFormerPretrainedModel):
-    """An encoder with a :class:`LanguageModelHead`: what the masked and the causal language model share."""
+    """An encoder with a :class:`LanguageModelHead`: the base of the masked and the causal language model."""
 
     def __init__(self, config: RoFormerConfig) -> None:
         super().__init__(config)
@@ -85,12 +85,12 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
         labeled: Tensor | None = None,
         cu_seqlens: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """Logits ``[batch, seq, vocab]``; the arguments but two are as of :meth:`RoFormerModel.forward`.
+        """Logits ``[batch, seq, vocab]``; arguments except ``labels``, ``labeled`` as in :meth:`RoFormerModel.forward`.
 
-        With ``labels``, int64 ``[batch, seq]``, the token to predict at each place or -100, the pair (mean
-        cross-entropy over the labeled tokens, their logits ``[labeled, vocab]`` in the order of the batch). With
-        ``labeled``, int64 ``[labeled]``, the places of these tokens in the rows one after the other, a GPU is not
-        waited for. Raises ValueError where no token is labeled.
+        ``labels``, int64 ``[batch, seq]``, has the token to predict at each place, or -100. With it, the result is the
+        pair (mean cross-entropy over the labeled tokens, their logits ``[labeled, vocab]`` in batch order).
+        ``labeled``, int64 ``[labeled]``, gives the places of these tokens in the flattened batch and so avoids waiting
+        for a GPU. Raises ValueError if no token is labeled.
         """
         of_packed = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
         hidden = self.roformer(input_ids, attention_mask, token_type_ids, positions, **of_packed)
@@ -101,7 +101,7 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
 
 
 class RoFormerForMaskedLM(RoFormerLanguageModel):
-    """Scores of the vocabulary at every token; ``labels`` are the true tokens at masked or replaced places.
+    """Scores over the vocabulary at every token; ``labels`` are the true tokens at masked or replaced places.
 
     >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
     >>> ids, labels = paddle.to_tensor([[2, 4, 9, 3]]), paddle.to_tensor([[-100, 7, -100, -100]])
@@ -122,20 +122,20 @@ def generate(
     seed: int | None = None,
     eos_token_id: int | None = None,
 ) -> Tensor:
-    """Continue texts. Each new token costs one step from a cache, which does not grow with linear attention.
+    """Continue texts. Each new token costs one step from a cache; with linear attention, the cache does not grow.
 
     Args:
-        model: a :class:`~paddle_rope.RoFormerForCausalLM`, a method of which this is; in training mode dropout acts.
+        model: a :class:`~paddle_rope.RoFormerForCausalLM`, which has this as a method; dropout acts in training mode.
         input_ids: int64 ``[batch, seq]``; shorter texts are padded on the left.
         attention_mask: ``[batch, seq]``, 0 at padding; by default no padding.
         max_new_tokens: number of tokens to add, at least 1.
         temperature: 0 takes the best token each time; otherwise tokens are drawn from softmax(logits / temperature).
         top_p: draw among the fewest best tokens that hold this share of the probability, in (0, 1].
-        seed: of the drawing; None for numpy's entropy.
-        eos_token_id: a text that gets it ends there and is filled with ``pad_token_id``; None to continue to the end.
+        seed: of the random draws; None for fresh entropy from numpy.
+        eos_token_id: a text ends after this token and is filled with ``pad_token_id``; None never ends a text early.
 
     Returns:
-        The new tokens, int64 ``[batch, new]``, new at most ``max_new_tokens``.
+        The new tokens, int64 ``[batch, new]``, with ``new`` at most ``max_new_tokens``.
 
     Raises:
         ValueError: an argument is out of range, or a text is padded on the right.
@@ -183,8 +183,8 @@ def _choose(logits, temperature, top_p, random):
 
 
 class RoFormerForCausalLM(RoFormerLanguageModel):
-    """Scores of the next token, where no token sees a later one; ``labels`` are the tokens that **follow**. ``causal``
-    of its configuration is taken as True.
+    """Scores of the next token; no token sees a later one. ``labels`` are the tokens that **follow**. The option
+    ``causal`` is set to True.
 
     >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
     >>> tuple(RoFormerForCausalLM(config).generate(paddle.to_tensor([[2, 7, 9]]), max_new_tokens=5).shape)
@@ -209,7 +209,7 @@ class RoFormerForCausalLM(RoFormerLanguageModel):
 
 
 class RoFormerForSequenceClassification(RoFormerPretrainedModel):
-    """Scores of a text's classes from its first token or the mean of its tokens: V act(W pooled + a) + b, with
+    """Class scores of a text, from its first token or the mean of its tokens: V act(W pooled + a) + b, where act is
     ``config.classifier_activation``.
 
     >>> sizes = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -237,7 +237,7 @@ class RoFormerForSequenceClassification(RoFormerPretrainedModel):
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Logits ``[batch, labels]``; with ``labels``, int64 ``[batch]``, the pair (mean cross-entropy, logits).
 
-        The other arguments are as :meth:`RoFormerModel.forward`.
+        The other arguments are as in :meth:`RoFormerModel.forward`.
         """
         hidden = self.roformer(input_ids, attention_mask, token_type_ids, positions)
         logits = self.classifier(pool(hidden, attention_mask, self.config.pooling))
@@ -245,7 +245,7 @@ class RoFormerForSequenceClassification(RoFormerPretrainedModel):
 
 
 class ClassificationHead(nn.Layer):
-    """``[batch, hidden]`` -> ``[batch, labels]`` by one hidden layer."""
+    """``[batch, hidden]`` -> ``[batch, labels]`` through one hidden layer."""
 
     def __init__(self, config: SequenceClassificationConfig) -> None:
         super().__init__()
@@ -258,8 +258,8 @@ class ClassificationHead(nn.Layer):
 
 
 def pool(hidden: Tensor, attention_mask: Tensor | None, pooling: str) -> Tensor:
-    """``[batch, seq, hidden]`` -> ``[batch, hidden]``: the ``"first"`` token that is not padding, or the ``"mean"``
-    over them.
+    """``[batch, seq, hidden]`` -> ``[batch, hidden]``: the ``"first"`` token, or the ``"mean"`` over all
+    tokens, without padding.
 
     ``attention_mask`` is ``[batch, seq]``, bool or 0/1, 0 at padding; None for no padding.
     """

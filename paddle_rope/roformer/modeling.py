@@ -29,7 +29,7 @@ def make_norm(config: RoFormerConfig, size: int) -> LayerNorm | RMSNorm:
 class RoFormerBlock(nn.Layer):
     """Layer ``index``, counted from 0: attention, then feed-forward, with normalization after each residual sum.
 
-    With a convolution of the input, x + c(x) takes the place of the block's input x (MILA, arXiv 2405.16605).
+    With an input convolution c, the block's input x is replaced by x + c(x) (MILA, arXiv 2405.16605).
 
     >>> block = RoFormerBlock(RoFormerConfig(hidden_size=8, num_attention_heads=2))
     >>> tuple(block(paddle.ones([1, 3, 8]), None, None, None, None).shape)
@@ -65,7 +65,7 @@ class RoFormerBlock(nn.Layer):
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, hidden: Tensor, *context: Any) -> Tensor:
-        """``[batch, seq, hidden]`` -> ``[batch, seq, hidden]``; ``context`` as :meth:`MultiHeadAttention.forward`."""
+        """``[batch, seq, hidden]`` -> the same shape; ``context`` as in :meth:`MultiHeadAttention.forward`."""
         if self.input_convolution is not None:
             _, key_mask, segment_ids, *_ = context
             hidden = hidden + self.input_convolution(hidden, key_mask, segment_ids)
@@ -90,7 +90,7 @@ class RoFormerBlock(nn.Layer):
 
 
 class RoFormerCache(NamedTuple):
-    """What a causal RoFormer remembers of the tokens before."""
+    """The state that a causal RoFormer keeps of earlier tokens."""
 
     layers: tuple  # one for each block, see RoFormerBlock.forward_with_cache
     key_mask: Tensor  # bool [batch, seq], False at padding
@@ -101,7 +101,7 @@ class RoFormerModel(RoFormerPretrainedModel):
     """The encoder: embeddings, ``num_hidden_layers`` blocks.
 
     ``enable_recompute = True`` (PaddleNLP's Trainer sets it for ``recompute``) trades time for memory: in training each
-    block keeps its input only and is computed again in backward.
+    block keeps only its input and is recomputed in the backward pass.
 
     >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)
     >>> tuple(RoFormerModel(config)(paddle.to_tensor([[2, 7, 9, 3]])).shape)  # [batch, seq, hidden]
@@ -142,20 +142,20 @@ class RoFormerModel(RoFormerPretrainedModel):
         added_embeddings: Tensor | None = None,
         cu_seqlens: Tensor | None = None,
     ) -> Tensor:
-        """Hidden states ``[batch, seq, hidden]`` of a batch; those at padding mean nothing.
+        """Hidden states ``[batch, seq, hidden]`` of a batch; values at padding are meaningless.
 
         Args:
             input_ids: int64 ``[batch, seq]``, any seq.
             attention_mask: ``[batch, seq]``, bool or 0/1, 0 at padding; by default no padding.
             token_type_ids: int64 ``[batch, seq]``; 0 by default.
-            positions: ``[batch, seq]``, by default 0, 1, 2, ...; give others under left padding where more than
-                relative positions count.
-            segment_ids: integer ``[batch, seq]``: texts packed into one row, which do not see each other.
+            positions: ``[batch, seq]``, by default 0, 1, 2, ...; with left padding, give other positions if more
+                than relative positions matter.
+            segment_ids: integer ``[batch, seq]``, marks texts packed into one row, which do not see each other.
             added_embeddings: float ``[batch, seq, embedding_size]``, added to the embeddings before the normalization.
-            cu_seqlens: with ``segment_ids``, for the kernels of a GPU, as :func:`~paddle_rope.softmax_attention`.
+            cu_seqlens: with ``segment_ids``, for GPU kernels, as in :func:`~paddle_rope.softmax_attention`.
 
         Raises:
-            ValueError: no token; positions beyond what ``"learned"`` has; token types that the model does not have.
+            ValueError: no token, a position beyond the ``"learned"`` table, or token types that the model lacks.
         """
         key_mask = None if attention_mask is None else attention_mask.astype("bool")
         hidden = self._embed(input_ids, token_type_ids, positions, added_embeddings)
@@ -176,10 +176,10 @@ class RoFormerModel(RoFormerPretrainedModel):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
     ) -> tuple[Tensor, RoFormerCache]:
-        """Encode the tokens ``[batch, new]`` that follow those in ``cache``, None at the start; for causal models.
+        """Encode the tokens ``[batch, new]`` that follow the ``cache`` (None at the start) in a causal model.
 
-        Positions count real tokens: padding, to be given on the left, does not move them. The hidden states
-        ``[batch, new, hidden]`` equal the ones that :meth:`forward` gives for the whole text, without gradients.
+        Positions count real tokens only: padding, which must be on the left, does not shift them. The hidden states
+        ``[batch, new, hidden]`` equal the output of :meth:`forward` for the whole text, without gradients.
 
         Example:
             >>> config = RoFormerConfig(20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, causal=True)

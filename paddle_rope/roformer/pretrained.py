@@ -18,12 +18,12 @@ from paddle_rope.roformer.config import RoFormerConfig
 
 WEIGHTS_FILE = "model.safetensors"
 PREFIX = "roformer."  # of the encoder in a model with a head
-# Standard deviation of initial weights of version 1; a linear layer's is the gain over sqrt(inputs)
+# Standard deviations of initial weights in version 1; for a linear layer it is LINEAR_GAIN / sqrt(inputs)
 EMBEDDING_DEVIATION = 0.02
 LINEAR_GAIN = 0.5
 MOST_NEW_NUMBERS = 2**28  # of weights that a folder lacks: 1 GB
-_SMALL = 2**22  # numbers of a square matrix that fit anywhere
-_BUILDING = threading.Lock()  # LazyGuard is for all threads
+_SMALL = 2**22  # numbers in a square matrix that fits into any memory
+_BUILDING = threading.Lock()  # LazyGuard affects all threads
 _Model = TypeVar("_Model", bound="RoFormerPretrainedModel")
 
 logger = logging.getLogger(__name__)
@@ -58,18 +58,18 @@ class RoFormerPretrainedModel(nn.Layer):
         (``"small"``); nothing is downloaded.
 
         The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or
-        RoFormerV2. A softmax checkpoint may become a linear model, a masked language model a classifier: weights that
-        the folder lacks stay as they are initialized, and the logger ``paddle_rope`` names them and those that the
-        model has no place for: as a warning if some of them are in the encoder.
+        RoFormerV2. You can load a softmax checkpoint as a linear model, or a masked language model as a classifier:
+        weights that the folder lacks keep their initial values. The logger ``paddle_rope`` names them and any weights
+        that the model has no place for, as a warning if some of them are in the encoder.
 
         Args:
             folder: with ``config.json`` and ``model.safetensors``, ``pytorch_model.bin`` or ``model_state.pdparams`` or
-                the index of their parts. Of pickled files only tensors are admitted.
+                the index of their parts. Pickled files may hold only tensors.
             changes: options of the configuration that differ from the folder's, such as ``attention="linear"``.
 
         Raises:
             ValueError: the folder or a file cannot be read, holds another kind of model or options that are not
-                supported, or weights are missing, ill-shaped or left over in the encoder.
+                supported, or weights are missing, have the wrong shape, or are left over in the encoder.
         """
         return build_model(cls, read_checkpoint(folder), folder, **changes)
 
@@ -80,7 +80,7 @@ class RoFormerPretrainedModel(nn.Layer):
         (Path(folder) / WEIGHTS_FILE).write_bytes(save(state, metadata={"format": "np"}))
 
     def init_weights(self) -> None:
-        """Initialize the layers that no model inside has initialized yet."""
+        """Initialize the layers that no inner model has initialized yet."""
         self.apply(self._init_once)
 
     def _init_once(self, layer):
@@ -89,11 +89,11 @@ class RoFormerPretrainedModel(nn.Layer):
             layer._is_initialized = True
 
     def _init_weights(self, layer):
-        """Normal weights for linear and embedding layers; biases stay 0.
+        """Draw normal weights for linear and embedding layers; biases stay 0.
 
-        The standard deviation of version 1 is 0.02 of an embedding and 0.5 / sqrt(inputs) of a linear layer. For 768
-        inputs that is about BERT's 0.02; in narrow models 0.02 leaves the products of attention, feed-forward layers
-        and span heads so near to 0 that training hardly starts. In version 2 it is 1 / sqrt(size * layers), where size
+        In version 1, the standard deviation is 0.02 for an embedding and 0.5 / sqrt(inputs) for a linear layer. For 768
+        inputs that is about BERT's 0.02; in narrow models, 0.02 leaves the products of attention, feed-forward layers
+        and span heads so close to 0 that training hardly starts. In version 2 it is 1 / sqrt(size * layers), where size
         is the number of inputs of a linear layer or the columns of an embedding (bert4keras, RoFormerV2).
         """
         if not isinstance(layer, (nn.Linear, nn.Embedding)) or not layer.weight._is_initialized():  # in a LazyGuard
@@ -107,9 +107,9 @@ class RoFormerPretrainedModel(nn.Layer):
 
 
 def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object, **changes: Any) -> _Model:
-    """A model with the weights of a checkpoint, as :meth:`RoFormerPretrainedModel.from_pretrained`; ``where`` is its
-    folder, for the messages. Whether or not the encoder's weights have the prefix ``roformer.`` does not matter. What
-    does not fit is a ValueError before memory is taken.
+    """A model with the weights of a checkpoint, as in :meth:`RoFormerPretrainedModel.from_pretrained`; ``where`` is its
+    folder, for messages. The encoder's weights may have the prefix ``roformer.`` or not. Raises ValueError, before
+    memory is allocated, if something does not fit.
     """
     tensors, config = checkpoint.tensors, model_class.config_class.from_dict(checkpoint.config, **changes)
     with _BUILDING:
@@ -130,12 +130,12 @@ def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object
 
 
 def _places(model_class, config, checkpoint, where):
-    """``{name in the model: name in the checkpoint}``, without memory for a model; errors as :func:`build_model`."""
+    """``{name in the model: name in the checkpoint}``, without memory for a model; errors as in :func:`build_model`."""
     tensors = checkpoint.tensors
     numbers = sum(array.size for array in tensors.values())
     if config.hidden_size**2 > max(numbers, _SMALL):
         raise ValueError(f"{where}: holds {numbers:,} numbers, too few for hidden_size {config.hidden_size}")
-    # parameters that have a shape, and no numbers yet; the names that Paddle counts are free again
+    # lazy parameters have a shape but no values yet; the guard keeps Paddle's name counters as they were
     with paddle.utils.unique_name.guard(), paddle.LazyGuard():
         shapes = {name: list(weight.shape) for name, weight in model_class(config).state_dict().items()}
     names = {name.removeprefix(PREFIX): name for name in shapes}
@@ -156,6 +156,6 @@ def _places(model_class, config, checkpoint, where):
 
 
 def _summary(names):
-    """Names in their order; names that differ only in the number of the layer are counted together."""
+    """The names in their order; names that differ only in the layer number are counted together."""
     counts = Counter(re.sub(r"([._/])\d+(?=[./])", r"\1*", name) for name in names)
     return ", ".join(f"{name} ({count})" if "*" in name else name for name, count in counts.items())

@@ -79,7 +79,7 @@ def benchmark(argv):
 
 
 def _add_counts(parser, **meanings):
-    """Options that take a whole number, or with a list of them as default several: name -> (default, what it is)."""
+    """Add options that take a whole number, or several if the default is a list: name -> (default, meaning)."""
     for name, (default, meaning) in meanings.items():
         options = {"nargs": "*"} if isinstance(default, list) else {}
         shown = f"{meaning} (default: {' '.join(map(str, default)) if options else default})"

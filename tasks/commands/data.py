@@ -101,7 +101,7 @@ def convert(argv):
 
 
 def _belongs_to(source, target):
-    """Whether writing ``target`` would change ``source``: the same path, a file in its folder, the other of a pair."""
+    """Whether writing ``target`` would change ``source``: the same path, a file in its folder, or its pair."""
     from tasks.ner.formats.brat import is_brat
 
     source, target = os.path.realpath(source), os.path.realpath(target)

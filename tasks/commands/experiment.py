@@ -1,4 +1,4 @@
-"""paddle-rope experiment, compare and decay: what shows why a model is as it is."""
+"""paddle-rope experiment, compare and decay: train and compare runs, and draw RoPE's decay."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command line. Help comes without Paddle, and so does everything that needs no model."""
+"""The command line. Help, like everything that needs no model, works without importing Paddle."""
 
 import os
 import sys
@@ -33,7 +33,7 @@ VERBS = {  # name -> (function of the arguments after it, what it does)
 def main(argv=None):
     """Run a command line, by default ``sys.argv``; returns the exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    os.environ["MPLBACKEND"] = "agg"  # the one of a notebook, which a command inherits, may be missing here
+    os.environ["MPLBACKEND"] = "agg"  # a notebook's backend, which a command inherits, may be missing here
     if argv[:1] == ["--version"]:
         print(f"{COMMAND} {paddle_rope.__version__}")
         return 0

@@ -1,4 +1,4 @@
-"""paddle-rope evaluate, export, tune and convert-weights: what is done with trained weights."""
+"""paddle-rope evaluate, export, tune and convert-weights: work with trained weights."""
 
 import os
 from pathlib import Path
@@ -43,7 +43,7 @@ SOURCE is a folder of this library, of Hugging Face's RoFormer, of PaddleNLP's R
 TensorFlow checkpoint of ZhuiyiTechnology (bert_config.json, bert_model.ckpt.*; needs tensorflow). The tokenizer is
 converted with the model. Weights are not changed: there and back they are bit-equal."""
 TARGETS = ("paddle_rope", "huggingface")
-LONGEST_TEXT = 1536  # Hugging Face's table of positions, where the source has no limit
+LONGEST_TEXT = 1536  # rows of Hugging Face's position table if the source has no limit
 
 
 def evaluate(argv):
@@ -123,7 +123,7 @@ def convert_weights(argv):
 
 
 def read_model(source):
-    """The model of a folder, of the class that fits what the folder holds."""
+    """The model in a folder, of the class that fits its checkpoint."""
     from paddle_rope.roformer.checkpoints.reading import TENSORFLOW_CONFIG, read_checkpoint, read_tensorflow
 
     is_tensorflow = (source / TENSORFLOW_CONFIG).is_file() and not (source / "config.json").is_file()
@@ -155,7 +155,7 @@ def tensorflow_reader():
 
 
 def write(model, folder, options):
-    """Write the model, and the tokenizer where the source has one."""
+    """Write the model, and the tokenizer if the source has one."""
     from paddle_rope.options import read_json_object
     from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
     from paddle_rope.roformer.checkpoints.reading import CONFIG_FILES, TENSORFLOW_CONFIG

@@ -1,4 +1,4 @@
-"""What the verbs share: parsers, and the options with which a model computes."""
+"""Shared by the verbs: parsers, and the options for computing with a model."""
 
 import argparse
 import sys
@@ -38,8 +38,8 @@ def whole(least):
 
 
 def choose(command, kind, argv, choices):
-    """The first argument, a ``kind`` such as ``task``, and the others; prints help and exits where that is asked for.
-    ``choices`` has a line about each name. Raises InputError if there is no first argument, or it is unknown."""
+    """The first argument, a ``kind`` such as ``task``, and the others; prints help and exits if asked to.
+    ``choices`` maps each name to a line about it. Raises InputError if there is no first argument, or it is unknown."""
     if argv[:1] in (["-h"], ["--help"]):
         width = max(map(len, choices))
         print(f"usage: {command} {kind.upper()} ...\n")
@@ -55,7 +55,7 @@ def choose(command, kind, argv, choices):
 
 
 def add_model_dirs(parser):
-    """The argument ``model_dirs``: a model, or several NER models."""
+    """Add the argument ``model_dirs``: a model, or several NER models."""
     several = f"{MODEL_DIR}; the scores of several NER models are averaged"
     parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help=several)
 
@@ -87,7 +87,7 @@ def computing(options):
 
 
 def add_wanted(parser):
-    """What is wanted of the entities that a NER model finds."""
+    """Add the options that control which entities a NER model finds."""
     parser.add_argument(
         "--dictionary", metavar="FILE", help="terms to find: lines of term<TAB>type, or term<TAB>type<TAB>hint"
     )
@@ -100,8 +100,8 @@ def add_wanted(parser):
 
 
 def recipe_of(model_dirs, options=None, recipes=PREDICTING):
-    """The name of the recipe of the command line's models. Raises InputError if a folder holds no model, its recipe is
-    not among the ``recipes`` of the verb, or one of the ``options`` is not for it."""
+    """The recipe name of the models on the command line. Raises InputError if a folder holds no model, its recipe is
+    not among the ``recipes`` of the verb, or one of the ``options`` does not apply to it."""
     folder = model_dirs[0]
     recipe = recipe_of_model(folder)
     if recipe not in recipes:

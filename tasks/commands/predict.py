@@ -46,7 +46,7 @@ Read are .txt, .jsonl, .json, .csv and .tsv (each also with .gz) and .parquet. R
 keys of the input. What was rejected is in rejected.jsonl. The same command again goes on where it stopped."""
 PART_RECORDS = 10_000
 OF_MANY = ("processes", "threads", "ray", "part_records", "text_column")  # options for many documents
-CHUNK_BATCHES = 32  # whose texts are sorted by length together
+CHUNK_BATCHES = 32  # batches whose texts are sorted by length together
 
 
 def predict(argv):
@@ -121,7 +121,7 @@ def open_model(recipe, model, options):
 
 
 def chunk_size(options):
-    """Items that are read together."""
+    """The number of items that are read together."""
     return CHUNK_BATCHES * max(1, options.batch_size)
 
 
@@ -131,8 +131,8 @@ def open_output(output):
 
 
 def chunks(stream, longest=None, longer=""):
-    """The chunks of a stream, with a progress bar in bytes of a file or, for a pipe, in texts. A note says once what is
-    done with texts of more than ``longest`` characters."""
+    """The chunks of a stream, with a progress bar in bytes of a file or, for a pipe, in texts. A single note says what
+    is done with texts longer than ``longest`` characters."""
     from tqdm import tqdm
 
     unit = {"unit": "B", "unit_scale": True, "total": stream.size} if stream.size else {"unit": "text"}
@@ -179,7 +179,7 @@ def find_entities(options):
 
 
 def write_predictions(recipe, options):
-    """Classes of texts, or scores of pairs or triples, as JSON lines, each part as it comes."""
+    """Write classes of texts, or scores of pairs or triples, as JSON lines, each chunk as soon as it is computed."""
     from tasks.matching.data import ExampleStream
 
     size = chunk_size(options)
@@ -194,7 +194,7 @@ def write_predictions(recipe, options):
 
 
 def embed(options):
-    """Vectors of texts as a file of NumPy."""
+    """Write the vectors of texts to a NumPy file."""
     import numpy as np
 
     stream = TextStream(options.input, chunk_size(options))

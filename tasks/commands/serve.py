@@ -37,7 +37,7 @@ def serve(argv):
     parser.set_defaults(bf16=_variable("bf16") == "true" or None)
     given = vars(parser.parse_args(argv))
     models = model_sources(given.pop("models"))
-    if not os.environ.get("OMP_NUM_THREADS", "").isdigit():  # which the libraries that compute read
+    if not os.environ.get("OMP_NUM_THREADS", "").isdigit():  # which numerical libraries read
         os.environ["OMP_NUM_THREADS"] = str(max(1, physical_cores() // max(1, given["workers"])))
     settings = Settings(models, **given, threads=int(os.environ["OMP_NUM_THREADS"]))
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]

@@ -56,7 +56,7 @@ def train(argv):
         print(_help(config.get("recipe")))
         return
     recipes.recipe_of_config(config, file or "command line")
-    recipes.check_run(config)  # mistakes are reported before the seconds that importing Paddle takes
+    recipes.check_run(config)  # report mistakes before importing Paddle, which takes seconds
     prepare()
     recipes.train(config)
 
@@ -80,7 +80,7 @@ def listing(recipe: str, arguments_class: type[EncoderArguments]) -> str:
     of_all, of_trainer = EncoderArguments.__dataclass_fields__, usable_keys(arguments_class)
     unused = arguments_class().unused_keys()
     fields = [one for one in dataclasses.fields(arguments_class) if one.name not in unused]
-    groups = {  # a field is shared if it is the very one of the base of all recipes
+    groups = {  # a field is shared if it is the same object as in the base of all recipes
         f"Keys of {recipe}": [one for one in fields if of_all.get(one.name) is not one],
         "Keys that recipes share": [one for one in fields if of_all.get(one.name) is one],
         "Keys of PaddleNLP's TrainingArguments that are documented; it takes others": map(DOCUMENTED.get, of_trainer),
@@ -98,7 +98,7 @@ def listing(recipe: str, arguments_class: type[EncoderArguments]) -> str:
 
 
 def as_yaml(value: Any) -> str:
-    """A default as a configuration file has it; "" for none."""
+    """A default as written in a configuration file; "" for None."""
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

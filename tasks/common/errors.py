@@ -1,4 +1,4 @@
-"""Errors that a user can fix, shown as one line without a traceback; texts of users as a terminal may show them."""
+"""Errors that a user can fix, shown as one line without a traceback, and user text made safe for a terminal."""
 
 import argparse
 import contextlib
@@ -13,16 +13,16 @@ _NO_MEMORY_IN_WORDS = ("ResourceExhausted", "bad_alloc", "Out of memory", "Faile
 # writing, halves of surrogate pairs.
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 MOST_CHARACTERS = 1000  # of a message
-_LAST_CHARACTERS = 300  # which often say what to do
+_LAST_CHARACTERS = 300  # kept of a longer message, because its end often says what to do
 
 
 def visible(text: str, kept: str = "") -> str:
-    """``text`` with escapes such as ``\\x1b`` for what controls a terminal, except the characters ``kept``."""
+    """``text`` with escapes such as ``\\x1b`` for characters that control a terminal, except ``kept``."""
     return _OBEYED.sub(lambda found: found[0] if found[0] in kept else repr(found[0])[1:-1], text)
 
 
 def one_line(text: str) -> str:
-    """``text`` as one visible line, with the middle of a long one left out."""
+    """``text`` as one visible line; the middle of a long text is left out."""
     line, cut = visible(text), " [...] "
     if len(line) <= MOST_CHARACTERS:
         return line
@@ -32,8 +32,8 @@ def one_line(text: str) -> str:
 class InputError(Exception):
     """Something the user gave is wrong.
 
-    The message says what is wrong, where (file:line or option) and how to fix it, as :func:`one_line` that a terminal
-    shows as it is, whatever names and texts of the user are in it.
+    The message says what is wrong, where (file:line or option) and how to fix it. :func:`one_line` makes it safe to
+    print, whatever names and texts of the user it contains.
     """
 
     def __init__(self, message: object = "") -> None:
@@ -41,7 +41,7 @@ class InputError(Exception):
 
 
 class Interrupted(KeyboardInterrupt):
-    """The signal ``number``, SIGTERM or Ctrl-C, has ended the work; the message says how it goes on."""
+    """The signal ``number``, SIGTERM or Ctrl-C, has ended the work; the message says how to continue."""
 
     def __init__(self, number, message=""):
         super().__init__(message)
@@ -49,14 +49,14 @@ class Interrupted(KeyboardInterrupt):
 
 
 def reason_of(error: BaseException) -> str:
-    """A library's error as part of a message: its kind and its words, on one line of limited length."""
+    """A library's error as part of a message: its type and its message, on one line of limited length."""
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     return reason if len(reason) <= 200 else reason[:200] + "..."
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of paddle or of onnxruntime says that the memory did not suffice."""
-    if isinstance(error, MemoryError):  # also what paddle makes of std::bad_alloc
+    """Whether an error of paddle or onnxruntime says that memory ran out."""
+    if isinstance(error, MemoryError):  # paddle also turns std::bad_alloc into it
         return True
     of_engines = isinstance(error, (RuntimeError, SystemError)) or type(error).__module__.startswith("onnxruntime.")
     return of_engines and any(words in str(error) for words in _NO_MEMORY_IN_WORDS)
@@ -64,8 +64,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextlib.contextmanager
 def damage_reported(place, remedy):
-    """Within this block, which reads the file ``place``, every error becomes an InputError with the remedy, unless the
-    memory did not suffice or paddle is not installed."""
+    """Within this block, which reads the file ``place``, every error becomes an InputError with the remedy, unless
+    memory ran out or paddle is not installed."""
     try:
         yield
     except (InputError, ModuleNotFoundError):
@@ -79,7 +79,7 @@ def damage_reported(place, remedy):
 
 @contextlib.contextmanager
 def missing_paddle_named():
-    """Within this block an import of paddle or PaddleNLP that fails since it is not installed is an InputError."""
+    """Within this block, importing paddle or PaddleNLP raises InputError if the package is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -88,14 +88,14 @@ def missing_paddle_named():
             raise
         remedy = "pip install 'paddle_rope[cpu]'"
         if name == "paddlenlp" and sys.version_info >= (3, 13):
-            # its requirement tool-helpers, which is not used, has no wheel there
+            # its dependency tool-helpers, which is not used here, has no wheel for these versions
             remedy = "pip install --no-deps paddlenlp==2.8.1"
         without = "data are inspected, and models that were exported as ONNX predict and are evaluated, without it"
         raise InputError(f"{name} is not installed, and this needs it: {remedy}; {without}") from None
 
 
 def exit_status(main, argv=None):
-    """The exit status of a tool's ``main(argv)``, which returns it, None for 0.
+    """Run a tool's ``main(argv)`` and return its exit status, which is 0 if ``main`` returns None.
 
     An ``InputError``, a missing permission, a missing paddle or too little memory becomes one line on stderr and exit
     status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the signal, as shells report it.
@@ -128,8 +128,8 @@ class OneLineArgumentParser(argparse.ArgumentParser):
 
 
 def did_you_mean(word, known):
-    """The message "did you mean ...?" with at most three of ``known`` that are like ``word`` or have it among their
-    words; an empty string where none is near."""
+    """The message "did you mean ...?" with at most three names of ``known`` that have ``word`` among their words, or
+    else the name most similar to it; an empty string if none is similar."""
     near = sorted(name for name in known if word and f"_{word}_" in f"_{name}_")[:3]
     near = near or difflib.get_close_matches(word, known, n=1)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else ""

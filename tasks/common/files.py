@@ -13,7 +13,7 @@ from pathlib import Path
 from paddle_rope import options
 from tasks.common.errors import InputError
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of an OSError
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # error numbers of an OSError
 
 
 # ---- writing
@@ -21,7 +21,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of an OSError
 
 @contextlib.contextmanager
 def atomic_writer(path, binary=False):
-    """Open ``path`` for writing UTF-8 text, or bytes; it appears under its name only when all of it is written. Raises
+    """Open ``path`` for writing UTF-8 text, or bytes; the file appears under its name only when it is complete. Raises
     InputError if the folder is missing or not writable, or ``path`` is a folder or a device."""
     path = Path(path)
     check_output_file(path)
@@ -46,7 +46,7 @@ def atomic_writer(path, binary=False):
 
 @contextlib.contextmanager
 def atomic_folder(path):
-    """Give an empty folder to write into; it appears as ``path`` only when the block ends without an error. Raises
+    """Yield an empty folder to write into; it appears as ``path`` only when the block ends without an error. Raises
     InputError as :func:`check_new_folder`."""
     path = Path(path)
     check_new_folder(path, "folder")
@@ -60,7 +60,7 @@ def atomic_folder(path):
 
 
 def write_files(folder, contents):
-    """Write files into ``folder``: dict from their names to text or bytes."""
+    """Write files into ``folder``; ``contents`` is a dict from file names to text or bytes."""
     for name, content in contents.items():
         with atomic_writer(folder / name, binary=True) as file:
             file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
@@ -73,24 +73,24 @@ def write_json(path, value):
 
 
 def json_line(value, **options):
-    """``value`` as JSON in UTF-8 with an end of line; half of a surrogate pair, as in names that are not UTF-8, is an
-    escape; ``options`` go to ``json.dumps``."""
+    """``value`` as JSON with a line end, encodable as UTF-8: half of a surrogate pair, as in file names that are not
+    UTF-8, becomes an escape. ``options`` are passed to ``json.dumps``."""
     return json.dumps(value, ensure_ascii=False, **options).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
-# ---- checks before long work that ends in a file or folder; they make nothing
+# ---- checks of output paths before long work; they create nothing
 
 
 def check_output_file(path, inputs=()):
-    """Raise InputError if ``path`` cannot be written, or is one of the paths ``inputs``, another file of the same
-    command, or a file in one of them."""
+    """Raise InputError if ``path`` cannot be written, or is one of the ``inputs``, the other paths of the same command,
+    or a file in one of them."""
     path = Path(path)
     place = os.path.realpath(path)
     if {place, os.path.dirname(place)} & set(map(os.path.realpath, inputs)):
         raise InputError(f"{path}: is among the other files of this command; give another file to write")
     if os.path.isdir(path):  # not Path.is_dir, which raises OSError for a name that is too long
         raise InputError(f"{path}: is a folder; give the name of a file")
-    if os.path.exists(path) and not os.path.isfile(path):  # which would be replaced by a file
+    if os.path.exists(path) and not os.path.isfile(path):  # a file would replace it
         raise InputError(f"{path}: is a device or pipe; give the name of a file")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")
@@ -122,7 +122,7 @@ def check_makeable(path, option):
 
 
 def read_json_object(path, remedy):
-    """The JSON object in a file of ours; raises InputError, with the ``remedy``, if it is damaged."""
+    """The JSON object in a file that this project wrote; raises InputError, with the ``remedy``, if it is damaged."""
     try:
         return options.read_json_object(path)
     except ValueError as error:
@@ -131,8 +131,8 @@ def read_json_object(path, remedy):
 
 @contextlib.contextmanager
 def locked(folder):
-    """Within this block the process has the folder of a run for itself; if it dies, it lets go. Raises InputError where
-    another process has it."""
+    """Within this block the process holds an exclusive lock on a run's folder, which is released if the process dies.
+    Raises InputError if another process holds it."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:
@@ -154,7 +154,7 @@ def file_sha256(path):
 
 
 def digest_of(path):
-    """Hexadecimal SHA-256 of a file, or of the checksums of a folder's files. Folders within it do not count: no reader
+    """Hexadecimal SHA-256 of a file, or of the checksums of a folder's files. Subfolders are ignored, because no reader
     looks into them."""
     if not path.is_dir():
         return file_sha256(path)
@@ -162,14 +162,14 @@ def digest_of(path):
 
 
 def checksums(folder, but=""):
-    """The SHA-256 of the files of a folder ``but`` one, as the program sha256sum writes and checks them."""
+    """The SHA-256 of each file in a folder except ``but``, in the format of the program sha256sum."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != but)
     return "".join(f"{file_sha256(path)}  {path.name}\n" for path in files)
 
 
 def changed_files(folder, sums, and_new=False):
-    """The names of files that are missing or changed in a folder, by its file ``sums`` of :func:`checksums`; with
-    ``and_new`` also of files that it does not name. Raises ValueError if it names none."""
+    """The names of files in a folder that are missing or changed compared with its file ``sums`` of :func:`checksums`;
+    ``and_new`` adds files that ``sums`` does not list. Raises ValueError if ``sums`` is empty."""
     written = {*(folder / sums).read_text(encoding="utf-8").splitlines()}
     if not written:
         raise ValueError(f"{sums} is empty")

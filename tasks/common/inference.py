@@ -14,7 +14,7 @@ MOST_NUMBERS = 1 << 26  # of the largest tensor of a batch
 
 def pad(rows, dtype, value=0, least=0):
     """Array ``[rows, seq, ...]`` of a dtype; ``seq`` is the length of the longest row, at least ``least``, and shorter
-    rows end in ``value``."""
+    rows are padded with ``value``."""
     rows = [np.asarray(row, dtype=dtype) for row in rows]
     padded = np.full((len(rows), max(least, *map(len, rows)), *rows[0].shape[1:]), value, dtype=dtype)
     for to, row in zip(padded, rows):
@@ -29,15 +29,15 @@ def pad_tokens(ids, pad_token_id):
 
 
 class Tokens(NamedTuple):
-    """The tokens of a text, or of several as one sequence; token types where the model tells these apart."""
+    """The tokens of a text, or of several texts as one sequence; token types if the model tells the texts apart."""
 
     ids: Sequence[int] | np.ndarray
     token_type_ids: Sequence[int] | np.ndarray | None = None
 
 
 def pad_texts(texts: Sequence[Tokens], pad_token_id: int) -> Batch:
-    """dict of arrays ``[batch, seq]``: ``input_ids`` int64, ``attention_mask`` bool, and ``token_type_ids`` int64 of
-    texts that have them."""
+    """dict of arrays ``[batch, seq]``: ``input_ids`` int64, ``attention_mask`` bool, and ``token_type_ids`` int64 if
+    the texts have them."""
     batch = pad_tokens([text.ids for text in texts], pad_token_id)
     if texts[0].token_type_ids is not None:
         batch["token_type_ids"] = pad([text.token_type_ids for text in texts], np.int64)
@@ -45,15 +45,15 @@ def pad_texts(texts: Sequence[Tokens], pad_token_id: int) -> Batch:
 
 
 def pad_items(items: Sequence[tuple[Sequence[Tokens], float]], pad_token_id: int, dtype: Any) -> Batch:
-    """A batch to train on, of pairs of some texts and their label: :func:`pad_texts` of the first texts of all items,
-    then the second ones, and so on; and ``labels`` ``[batch]`` of a dtype."""
+    """A training batch from pairs (texts, label): :func:`pad_texts` of the first texts of all items, then the second
+    ones, and so on; and ``labels`` ``[batch]`` of the ``dtype``."""
     texts = [text for part in zip(*(of_item for of_item, _ in items)) for text in part]
     return {**pad_texts(texts, pad_token_id), "labels": np.array([label for _, label in items], dtype=dtype)}
 
 
 @contextlib.contextmanager
 def evaluation_mode(model: Any) -> Iterator[None]:
-    """Run the block without dropout and gradients of a ``paddle.nn.Layer``."""
+    """Run the block with a ``paddle.nn.Layer`` in evaluation mode, without dropout and gradients."""
     import paddle
 
     was_training = model.training
@@ -81,11 +81,11 @@ def batched_outputs(
     collate: Callable[[list], Batch],  # makes a batch of a list of items
     batch_size: int,
     numbers_of: Callable[[int], int],  # numbers in the largest tensor for an item, by its tokens
-    most_numbers: int = MOST_NUMBERS,  # of the largest tensor of a batch, which bounds memory; larger items go alone
+    most_numbers: int = MOST_NUMBERS,  # limit for that tensor in a batch, to bound memory; larger items go alone
     show_progress: bool = False,
 ) -> Iterator[tuple[list[int], Any]]:
-    """Yield (indices of the items of a batch, output for them), of tokenized texts in batches of similar length, the
-    longest first."""
+    """Yield (indices of a batch's items, output for them) for tokenized texts in batches of similar length, the longest
+    first."""
     order = np.argsort([len(item.ids) for item in items], kind="stable")[::-1].tolist()
     # the bar stays if it is the only one, and disappears if it belongs to a chunk of a stream
     with tqdm(total=len(items), unit="text", disable=not show_progress, leave=None, delay=1) as progress:
@@ -98,8 +98,8 @@ def batched_outputs(
 
 
 def encoder_outputs(model: Any, texts: Sequence[Tokens], batch_size: int, show_progress: bool = False) -> np.ndarray:
-    """What a trained or exported model, which has a method ``output``, computes for texts: float32
-    ``[texts, *config.output_shape]``; other arguments as in :func:`batched_outputs`."""
+    """The output of a model for texts, float32 ``[texts, *config.output_shape]``. A model with a method ``output``,
+    such as an exported one, computes it by this; other arguments as in :func:`batched_outputs`."""
     config = model.config
     collate = functools.partial(pad_texts, pad_token_id=config.pad_token_id)
 

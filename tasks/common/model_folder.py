@@ -1,5 +1,5 @@
-"""Folders of models, trained (OUTPUT_DIR/model of a run) or exported: whether they are complete, and their files fit
-together."""
+"""Opening model folders, trained (OUTPUT_DIR/model of a run) or exported, with checks that they are complete and that
+their files fit together."""
 
 import os
 from pathlib import Path
@@ -16,14 +16,14 @@ SETTINGS_FILES = ("config.json", "vocab.txt", "tokenizer_config.json")
 WEIGHTS_FILE = "model.safetensors"
 MODEL_FILES = (*SETTINGS_FILES, WEIGHTS_FILE)
 MODEL_TYPE = "paddle_rope_"  # in config.json, followed by the name of the recipe
-ENCODER = "roformer"  # or by this, for the recipes pretraining and language_model
+ENCODER = "roformer"  # follows it instead for the recipes pretraining and language_model
 _WHERE = "give the folder OUTPUT_DIR/model of a training run"
 COPY = "copy the whole folder OUTPUT_DIR/model of the training run again"
 
 ONNX, PADDLE = "onnx", "paddle"
 FORMATS = (ONNX, PADDLE)
 ONNX_FILE = "model.onnx"
-# Of Paddle Inference. Paddle 3 writes the first graph and reads both, Paddle 2 knows the second only.
+# Graphs of Paddle Inference: Paddle 3 writes the first and reads both, Paddle 2 knows only the second.
 GRAPH_FILES = ("inference.json", "inference.pdmodel")
 GRAPH_WEIGHTS = "inference.pdiparams"
 CHECKSUMS_FILE = "SHA256SUMS"  # of all other files, as the program sha256sum writes and checks them
@@ -44,8 +44,8 @@ def refuse_incomplete(folder: str | os.PathLike, needed: tuple[str, ...] = MODEL
 
 
 def recipe_in(folder: str | os.PathLike) -> str | None:
-    """The recipe, or :data:`ENCODER`, that the config.json of a folder names; None if it is missing, damaged or of
-    another project."""
+    """The recipe, or :data:`ENCODER`, that the config.json of a folder names; None if the file is missing, damaged or
+    from another project."""
     try:
         kind = read_json_object(Path(folder) / "config.json").get("model_type")
     except (OSError, ValueError):
@@ -69,8 +69,8 @@ def refuse_other_recipe(folder: str | os.PathLike, recipe: str) -> None:
 
 
 def load_settings(folder: str | os.PathLike, config_class: Any, copy: str = COPY) -> tuple[Any, Any]:
-    """The tokenizer and the configuration, of ``config_class``, of a trained or exported folder; raises InputError if
-    a file is damaged, or they do not have the same number of tokens, with the remedy ``copy``."""
+    """The tokenizer and the configuration (a ``config_class``) of a trained or exported folder. Raises InputError, with
+    the remedy ``copy``, if a file is damaged or the two have different numbers of tokens."""
     with damage_reported(f"{folder}: vocab.txt or tokenizer_config.json", copy):
         tokenizer = load_tokenizer(folder)
     with damage_reported(f"{folder}: config.json", copy):
@@ -94,7 +94,7 @@ def load_model(folder: Path, model_class: Any) -> tuple[Any, Any]:
             stored = set(file.keys())
         model = model_class.from_pretrained(folder)
         wanted = set(model.state_dict())
-        if wanted != stored:  # from_pretrained leaves a weight that the file lacks at its random start
+        if wanted != stored:  # from_pretrained leaves a weight that the file lacks at its random initial value
             raise ValueError(
                 f"its weights do not fit config.json: {len(wanted - stored)} missing, {len(stored - wanted)} unknown, "
                 f"such as {min(wanted ^ stored)}"
@@ -107,14 +107,13 @@ def load_model(folder: Path, model_class: Any) -> tuple[Any, Any]:
 
 
 def is_exported(folder: str | os.PathLike) -> bool:
-    """Whether a folder holds an exported model, whole or not."""
+    """Whether a folder holds an exported model, complete or not."""
     return any((Path(folder) / name).is_file() for name in (CHECKSUMS_FILE, ONNX_FILE, *GRAPH_FILES))
 
 
 def load_exported(folder: str | os.PathLike, config_class: Any) -> tuple[Any, Any]:
-    """The tokenizer and the configuration of an exported folder. Raises InputError unless it holds the files that were
-    written into it and no others. This finds damage, not forgery: ``check_operators`` protects the engine from foreign
-    graphs."""
+    """The tokenizer and the configuration of an exported folder. Raises InputError unless it holds exactly the files
+    that were exported. This finds damage, not forgery: ``check_operators`` protects the engine from foreign graphs."""
     folder = Path(folder)
     refuse_incomplete(folder, (*SETTINGS_FILES, CHECKSUMS_FILE))
     with damage_reported(f"{folder}: {CHECKSUMS_FILE}", COPY_EXPORTED):

@@ -1,4 +1,4 @@
-"""Standard output and error of a command: texts of users cannot control the terminal, and a closed pipe is no error."""
+"""Standard output and error of a command: user text cannot control the terminal, and a closed pipe is not an error."""
 
 import contextlib
 import functools
@@ -8,14 +8,14 @@ import sys
 
 from tasks.common.errors import InputError, exit_status, visible
 
-# How progress bars begin a line anew, and go up a line, in separate writes.
+# How progress bars return to the start of a line, and move up lines, in separate writes.
 _LINE_ANEW = re.compile("\r?")
 _LINES_UP = re.compile("(?:\x1b\\[A)+")
 
 
 class Output:
     """A text stream that writes control characters as escapes, unless ``escapes`` is False, as for data. ``name`` is
-    for messages; everything written to one that is not open is dropped."""
+    for messages; if ``is_open`` is False, everything written is dropped."""
 
     def __init__(self, stream, name, is_open=True, escapes=True):
         self.stream, self.name, self.is_open, self.escapes = stream, name, is_open, escapes
@@ -49,7 +49,7 @@ class Output:
 
 
 def write_nowhere(stream):
-    """Drop everything that is still written to a stream, also at the exit of the process."""
+    """Discard everything written to a stream from now on, including at the exit of the process."""
     with contextlib.suppress(OSError, ValueError):  # a stream without a file
         number, nowhere = stream.fileno(), os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, number)
@@ -76,15 +76,15 @@ def visible_streams():
 
 
 def _output(stream, name):
-    if stream is None:  # closed by who called
+    if stream is None:  # the caller closed it
         return Output(open(os.devnull, "w", encoding="utf-8"), name, is_open=False)  # noqa: SIM115  open to the end
-    if hasattr(stream, "reconfigure"):  # not where it is replaced by a stream of text
+    if hasattr(stream, "reconfigure"):  # a replacement such as StringIO does not have it
         stream.reconfigure(errors="backslashreplace")
     return Output(stream, name)
 
 
 def on_terminal(main):
-    """Wrap a command's ``main(argv)``: it gets :func:`visible_streams`, an ``InputError`` becomes one line, and
+    """Wrap a command's ``main(argv)``: it runs within :func:`visible_streams`, an ``InputError`` becomes one line, and
     the command ends silently if the reader of its output, such as ``head``, has closed the pipe."""
 
     def flushed(argv):
@@ -118,7 +118,7 @@ def standard_output():
     ``head``, closes the pipe."""
     check_standard_output()
     stream = getattr(sys.stdout, "stream", sys.stdout)
-    if hasattr(stream, "reconfigure"):  # not where it is replaced by a stream of text
+    if hasattr(stream, "reconfigure"):  # a replacement such as StringIO does not have it
         stream.reconfigure(encoding="utf-8", newline="\n")
     output = Output(stream, "standard output", escapes=False)
     try:

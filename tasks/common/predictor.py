@@ -1,5 +1,5 @@
-"""The base of all predictors: it opens the folder of a trained or exported model. Imports paddle only for a trained
-one, or one exported for Paddle Inference."""
+"""The base class of all predictors, which opens the folder of a trained or exported model. Paddle is imported only for
+a trained model, or one exported for Paddle Inference."""
 
 import os
 import pkgutil
@@ -22,8 +22,8 @@ class Predictor:
 
     Args:
         model_dir: folder that training wrote as ``OUTPUT_DIR/model``, or folder of an exported model.
-        device: ``"cpu"``, ``"gpu"`` ...; None takes a GPU if there is one.
-        batch_size: most texts per batch.
+        device: ``"cpu"``, ``"gpu"`` ...; None uses a GPU if there is one.
+        batch_size: maximum number of texts per batch.
         show_progress: show a progress bar.
         bf16: multiply in bfloat16, see :func:`predict_in_bfloat16`.
 
@@ -53,11 +53,11 @@ class Predictor:
             predict_in_bfloat16(self.model)
 
     def evaluate(self, examples: list, title: str) -> dict[str, Any]:
-        """Score what is predicted for labeled examples, print the scores under a title and return them."""
+        """Score the predictions for labeled examples, print the scores under a title and return them."""
         raise NotImplementedError
 
     def _open(self, folder: Folder, device: str | None) -> tuple[Any, Any]:
-        """The tokenizer and the model of one folder, after it is checked."""
+        """Check a folder and return its tokenizer and model."""
         refuse_other_recipe(folder, self.recipe)
         if is_exported(folder):
             tokenizer, config = load_exported(folder, self.config_class)
@@ -93,7 +93,7 @@ def predict_in_bfloat16(model: Any) -> None:
 
 
 def bfloat16_pays(says_so: bool = True) -> bool:
-    """Whether ``--bf16`` computes in bfloat16 on this processor; where float32 is faster, a note says so."""
+    """Whether bfloat16 is faster than float32 on this processor; ``says_so`` prints a note if it is not."""
     from paddle_rope.native.products import bfloat16_is_faster
 
     if says_so and not bfloat16_is_faster():

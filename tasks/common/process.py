@@ -21,7 +21,7 @@ def ensure_home() -> None:
     is_usable = os.path.isabs(home) and os.path.isdir(home) and os.access(home, os.W_OK | os.X_OK)
     if is_usable or os.name != "posix":
         return
-    with contextlib.suppress(OSError):  # there is no place for one either
+    with contextlib.suppress(OSError):  # there may be no place for a temporary folder either
         os.environ["HOME"] = temporary = tempfile.mkdtemp(prefix="paddle_rope_home_")
         # not in a copy of the process that os.fork has made
         atexit.register(lambda: os.getpid() == process and shutil.rmtree(temporary, ignore_errors=True))
@@ -42,7 +42,7 @@ def quiet_paddlenlp() -> None:
 
 
 def choose_device(name: str | None = None) -> str:
-    """Set paddle's device, named as for ``paddle.set_device``, and return its name; None takes a GPU if there is one.
+    """Set paddle's device, named as for ``paddle.set_device``, and return its name; None uses a GPU if there is one.
     Raises InputError if paddle cannot use the device here."""
     import paddle
 

@@ -1,4 +1,4 @@
-"""What is the same in all recipes: how a model is trained, resumed and evaluated, whatever the task."""
+"""The base class of all recipes: how a model is trained, resumed and evaluated, whatever the task."""
 
 import contextlib
 import functools
@@ -36,8 +36,8 @@ from tasks.common.training.trainer import RecipeTrainer, StepTrainer
 
 
 class Recipe:
-    """How to train for one task. A subclass says what differs from task to task, in the attributes and in the
-    methods that come first."""
+    """How to train for one task. A subclass defines what differs between tasks: the attributes and the first group of
+    methods."""
 
     arguments: ClassVar[type[EncoderArguments]]  # the configuration keys
     model_class: ClassVar[type[RoFormerPretrainedModel]]
@@ -48,14 +48,14 @@ class Recipe:
     label_dtype: ClassVar[str] = "int64"  # of the labels of a batch, where they are numbers
     predictor: ClassVar[type[Predictor] | Any] = None  # of a trained model's folder; says how labeled data are read
 
-    # ---- what a recipe says
+    # ---- what a recipe defines
 
     def read(self, run: Run) -> None:
         """Fill ``run.examples``."""
         raise NotImplementedError
 
     def new_tokenizer(self, run: Run) -> Tokenizer | None:
-        """A tokenizer for a model from scratch; None where there is no text."""
+        """A tokenizer for a model from scratch; None if there is no text."""
         texts = (example.text for example in run.examples["train"])
         return CharTokenizer.from_corpus(texts, run.keys.vocab_min_count)
 
@@ -68,7 +68,7 @@ class Recipe:
         raise NotImplementedError
 
     def collator(self, run: Run) -> Any:
-        """A function from a list of tokenized examples to a batch; here from pairs of texts and label."""
+        """A function that makes a batch from a list of tokenized examples; here from pairs of texts and label."""
         return functools.partial(pad_items, pad_token_id=run.tokenizer.pad_token_id, dtype=self.label_dtype)
 
     def ends(self, run: Run) -> Iterable[int]:
@@ -87,7 +87,7 @@ class Recipe:
         raise NotImplementedError
 
     def dev_scores(self, run: Run) -> dict[str, float]:
-        """What an evaluation during training logs; the metric that chooses the checkpoint is among it."""
+        """The scores that an evaluation during training logs, including the metric that chooses the checkpoint."""
         scores, _ = self.score(run, "dev")
         return {name: scores[name] for name in self.scores if name in scores}
 
@@ -104,14 +104,14 @@ class Recipe:
         raise NotImplementedError
 
     def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]] | None:
-        """Scores of the models of several finished runs as an ensemble, by split; None where there is no such thing."""
+        """Scores of the models of several finished runs as an ensemble, by split; None if there is no ensemble."""
         return None
 
     # ---- shared by all recipes
 
     @property
     def name(self) -> str:
-        """As in the key ``recipe`` of a configuration."""
+        """The recipe's name, as in the key ``recipe`` of a configuration."""
         return str(self.arguments.recipe)
 
     @property
@@ -131,19 +131,19 @@ class Recipe:
         """Train one run and write its folder.
 
         Args:
-            config: dict of configuration keys, such as a YAML file of ``configs/`` has; ``output_dir``, a new folder,
+            config: dict of configuration keys, as in the YAML files of ``configs/``; ``output_dir``, a new folder,
                 and ``train_file`` are required. ``paddle-rope train --recipe RECIPE --help`` lists the keys.
             data: labeled data in memory, in place of files: dict from ``"train"``, ``"dev"`` and ``"test"`` to lists of
-                the recipe's examples, such as ``read_labeled`` gives, or of dicts as lines of its JSON files hold them.
+                the recipe's examples, as ``read_labeled`` returns them, or of dicts, as in the lines of its JSON files.
                 Messages call the fourth member of train ``train[3]``.
 
         Returns:
             dict as written to ``metrics.json``: ``train_seconds``, ``parameters``, ``seed``; under ``dev`` and
-            ``test``, where there are such data, a dict of scores; and facts of the recipe. The trained model is in the
+            ``test``, if there are such data, a dict of scores; and facts of the recipe. The trained model is in the
             folder ``model`` of ``output_dir``. None in processes other than the first.
 
         Raises:
-            InputError: the configuration or the data are wrong; nothing has been written then.
+            InputError: the configuration or the data are wrong; in that case nothing has been written.
         """
         quiet_paddlenlp()
         memory = read_memory(data, self.labeled)
@@ -156,12 +156,12 @@ class Recipe:
         return self._start(settings, memory)
 
     def resume(self, run_dir: str | Path, data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
-        """Continue the interrupted run of a folder from its last complete checkpoint, to the result it would have had;
-        a run that ended before its first checkpoint begins anew. Takes the ``data`` in memory that it was started with;
-        returns what :meth:`train` does.
+        """Continue the interrupted run of a folder from its last complete checkpoint, with the result it would have
+        had; a run that ended before its first checkpoint starts over. ``data`` is the data in memory that the run was
+        started with. Returns what :meth:`train` does.
 
         Raises:
-            InputError: the folder holds no unfinished run or it holds a symbolic link, no checkpoint is complete, or
+            InputError: the folder holds no unfinished run or holds a symbolic link, no checkpoint is complete, or
                 the data have changed.
         """
         quiet_paddlenlp()
@@ -220,7 +220,7 @@ class Recipe:
             raise InputError(f"{folder}: {found}; they do not belong together")
 
     def make_trainer(self, run: Run) -> RecipeTrainer:
-        """The trainer of a run whose model and datasets are there."""
+        """The trainer of a run whose model and datasets are filled in."""
         keys = run.keys
         shown = self.scores if keys.METRIC in (None, *self.scores) else (keys.METRIC,)  # what VisualDL compares runs by
         shown = shown if "dev" in run.datasets else ()
@@ -246,8 +246,8 @@ class Recipe:
         )
 
     def _evaluate_dev(self, run: Run) -> dict[str, float]:
-        """The dev scores of an epoch, or at the end of some steps; a log has only the epochs that are the best so far,
-        a terminal all."""
+        """Compute and print the dev scores after an epoch, or after some steps. A log shows only the epochs that are
+        the best so far, a terminal shows all."""
         scores, state, metric = self.dev_scores(run), run.trainer.state, self.arguments.METRIC
         best = max(dev_scores_so_far(state, run.training), default=-math.inf)
         if is_first_process() and (metric is None or sys.stdout.isatty() or scores[metric] > best):
@@ -259,7 +259,7 @@ class Recipe:
         self, settings: Settings, memory: MemoryData, checkpoint: Path | None = None, is_begun: bool = False
     ) -> dict[str, Any] | None:
         set_seed(settings.training.seed)
-        # checkpoints know weights by names that count what the process has made
+        # checkpoints identify weights by names with a counter, which has to start anew
         with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
             claimed.enter_context(interruptible())
             run = self.run_class(*settings, claimed, memory, checkpoint, is_begun)
@@ -267,7 +267,7 @@ class Recipe:
             try:
                 return self.train_run(run)
             finally:
-                run.trainer = None  # it knows the run, and the model would stay in memory until garbage is collected
+                run.trainer = None  # it refers to the run, so the model would stay in memory until garbage collection
 
     def train_run(self, run: Run) -> dict[str, Any] | None:
         """Do the work of a run from its files to ``metrics.json``; returns what :meth:`train` does."""
@@ -298,7 +298,7 @@ class Recipe:
         metrics.update(run.facts)
         metrics.update(self.score_and_save(run))
         if self.arguments.PLAN is BY_EPOCHS:
-            from tasks.common.reports.figures import write_epochs  # matplotlib, for pictures alone
+            from tasks.common.reports.figures import write_epochs  # imports matplotlib, which only figures need
 
             write_epochs(run.output_dir, run.trainer.state.log_history, self.scores)
         run.finish(metrics, started, self.next_step)

@@ -21,10 +21,10 @@ _REMEDY = "write one 'key: value' a line"
 
 
 def read_run_config(config_file, overrides=()):
-    """The keys of a YAML file, None for none, with the words of the command line in place, see :func:`parse_overrides`.
+    """The keys of a YAML file (None: no keys), overridden by the command line, see :func:`parse_overrides`.
 
-    Overridden values are strings, to which :func:`parse_arguments` gives the type of their key. The file itself, and
-    files that values name, may be those of ``configs/`` that come with the package, see :func:`shipped`. Raises
+    Overridden values are strings, which :func:`parse_arguments` converts to the type of their key. The file itself, and
+    files that values name, may be files of ``configs/`` shipped with the package, see :func:`shipped`. Raises
     InputError if the file cannot be read as a mapping, or a word is not an option.
     """
     config = {} if config_file is None else _read_yaml(config_file)
@@ -37,7 +37,7 @@ def _read_yaml(config_file):
     try:
         config = yaml.safe_load(content) or {}
         str(config)  # refuses numbers of thousands of digits, also in hexadecimal
-    except Exception as error:  # of YAML, or ValueError and others of a date that there is not
+    except Exception as error:  # YAML's errors, or ValueError and others for an impossible date
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         raise InputError(f"{path}{line}: broken YAML ({getattr(error, 'problem', error)}); {_REMEDY}") from None
@@ -47,7 +47,7 @@ def _read_yaml(config_file):
 
 
 def parse_overrides(words):
-    """A dict of ``--key value``, ``--key=value`` and ``--key`` alone, which is true."""
+    """A dict of the options ``--key value``, ``--key=value``, and ``--key`` alone, which means true."""
     config = {}
     words = list(words)
     while words:
@@ -62,8 +62,8 @@ def parse_overrides(words):
 
 
 def parse_arguments(config, cls):
-    """An instance of a dataclass by those keys of a configuration that are its fields. None leaves a key at its
-    default, as do "" and [] where the default is None. Raises InputError if a value does not fit its type."""
+    """An instance of the dataclass ``cls`` from the keys of a configuration that are its fields. None leaves a key at
+    its default, as do "" and [] if the default is None. Raises InputError if a value does not fit its type."""
     kinds, given = get_type_hints(cls), {}
     for field in dataclasses.fields(cls):
         value = config.get(field.name)
@@ -73,9 +73,9 @@ def parse_arguments(config, cls):
 
 
 def typed(key, value, kind):
-    """A value of YAML or of the command line in the type of its key: ``bool``, ``int``, ``float`` or ``str``, a list of
-    them, which the command line writes with commas, ``Union[str, list[str]]`` for one or several, ``dict``, which the
-    command line writes in JSON, or ``Optional``."""
+    """A value from YAML or the command line, converted to the type of its key: ``bool``, ``int``, ``float`` or ``str``,
+    a list of them (with commas on the command line), ``Union[str, list[str]]`` for one or several, ``dict`` (JSON on
+    the command line), or ``Optional``."""
     if kind is Any:
         return value
     kinds = [one for one in get_args(kind) if one is not type(None)] if get_origin(kind) is not list else [kind]
@@ -110,7 +110,7 @@ def _as_dict(key, value):
 
 
 def shipped(name):
-    """The path ``name``, or, if there is no such file but a shipped one of this name in ``configs/``, its path as
+    """The path ``name``; if no such file exists but the package ships one of this name in ``configs/``, its path as
     str."""
     parts = Path(name).parts
     # os.path.exists, unlike Path.exists, answers without permission and for names that no file can have

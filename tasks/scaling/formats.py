@@ -17,7 +17,7 @@ from tasks.common.texts.tables import any_header, check_names, split_rows, value
 from tasks.common.texts.text_files import BLANKS, BYTE_ORDER_MARK, decode, open_bytes, reading, split_lines, unpacked
 
 PARQUET_ROWS = 1024  # read at once
-HEAD_BYTES = 1 << 14  # in which the form of a file is recognized
+HEAD_BYTES = 1 << 14  # read to recognize the form of a file
 
 Keys = tuple[tuple[str, ...], ...]
 
@@ -27,10 +27,10 @@ class Part(NamedTuple):
 
     number: int  # from 0
     path: str
-    first: int  # record, from 1; a header is none
+    first: int  # record, from 1; a header does not count
     last: int  # inclusive
-    offset: int  # byte of the unpacked file with which the first record begins; 0 in Parquet
-    line: int  # of the file with which the first record begins, from 1; in Parquet the number of its row
+    offset: int  # byte of the unpacked file where the first record begins; 0 in Parquet
+    line: int  # of the file where the first record begins, from 1; in Parquet its row number
 
 
 class Found(NamedTuple):
@@ -39,13 +39,13 @@ class Found(NamedTuple):
     line: int  # of the file, from 1; in Parquet the number of its row
     record: dict | None
     reason: str  # why there is no record; empty for a blank line, which is left out
-    raw: str | dict  # as it is in the file, for reports; of Parquet the dict
+    raw: str | dict  # as in the file, for reports; a dict in Parquet
 
 
 class TextSource:
-    """Plain text, JSON lines or a table, as :func:`tasks.common.texts.forms.form_of_file` says. A line of plain text is
-    a text exactly as it is, also an empty one, and its key is the number of the line; other blank lines are left out.
-    ``keys`` are the names of the texts of a record, or several such tuples of names; a header must have all of one."""
+    """Plain text, JSON lines or a table, as :func:`tasks.common.texts.forms.form_of_file` decides. A line of plain
+    text, even an empty one, is a text exactly as it is, and its key is the line number; other blank lines are left out.
+    ``keys`` are alternative tuples of the names of a record's texts; a header must have all names of one tuple."""
 
     def __init__(self, path: str, keys: Keys):
         self.path, self.keys, self.begin = path, keys, (0, 1)  # offset and line of the first record
@@ -101,7 +101,7 @@ class TextSource:
         return (row.encode("utf-8", "surrogateescape") for row in rows)
 
     def _record(self, text, line, where):
-        """The record of a text; None of a blank line, where that is none."""
+        """The record of a text; None for a blank line, except in plain text."""
         if self.form is Form.PLAIN:
             return {"line": line, self.keys[0][0]: text}
         if self.form is Form.JSON_LINES:
@@ -111,7 +111,7 @@ class TextSource:
 
 
 class Parquet:
-    """Rows of a Parquet file, read a row group at a time; as :class:`TextSource`."""
+    """The rows of a Parquet file, read one row group at a time; used like :class:`TextSource`."""
 
     def __init__(self, path: str, keys: Keys):
         self.path = path
@@ -162,7 +162,7 @@ def _visible(raw):
 
 
 def as_text(value: Any) -> str:
-    """A value of Parquet that JSON does not have, as a string."""
+    """A Parquet value without a JSON counterpart, as a string."""
     return _visible(value) if isinstance(value, bytes) else str(value)
 
 
@@ -177,9 +177,9 @@ def open_source(path: str, keys: Keys) -> TextSource | Parquet:
 
 
 def find_files(inputs: list[str]) -> list[str]:
-    """The absolute paths of files given as they are or by their folder, of which files whose names begin with a dot or
-    an underscore, and folders, are left out. Raises InputError if there is none, one is given twice, or its name has an
-    unknown end."""
+    """The absolute paths of the given files and of the files in the given folders, without subfolders and names that
+    begin with a dot or an underscore. Raises InputError if a folder has no files, a file is given twice, or its name
+    has an unknown ending."""
     found = []
     for given in inputs:
         if not os.path.isdir(given):
@@ -200,8 +200,8 @@ def find_files(inputs: list[str]) -> list[str]:
 
 
 def parts_of(paths: list[str], keys: Keys, size: int) -> list[Part]:
-    """The parts of files, of ``size`` records at most, in order; reads each file once. Raises InputError if a file
-    cannot be read, or there is no record in any."""
+    """The parts of files in order, each of at most ``size`` records; reads each file once. Raises InputError if a file
+    cannot be read, or no file has a record."""
     spans = []
     for path in paths:
         with reading(path):

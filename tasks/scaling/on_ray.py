@@ -1,4 +1,4 @@
-"""The parts of a run on Ray: on this machine, or on a cluster whose machines see the same files.
+"""Compute the parts of a run on Ray: on this machine, or on a cluster whose machines see the same files.
 
 Each actor has its own predictor and does one part at a time. An actor that dies, or whose machine is lost, is replaced,
 and its part is computed again.
@@ -17,13 +17,13 @@ from tasks.scaling.formats import Part
 from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
 
 LOCAL = "local"
-OBJECT_STORE_BYTES = 200 << 20  # of a cluster started here, through which only positions of parts and counts go
+OBJECT_STORE_BYTES = 200 << 20  # of a cluster started here; only positions of parts and counts pass through it
 ROOT = str(Path(__file__).resolve().parents[2])
 
 
 def run_on_ray(job: Job, parts: list[Part], count: int, address: str = LOCAL) -> Iterator[Done | None]:
-    """Do all parts with ``count`` actors; those that the cluster cannot place, or not yet, get none. ``address`` is a
-    cluster's, as for ``ray.init``; ``"local"`` starts one on this machine, for this call. Yields and raises as
+    """Compute all parts with ``count`` actors; actors that the cluster cannot place (yet) get no parts. ``address`` is
+    a cluster's, as for ``ray.init``; ``"local"`` starts a cluster on this machine for this call. Yields and raises as
     :func:`tasks.scaling.processes.run_in_processes`."""
     ray = _start(address, count * job.threads)
     decided = {name: os.environ[name] for name in ("PADDLE_ROPE_BFLOAT16",) if name in os.environ}  # same everywhere
@@ -56,7 +56,7 @@ def run_on_ray(job: Job, parts: list[Part], count: int, address: str = LOCAL) ->
 
 
 class _Actor:
-    """A process of Ray with a :class:`PartWorker`; opened when it is first needed, also after a restart."""
+    """A Ray process with a :class:`PartWorker`, which is opened at first use, also after a restart."""
 
     def __init__(self, job):
         self._job = job
@@ -73,7 +73,7 @@ class _Actor:
 
 
 def _start(address, processors):
-    """The module ``ray``, connected to a cluster, or to a new local one of so many processors."""
+    """The module ``ray``, connected to a cluster, or to a new local one with ``processors`` CPUs."""
     try:
         import ray
     except ImportError as error:
@@ -88,14 +88,14 @@ def _start(address, processors):
         if host and port.isdigit():  # where nothing listens, Ray would wait five minutes
             socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(**cluster, log_to_driver=False, logging_level=logging.ERROR)
-    except Exception as error:  # of all kinds: a node that does not start in time is a plain Exception
+    except Exception as error:  # of any kind: Ray raises a plain Exception if a node does not start in time
         remedy = "start one, or leave the address out for one on this machine"
         raise InputError(f"--ray {address}: no cluster there ({reason_of(error)}); {remedy}") from None
     return ray
 
 
 def _result(ray, call, part):
-    """The result of a call of an actor; raises InputError if actors have died or the call raised one."""
+    """The result of an actor call; raises InputError if actors have died or the call raised one."""
     try:
         return ray.get(call)
     except ray.exceptions.RayTaskError as error:

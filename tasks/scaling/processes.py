@@ -1,4 +1,4 @@
-"""The parts of a run in processes of this machine."""
+"""Compute the parts of a run in processes of this machine."""
 
 import multiprocessing
 import os
@@ -26,9 +26,9 @@ _worker: PartWorker | InputError  # of this process, or why it has none
 
 
 def run_in_processes(job: Job, parts: list[Part], count: int) -> Iterator[Done | None]:
-    """Do all parts in ``count`` processes: yields None when a model is open, then the result of each part. When a
+    """Compute all parts in ``count`` processes: yields None when a model is open, then the result of each part. When a
     process dies, another one replaces it and computes its part again. Raises InputError if the model cannot be opened,
-    a file cannot be read or written, or several processes have died over the same part."""
+    a file cannot be read or written, or several processes have died on the same part."""
     left, deaths = dict.fromkeys(parts), Counter()
     is_open = False
     before = {name: os.environ.get(name) for name in THREADS}
@@ -43,7 +43,7 @@ def run_in_processes(job: Job, parts: list[Part], count: int) -> Iterator[Done |
                     yield None
                     is_open = True
                 yield from _run_parts(pool, left, deaths)
-            except (BrokenProcessPool, ProcessExpired):  # a process has died while it was not at work on a part
+            except (BrokenProcessPool, ProcessExpired):  # a process died while it was not computing a part
                 if len(left) == waiting:
                     raise InputError(f"a process has died before its first part; {_REMEDY}, {_AGAIN}") from None
                 tqdm.write("a process has died between two parts; the processes are started again", file=sys.stderr)
@@ -56,7 +56,7 @@ def run_in_processes(job: Job, parts: list[Part], count: int) -> Iterator[Done |
 
 
 def _run_parts(pool, left, deaths):
-    """Do the parts ``left``, and remove each of them when it is done."""
+    """Compute the parts in ``left``, and remove each one when it is done."""
     parts_of_futures, finished = {}, queue.SimpleQueue()
 
     def start(part):
@@ -89,10 +89,10 @@ def _report_death(part, code, deaths):
 
 
 def _open_model(job):
-    """Begin a process, which ends with its parent."""
+    """Initialize a process, which ends with its parent."""
     global _worker
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    tqdm.set_lock(threading.RLock())  # its own is a semaphore, which a process that is killed leaves behind
+    tqdm.set_lock(threading.RLock())  # tqdm's default lock is a semaphore, which a killed process leaves behind
     try:
         _worker = PartWorker(job)
     except InputError as error:
@@ -102,7 +102,7 @@ def _open_model(job):
 
 def _end_with_parent():
     multiprocessing.parent_process().join()
-    os._exit(1)  # even within a part, because another run may be at work on it
+    os._exit(1)  # even within a part, because another run may be working on it
 
 
 def _check_model() -> None:

@@ -1,10 +1,9 @@
-"""A run over many documents, which goes on where it stopped.
+"""A resumable run over many documents.
 
 The folder of a run holds
 
 - ``manifest.json``: the plan, with the input file, the first and the last record of each part;
-- ``part-00000.jsonl``, ...: results in the order of the records, which get this name when they are complete and on the
-  disk;
+- ``part-00000.jsonl``, ...: results in the order of the records; a file gets this name when it is complete and on disk;
 - ``rejected.jsonl``, if anything was rejected: place, reason and the record itself;
 - ``summary.json``, written last: the numbers of records, and the speed and memory of the last call.
 """
@@ -29,15 +28,15 @@ from tasks.scaling.formats import Part, find_files, parts_of
 from tasks.scaling.worker import Job
 
 MANIFEST_FILE, REJECTED_FILE, SUMMARY_FILE = "manifest.json", "rejected.jsonl", "summary.json"
-FREE_OPTIONS = {"device", "batch_size"}  # of predictors: a run may go on with others
-INTERRUPTED = 130  # exit status, as shells have it
+FREE_OPTIONS = {"device", "batch_size"}  # of predictors: they may change when a run is resumed
+INTERRUPTED = 130  # exit status, as in shells
 
 
 def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Callable) -> int:
-    """Do the unfinished parts, of ``part_records`` at most, of a run over files or folders; returns the exit status.
-    ``run_parts``, of a job and its parts, yields and raises as :func:`tasks.scaling.processes.run_in_processes`. Raises
-    InputError if an input, the model or the output does not fit, before anything is written; the folder holds another
-    run, or another process works on this one; or no record could be answered."""
+    """Compute the unfinished parts, of at most ``part_records`` records each, of a run over files or folders; returns
+    the exit status. ``run_parts(job, parts)`` yields and raises as :func:`tasks.scaling.processes.run_in_processes`.
+    Raises InputError if an input, the model or the output does not fit, before anything is written; if the folder holds
+    another run, or another process works on this one; or if no record could be answered."""
     before = _manifest(job.output)
     job = _with_precision(job, before)
     plan, parts = make_plan(job, inputs, part_records)
@@ -83,7 +82,7 @@ def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, lis
 
 
 def _manifest(output: str) -> dict | None:
-    """The manifest of a run that was begun in a folder, None if there is none; InputError if it holds another thing."""
+    """The manifest of the run in a folder, None without one; raises InputError if the folder holds something else."""
     path = Path(output) / MANIFEST_FILE
     if not path.is_file():
         check_new_folder(output, "--output")
@@ -96,7 +95,7 @@ def _manifest(output: str) -> dict | None:
 
 
 def check_same(output: str, before: dict | None, plan: dict) -> None:
-    """Raise InputError if a run was begun by another plan than it has now."""
+    """Raise InputError if a run was begun with another plan than it has now."""
     for key in plan if before is not None else ():
         then, now = before.get(key), plan[key]
         if then != now:
@@ -112,7 +111,7 @@ def check_same(output: str, before: dict | None, plan: dict) -> None:
 
 @contextlib.contextmanager
 def _begun_folder(job, plan):
-    """The folder of the run, locked, with the manifest; unfinished files of processes that were killed are removed."""
+    """Lock the folder of the run and write its manifest; at the end, remove unfinished files of killed processes."""
     folder = Path(job.output)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
@@ -128,7 +127,7 @@ def _begun_folder(job, plan):
 
 
 def _with_precision(job, manifest):
-    """The job with ``--bf16`` decided for all processes and all calls of a run, when it is begun."""
+    """The job with ``--bf16`` decided once, when a run is begun, for all its processes and calls."""
     if not job.options.get("bf16"):
         return job
     prepare_process()
@@ -137,7 +136,7 @@ def _with_precision(job, manifest):
 
     is_on = manifest["options"].get("bf16") if manifest else None
     if not isinstance(is_on, bool):
-        is_on = why_no_bfloat16() is not None or bfloat16_pays()  # where it cannot be, predictors say so
+        is_on = why_no_bfloat16() is not None or bfloat16_pays()  # if it is impossible, predictors say so
     os.environ[DECISION] = str(int(is_on))
     return dataclasses.replace(job, options={**job.options, "bf16": is_on})
 

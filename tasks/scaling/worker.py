@@ -1,4 +1,4 @@
-"""One part of the work: read records, predict, write results. Processes and Ray share it."""
+"""Compute one part: read records, predict, write results. Used by processes and by Ray."""
 
 import functools
 import itertools
@@ -17,7 +17,7 @@ from tasks.scaling.formats import Keys, Part, as_text, open_source
 
 REJECTED_FOLDER = ".rejected"  # in the output: a file for each part with rejected records
 _line = functools.partial(json_line, default=as_text)
-MOST_DEATHS = 3  # of processes over the same part, before it is given up
+MOST_DEATHS = 3  # of processes on the same part, before it is given up
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Job:
     models: tuple[str, ...]  # folders of the model, or of several whose scores are averaged
     output: str  # folder of the results
     text_column: str = "text"  # name of the text in a record
-    chunk_records: int = 2048  # read and computed together
-    threads: int = 1  # of a process
+    chunk_records: int = 2048  # records that are read and computed together
+    threads: int = 1  # per process
     options: dict = field(default_factory=dict)  # of the predictor
 
     @property
@@ -51,12 +51,12 @@ class Done(NamedTuple):
 
     number: int
     answered: int  # records
-    megabytes: int  # of memory that the process has held at most so far
+    megabytes: int  # peak memory of the process so far
 
 
 class PartWorker:
-    """Turns parts into finished files, with its own predictor. Used by one thread. Raises InputError if the predictor
-    cannot be opened, or, when called, a file cannot be read or written."""
+    """Turns parts into finished files, with its own predictor; for use by one thread. Raises InputError if the
+    predictor cannot be opened or, when called, if a file cannot be read or written."""
 
     def __init__(self, job: Job):
         self.job = job

@@ -1,4 +1,4 @@
-"""The routes of the service, what they take and what they answer."""
+"""The routes of the service, with their requests and responses."""
 
 import asyncio
 import contextlib
@@ -28,16 +28,16 @@ from tasks.serving.models import Work, examples, open_works
 from tasks.serving.protocols import Text, add_protocols
 from tasks.serving.settings import Settings
 
-STUCK_SECONDS = 120  # of one batch, after which the service no longer calls itself healthy
+STUCK_SECONDS = 120  # after which a running batch makes the service unhealthy
 PAGE = Path(__file__).with_name("page.html")
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
-LAST_SECONDS = 0.1  # in which refusals are written when the service stops
+LAST_SECONDS = 0.1  # for writing refusals when the service stops
 DESCRIPTION = """\
 Models of paddle_rope. Every error is JSON, `{"error": "what is wrong and what to do"}`. Open a path and
 choose *Execute*: its example is sent."""
 
 
-RESULTS = {  # recipe, or "embed" -> what is answered, and an example
+RESULTS = {  # recipe, or "embed" -> (description of the results, an example)
     "ner": ("entities of texts", {
         "text": "叶老桂博士", "entities": [
             {"start": 0, "end": 3, "type": "name", "text": "叶老桂", "score": 1.78, "probability": 0.86}
@@ -113,7 +113,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: fastapi.FastAPI) -> AsyncIterator[None]:
-        """Compute as long as the application lives."""
+        """Compute for as long as the application runs."""
         self.computing = asyncio.create_task(self.batcher.run())
         metrics.READY.set(1)
         yield
@@ -122,13 +122,13 @@ class Service:
         self.computing.cancel()
 
     def is_healthy(self) -> bool:
-        """Whether batches come to an end."""
-        has_ended = self.computing is not None and self.computing.done()  # by a defect
+        """Whether batches finish."""
+        has_ended = self.computing is not None and self.computing.done()  # because of a defect
         since = self.batcher.computing_since
         return not has_ended and (since is None or time.monotonic() - since < STUCK_SECONDS)
 
     async def results(self, request: Request, model: str, verb: str, items: list, wanted: Any = None) -> list[str]:
-        """The result of each item as JSON, computed together with other requests; ``wanted`` as of
+        """The result of each item as JSON, computed together with other requests; ``wanted`` as in
         :attr:`Work.wanting`."""
         characters = [len(text) for item in items for text in ([item] if isinstance(item, str) else item)]
         for bound, found, what in (
@@ -150,7 +150,7 @@ class Service:
             if left.done():
                 raise HTTPException(CLIENT_LEFT, "the client has left")
             raise HTTPException(503, f"no answer within {seconds:g} s", {"retry-after": "1"})
-        except asyncio.CancelledError:  # the server stops, and has no more time for this request
+        except asyncio.CancelledError:  # the server is stopping and has no time left for this request
             raise HTTPException(503, "the service has stopped", {"connection": "close"}) from None
         finally:
             left.cancel()
@@ -168,7 +168,7 @@ def open_application(settings: Settings) -> fastapi.FastAPI:
     prepare_process()
     service = Service(settings)
     service.works = service.batcher.thread.submit(open_works, settings).result()
-    gc.freeze()  # to look for garbage among all that is open now would hold up requests, again and again
+    gc.freeze()  # collecting garbage among everything open now would delay requests again and again
     return build_application(service)
 
 

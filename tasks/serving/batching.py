@@ -1,4 +1,4 @@
-"""Requests of many connections, computed together: a bounded queue, one thread, requests in turn."""
+"""Compute requests of many connections together: a bounded queue, one thread, requests in turn."""
 
 import asyncio
 import time
@@ -17,8 +17,8 @@ BATCH_TOKENS = 1 << 11  # of a batch of several pieces, padding included: bounds
 
 
 class Piece(NamedTuple):
-    """What a model computes at once, a text, a pair of texts, or a window of a long text: its content, its size in
-    tokens or characters, and the results of the pieces of its item, to which its own result is appended."""
+    """A unit of computation (a text, a pair of texts, or a window of a long text): its content, its size in tokens or
+    characters, and the results of its item's pieces, to which its own result is appended."""
 
     content: Any
     size: int
@@ -26,21 +26,21 @@ class Piece(NamedTuple):
 
 
 class Job:
-    """The items of a request. ``results`` has the JSON of each as soon as ``done`` (a future) is set.
+    """The items of a request. ``results`` holds the JSON of each item once ``done`` (a future) is set.
 
-    The event loop makes and drops a job; all else is done by the thread that computes.
+    The event loop creates and drops a job; the compute thread does everything else.
     """
 
     def __init__(self, work: Work, items: Sequence[Any]) -> None:
         self.work, self.items = work, items
-        self.waiting, self.waiting_characters = len(items), characters_of(items)  # of items with pieces to take
+        self.waiting, self.waiting_characters = len(items), characters_of(items)  # of items with pieces left
         self.results: list[str] = []
         self.error: Exception | None = None
         self.arrived = time.monotonic()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pieces = self._read()
         self._next: Piece | None = None
-        self._begun: list[list] = []  # for each item that is begun: the results of its pieces
+        self._begun: list[list] = []  # for each item begun: the results of its pieces
 
     def _read(self) -> Iterator[Piece]:
         for item in self.items:
@@ -51,7 +51,7 @@ class Job:
             self.waiting_characters -= characters_of([item])
 
     def peek(self) -> Piece | None:
-        """The next piece, which is read now; None after the last one, and after an error."""
+        """The next piece, read on demand; None after the last one or after an error."""
         if self._next is None and self.error is None:
             try:
                 self._next = next(self._pieces, None)
@@ -60,11 +60,11 @@ class Job:
         return self._next
 
     def take(self) -> None:
-        """Go on to the piece after the next one."""
+        """Consume the next piece."""
         self._next = None
 
     def finish(self) -> bool:
-        """Whether an error ended the job or all pieces are computed, of which the results are made then."""
+        """Whether an error ended the job or all pieces are computed; in the latter case, make the results."""
         if self.error is None and self.peek() is not None:
             return False
         if self.error is None:
@@ -81,15 +81,15 @@ class Batcher:
     A batch starts when it is full, or when its oldest item has waited ``max_wait_ms``, and the thread is free. It
     takes a piece of each job in turn, and jobs that it leaves out come first in the next one, so that a job of many or
     long texts, which is computed in several batches, does not hold up the others. An error in a batch is given only to
-    the job that causes it. A job that comes while the queue has space is taken whole. Methods are called in the event
-    loop.
+    the job that causes it. A job that arrives while the queue has space is accepted whole. Call the methods in the
+    event loop.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.computing_since: float | None = None
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="compute")
-        self._jobs: list[Job] = []  # that are not finished, in turn
+        self._jobs: list[Job] = []  # unfinished, in turn
         self._news = asyncio.Event()
 
     @property
@@ -98,13 +98,13 @@ class Batcher:
         return sum(job.waiting for job in self._jobs)
 
     def is_full(self) -> bool:
-        """Whether as many items or characters wait as may, of each job at most a batch of items."""
+        """Whether the limit of waiting items (counting at most a batch per job) or of characters is reached."""
         if sum(min(job.waiting, self.settings.batch_size) for job in self._jobs) >= self.settings.max_queue:
             return True
         return sum(job.waiting_characters for job in self._jobs) >= self.settings.max_queue_characters
 
     def submit(self, work: Work, items: Sequence[Any]) -> Job:
-        """Put items into the queue, all of them; whether it :meth:`is_full` is asked before."""
+        """Put all items into the queue; the caller checks :meth:`is_full` first."""
         job = Job(work, items)
         if items:
             self._set_jobs([*self._jobs, job])
@@ -124,7 +124,7 @@ class Batcher:
         metrics.WAITING.set(self.waiting)
 
     async def run(self) -> None:
-        """Compute what comes, until cancelled."""
+        """Compute submitted jobs until cancelled."""
         while True:
             await self._wait_for_batch()
             jobs = [job for job in self._jobs if job.work.key == self._jobs[0].work.key]
@@ -151,7 +151,7 @@ class Batcher:
                 await self._news.wait()
 
     def _compute_batch(self, jobs: list[Job]) -> dict[Job, bool]:
-        """Compute a batch, in the thread: for each job that has a part in it, whether it is finished."""
+        """Compute a batch, in the thread; returns for each job in the batch whether it is finished."""
         batch = self._draw(jobs)
         metrics.WAITING.set(self.waiting)
         pieces = [piece for of_job in batch.values() for piece in of_job]
@@ -163,14 +163,14 @@ class Batcher:
         return {job: job.finish() for job in batch}
 
     def _draw(self, jobs: list[Job]) -> dict[Job, list[Piece]]:
-        """The next batch: pieces of each job in turn, until one does not fit, which begins the next batch."""
+        """The next batch: pieces of each job in turn, until one does not fit; that piece begins the next batch."""
         batch: dict[Job, list[Piece]] = {}
         turns, count, longest = deque(jobs), 0, 0
         while turns and count < self.settings.batch_size:
             job = turns.popleft()
             piece = job.peek()
             if piece is None:
-                batch.setdefault(job, [])  # an error, or all of it is drawn
+                batch.setdefault(job, [])  # an error, or no piece is left
                 continue
             longest = max(longest, piece.size)
             if count and (count + 1) * longest > BATCH_TOKENS:
@@ -188,7 +188,7 @@ def _compute(work: Work, batch: dict[Job, list[Piece]]) -> None:
     try:
         for piece, result in zip(pieces, work.compute([piece.content for piece in pieces])):
             piece.results.append(result)
-    except Exception as error:  # of whatever kind: the thread goes on
+    except Exception as error:  # of any kind: the thread must go on
         if len(batch) == 1:
             next(iter(batch)).error = error
         else:

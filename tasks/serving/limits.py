@@ -1,4 +1,4 @@
-"""Bounds on requests before anything else sees them: their heads, their bodies, and how many of them are counted."""
+"""Check the heads and bodies of requests before anything else sees them, and count the requests."""
 
 import base64
 import binascii
@@ -19,16 +19,16 @@ from starlette.responses import Response
 from tasks.serving import metrics
 from tasks.serving.settings import Settings
 
-BODY_SECONDS = 20  # in which a body must have arrived
-BODIES_AT_ONCE = 100  # as many bodies of the largest size may be held while they arrive
-DRAIN_SECONDS = 1  # for which what is still sent is read after a refusal, so that the client sees the answer
-REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)  # of a client or a proxy
-SECRET = ("/models", "/metrics")  # what the key protects besides what is sent by POST
-CLIENT_LEFT = 499  # status that is counted for requests whose client has left; nobody sees it
+BODY_SECONDS = 20  # for a body to arrive
+BODIES_AT_ONCE = 100  # bodies of the largest size that may be held while they arrive
+DRAIN_SECONDS = 1  # for reading the rest of a refused request, so that the client sees the answer
+REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)  # as given by a client or a proxy
+SECRET = ("/models", "/metrics")  # path prefixes that the key protects, in addition to all POST requests
+CLIENT_LEFT = 499  # status counted for requests whose client has left; it is never sent
 
 
 class Problem(Response):
-    """An answer that is an error: ``{"error": reason}``."""
+    """An error response: ``{"error": reason}``."""
 
     media_type = "application/json"
 
@@ -40,22 +40,22 @@ FULL = Problem("the queue is full; try again in a second", 503, {"retry-after": 
 
 
 class LastProblem(Problem):
-    """The answer to a request of which not all was read: reads what is left for a while, and closes the connection."""
+    """The answer to a request that was not read to its end: reads the rest for a while, then closes the connection."""
 
     async def __call__(self, scope, receive, send) -> None:
         self.headers["connection"] = "close"
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
         with anyio.move_on_after(DRAIN_SECONDS):
-            while (await receive()).get("more_body"):  # which http.disconnect does not have
+            while (await receive()).get("more_body"):  # http.disconnect has no such key
                 pass
         await send({"type": "http.response.body", "body": b""})
 
 
 class Counted:
     """ASGI middleware: counts and logs requests and their seconds by path; all paths not in ``paths`` count as one.
-    It refuses requests whose end is not certain, requests without the key, bodies that are not JSON, too large or too
-    slow, and what comes while ``is_full()``; the application gets a body whole."""
+    It refuses requests of ambiguous length, requests without the key, bodies that are not JSON, too large or too slow,
+    and POST requests while ``is_full()``. The application gets each body whole."""
 
     def __init__(self, app: Callable, paths: set[str], settings: Settings, is_full: Callable[[], bool]) -> None:
         self.app, self.paths, self.settings, self.is_full = app, paths, settings, is_full
@@ -102,7 +102,7 @@ class Counted:
                     print(json.dumps({**told, "seconds": round(seconds, 4)}), flush=True)
 
     def _check_head(self, scope, headers):
-        """Raise HTTPException if a request is refused by its head."""
+        """Raise HTTPException if a request is refused because of its head."""
         if {b"content-length", b"transfer-encoding"} <= headers.keys():
             raise HTTPException(400, "Content-Length and Transfer-Encoding exclude each other; send one of them")
         if not self._is_allowed(scope, headers):
@@ -120,8 +120,8 @@ class Counted:
             raise HTTPException(413, f"the body is larger than {most} bytes; send fewer texts at once")
 
     async def _read_body(self, receive):
-        """``receive`` of a request whose body has arrived whole. Raises HTTPException if it takes too long or is too
-        large, and ClientDisconnect."""
+        """A ``receive`` for a request whose body has fully arrived. Raises HTTPException if the body takes too long or
+        is too large, and ClientDisconnect if the client leaves."""
         body, more = bytearray(), True
         try:
             with anyio.fail_after(BODY_SECONDS):

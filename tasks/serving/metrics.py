@@ -1,4 +1,4 @@
-"""What the service counts, for Prometheus; with several workers each one answers for all."""
+"""Prometheus metrics of the service; with several workers, each one reports the metrics of all."""
 
 import os
 

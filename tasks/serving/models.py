@@ -1,4 +1,4 @@
-"""Opened models, and what a service computes with them."""
+"""Open models, and the work that a service does with them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Work:
 
 def open_works(settings: Settings) -> dict[tuple[str, str], Work]:
     """Open the models: dict from (name of the model, ``"predict"`` or ``"embed"``) to a :class:`Work` that has computed
-    once, so that what libraries prepare at their first use is there. Raises InputError as the predictors."""
+    once, so that libraries have finished their first-use preparations. Raises InputError as the predictors do."""
     works = {}
     for source in settings.models:
         for work in _works_of(source, settings):

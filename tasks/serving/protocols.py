@@ -1,4 +1,4 @@
-"""The service in the forms that other programs speak: OpenAI's embeddings, reranking, Label Studio's ML backend."""
+"""Routes in the protocols of other programs: OpenAI's embeddings, reranking, and Label Studio's ML backend."""
 
 import functools
 import json
@@ -14,7 +14,7 @@ from tasks.common.errors import InputError
 from tasks.ner.formats.label_studio import FROM_NAME, TEXT_KEY, TO_NAME, prediction_task
 from tasks.serving.settings import ModelSource
 
-# With any bound pydantic looks at the characters, and refuses half a surrogate pair.
+# With any length bound, pydantic checks the characters and refuses half a surrogate pair.
 Text = Annotated[str, Field(strict=True, min_length=0)]
 
 
@@ -44,7 +44,7 @@ class Tasks(BaseModel):
 
 
 def add_protocols(app: fastapi.FastAPI, service: Any) -> None:
-    """Add ``/v1/embeddings``, ``/rerank`` and ``/label-studio/...`` as far as there are models for them."""
+    """Add ``/v1/embeddings``, ``/rerank`` and ``/label-studio/...`` where there are models for them."""
     sources = service.settings.models
     embedding = [source for source in sources if source.embeds]
     matching = [source for source in sources if source.recipe == "matching"]
@@ -117,7 +117,7 @@ def _add_label_studio(app, service, source, path):
 
 
 def names_in(label_config: str) -> tuple[str, str, str]:
-    """The name of the labels, of the text, and of the text's key in the tasks of a project of Label Studio. Raises
+    """The names of the labels, of the text, and of the text's key in the tasks of a Label Studio project. Raises
     InputError if the configuration is not XML, or labels no text."""
     if not label_config:
         return FROM_NAME, TO_NAME, TEXT_KEY

@@ -9,7 +9,7 @@ from ray import serve
 from tasks.serving.settings import Settings, model_sources, options
 
 MAX_ONGOING = 1024  # requests that a replica takes; its own queue refuses earlier
-OF_RAY = ("host", "port", "workers")  # options that Ray has in its own way
+OF_RAY = ("host", "port", "workers")  # options that Ray handles itself
 
 # The arguments of build, NAME=VALUE on the command line: the other options of ``paddle-rope serve``.
 Arguments = create_model(

@@ -1,4 +1,4 @@
-"""The application in uvicorn's own worker processes, with a bound on slow clients."""
+"""Run the application in uvicorn's worker processes, with a bound on slow clients."""
 
 import contextlib
 import functools
@@ -26,11 +26,11 @@ from tasks.common.errors import EXIT_BAD_INPUT, InputError
 from tasks.serving.settings import METRICS_FOLDER, Settings
 
 BACKLOG = 2048  # connections that the system holds until they are accepted
-ACCEPTED_AT_ONCE = 8  # connections, so that a worker leaves some to the others, and looks at those that are open
-HEAD_SECONDS = 20  # in which the head of the first request must have arrived
-IDLE_SECONDS = 75  # the same for the next one; proxies mostly close connections without a request after 60
+ACCEPTED_AT_ONCE = 8  # connections, so that a worker leaves some to the others and attends to its open ones
+HEAD_SECONDS = 20  # for the head of the first request to arrive
+IDLE_SECONDS = 75  # the same for later requests; most proxies close idle connections after 60
 SILENT_SECONDS = 60  # after which a worker without a sign of life is replaced
-KILL_SECONDS = 10  # for a worker to end, beyond those that it has for its requests
+KILL_SECONDS = 10  # for a worker to end, in addition to stop_seconds for its requests
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -83,8 +83,8 @@ def _tell(line):
 
 
 class Supervisor(Multiprocess):
-    """uvicorn's supervisor, which replaces workers that die. This one also says when all workers are ready, has metrics
-    forget dead workers, ends when a worker cannot start, and bounds the stop. ``status`` is for the process."""
+    """uvicorn's supervisor, which replaces workers that die. This one also reports when all workers are ready, removes
+    dead workers from metrics, ends when a worker cannot start, and limits the time to stop. ``status``: exit status."""
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket) -> None:
         super().__init__(config, [listener])
@@ -96,7 +96,7 @@ class Supervisor(Multiprocess):
             return
         before = list(self.processes)
         for process in before:
-            process.child_conn.close()  # the worker's end: once the worker is dead, uvicorn's question fails at once
+            process.child_conn.close()  # the worker's end, so that uvicorn's check of a dead worker fails at once
         super().keep_subprocess_alive()
         if self.should_exit.is_set():  # a worker could not open its models, and said why
             self.status = EXIT_BAD_INPUT
@@ -130,8 +130,8 @@ class Supervisor(Multiprocess):
 
 
 def _open_worker(settings):
-    """The application of a worker, which ends where a model cannot be opened, and stops when its supervisor is gone."""
-    # A lock of a library (tqdm makes one) gets a name in a spawned process, which outlives it; with fork it has none.
+    """The application of a worker, which exits if a model cannot be opened, and stops when its supervisor is gone."""
+    # In a spawned process, a library's lock (tqdm makes one) gets a name that outlives the process; with fork, none.
     multiprocessing.set_start_method("fork", force=True)
     threading.Thread(target=_stop_with_supervisor, daemon=True).start()
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
@@ -144,7 +144,7 @@ def _open_worker(settings):
     except Exception:
         traceback.print_exc()
     finally:
-        for number, handler in handlers.items():  # paddle takes SIGTERM when it is imported
+        for number, handler in handlers.items():  # importing paddle replaces SIGTERM's handler
             signal.signal(number, handler)
     sys.exit(STARTUP_FAILURE)
 
@@ -155,14 +155,14 @@ def _stop_with_supervisor():
 
 
 class Protocol(H11Protocol):
-    """HTTP of uvicorn; closes a connection whose next request does not come, and answers what is not HTTP by JSON."""
+    """uvicorn's HTTP, but a connection whose next request does not arrive is closed, and invalid HTTP gets JSON."""
 
     def connection_made(self, transport) -> None:
         super().connection_made(transport)
         self.timeout_keep_alive_task = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
 
     def data_received(self, data: bytes) -> None:
-        """As uvicorn's, but the timer is only stopped when the whole head of a request is there."""
+        """As in uvicorn, but the timer stops only when the whole head of a request has arrived."""
         self.conn.receive_data(data)
         self.handle_events()
 

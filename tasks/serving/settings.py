@@ -1,4 +1,4 @@
-"""What a service is started with, checked before anything is opened."""
+"""The settings of a service, checked before anything is opened."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from tasks.recipes import recipe_of_model
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 DAY = 86_400  # seconds
-METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client at its import: where workers add up numbers
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # read by prometheus_client when imported: where workers add up numbers
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,13 @@ class Settings:
 
 
 def options() -> list:
-    """The fields of :class:`Settings` that are options of the command line with a meaning and a default."""
+    """The fields of :class:`Settings` that are command-line options, with a meaning and a default."""
     return [one for one in fields(Settings) if one.metadata]
 
 
 def model_sources(arguments: list[str]) -> tuple[ModelSource, ...]:
-    """The models of ``FOLDER`` or ``NAME=FOLDER``; a folder without a name is called like its recipe. Raises InputError
-    if a folder holds no model of a recipe that can be served, or two have one name."""
+    """The models of ``FOLDER`` or ``NAME=FOLDER``; without a name, a model is named after its recipe. Raises InputError
+    if a folder holds no model of a recipe that can be served, or two models have the same name."""
     sources: dict[str, ModelSource] = {}
     for argument in arguments:
         name, equals, folder = argument.partition("=")

@@ -12,7 +12,7 @@ struct Piece {
   int64_t weight, start, size;
 };
 
-// Summed piece by piece in their order, so that the bits do not depend on the number of threads.
+// The pieces are added in order, so that the bits do not depend on the number of threads.
 double norm_of(const std::vector<Piece>& pieces, const float* const* gradients) {
   const int64_t count = static_cast<int64_t>(pieces.size());
   std::vector<double> sums(count);
@@ -29,8 +29,8 @@ double norm_of(const std::vector<Piece>& pieces, const float* const* gradients) 
 
 }  // namespace
 
-// means and squares are the moving averages m and v; *_powers the beta to the power of this step, a number for each
-// weight, multiplied by beta once more afterwards; max_norm 0 for no clipping. Gradients are left as they are.
+// means and squares are the moving averages m and v; *_powers are beta to the power of this step, one number for each
+// weight, and are then multiplied by beta; max_norm 0 for no clipping. Gradients are not changed.
 EXPORT void adamw_step(int64_t count, const int64_t* sizes, const float* rates, const float* decays,
                        float* const* weights, const float* const* gradients, float* const* means, float* const* squares,
                        float* const* beta1_powers, float* const* beta2_powers, float beta1, float beta2, float epsilon,

@@ -1,4 +1,4 @@
-// Depthwise convolution: y_i = sum_t w_t * x_{i + t}, over the tokens of the same segment that are no padding.
+// Depthwise convolution: y_i = sum_t w_t * x_{i + t}, over the tokens of the same segment that are not padding.
 #include "kernels.h"
 
 namespace {
@@ -18,7 +18,7 @@ struct Texts {
 
 }  // namespace
 
-// x, y: [batch, seq, width]; weight [2 radius + 1, width].
+// x, y: [batch, seq, width]; weight [size, width], whose row `before` is w_0.
 EXPORT void convolution_forward(int64_t batch, int64_t seq, int64_t width, int64_t size, int64_t before,
                                 const uint8_t* key_mask, const int64_t* segments, const float* x, const float* weight,
                                 float* y) {

@@ -1,5 +1,5 @@
-// What the operators share: vectors by OpenMP SIMD, random bits by counter, RoPE, matrix products of Paddle's BLAS.
-// Tensors are float32, contiguous, row by row.
+// Shared by the operators: OpenMP SIMD loops, counter-based random bits, RoPE, matrix products by Paddle's BLAS.
+// Tensors are float32, contiguous and row-major.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -23,7 +23,7 @@ inline float polynomial(float x, float first, Coefficients... rest) {
   return p;
 }
 
-// e^x for x <= 88, relative error about 1e-7; 0 under -87. Written out so that loops over it become vectors.
+// e^x for x <= 88, relative error about 1e-7; 0 below -87. Written out so that loops over it are vectorized.
 inline float exponential(float x) {
   const float bounded = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);
   const float shifted = bounded * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the sum is rounded to an integer
@@ -52,7 +52,7 @@ struct RowBits {
     high = static_cast<uint32_t>(z >> 32) | 1u;
   }
 
-  // 32 bits for a column: multiplications and shifts, between them the other half of what the row has
+  // 32 bits for a column: a hash by multiplications and shifts, which also mixes in the row's other 32 bits
   inline uint32_t operator()(uint32_t column) const {
     uint32_t x = column * 0x9E3779B1u + low;
     x = (x ^ (x >> 16)) * 0x7FEB352Du;
@@ -66,7 +66,7 @@ struct Dropout {
   float scale;
   uint64_t seed;
 
-  // What an element with these bits is multiplied by.
+  // The factor for an element with these bits.
   static float mask(uint32_t bits, uint32_t threshold, float scale) { return bits < threshold ? 0.0f : scale; }
 
   // y = factor * mask * x for a row; y may be x.
@@ -90,7 +90,7 @@ inline float dot(const float* a, const float* b, int64_t size) {
   return sum;
 }
 
-// Sums over rows, each thread's apart and added in the order of the threads: equal calls give equal bits.
+// Sums over rows, separate for each thread and added in the order of the threads, so that equal calls give equal bits.
 class ColumnSums {
  public:
   explicit ColumnSums(int64_t width) : width_(width), sums_(omp_get_max_threads() * width) {}
@@ -109,15 +109,15 @@ class ColumnSums {
 
 constexpr bool kBack = true;
 
-// RoPE between the tensors of a model and the buffers of an operator, features of a head row by row: cosines and sines
-// [seq, dim / 2] of each text (text_stride 0: the same of all); no table: nothing turns.
+// RoPE between the tensors of a model and the buffers of an operator, which hold the features of a head row by row.
+// Cosines and sines are [seq, dim / 2] for each text (text_stride 0: shared by all); without them nothing is rotated.
 struct Rotation {
   const float *cosine, *sine;
   int64_t text_stride;
   int interleaved;  // pairs (2i, 2i + 1), otherwise (i, i + dim / 2)
 
-  // out = factor R row; in out pair i is (i, i + dim / 2), whatever the layout: products do not see the order. On the
-  // way back out = factor R^T row, in the order of the tensor
+  // out = factor R row, with pair i at (i, i + dim / 2) in either layout, since products do not depend on the order.
+  // With `back`, out = factor R^T row, in the order of the tensor
   template <bool back = false>
   void turn(const float* row, float* out, int64_t text, int64_t position, int64_t dim, float factor) const {
     const int64_t half = dim / 2, at = text * text_stride + position * half;
@@ -132,7 +132,7 @@ struct Rotation {
   }
 
  private:
-  // pair i is (step * i, step * i + apart) in the tensor: the input, or on the way back the output
+  // pair i is (step * i, step * i + apart) in the tensor, which is the input or, with `back`, the output
   template <bool back, int step>
   static void turn_pairs(const float* x, float* y, const float* c, const float* s, int64_t half, float factor) {
     const int64_t apart = step == 2 ? 1 : half, a_in = back ? 1 : step, b_in = back ? half : apart;
@@ -160,7 +160,7 @@ struct Matrix {
   const float* row(int64_t i) const { return data + i * stride; }
 };
 
-// c = a b + beta c, of m rows and n columns; k is the number of products in a sum.
+// c = a b + beta c with m rows and n columns; k is the inner size.
 inline void product(int m, int n, int k, const Matrix& a, const Matrix& b, float* c, int64_t stride, float beta = 0) {
   sgemm(kRows, a.transposed ? kTransposed : kPlain, b.transposed ? kTransposed : kPlain, m, n, k, 1.0f, a.data,
         static_cast<int>(a.stride), b.data, static_cast<int>(b.stride), beta, c, static_cast<int>(stride));

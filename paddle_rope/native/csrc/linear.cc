@@ -1,4 +1,4 @@
-// Linear layers: matrix products, of float32 by the BLAS that Paddle ships, of bfloat16 factors with sums in float32 by
+// Linear layers: matrix products in float32 by the BLAS that Paddle ships, or of bfloat16 factors with float32 sums by
 // its oneDNN; then activation(x + bias) over rows, and its gradients.
 #include <initializer_list>
 
@@ -8,12 +8,12 @@ enum Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };  // as in native/oper
 
 namespace {
 
-// dnnl_gemm_bf16bf16f32: c = alpha a b + beta c, row by row
+// dnnl_gemm_bf16bf16f32: c = alpha a b + beta c, row-major
 typedef int (*Gemm)(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const uint16_t* a,
                     int64_t lda, const uint16_t* b, int64_t ldb, float beta, float* c, int64_t ldc);
 Gemm gemm = nullptr;
 
-// To the nearest of the numbers with 8 bits of mantissa, of two equally near to the even one; NaN stays NaN.
+// Rounds to the nearest number with 8 bits of mantissa, ties to even; NaN stays NaN.
 inline uint16_t rounded(uint32_t bits) {
   const uint32_t nearest = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
   const uint32_t not_a_number = (bits >> 16) | 0x40u;
@@ -46,7 +46,7 @@ inline float activated(float x) {
   return x;
 }
 
-// by x + bias, but of relu and tanh by their output
+// of the activation at x = input + bias; for relu and tanh, x is the output
 template <int kind>
 inline float derivative(float x) {
   if (kind == kRelu) return x > 0.0f ? 1.0f : 0.0f;
@@ -110,7 +110,7 @@ EXPORT void activation_forward(int64_t rows, int64_t width, int kind, float* x, 
   forms.begin()[kind](rows, width, x, bias, y);
 }
 
-// kept: x + bias, but of relu and tanh y; without an activation it and d_x are null. d_bias may be null.
+// kept: x + bias, or y for relu and tanh; without an activation, kept and d_x are null. d_bias may be null.
 EXPORT void activation_backward(int64_t rows, int64_t width, int kind, const float* kept, const float* d_y, float* d_x,
                                 float* d_bias) {
   const auto forms = {backward<kNone>, backward<kRelu>, backward<kGelu>, backward<kGeluTanh>, backward<kTanh>};
@@ -131,7 +131,7 @@ EXPORT void round_to_bfloat16(int64_t size, const float* x, uint16_t* y) {
   }
 }
 
-// c [m, n] = a b, of matrices row by row; those to be transposed have their rows and columns exchanged
+// c [m, n] = a b for row-major matrices; a factor to be transposed is stored with rows and columns exchanged
 EXPORT void product_bfloat16(int64_t m, int64_t n, int64_t k, int transpose_a, int transpose_b, const uint16_t* a,
                              const uint16_t* b, float* c) {
   gemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, transpose_a ? m : k, b, transpose_b ? k : n,

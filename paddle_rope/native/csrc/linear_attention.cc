@@ -1,6 +1,6 @@
 // Linear attention with elu + 1 as feature map and RoPE in the numerator: bidirectional or causal, with or without
-// decay, divided by its denominator or by its root mean square. Time and memory are linear in seq: where every token
-// sees all others alike by one state, see Whole; otherwise by sums().
+// decay, divided by its denominator or by its root mean square. Time and memory are linear in seq: with one state where
+// every token sees all others alike (see Whole), otherwise by sums().
 #include <algorithm>
 #include <memory>
 
@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kChunk = 128;
 constexpr int64_t kDecayChunk = 64;
 constexpr int64_t kHeadsTogether = 4;  // without decay
-constexpr float kSmallestPower = 1e-30f;  // of gamma; products of smaller ones are slow, and lost in float32 sums
+constexpr float kSmallestPower = 1e-30f;  // of gamma; smaller ones become 0, since their products are slow
 constexpr float kMinDenominator = 1e-30f;   // as in attention/linear.py
 constexpr float kMinOverlap = 0.01f;        // as there
 constexpr float kMinMeanSquare = 1e-12f;
@@ -31,7 +31,7 @@ void scaled_rows(const Matrix& x, int64_t start, int64_t rows, const float* powe
 }
 
 // s_i = sum_j gamma^|i - j| (a_i . b_j) c_j over the j of `sides`, i itself always. Within a chunk the weights are
-// formed; what is outside enters through the state sum_j gamma^.. b_j c_j^T, which runs from the left and the right.
+// computed; tokens outside contribute through the state sum_j gamma^.. b_j c_j^T, carried from the left and the right.
 void sums(const Matrix& a, const Matrix& b, const Matrix& c, int64_t seq, float gamma, Sides sides, float* out,
           std::vector<float>& scratch) {
   const int64_t features = a.stride, values = c.stride;
@@ -85,12 +85,12 @@ struct LinearAttention {
   const uint8_t* key_mask;  // [batch, seq], 0 at padding, or null
   Sides sides;
   const float* gammas;  // [heads], or null for 1
-  int divides;          // by the denominator, not by the root mean square
+  int divides;          // 1: by the denominator, 0: by the root mean square
 
   int64_t stride() const { return heads * dim; }
   float gamma(int64_t head) const { return gammas ? gammas[head] : 1.0f; }
 
-  // A denominator under a rotated numerator has a lower bound. A divisor that is the bound is written as negative.
+  // The denominator of a rotated numerator has a lower bound. A divisor that equals the bound is stored as negative.
   bool bounds() const { return divides && rotation.cosine; }
 
   // What the bound makes of the features of a query, and of their gradients: kMinOverlap times the mean of all.
@@ -103,10 +103,10 @@ struct LinearAttention {
 
   bool is_whole(int64_t head) const { return sides == kBoth && gamma(head) == 1.0f; }
 
-  // where token i of a head stands in q, k, v and the output
+  // offset of token i of a head in q, k, v and the output
   int64_t place(int64_t text, int64_t head, int64_t i) const { return (text * seq + i) * stride() + head * dim; }
 
-  // features of a token, row of q or k, and the same turned; 0 where the key is padding
+  // features of a row of q or k, plain and rotated; 0 for a key that is padding
   void feature_row(const float* row, int64_t text, int64_t i, bool of_keys, float* plain, float* turned) const {
     const float real = of_keys && key_mask && !key_mask[text * seq + i] ? 0.0f : 1.0f;
 #pragma omp simd
@@ -114,7 +114,7 @@ struct LinearAttention {
     rotation.turn(plain, turned, text, i, dim, 1.0f);
   }
 
-  // out = numerator / divisor; the root mean square, where it divides, is written. They may be the same row
+  // out = numerator / divisor; out may be numerator. A root mean square is computed here and written to divisor
   void divide_row(const float* numerator, float& divisor, float* out) const {
     if (!divides) divisor = std::sqrt(dot(numerator, numerator, dim) / dim + kMinMeanSquare);
     const float inverse = 1.0f / std::max(std::abs(divisor), kMinDenominator);
@@ -122,7 +122,7 @@ struct LinearAttention {
     for (int64_t f = 0; f < dim; ++f) out[f] = inverse * numerator[f];
   }
 
-  // gradients of a numerator and of its divisor (written where it is a denominator)
+  // gradients of a numerator and of its divisor (written only if it is a denominator)
   void undivide_row(const float* o, const float* d, float divisor, float* d_numerator, float& d_divisor) const {
     const float along = dot(o, d, dim), inverse = 1.0f / std::max(std::abs(divisor), kMinDenominator);
     const float part = divides ? 0.0f : along / dim;
@@ -131,7 +131,7 @@ struct LinearAttention {
     for (int64_t f = 0; f < dim; ++f) d_numerator[f] = (d[f] - part * o[f]) * inverse;
   }
 
-  // gradient of a row of q or k from the gradients of its features: d_plain + R^T d_turned, times the slope of the feature map.
+  // gradient of a row of q or k from gradients of its features: (d_plain + R^T d_turned) * slope of the feature map;
   // d_plain may be null
   void gradient_row(const float* phi, const float* d_plain, const float* d_turned, int64_t text, int64_t i, float* back,
                     float* out) const {
@@ -145,8 +145,8 @@ struct LinearAttention {
   }
 };
 
-// Attention without decay to all tokens, of neighboring heads, whose features stand side by side in the tensors.
-// Whatever is made of a chunk of tokens stays in the cache.
+// Attention without decay to all tokens, for neighboring heads, whose features are adjacent in the tensors. All values
+// computed from a chunk of tokens stay in the cache.
 struct Whole {
   const LinearAttention& a;
   int64_t text, first, heads;
@@ -168,7 +168,7 @@ struct Whole {
     for (int64_t start = 0; start < a.seq; start += kChunk) chunk(start, std::min(kChunk, a.seq - start));
   }
 
-  // row(head, i of the chunk, where the token stands), head by head within a token
+  // calls row(head, i in the chunk, offset of the token), head by head within a token
   template <typename Row>
   void each_row(int64_t start, int64_t rows, Row row) const {
     for (int64_t i = 0; i < rows; ++i)
@@ -181,7 +181,7 @@ struct Whole {
     });
   }
 
-  // of [dim, dim]; products with a matrix as it stands are faster than with one that they transpose
+  // of [dim, dim]; products with a transposed copy are faster than products that transpose
   void transpose(const float* x, float* out) const {
     for (int64_t i = 0; i < a.dim; ++i)
       for (int64_t j = 0; j < a.dim; ++j) out[j * a.dim + i] = x[i * a.dim + j];
@@ -275,7 +275,7 @@ struct Whole {
   }
 };
 
-// Attention with decay, or causal: features of a head side by side.
+// Attention with decay, or causal, with the features of one head gathered row by row.
 struct Decaying {
   const LinearAttention& a;
   std::vector<float> plain_q, plain_k, turned_q, turned_k, values, sums_of, ones, scratch;
@@ -352,11 +352,11 @@ struct Decaying {
       if (divisor[i] < 0.0f) a.spread(plain_q.data() + i * a.dim);
     sum(rows(values), above, rows(turned_q), head, back, d_turned.data());
     if (extra) sum(one, below, rows(plain_q), head, back, extra);
-    gradients(text, head, plain_k, extra, d_turned, d_k);  // 0 at padding, as the features there
+    gradients(text, head, plain_k, extra, d_turned, d_k);  // 0 at padding, like the features
   }
 };
 
-// Heads of a text that are computed together: neighbors without decay, as many as leave each thread something to do.
+// Heads of a text that are computed together: neighbors without decay, few enough to leave work for every thread.
 struct Task {
   int64_t text, first, heads;
 };
@@ -393,7 +393,7 @@ EXPORT void linear_attention(int64_t batch, int64_t seq, int64_t heads, int64_t 
 #pragma omp for schedule(static)
     for (size_t number = 0; number < tasks.size(); ++number) {
       const Task& t = tasks[number];
-      const int64_t before = t.text * heads + t.first;  // heads of all texts
+      const int64_t before = t.text * heads + t.first;  // heads before this task
       float *divisor = divisors + before * seq, *kept_of_task = kept + before * a.kept_size();
       if (a.is_whole(t.first)) {
         Whole whole(a, t.text, t.first, t.heads);

@@ -1,7 +1,7 @@
-// norm(residual + dropout(x)) over rows: layer norm, or RMS norm without center, weight and bias; and dropout alone.
+// norm(residual + dropout(x)) over rows: layer norm, or RMS norm without centering, weight and bias; and dropout alone.
 #include "kernels.h"
 
-// residual, weight, bias may be null; so may what is kept for backward, normalized [rows, width] and 1 / deviation.
+// residual, weight, bias and the outputs for backward, normalized [rows, width] and 1 / deviation, may be null.
 EXPORT void residual_norm_forward(int64_t rows, int64_t width, const float* residual, const float* x,
                                   const float* weight, const float* bias, int centered, float epsilon,
                                   uint32_t threshold, float scale, uint64_t seed, float* y, float* normalized,

@@ -1,13 +1,13 @@
 // Softmax attention with RoPE, mask and dropout, in blocks of queries: nothing of the size [seq, seq] is stored.
-// Backward computes the scores once more (arXiv 2205.14135).
+// Backward computes the scores again (arXiv 2205.14135).
 #include <algorithm>
 
 #include "kernels.h"
 
 namespace {
 
-constexpr float kHidden = -1e30f;            // a score that is not seen
-constexpr float kSmallestExponent = -46.0f;  // weights under 1e-20 are 0: products of smaller ones are slow
+constexpr float kHidden = -1e30f;            // the score of a hidden key
+constexpr float kSmallestExponent = -46.0f;  // weights below 1e-20 are 0: products of smaller ones are slow
 constexpr int64_t kBlockSize = 32768;        // scores of a block, so that it stays in the cache
 
 struct Attention {
@@ -22,7 +22,7 @@ struct Attention {
   int64_t block() const { return std::min(seq, std::max<int64_t>(16, kBlockSize / seq)); }
   float factor() const { return 1.0f / std::sqrt(static_cast<float>(dim)); }
 
-  // q, or k, of a head: turned and side by side
+  // q or k of a head, rotated and contiguous
   void gather(const float* x, float* out, int64_t text, int64_t head, float times) const {
     for (int64_t i = 0; i < seq; ++i)
       rotation.turn(x + (text * seq + i) * row_stride() + head * dim, out + i * dim, text, i, dim, times);
@@ -33,7 +33,7 @@ struct Attention {
       rotation.turn<kBack>(x + i * dim, out + (text * seq + i) * row_stride() + head * dim, text, i, dim, times);
   }
 
-  // scores of query i to the first `count` keys; what it does not see gets kHidden
+  // sets the scores of the keys, among the first `count`, that query i does not see to kHidden
   void hide(float* scores, int64_t text, int64_t i, int64_t count) const {
     if (key_mask) {
       const uint8_t* real = key_mask + text * seq;
@@ -132,7 +132,7 @@ void differentiate(const Attention& a, int64_t text, int64_t head, const float* 
 
 }  // namespace
 
-// q, k, v, out: [batch, seq, heads * dim]; log_sums [batch, heads, seq], of the exponentials, for backward.
+// q, k, v, out: [batch, seq, heads * dim]; log_sums [batch, heads, seq]: log of the sums of exponentials.
 // Forward writes out and log_sums; with d_out, backward reads them and writes d_q, d_k and d_v.
 EXPORT void softmax_attention(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
                               const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,

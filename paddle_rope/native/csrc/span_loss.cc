@@ -1,12 +1,12 @@
 // The loss of the efficient GlobalPointer from its projections: the scores of all spans of all types are computed in
-// blocks, once more in backward, and never stored.
+// blocks, again in backward, and never stored.
 #include <algorithm>
 
 #include "kernels.h"
 
 namespace {
 
-constexpr float kNoSpan = -1e30f;   // a score that counts for nothing
+constexpr float kNoSpan = -1e30f;   // a negligible score
 constexpr int64_t kBlockRows = 64;  // first tokens whose spans are scored together
 
 struct Spans {
@@ -16,14 +16,14 @@ struct Spans {
   const int64_t* bounds;      // [batch * types + 1]: where the positives of a text and type begin
   const int64_t* positives;   // [count, 2]: first and last token, neither masked, in order within a text and type
   const float* qk;            // [batch, seq, 2 dim]
-  const float* of_types;      // [batch, seq, 2 types]: of starts, then of ends, doubled
+  const float* of_types;      // [batch, seq, 2 types]: scores of starts, then of ends, not yet halved
 
   float factor() const { return 1.0f / std::sqrt(static_cast<float>(dim)); }
   bool may_bound(int64_t text, int64_t i) const { return !token_mask || token_mask[text * seq + i]; }
   int64_t end_of(int64_t first) const { return std::min(seq, first + longest); }
 };
 
-// What a thread needs for a text. Rows are first tokens, columns last ones.
+// The buffers of a thread for a text. Rows are first tokens, columns last ones.
 struct Buffer {
   std::vector<float> q, k, products, ends, row, d_products, d_q, d_k, d_ends;
 
@@ -44,7 +44,7 @@ struct Buffer {
   }
 };
 
-// Calls visit(first, product row, its columns from first) for each first token that may start a span, and
+// Calls visit(first token, offset of its products, number of last tokens) for each token that may start a span, and
 // closed(first row, rows, columns) after each block.
 template <typename Visit, typename Closed>
 void by_blocks(const Spans& s, int64_t text, Buffer& b, Visit visit, Closed closed) {
@@ -58,7 +58,7 @@ void by_blocks(const Spans& s, int64_t text, Buffer& b, Visit visit, Closed clos
   }
 }
 
-// log(1 + sum exp(x)) of numbers that come one after another
+// log(1 + sum exp(x)) of numbers added one by one
 struct LogSum {
   float largest = 0.0f;
   double sum = 1.0;
@@ -157,8 +157,8 @@ void differentiate(const Spans& s, int64_t text, Buffer& b, const float* negativ
 
 }  // namespace
 
-// negative, positive [batch, types]: log(1 + sum exp(s)) over the spans that are not there, log(1 + sum exp(-s)) over
-// those that are; the loss is their sum. Forward writes them; with d_losses, backward reads them and writes gradients.
+// negative, positive [batch, types]: log(1 + sum exp(s)) over the negative spans, log(1 + sum exp(-s)) over the
+// positive ones; the loss is their sum. Forward writes them; with d_losses, backward reads them and writes gradients.
 EXPORT void span_loss(int64_t batch, int64_t seq, int64_t types, int64_t dim, int64_t longest, const float* cosine,
                       const float* sine, int64_t text_stride, int interleaved, const uint8_t* token_mask,
                       const int64_t* bounds, const int64_t* positives, const float* qk, const float* of_types,

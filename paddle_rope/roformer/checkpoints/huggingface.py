@@ -1,4 +1,4 @@
-"""Our models as folders of Hugging Face's RoFormer."""
+"""Write our models as folders that Hugging Face's RoFormer can load."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def write_huggingface(
     """Write a model as a folder that Hugging Face's RoFormer reads: ``config.json`` and ``model.safetensors``, float32.
 
     Args:
-        model: :class:`RoFormerModel` or one of the RoFormers with a head. Without token types, their table is of zeros.
+        model: :class:`RoFormerModel` or one of the RoFormers with a head. Without token types, their table is zero.
         folder: made if it is missing; files of the same names are replaced.
-        max_position_embeddings: rows of Hugging Face's table of positions, its longest text.
+        max_position_embeddings: rows of Hugging Face's position table, which limit the length of a text.
 
-    Raises ValueError, which says why, where Hugging Face's RoFormer cannot express the model.
+    Raises ValueError with the reasons if Hugging Face's RoFormer cannot express the model.
     """
     config: Any
     config, kind = model.config, type(model).__name__
@@ -70,12 +70,12 @@ def write_huggingface(
     if isinstance(config, SequenceClassificationConfig):
         settings.update(id2label=config.id2label, label2id=config.label2id)
     write_json(Path(folder) / "config.json", settings)
-    # not save_file, whose file only its owner can read
+    # not save_file, which makes a file that only its owner can read
     (Path(folder) / "model.safetensors").write_bytes(save(tensors, metadata={"format": "pt"}))
 
 
 def _check_expressible(config, kind):
-    """Raise ValueError unless each option is one that Hugging Face's RoFormer has, or has its default."""
+    """Raise ValueError unless every option exists in Hugging Face's RoFormer or has its default value."""
     if kind not in KNOWN:
         raise ValueError(f"{kind} has no counterpart in Hugging Face's RoFormer; save one of {', '.join(KNOWN)}")
     allowed: dict[str, tuple] = {

@@ -1,4 +1,4 @@
-"""How the weights of a RoFormer are called here, by Hugging Face, by PaddleNLP and in the original TF checkpoints.
+"""Names of a RoFormer's weights here, in Hugging Face, in PaddleNLP and in the original TF checkpoints.
 
 Sources: the model code of transformers 5.23 and of PaddleNLP 2.8.1, and the name map of bert4keras.
 """
@@ -13,7 +13,7 @@ class Layout(NamedTuple):
 
     prefix: str  # of the encoder
     transposed: bool  # linear weights are [out, in]
-    changes: tuple[tuple[str, str], ...]  # which make its names of Hugging Face's, one after the other
+    changes: tuple[tuple[str, str], ...]  # (old, new) in order: turn Hugging Face's names into its names
     copies: dict  # copies that the file may hold: {name of the copy: name of the original}
     defaults: dict[str, Any]
 
@@ -95,9 +95,9 @@ _HEADS = {
 
 
 def source_names(config: RoFormerConfig, layout: Layout) -> dict[str, str]:
-    """``{name here: name there}`` of the weights of an encoder of this configuration, and of a head for language
-    modeling (all but the tied embedding) or classification. Names here begin with ``roformer.``, ``lm_head.`` or
-    ``classifier.``; there, the encoder's begin with the layout's prefix.
+    """``{name here: name there}`` for the weights of an encoder with this configuration and of the heads for language
+    modeling (except the tied embedding) and classification. Names here begin with ``roformer.``, ``lm_head.`` or
+    ``classifier.``; the encoder's names there begin with the layout's prefix.
     """
     modules = {f"roformer.{here}": f"roformer.{there}" for here, there in _EMBEDDING.items()}
     for block in range(config.num_hidden_layers):
@@ -112,7 +112,7 @@ def source_names(config: RoFormerConfig, layout: Layout) -> dict[str, str]:
 
 
 def _exists(name, config):
-    """Whether a RoFormer of a configuration, or its head, has a weight."""
+    """Whether a RoFormer with this configuration, or its head, has the weight ``name``."""
     module, _, leaf = name.rpartition(".")
     if module.endswith("token_type_embedding") and not config.type_vocab_size:
         return False
@@ -125,7 +125,7 @@ def _exists(name, config):
 
 
 def is_transposed(name: str, layout: Layout) -> bool:
-    """Whether the weight of this name here is transposed there, because it belongs to a linear layer."""
+    """Whether the weight called ``name`` here is stored transposed there, because it belongs to a linear layer."""
     return (
         layout.transposed and name.endswith(".weight") and "norm" not in name and not name.endswith("embedding.weight")
     )

@@ -2,7 +2,7 @@
 
 A pickle is a program that can call any function of any module. :class:`_TensorUnpickler` knows only the few names that
 ``torch.save`` (the zip archive since torch 1.6, and the older sequence of pickles and storages) and ``paddle.save`` use
-for tensors, and has a replacement for each. Any other name ends the reading.
+for tensors, and has a replacement for each. Any other name is an error.
 """
 
 import io
@@ -20,7 +20,7 @@ from paddle_rope.options import shown
 
 TORCH_LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 TORCH_LEGACY_PROTOCOL = 1001
-PADDLE_NAMES = "StructuredToParameterName@@"  # paddle's own names of the parameters: strings, no tensors
+PADDLE_NAMES = "StructuredToParameterName@@"  # key of paddle's own parameter names: strings, not tensors
 BFLOAT16 = "bfloat16"  # no numpy type: its bits, as uint16, are the upper half of a float32
 TORCH_STORAGES = {
     "FloatStorage": "float32",
@@ -37,11 +37,11 @@ TORCH_STORAGES = {
 
 
 class NotTensors(ValueError):
-    """A file without readable tensors; the message continues the file's name."""
+    """A file without readable tensors; the message is written to follow the file's name."""
 
 
 def bfloat16_to_float32(bits: np.ndarray) -> np.ndarray:
-    """The float32 array of the values whose bfloat16 bits are in a uint16 array."""
+    """The float32 values of a uint16 array of bfloat16 bits."""
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
@@ -90,7 +90,7 @@ class _Storage:
 
 
 class _TorchTensor:
-    """Replaces a torch tensor, a view of a storage: its first element, sizes and strides counted in elements."""
+    """Replaces a torch tensor, a view of a storage with an offset, sizes and strides in elements."""
 
     def __init__(self, storage, offset, size, strides, *_):
         if not isinstance(storage, _Storage):
@@ -130,8 +130,8 @@ ADMITTED: dict[tuple[str, str], Any] = {
 class _TensorUnpickler(pickle._Unpickler):
     """An unpickler of tensors, in Python: the C one allocates a table of any size that a file claims to need.
 
-    Tuples become lists. These have no hash, which for tuples in tuples can take forever to compute. ``file`` is in
-    memory, so reading allocates no more than there is. ``storages`` receives torch's storages by the keys that the
+    Tuples become lists, which have no hash, because hashing nested tuples can take forever. ``file`` is in
+    memory, so reading allocates no more than it holds. ``storages`` receives torch's storages by the keys that the
     pickle refers to; None if it must not refer to any.
     """
 
@@ -163,12 +163,12 @@ def _load_build(unpickler):
     state, target = unpickler.stack.pop(), unpickler.stack[-1]
     if isinstance(target, _Dtype | _Array):
         target.set_state(state)
-    elif not isinstance(target, dict):  # whose attributes, torch's _metadata, are dropped
+    elif not isinstance(target, dict):  # attributes of a dict (torch's _metadata) are dropped
         raise NotTensors("changes what it was given")
 
 
 def _load_bytearray(unpickler):
-    """Refuse a bytearray, for which memory of any size that the file claims would be taken."""
+    """Refuse a bytearray, because unpickling it would allocate any size that the file claims."""
     raise NotTensors("holds a bytearray")
 
 
@@ -190,8 +190,8 @@ _TensorUnpickler.dispatch = {
 
 
 def read_torch(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """``{name: array}`` of a file of ``torch.save`` that holds one dictionary of tensors; bfloat16 as float32. Raises
-    NotTensors where the file holds something else; damage can raise anything else.
+    """``{name: array}`` of a ``torch.save`` file that holds one dictionary of tensors; bfloat16 becomes float32. Raises
+    NotTensors if the file holds something else; a damaged file can raise any exception.
     """
     return _tensors(_load_torch_zip(path) if zipfile.is_zipfile(path) else _load_torch_legacy(path))
 
@@ -217,7 +217,7 @@ def _load_torch_zip(path):
 
 
 def _load_torch_legacy(path):
-    """Pickles of a magic number, a protocol, facts about the machine, the object and the keys; then the storages."""
+    """Read five pickles (magic number, protocol, facts about the machine, object, keys), then the storages."""
     content = io.BytesIO(Path(path).read_bytes())
     storages: dict = {}
     for known in (TORCH_LEGACY_MAGIC, TORCH_LEGACY_PROTOCOL):
@@ -234,7 +234,7 @@ def _load_torch_legacy(path):
 
 
 def read_paddle(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """As :func:`read_torch`, of ``paddle.save``, which writes bfloat16 as uint16."""
+    """As :func:`read_torch`, for a file of ``paddle.save``, which writes bfloat16 as uint16."""
     found = _TensorUnpickler(io.BytesIO(Path(path).read_bytes())).load()
     if isinstance(found, dict):
         found.pop(PADDLE_NAMES, None)

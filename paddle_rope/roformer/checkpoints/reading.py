@@ -1,7 +1,7 @@
-"""RoFormer checkpoints of others as configuration and weights of ours.
+"""Read RoFormer checkpoints of other libraries as our configurations and weights.
 
-Hugging Face's (also JunnYu's RoFormerV2, which goes by the same names), PaddleNLP's RoFormer and RoFormerV2, and the
-original TensorFlow checkpoints of ZhuiyiTechnology, which bert4keras reads.
+The sources are Hugging Face (also JunnYu's RoFormerV2, which uses the same names), PaddleNLP's RoFormer and RoFormerV2,
+and the original TensorFlow checkpoints of ZhuiyiTechnology, which bert4keras reads.
 """
 
 import os
@@ -36,33 +36,32 @@ ACTIVATION_NAMES = {
     "tanh": "tanh",
 }
 SAME_KEYS = (*DEFAULT_SIZES, "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps", "pad_token_id")
-# Tables of positions and states of optimizers: neither used nor missed.
+# Position tables and optimizer states: ignored if present, and not required.
 REDUNDANT = re.compile(
     r"(.*\.)?(embed_positions\.weight|position_ids|self_attn\.rotary\.(sin|cos))$"
     r"|(.*/)?(adam_[mv](_\d+)?|AdamWeightDecayOptimizer.*|global_step)$"
 )
 POOLER = re.compile(r"[a-z0-9]+[./]pooler[./]")
-MOST_NAMES, LONGEST_NAME = 5, 120  # of weights in a message
+MOST_NAMES, LONGEST_NAME = 5, 120  # weight names in a message, and characters of each
 HEADS = ("cls.", "classifier.", "qa_outputs.")
 
 
 class Checkpoint(NamedTuple):
     """A checkpoint in our terms."""
 
-    config: dict  # options of a RoFormerConfig, and of a classifier; of a folder of ours all that its config.json has
+    config: dict  # options of a RoFormerConfig and of a classifier; for a folder of ours, all of its config.json
     tensors: dict  # float32 arrays by our names; the encoder's begin with ``roformer.``
-    sources: dict  # what each of them is called in the file
-    unused: list  # names in the file that no weight of ours has
+    sources: dict  # our name -> name in the file
+    unused: list  # names in the file without a counterpart here
     head: str | None  # "lm", "classifier" or None
 
 
 def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
-    """The checkpoint in a folder of this library, Hugging Face or PaddleNLP, or of an encoder that comes with the
-    package, by its name.
+    """The checkpoint in a folder of this library, Hugging Face or PaddleNLP, or of a shipped encoder, given by name.
 
     Raises:
         ValueError: the folder or a file cannot be read; an option is not supported; the decoder is not tied to the
-            embedding; or tensors are missing, ill-shaped, or left over in the encoder.
+            embedding; or tensors are missing, have the wrong shape, or are left over in the encoder.
     """
     folder = folder_of(folder)
     settings = read_settings(folder)
@@ -90,7 +89,7 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
 def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], Any]) -> Checkpoint:
     """The original checkpoint in a folder: ``bert_config.json``, and ``NAME.index`` with its ``NAME.data-...``.
 
-    A checkpoint without weights of normalization is of version 2. Errors as in :func:`read_checkpoint`;
+    A checkpoint without normalization weights is version 2. Errors as in :func:`read_checkpoint`;
     ``open_checkpoint`` is ``tensorflow.train.load_checkpoint``.
     """
     folder = Path(folder)
@@ -109,8 +108,8 @@ def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], 
 
 
 def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
-    """The dictionary in the configuration file of a folder, or of an encoder that comes with the package, by its name;
-    raises ValueError where there is no such folder or file, or it is not JSON.
+    """The dictionary in the configuration file of a folder, or of a shipped encoder, given by name; raises ValueError
+    if there is no such folder or file, or it is not JSON.
     """
     folder = Path(folder_of(folder))
     if not folder.is_dir():
@@ -139,7 +138,7 @@ def is_ours(settings: dict[str, Any]) -> bool:
 
 def options_of(settings: dict[str, Any], layout: Layout) -> dict[str, Any]:
     """Options of a RoFormerConfig, and of a classifier, for the configuration of another library; raises ValueError for
-    one that is not supported.
+    an unsupported option.
     """
     settings = {**layout.defaults, **settings}
     options = {key: settings[key] for key in SAME_KEYS if key in DEFAULT_SIZES or settings.get(key) is not None}
@@ -171,14 +170,14 @@ def _activation(settings, key):
 
 
 def _refuse(settings, **supported):
-    """Raise ValueError where an option of ``settings`` is there and is not the one that is supported."""
+    """Raise ValueError if an option in ``settings`` has another value than the supported one."""
     for key, value in supported.items():
         if settings.get(key, value) != value:
             raise ValueError(f"{key} is {shown(settings[key])} in its configuration; only {value!r} can be read")
 
 
 def _convert(folder, tensors, settings, layout, architecture, **known):
-    """The :class:`Checkpoint` of tensors by the names of ``layout``; ``architecture`` is the class that was saved."""
+    """The :class:`Checkpoint` of tensors named as in ``layout``; ``architecture`` is the class that was saved."""
     try:
         options = {**options_of(settings, layout), **known}
         config = RoFormerConfig(**{name: options[name] for name in options if name in RoFormerConfig.names()})
@@ -197,7 +196,7 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
     if any(source in tensors for name, source in names.items() if name.startswith("lm_head.")):
         head = "lm"
     elif config.version == 2 and re.search("MaskedLM|CausalLM", architecture):
-        head = "lm"  # it has no weights but the embedding
+        head = "lm"  # its head has no weights except the embedding
     elif is_classifier and bias in tensors:
         head = "classifier"
         options["num_labels"] = tensors[bias].size
@@ -207,7 +206,7 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
     sources = {name: source for name, source in names.items() if name.startswith(("roformer.", prefix_of_head))}
     unused = sorted(set(tensors) - set(sources.values()))
     missing = [source for source in sources.values() if source not in tensors]
-    # an encoder with a tensor that ours has no place for would compute something else; other heads do not matter
+    # an encoder tensor without a place in ours would change what it computes; tensors of other heads do not matter
     left_over = [name for name in unused if name.startswith(layout.prefix) and not POOLER.match(name)]
     if missing or left_over:
         of_missing, of_left_over = listed("; missing: ", missing), listed("; left over: ", left_over)
@@ -220,13 +219,13 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
 
 
 def listed(words: str, names: list[str]) -> str:
-    """The names after words that introduce them, so that they fit into a line; nothing without names."""
+    """``words`` followed by the names, shortened to fit into a line; empty if there are no names."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return words + ", ".join(name[:LONGEST_NAME] for name in names[:MOST_NAMES]) + more if names else ""
 
 
 def _drop_copies(folder, tensors, layout):
-    """Take copies of the embedding and of the head's bias, which must equal them, out of ``tensors``."""
+    """Remove copies of the embedding and of the head's bias from ``tensors``; a copy must equal its original."""
     for copy, original in layout.copies.items():
         if copy not in tensors:
             continue

@@ -1,4 +1,4 @@
-"""Files of named tensors as numpy arrays: safetensors, PyTorch's, Paddle's, and checkpoints split into several."""
+"""Read files of named tensors as numpy arrays: safetensors, PyTorch, Paddle, and checkpoints split into parts."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import safetensors
 
 from paddle_rope.roformer.checkpoints.pickled_tensors import NotTensors, bfloat16_to_float32, read_paddle, read_torch
 
-# In the order in which a folder is searched; each may instead be an index of several, NAME.index.json.
+# In the order in which a folder is searched; instead of a file there may be an index of its parts, NAME.index.json.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin", "model_state.pdparams")
 INDEX = ".index.json"
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1"}
@@ -18,7 +18,7 @@ LONGEST_MESSAGE = 1000  # characters
 
 
 class TensorFileError(ValueError):
-    """A file of tensors that cannot be read: which, why, and what to do."""
+    """A file of tensors cannot be read; the message says which, why, and what to do."""
 
     def __init__(self, message: str) -> None:
         # the message may quote the file
@@ -27,17 +27,17 @@ class TensorFileError(ValueError):
 
 
 def find_weights(folder: str | os.PathLike) -> Path | None:
-    """The file of weights in ``folder``, or None: the first of ``WEIGHT_FILES`` or of their indices that is there."""
+    """The weight file in ``folder``, or None: the first of ``WEIGHT_FILES`` and their indices that exists."""
     names = [name for stem in WEIGHT_FILES for name in (stem, stem + INDEX)]
     return next((Path(folder) / name for name in names if (Path(folder) / name).is_file()), None)
 
 
 def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
-    """``{name: array}`` of a file of tensors, in the file's types, but bfloat16 as float32. Nothing in it is executed.
+    """``{name: array}`` of a file of tensors, in the file's types; bfloat16 becomes float32. Nothing in it is executed.
 
     The file is ``.safetensors``, ``.bin`` (``torch.save``), ``.pdparams`` (``paddle.save``), or ``*.index.json``, which
-    names such files in its folder. Raises TensorFileError where it is damaged, of another kind, or a pickle that names
-    other things than tensors.
+    names such files in its folder. Raises TensorFileError if it is damaged, of another kind, or a pickle that names
+    anything except tensors.
     """
     path = Path(path)
     readers = {".safetensors": _read_safetensors, ".bin": read_torch, ".pdparams": read_paddle, ".json": _read_index}
@@ -51,7 +51,7 @@ def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
         raise TensorFileError(f"{path}: {error}; copy, download or convert it again, from a source you trust") from None
     except OSError as error:
         raise TensorFileError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except Exception as error:  # bytes that were cut or changed can raise anything in the libraries that read them
+    except Exception as error:  # damaged bytes can raise anything in the libraries that read them
         what = f"is damaged or cut short ({str(error)[:200] or type(error).__name__})"
         raise TensorFileError(f"{path}: {what}; copy or download it again") from None
 

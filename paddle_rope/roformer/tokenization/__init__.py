@@ -1,4 +1,4 @@
-"""Tokenizers by character and by word, and :func:`load_tokenizer`, which reads whichever a folder holds."""
+"""Tokenizers by character and by word, and :func:`load_tokenizer`, which reads either kind from a folder."""
 
 import os
 
@@ -10,7 +10,7 @@ from paddle_rope.roformer.tokenization.word_tokenizer import WordTokenizer
 
 def load_tokenizer(folder: str | os.PathLike) -> CharTokenizer | WordTokenizer:
     """Read the tokenizer of ``folder``, or of an encoder that comes with the package (``"small"``); ``tokenizer_class``
-    in its ``tokenizer_config.json`` says which.
+    in its ``tokenizer_config.json`` decides the kind.
 
     ``CharTokenizer`` and ``WordTokenizer`` are read as they were saved. Folders of PaddleNLP and Hugging Face that hold
     a ``vocab.txt``: ``RoFormerTokenizer`` becomes a :class:`WordTokenizer`, or with ``"use_jieba": false`` a

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from paddle_rope.roformer.tokenization.tokenizer import CLS, MASK, PAD, SEP, SPACE, UNK, Tokenizer
 
 # One unit: a run of white space, a run of ASCII letters and digits, or one character with the marks that belong to it
-# (combining marks, variation selectors, skin tones, and what a zero-width joiner ties on).
+# (combining marks, variation selectors, skin tones, and anything attached by a zero-width joiner).
 _MARK = "[\u0300-\u036f\u200d\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef]"
 _UNIT = re.compile(rf"\s+|[A-Za-z0-9]+(?!{_MARK})|[^\s]{_MARK}*(?:(?<=\u200d)[^\s]{_MARK}*)*")
 
 
 class CharTokenizer(Tokenizer):
-    """One token a character, so that any span of characters is a span of tokens.
+    """One token per character, so that any span of characters is a span of tokens.
 
     Exceptions, each with exact offsets: a run of white space is one token; a character keeps its combining marks,
     variation selectors and joined emoji; where the vocabulary has pieces with ``##`` (BERT's), runs of ASCII letters
@@ -62,7 +62,7 @@ class CharTokenizer(Tokenizer):
 
 
 def _units(text, split_words):
-    """Half-open characters of each unit of ``text``; ``split_words`` cuts ASCII words into characters."""
+    """The half-open character range of each unit of ``text``; ``split_words`` cuts ASCII words into characters."""
     for match in _UNIT.finditer(text):
         start, end = match.span()
         if split_words and text[start:end].isascii() and not text[start].isspace():

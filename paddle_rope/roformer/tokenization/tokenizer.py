@@ -1,4 +1,4 @@
-"""What the tokenizers share: vocabulary, special tokens, pairs, truncation, padding, decoding, and the files
+"""Shared code of the tokenizers: vocabulary, special tokens, pairs, truncation, padding, decoding, and the files
 ``vocab.txt`` and ``tokenizer_config.json``, as our own tokenizers, PaddleNLP and Hugging Face write them."""
 
 import os
@@ -18,7 +18,7 @@ PIECE = "##"  # begins a token that continues a word
 VOCAB_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
 OWN_CLASSES = ("CharTokenizer", "WordTokenizer")
-# Classes of PaddleNLP and Hugging Face, and ours that reads their vocabulary
+# Tokenizer class, also of PaddleNLP and Hugging Face -> our class that reads its vocabulary
 KINDS = {
     **{name: name for name in OWN_CLASSES},
     **dict.fromkeys(("RoFormerTokenizer", "RoFormerTokenizerFast"), "WordTokenizer"),
@@ -34,7 +34,7 @@ class Encoding(NamedTuple):
     Attributes:
         ids: its number in the vocabulary.
         offsets: its half-open range of characters (start, end) in its text. Special tokens have no characters: (0, 0).
-        token_type_ids: which text it is of, 0 or 1; ``[CLS]`` is of the first, ``[SEP]`` of the text that it ends.
+        token_type_ids: its text, 0 or 1; ``[CLS]`` belongs to the first, ``[SEP]`` to the text that it ends.
 
     >>> Encoding(ids=[2, 6, 3], offsets=[(0, 0), (0, 1), (0, 0)], token_type_ids=[0, 0, 0]).ids
     [2, 6, 3]
@@ -46,8 +46,8 @@ class Encoding(NamedTuple):
 
 
 class Tokenizer:
-    """Base of the tokenizers, which say in ``_tokenize`` how a text is cut. ``[MASK]`` written in a text is cut like
-    any text.
+    """Base of the tokenizers, which define in ``_tokenize`` how a text is cut. ``[MASK]`` written in a text is cut like
+    any other text.
 
     Args:
         vocab: tokens in the order of their ids, each once; holds ``[PAD]``, ``[UNK]``, ``[CLS]``, ``[SEP]``.
@@ -77,7 +77,7 @@ class Tokenizer:
 
     @classmethod
     def from_vocab_file(cls: type[_Tokenizer], path: str | os.PathLike, do_lower_case: bool = True) -> _Tokenizer:
-        """The tokenizer of a ``vocab.txt``; raises ValueError where it is missing, not UTF-8 or no vocabulary."""
+        """The tokenizer of a ``vocab.txt``; raises ValueError if it is missing, not UTF-8 or not a vocabulary."""
         vocab = _read_vocab(path)
         try:
             return cls(vocab, do_lower_case)
@@ -86,8 +86,7 @@ class Tokenizer:
 
     @classmethod
     def from_pretrained(cls: type[_Tokenizer], folder: str | os.PathLike) -> _Tokenizer:
-        """The tokenizer of this kind in a folder (see :func:`load_tokenizer`, which also finds out the kind and has the
-        errors)."""
+        """The tokenizer of this kind in a folder; errors as in :func:`load_tokenizer`, which also detects the kind."""
         kind, do_lower_case = read_settings(folder)
         if kind != cls.__name__:
             raise ValueError(f"{folder}: holds a {kind}, not a {cls.__name__}; read it with load_tokenizer")
@@ -111,8 +110,8 @@ class Tokenizer:
 
         Args:
             text, pair: strings, otherwise ValueError.
-            max_length: longest result in tokens, special tokens counted. Tokens are dropped from the end; of a pair
-                one by one from the longer text, and from the second where both are as long.
+            max_length: longest result in tokens, including special tokens. Tokens are dropped from the end; in a pair
+                one by one from the longer text, or from the second if both are equally long.
             add_special_tokens: False leaves out ``[CLS]`` and ``[SEP]``.
         """
         texts = [text] if pair is None else [text, pair]
@@ -147,7 +146,7 @@ class Tokenizer:
         """The encodings of texts, or pairs of texts, padded to the longest.
 
         Args:
-            texts, pairs: lists of as many strings, otherwise ValueError.
+            texts, pairs: equally long lists of strings, otherwise ValueError.
             max_length: as in :meth:`encode`.
             padding_side: ``"right"``, or ``"left"`` so that every text ends in the last column, for generation.
 
@@ -183,8 +182,8 @@ class Tokenizer:
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = True) -> str:
         """The text of tokens: ``##`` pieces continue their word, ``[SPACE]`` is a space; ``[UNK]`` is never left out.
 
-        A vocabulary with ``##`` pieces but without ``[SPACE]`` loses white space; there a space is put between words
-        of ASCII letters and digits, which only white space can have kept apart.
+        A vocabulary with ``##`` pieces but without ``[SPACE]`` loses white space, so a space is put between words of
+        ASCII letters and digits, which only white space can have separated.
         """
         space_words = self._has_pieces and SPACE not in self.token_to_id
         text = ""
@@ -222,7 +221,7 @@ class Tokenizer:
 
 
 def _read_vocab(path: str | os.PathLike) -> list[str]:
-    """The tokens of a ``vocab.txt``, one a line; raises ValueError where it cannot be read or is not UTF-8."""
+    """The tokens of a ``vocab.txt``, one per line; raises ValueError if it cannot be read or is not UTF-8."""
     try:
         text = Path(path).read_bytes().decode("utf-8")
     except OSError as error:
@@ -236,7 +235,7 @@ def _read_vocab(path: str | os.PathLike) -> list[str]:
 
 
 def read_settings(folder: str | os.PathLike) -> tuple[str, bool]:
-    """The name of our class for the tokenizer of a folder, and ``do_lower_case``; raises ValueError as
+    """The name of our class for the tokenizer of a folder, and ``do_lower_case``; raises ValueError as in
     :func:`load_tokenizer`.
 
     PaddleNLP's ``RoFormerTokenizer`` cuts words if its ``use_jieba`` is true; Hugging Face's always does and has no
@@ -272,7 +271,7 @@ def _is_ascii_word(character):
 
 
 def _kept_lengths(lengths, most):
-    """Lengths of one or two texts when tokens are dropped one by one from the longer, of equals from the second."""
+    """Lengths of one or two texts after dropping tokens one by one from the longer, or from the second if equal."""
     if len(lengths) == 1:
         return [min(lengths[0], most)]
     first = min(lengths[0], max(most - lengths[1], (most + 1) // 2))

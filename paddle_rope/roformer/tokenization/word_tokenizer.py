@@ -13,13 +13,13 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 if TYPE_CHECKING:
     import jieba
 
-MAX_WORD = 100  # normalized characters; BERT's WordPiece takes a longer word as unknown
+MAX_WORD = 100  # normalized characters; BERT's WordPiece treats a longer word as unknown
 MAX_REMEMBERED = 1 << 16  # chunks whose tokens are kept for the next text
 # BERT's blocks of Chinese characters; kana and hangul are not among them.
 _CHINESE = re.compile(
     "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
-# Letters and numbers by their Unicode category, but PaddleNLP's tokenizers cut at them as at symbols.
+# Letters and numbers by Unicode category, at which PaddleNLP's tokenizers nevertheless cut as at symbols.
 _LETTERS_CUT_AS_SYMBOLS = frozenset("²µºØŋƱ〇")
 
 
@@ -28,12 +28,12 @@ class WordTokenizer(Tokenizer):
 
     The steps and the ids are the same as in PaddleNLP's ``RoFormerTokenizer`` with ``use_jieba=True``:
 
-    1. Control characters (Unicode category C) are removed; white space parts words and has no token.
+    1. Control characters (Unicode category C) are removed; white space separates words and has no token.
     2. jieba cuts the text, with its own dictionary and without HMM. A word of the vocabulary is a chunk, and so is
-       each Chinese character of another word. What remains between those and white space is a chunk.
+       each Chinese character of another word. Each remaining run between these and white space is a chunk.
     3. Chunks are normalized unless ``do_lower_case`` is False: lower case, canonical decomposition, accents removed.
     4. Chunks are cut at punctuation and symbols, each of which is a token, and the rest into the longest pieces of
-       the vocabulary. What they do not cover, and what is longer than 100 characters, is one ``[UNK]``.
+       the vocabulary. A part that they do not cover, or that is longer than 100 characters, is one ``[UNK]``.
 
     Offsets refer to the text as given. An accent, or another mark of category Mn, belongs to the character before it. A
     removed control character belongs to no token unless it is within one. The pieces of one character (a hangul
@@ -123,7 +123,7 @@ _CLEAN = _CleanTable()
 
 @functools.cache
 def jieba_cutter() -> jieba.Tokenizer:
-    """jieba with its own dictionary, imported and read at the first text, without its messages.
+    """jieba with its own dictionary, imported and loaded at the first text, without its messages.
 
     It reads the dictionary of the package, not ``jieba.cache`` in the temporary folder, where any user can write.
     """
@@ -138,7 +138,7 @@ def jieba_cutter() -> jieba.Tokenizer:
 def _normalize(chunk):
     """Lower case without accents: (number of marks at the start of ``chunk``, normalized string, and for each of its
     characters the start and the end of its source in ``chunk``)."""
-    lowered = chunk.lower()  # of the whole: a sigma at the end of a word has its own lower case
+    lowered = chunk.lower()  # as a whole, because a sigma at the end of a word has its own lower case
     if chunk.isascii():
         return _as_it_is(lowered)
     num_marks, normal, starts, ends, at = 0, "", [], [], 0
@@ -163,7 +163,7 @@ def _as_it_is(chunk):
 
 
 def _words(normal):
-    """Half-open characters of the words of a normalized chunk; each punctuation mark or symbol is a word."""
+    """The half-open character ranges of the words of a normalized chunk; each punctuation mark or symbol is a word."""
     start = 0
     for index, character in enumerate(normal):
         if unicodedata.category(character)[0] in "PS" or character in _LETTERS_CUT_AS_SYMBOLS:

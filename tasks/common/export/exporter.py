@@ -1,5 +1,5 @@
-"""Export of trained models into one folder that holds all that prediction needs: the graph for Paddle Inference, or as
-ONNX by paddle2onnx."""
+"""Export of trained models into a folder with everything that prediction needs; the graph is written for Paddle
+Inference, or converted to ONNX by paddle2onnx."""
 
 import contextlib
 import importlib.util
@@ -20,7 +20,7 @@ from tasks.common.errors import InputError, reason_of
 from tasks.common.files import atomic_folder, check_new_folder
 from tasks.common.model_folder import GRAPH_FILES, GRAPH_WEIGHTS, ONNX, ONNX_FILE, is_exported, write_checksums
 
-TOLERANCE = 1e-3  # of a score; rounding in another order makes some 1e-5
+TOLERANCE = 1e-3  # largest difference of a score; rounding in another order causes about 1e-5
 OPSET = 17  # the first with LayerNormalization
 _ROUNDED_TO_ZERO = 1e-20  # below it paddle2onnx sets the results of a softmax to zero
 Folder = str | os.PathLike
@@ -29,13 +29,13 @@ Folder = str | os.PathLike
 class Exported(NamedTuple):
     """The result of an export."""
 
-    difference: float  # the largest between the scores of the exported and of the trained model, on some texts
+    difference: float  # the largest between scores of the exported and the trained model, on some texts
     scores: dict[str, dict[str, Any]]  # of ``trained`` and ``exported`` on the labeled file, if one was given
     limits: list[str]  # lines that say what the exported folder cannot do
 
 
 class Exporter:
-    """How models of a recipe are exported; a subclass says what differs from recipe to recipe."""
+    """How models of a recipe are exported; a subclass defines what differs between recipes."""
 
     recipe: ClassVar[type]
     output: ClassVar[str]  # name of the graph's first output
@@ -65,9 +65,9 @@ class Exporter:
         return []
 
     def write_graph(self, model: Any, folder: Path, format: str, quantize: bool = False) -> None:
-        """Write the graph of a model, which can be neither trained nor called afterwards, into a folder: as ONNX, or
-        for Paddle Inference. With ``quantize`` weights of matrix products and embeddings become int8, but for those
-        that are :meth:`exact`. Raises InputError if paddle2onnx cannot convert the model."""
+        """Write the graph of a model into a folder, as ONNX or for Paddle Inference; afterwards the model can be
+        neither trained nor called. With ``quantize`` the weights of matrix multiplications and embeddings become int8,
+        except the :meth:`exact` ones. Raises InputError if paddle2onnx cannot convert the model."""
         inputs = self.inputs(model.config)
         if format != ONNX:
             write_paddle_graph(model, inputs, folder)
@@ -99,7 +99,7 @@ def export(
     """Write a trained model, or an ensemble of several, as a folder that predictors open.
 
     Args:
-        exporter, model_dirs: of the models' recipe; folders OUTPUT_DIR/model of training runs.
+        exporter, model_dirs: exporter of the models' recipe; folders OUTPUT_DIR/model of training runs.
         output_dir: folder to make.
         format: ``"onnx"``, or ``"paddle"`` for Paddle Inference.
         quantize: ``"int8"`` for weights of 8 bits, only in ONNX; None for 32 bits.
@@ -171,7 +171,7 @@ def write_paddle_graph(layer: paddle.nn.Layer, inputs: list[InputSpec | None], f
     """Write one of ``GRAPH_FILES``, and ``GRAPH_WEIGHTS``; see :meth:`Exporter.write_graph`."""
     layer.eval()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of Paddle, on calls inside Paddle
+        warnings.simplefilter("ignore", UserWarning)  # Paddle warns about calls inside Paddle
         graph = paddle.jit.to_static(layer, input_spec=inputs, full_graph=True)
         paddle.jit.save(graph, str(folder / Path(GRAPH_WEIGHTS).stem))
     (folder / "inference.pdiparams.info").unlink(missing_ok=True)  # Paddle 2 writes it for further training
@@ -187,7 +187,7 @@ def _converted(folder):
             return paddle2onnx.export(
                 str(graph), str(folder / GRAPH_WEIGHTS), None, opset_version=OPSET, optimize_tool="None"
             )
-        except Exception as error:  # it raises all kinds, and prints the reason
+        except Exception as error:  # it raises errors of all kinds, and prints the reason
             reason = reason_of(error)
     raise InputError(f"paddle2onnx cannot convert this model ({reason}); give --format paddle")
 
@@ -233,8 +233,8 @@ def _quantize(source, target, exact):
 def simplify(graph: Any) -> None:
     """Simplify an ``onnx.GraphProto`` of paddle2onnx in place; its results stay the same.
 
-    Constants become initializers, where quantization looks for weights. Nodes that only copy are removed, as are the
-    expansion of numbers before ``Where``, which broadcasts, and nodes without users.
+    Constants become initializers, where quantization looks for weights. Nodes that only copy are removed, as are
+    ``Expand`` nodes before ``Where``, which broadcasts anyway, and nodes without users.
     """
     for node in [node for node in graph.node if node.op_type == "Constant" and node.attribute[0].name == "value"]:
         tensor = node.attribute[0].t
@@ -263,7 +263,7 @@ def _only_copies(node):
 
 
 def _replace(graph, names, of_users=None):
-    """Give nodes of the kind ``of_users``, or all of them, other inputs: dict from old to new names."""
+    """Rename the inputs of nodes of the type ``of_users``, or of all nodes; ``names`` maps old names to new ones."""
 
     def new(name):
         while name in names:

@@ -14,13 +14,13 @@ from tasks.common.export.operators import check_operators
 from tasks.common.inference import Batch
 from tasks.common.model_folder import COPY_EXPORTED, GRAPH_FILES, GRAPH_WEIGHTS, ONNX_FILE
 
-_ONLY_FATAL = 4  # of the severities of onnxruntime's log
-GPU_MEGABYTES = 256  # at the beginning; Paddle takes more as it needs more
+_ONLY_FATAL = 4  # a severity level of onnxruntime's log
+GPU_MEGABYTES = 256  # at the beginning; Paddle allocates more when it needs more
 
 
 class ExportedModel:
-    """The graph, :class:`OnnxGraph` or :class:`PaddleGraph`, of an exported folder that is checked, in place of the
-    trained model. Raises InputError if the graph cannot be read, or the device cannot be used."""
+    """The graph of a checked export folder, :class:`OnnxGraph` or :class:`PaddleGraph`, in place of the trained
+    model. Raises InputError if the graph cannot be read, or the device cannot be used."""
 
     def __init__(self, folder: str | os.PathLike, config: Any, device: str | None = None):
         self.config = config
@@ -28,15 +28,15 @@ class ExportedModel:
         self.graph = (OnnxGraph if (Path(folder) / ONNX_FILE).is_file() else PaddleGraph)(folder, device)
 
     def output(self, batch: Batch) -> np.ndarray:
-        """The output of a graph that has one, for a batch."""
+        """The output for a batch, of a graph with a single output."""
         return self.run(batch, (len(batch["input_ids"]), *self.config.output_shape))[0]
 
     def run(
         self, batch: Batch, shape: tuple[int | None, ...], outputs: Sequence[str] | None = None
     ) -> list[np.ndarray]:
-        """Outputs of the graph for a batch, of which it takes the inputs that it has; ``outputs`` are names, only for
-        ONNX. Raises InputError if the graph cannot be computed, or the first output does not have the ``shape`` of the
-        configuration, None for any size."""
+        """Outputs of the graph for a batch, from which it takes only its inputs; ``outputs`` are names, only for ONNX.
+        Raises InputError if the graph cannot be computed, or the first output does not have the ``shape`` of the
+        configuration, in which None allows any size."""
         with damage_reported(f"{self._folder}: the graph", COPY_EXPORTED):
             found = self.graph.run(batch) if outputs is None else self.graph.run(batch, outputs)
             given = found[0].shape
@@ -48,9 +48,9 @@ class ExportedModel:
 class OnnxGraph:
     """The file ``model.onnx`` of a folder, computed by onnxruntime. Threads may share it.
 
-    ``device`` is ``"cpu"``, ``"gpu"`` or ``"gpu:N"``; None takes the GPU where onnxruntime can. Raises InputError if
-    onnxruntime is not installed, cannot use the device or read the graph, or by
-    :func:`~tasks.common.export.operators.check_operators`.
+    ``device`` is ``"cpu"``, ``"gpu"`` or ``"gpu:N"``; None uses the GPU if onnxruntime can. Raises InputError if
+    onnxruntime is not installed, cannot use the device or read the graph, or if
+    :func:`~tasks.common.export.operators.check_operators` does.
     """
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
@@ -65,7 +65,7 @@ class OnnxGraph:
         options.log_severity_level = _ONLY_FATAL
         # threads that wait in a loop for the next operator take the processor from other processes
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # the shapes of batches differ: arenas for fixed ones only hold memory
+        # batch shapes vary, so arenas for fixed shapes would only hold memory
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
         providers = _providers(device, onnxruntime.get_available_providers())
         graph = Path(folder) / ONNX_FILE
@@ -82,7 +82,7 @@ class OnnxGraph:
         self._run_options.only_execute_path_to_fetches = True
 
     def run(self, batch: dict[str, np.ndarray], outputs: Sequence[str] | None = None) -> list[np.ndarray]:
-        """Outputs of the graph by name, None for the first one; of ``batch`` it takes the inputs that it has."""
+        """Outputs of the graph by name, None for the first one; only the graph's inputs are taken from ``batch``."""
         given = {name: array for name, array in batch.items() if name in self._inputs}
         return self._session.run(list(outputs or self.outputs[:1]), given, self._run_options)
 
@@ -101,11 +101,11 @@ def _providers(device, available):
 
 
 class PaddleGraph:
-    """One of ``GRAPH_FILES`` of a folder with its weights, computed by Paddle Inference. Threads may share it, one at a
-    time.
+    """One of ``GRAPH_FILES`` of a folder with its weights, computed by Paddle Inference. Threads may share it; it
+    serves one at a time.
 
-    ``device`` is as of :func:`tasks.common.process.choose_device`. Raises InputError if the device cannot be used, this
-    Paddle cannot read the graph, or by :func:`~tasks.common.export.operators.check_operators`.
+    ``device`` is as in :func:`tasks.common.process.choose_device`. Raises InputError if the device cannot be used, this
+    Paddle cannot read the graph, or :func:`~tasks.common.export.operators.check_operators` does.
     """
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
@@ -129,7 +129,7 @@ class PaddleGraph:
                 settings.enable_use_gpu(GPU_MEGABYTES, int(paddle.get_device().partition(":")[2]))
             else:
                 settings.disable_gpu()
-                settings.disable_mkldnn()  # oneDNN; slower where it was measured
+                settings.disable_mkldnn()  # oneDNN, which was slower where it was measured
                 threads = int(os.environ["OMP_NUM_THREADS"])  # set when paddle is imported
                 settings.set_cpu_math_library_num_threads(threads)
             self._predictor = paddle.inference.create_predictor(settings)
@@ -137,7 +137,7 @@ class PaddleGraph:
         self._lock = threading.Lock()  # its inputs and outputs are the same objects for every caller
 
     def run(self, batch: dict[str, np.ndarray]) -> list[np.ndarray]:
-        """Outputs of the graph for a batch; of ``batch`` it takes the inputs that it has."""
+        """Outputs of the graph for a batch; only the graph's inputs are taken from ``batch``."""
         with self._lock:
             for name in self._predictor.get_input_names():
                 self._predictor.get_input_handle(name).copy_from_cpu(np.ascontiguousarray(batch[name]))

@@ -1,4 +1,4 @@
-"""Figures of matplotlib as small PNGs, and what a run leaves of its epochs."""
+"""Matplotlib figures as small PNGs, and the table and picture of a run's epochs."""
 
 import io
 import math
@@ -44,8 +44,8 @@ def pixels(figure):
 
 
 def epoch_rows(history, scores):
-    """For each epoch a dict of ``epoch``, ``step``, ``training loss`` (the mean of what was logged within it; "" where
-    nothing was) and the dev ``scores`` that there are, from the ``log_history`` of the trainer's state."""
+    """A dict per epoch of ``epoch``, ``step``, ``training loss`` (the mean of the values logged in it; "" if there are
+    none) and the available dev ``scores``, from the ``log_history`` of the trainer's state."""
     rows, losses = {}, {}
     for entry in history:
         epoch = max(1, math.ceil(entry[EPOCH] - 1e-6))
@@ -65,7 +65,7 @@ def write_epochs(folder, history, scores):
 
 
 def draw_epochs(rows, history):
-    """Training loss on the left, dev scores, if there are such, on the right, against epochs. PNG, bytes."""
+    """The bytes of a PNG: training loss on the left and dev scores, if there are any, on the right, by epoch."""
     shown = [name for name in keys_of(rows) if name.startswith("dev ")]
     columns = 2 if shown else 1
     figure, (panels,) = new_figure(5 * columns, 4, 1, columns, squeeze=False)

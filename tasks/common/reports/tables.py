@@ -10,7 +10,7 @@ from tasks.common.errors import visible
 
 
 def as_csv(rows, columns=None):
-    """Rows (dicts) as CSV with a header, LF at line ends; columns as of :func:`as_markdown`."""
+    """Rows (dicts) as CSV with a header, LF at line ends; columns as in :func:`as_markdown`."""
     table = io.StringIO()
     writer = csv.DictWriter(table, columns or keys_of(rows), lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
@@ -19,8 +19,8 @@ def as_csv(rows, columns=None):
 
 
 def as_markdown(rows, columns=None):
-    """Rows (dicts) as a Markdown table of ``columns``, by default of all keys; a column with numbers only is set to the
-    right; None is an empty cell."""
+    """Rows (dicts) as a Markdown table of ``columns``, by default of all keys; columns of numbers only are
+    right-aligned; None is an empty cell."""
     columns = columns or keys_of(rows)
     right = {name: all(isinstance(row.get(name, ""), (int, float)) for row in rows) for name in columns}
     lines = [columns, ["---:" if right[name] else "---" for name in columns]]
@@ -35,29 +35,29 @@ def keys_of(rows):
 
 
 def mean_and_deviation(values: Sequence[float]) -> str:
-    """``mean ± standard deviation`` of the sample (n - 1); the value alone where there is one."""
+    """``mean ± standard deviation`` of the sample (n - 1); a single value is shown alone."""
     mean = f"{statistics.fmean(values):.4f}"
     return f"{mean} ± {statistics.stdev(values):.4f}" if len(values) > 1 else mean
 
 
 def as_cells(*texts):
-    """Texts as cells of a table of rich: brackets are no markup, and control characters are escaped."""
+    """Texts as cells of a table of rich: brackets are not markup, and control characters are escaped."""
     from rich.text import Text
 
     return [Text(visible(text)) for text in texts]
 
 
 def terminal(width=None):
-    """What rich prints tables to, without folding lines. Its stream is the one behind
-    :class:`tasks.common.output.Output`, so everything printed has to be from :func:`as_cells`."""
+    """The console that rich prints tables to, without wrapping lines. It bypasses :class:`tasks.common.output.Output`,
+    so everything printed must come from :func:`as_cells`."""
     from rich.console import Console
 
     return Console(file=getattr(sys.stdout, "stream", sys.stdout), soft_wrap=True, highlight=False, width=width)
 
 
 def print_table(title, columns, rows):
-    """Print rows of texts, None for a line between; all columns but the first are set to the right. The table is as
-    wide as its texts, since one of rich's would be cut at the width of the terminal."""
+    """Print rows of texts; None draws a line. All columns except the first are right-aligned. The table is as wide as
+    its texts, because rich would cut it at the width of the terminal."""
     from rich.table import Table
 
     title, *columns = as_cells(title, *columns)
@@ -90,12 +90,12 @@ def f1_row(support: int, predicted: int, correct: int) -> dict:
 
 
 def scores_line(scores, names):
-    """The scores of these ``names``, as far as they are there, in one line."""
+    """The scores with these ``names``, as far as they exist, in one line."""
     return "  ".join(f"{_TITLES.get(name, name)} {scores[name]:.4f}" for name in names if name in scores)
 
 
 def print_score_rows(title, first_column, rows):
-    """Print a table of pairs of a name and its :func:`f1_row`; None is a line between."""
+    """Print a table of pairs of a name and its :func:`f1_row`; None draws a line."""
 
     def cells(name, scores):
         shares = (f"{scores[key]:.4f}" for key in ("precision", "recall", "f1"))

@@ -17,15 +17,15 @@ _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 
 
 def read_plain_texts(path: str | os.PathLike) -> list[str]:
-    """The texts of a UTF-8 file: its lines, or, of records, the ``text`` or else ``sentence``. White space at the edges
-    of a text is dropped, blank texts are skipped; raises InputError if there is no text."""
+    """The texts of a UTF-8 file: its lines, or the ``text`` or else ``sentence`` of its records. White space at the
+    edges of a text is dropped, blank texts are skipped; raises InputError if there is no text."""
     return _texts(path, lambda lines: lines)
 
 
 def read_documents(paths: list[str | os.PathLike]) -> list[str]:
     """The distinct documents of several UTF-8 files in their order, without white space at their edges.
 
-    Of records (JSON lines, a JSON list, a table) the ``text`` or ``sentence`` is a document. In plain text with a blank
+    In records (JSON lines, a JSON list, a table) the ``text`` or ``sentence`` is a document. In plain text with a blank
     line between lines of text, blank lines separate the documents; otherwise each line is a document. Raises InputError
     if a file has no text.
     """
@@ -45,7 +45,7 @@ def _texts(path, split):
 
 
 class _Documents(TextStream):
-    """Texts of a file whose name may announce records."""
+    """Texts of a file; the ending of its name may say that it holds records."""
 
     def form_of(self, lines):
         return form_of_file(lines, self.name)
@@ -68,8 +68,8 @@ def hold_out(documents: list[str], fraction: float) -> tuple[list[str], list[str
 
 
 def cut_at_sentences(text: str, max_characters: int) -> list[str]:
-    """Pieces of a text, of at most ``max_characters``: each ends after the last sentence that fits, or, if none does,
-    after ``max_characters``."""
+    """Pieces of a text, of at most ``max_characters`` characters: each ends after the last sentence that fits, or, if
+    none does, after ``max_characters``."""
     ends = [match.end() for match in SENTENCE_END.finditer(text)]
     pieces, start = [], 0
     while len(text) - start > max_characters:

@@ -31,12 +31,12 @@ _OBJECT = re.compile(r'\{\s*["}]')
 _LIST = re.compile(r'\[\s*(?:(?:\[\s*)*\{\s*["}]|(?:\[\s*)+"|"(?:[^"\\\n]|\\.)*"\s*[,\]]|\]\s*\Z)')
 JOINT = "\x02"  # between the tokens, and the tags, of a sentence in one line
 LINES_TO_SEE = 50  # non-blank ones
-_FEWEST_TAGGED = 3  # lines: a text may end with an O
+_FEWEST_TAGGED = 3  # lines; in fewer, a text may happen to end with an O
 
 
 def form_of(lines: list[str]) -> Form:
-    """The form of an input that has, or begins with, these lines, of which one is not blank. Lines that may be
-    sentences are plain text: braces and brackets are JSON only before its objects, lists and strings."""
+    """The form of an input that consists of or begins with these lines, at least one of them not blank. Lines that may
+    be sentences are plain text: braces and brackets are JSON only before its objects, lists and strings."""
     lines = list(itertools.islice((line for line in lines if line.strip(BLANKS)), LINES_TO_SEE))
     head = "\n".join(lines).lstrip(BLANKS)
     if _OBJECT.match(head):
@@ -51,8 +51,8 @@ def form_of(lines: list[str]) -> Form:
 
 
 def form_of_file(lines: list[str], name: str) -> Form:
-    """As :func:`form_of`, for the first lines of a file, which may be blank. Where they are not records, the end of its
-    ``name`` may still promise them, so that a broken file of records is not taken for plain text."""
+    """As :func:`form_of`, for the first lines of a file, which may be blank. If they are not records, the ending of its
+    ``name`` may still announce records, so that a broken file of records is not taken for plain text."""
     if first_non_blank(lines) is None:
         return Form.PLAIN
     form, ending = form_of(lines), os.path.splitext(name.removesuffix(".gz"))[1]
@@ -72,8 +72,8 @@ def _is_tagged(line):
 
 
 def records(lines: list[str], name: str, form: Form | None = None) -> Iterator[tuple[str, dict]]:
-    """Pairs ("path:line", record) of a :class:`Form` of records, of a table with strings as values; without a form,
-    the first line decides, and JSON lines are the default."""
+    """Pairs ("path:line", record) of lines in a :class:`Form` of records; the values of a table are strings. Without a
+    form, the first line decides, and JSON lines are the default."""
     first = first_non_blank(lines) or ""
     if form is Form.JSON_LIST or (form is None and first.strip(BLANKS).startswith("[")):
         return list_records("\n".join(lines), name)

@@ -42,8 +42,8 @@ def _fault(error):
 
 def list_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
     """Pairs ("path:line", JSON object) of a JSON list, whose items are decoded one by one, because ``json.loads`` of
-    the whole list has no positions. An item that is a string is the object with this ``text``; an item [text, object],
-    as spaCy writes it, is the object with the text."""
+    the whole list has no positions. A string item becomes an object with this ``text``; an item [text, object], as
+    spaCy writes it, becomes the object with the text added."""
 
     def error(message: str, position: int) -> InputError:
         return InputError(f"{name}:{content.count(chr(10), 0, position) + 1}: {message}; {_LIST}")

@@ -1,7 +1,7 @@
 """Texts of a file or of standard input, read as they come.
 
 The first lines decide the form of the input, see :mod:`tasks.common.texts.forms`. A JSON list, a table and tagged text
-are read whole before anything is given out.
+are read whole before any item is yielded.
 """
 
 import logging
@@ -31,21 +31,21 @@ class TextStream:
     """Items of an input, in chunks; can be iterated once. An item is a pair (text, "path:line"), unless a subclass says
     otherwise.
 
-    The text of a record is the string under the first of ``keys`` that it has; a line of plain text is a text exactly
-    as it is, also an empty one, so that results stay in line with the input. Tagged text is refused.
+    The text of a record is the string under the first of ``keys`` that it has; each line of plain text, even an empty
+    one, is a text exactly as it is, so that results stay aligned with the input. Tagged text is refused.
 
-    A chunk has the items of one read, at most ``chunk_items``: of a pipe what its writer has written so far, so that a
-    user who writes a line gets an answer, of a file up to ``READ_BYTES``. Raises InputError if the input cannot be read
-    or is empty, or for a wrong line, when the lines before it have been given out.
+    A chunk has the items of one read, at most ``chunk_items``: from a pipe whatever has been written so far, so that a
+    user who types a line gets an answer, and from a file up to ``READ_BYTES``. Raises InputError if the input cannot be
+    read or is empty, or for a wrong line, after the items before it have been yielded.
     """
 
-    read_whole = (Form.JSON_LIST, Form.TABLE, Form.TAGGED)  # forms whose lines alone mean nothing
+    read_whole = (Form.JSON_LIST, Form.TABLE, Form.TAGGED)  # forms that cannot be read line by line
 
     def __init__(self, source, chunk_items=2048, keys=("text",)):
         self._is_stdin = os.fspath(source) == STDIN
         self._input, self.name = open_input(source)  # the name is for messages
         with reading(self.name):
-            self.size = file_size(self._input)  # in bytes; of a pipe, and of what gzip unpacks, None
+            self.size = file_size(self._input)  # in bytes; None for a pipe, and for gzip
             if self.size and self._input.peek(len(GZIP)).startswith(GZIP):
                 self.size = None
         self.position = self.lines = 0  # bytes and number of the lines read so far
@@ -53,7 +53,7 @@ class TextStream:
         self._chunk_items, self._keys = chunk_items, keys
 
     def form_of(self, lines):
-        """The form of an input that begins with these lines, of which one is not blank."""
+        """The form of an input that begins with these lines, at least one of them not blank."""
         return form_of(lines)
 
     def items_of(self, line, where):
@@ -154,8 +154,8 @@ class TextStream:
 
 
 class FileStream:
-    """The whole of each of ``paths``, UTF-8 files or ``-``, as one text with its line ends, one chunk per file;
-    ``name`` and ``size`` are as in :class:`TextStream`, the size is unknown."""
+    """The content of each of ``paths``, UTF-8 files or ``-``, as one text with its line ends, one chunk per file;
+    ``name`` and ``size`` are as in :class:`TextStream`, but the size is always None, for unknown."""
 
     size = None
 

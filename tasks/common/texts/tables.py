@@ -1,7 +1,7 @@
 """Tables with a header: values between commas (CSV) or tabs (TSV), as records.
 
-CSV is quoted by ``"``, and a quoted value may have several lines. In TSV a row is a line, and only a value that stands
-whole between quotes, with the quotes in it doubled, is taken out of them: other quotes are characters like any other.
+CSV is quoted by ``"``, and a quoted value may have several lines. In TSV a row is a line, and quotes are removed only
+around a value that has quotes inside, all of them doubled; any other quotes are ordinary characters.
 """
 
 import csv
@@ -12,19 +12,19 @@ from typing import NamedTuple
 from tasks.common.errors import InputError
 from tasks.common.texts.text_files import BLANKS, shown
 
-MAX_FIELD_CHARACTERS = 1 << 24  # of CSV: a quote that never ends is found before it fills the memory
+MAX_FIELD_CHARACTERS = 1 << 24  # in CSV, so that an unclosed quote is found before it fills the memory
 TEXT = "text"
 LABEL = "label"
 TOKEN = "token"
 TAG = "tag"
 TOKENS = "tokens"
 FIRST, SECOND = "sentence1", "sentence2"
-# what a column may be called, in lower case; the first that a header has is taken
+# the names that a column may have, in lower case; the first one found in a header is used
 NAMES = {
     TEXT: ("text", "sentence", "content", "body", "review", "comment", "query", "文本", "句子", "内容", "正文", "评论"),
     LABEL: ("label", "labels", "category", "class", "标签", "类别"),
     TOKEN: ("token", "word", "char", "character", "字", "字符", "词"),
-    TOKENS: (TOKENS, "words", "chars"),  # all of a text in one cell
+    TOKENS: (TOKENS, "words", "chars"),  # all tokens of a text in one cell
     TAG: ("tag", "ner_tag", "ner", "label", "bio", "标签", "标注"),
     FIRST: (FIRST, "text1", "text_a", "query1", "question1", "q1"),
     SECOND: (SECOND, "text2", "text_b", "query2", "question2", "q2"),
@@ -40,7 +40,7 @@ _NO_NAME = re.compile(".*[。，！？；：、“”!?;{}\\[\\]\x02]|[0-9.]+\\Z
 class Header(NamedTuple):
     """The first row of a table."""
 
-    separator: str  # between values; ", " where a space follows each comma, and is left out
+    separator: str  # between values; ", " if each comma is followed by a space, which is dropped
     names: tuple[str, ...]  # of the columns, as they are in the file
 
     def column(self, meaning: str) -> int | None:
@@ -49,12 +49,12 @@ class Header(NamedTuple):
         return next((names.index(one) for one in NAMES[meaning] if one in names), None)
 
     def has(self, *meanings: str) -> bool:
-        """Whether there is a column of each."""
+        """Whether there is a column for each of the ``meanings``."""
         return all(self.column(meaning) is not None for meaning in meanings)
 
 
 def header_of(line: str) -> Header | None:
-    """The header that a line is, or None: its values are short, and one of them names texts or tokens."""
+    """A line as a header, or None: a header has short values, one of which names texts or tokens."""
     line = line.strip(" \r")
     if line.lower() in _ALONE:
         return Header(",", (line,))
@@ -63,14 +63,14 @@ def header_of(line: str) -> Header | None:
     header = any_header(line)
     names = header.names
     if not names or not all(names[1:]) or any(len(name) > _LONGEST_NAME or _NO_NAME.match(name) for name in names):
-        return None  # the first may be empty: so it is over the index of pandas
+        return None  # the first name may be empty, as pandas writes it above its index
     of_pairs = header.has(FIRST, SECOND) or set(names) >= _TRIPLE
     is_known = header.has(TEXT) or header.has(TOKEN, TAG) or header.has(TOKENS) or of_pairs
     return header if is_known else None
 
 
 def any_header(line: str) -> Header:
-    """A line as the header of a table, whatever its names; where its quotes are wrong, the line is the only one."""
+    """A line as the header of a table, whatever its names; if its quotes are wrong, the line is the only name."""
     separator = "\t" if "\t" in line else ", " if ", " in _QUOTED.sub("", line) else ","
     try:
         of_csv = csv.reader([line], strict=True, skipinitialspace=separator == ", ")
@@ -92,7 +92,7 @@ def rows(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def split_rows(lines: Iterable[str], header: Header) -> Iterator[str]:
-    """The text of each row, with the ends of its lines. A row is one line, or several where CSV quotes a value."""
+    """The text of each row, with its line ends. A row is one line, or several if CSV quotes a value with line ends."""
     if header.separator == "\t":
         yield from lines
         return
@@ -110,15 +110,15 @@ def split_rows(lines: Iterable[str], header: Header) -> Iterator[str]:
             next(reader)
         except StopIteration:
             return
-        except csv.Error:  # which values_of finds again
+        except csv.Error:  # values_of finds the error again
             pass
         yield "".join(taken)
         taken.clear()
 
 
 def values_of(row: str, header: Header, where: str) -> list[str]:
-    """The values of a row, none of a blank line. Raises InputError if it has more or fewer than the header, or its
-    quotes are wrong; ``where`` is "path:line"."""
+    """The values of a row; a blank line has none. Raises InputError if there are more or fewer than in the header, or
+    the quotes are wrong; ``where`` is "path:line"."""
     if header.separator == "\t":
         line = row.removesuffix("\n")
         values = [_unquoted(value) for value in line.split("\t")] if line.strip(BLANKS) else []
@@ -135,7 +135,7 @@ def values_of(row: str, header: Header, where: str) -> list[str]:
 
 
 def _unquoted(value):
-    """A value of TSV that holds quotes, which are doubled and between quotes then; any other as it is."""
+    """A TSV value, unquoted if it has doubled quotes inside outer ones; any other value unchanged."""
     inner = value[1:-1]
     is_quoted = len(value) > 3 and value[0] == value[-1] == '"' and '""' in inner and '"' not in inner.replace('""', "")
     return inner.replace('""', '"') if is_quoted else value

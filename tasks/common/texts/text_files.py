@@ -1,6 +1,6 @@
 """Text files as users give them: UTF-8 with or without a byte order mark, gzip, lines that end with LF or CRLF.
 
-All other line separators of Unicode are characters like any other. A file that cannot be read raises ``InputError``.
+All other line separators of Unicode are ordinary characters. A file that cannot be read raises ``InputError``.
 """
 
 import codecs
@@ -84,7 +84,7 @@ def unreadable(name: str, error: Exception) -> InputError:
 
 
 def blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
-    """Bytes of an input as they come, of gzip unpacked; raises InputError if they cannot be read or are no text."""
+    """Bytes of an input as they arrive, unpacked if gzip; raises InputError if they cannot be read or are not text."""
     with reading(name):
         largest = max(MIN_GZIP_BYTES, MAX_GZIP_RATIO * (file_size(file) or math.inf))
         file = unpacked(file, name)
@@ -97,7 +97,7 @@ def blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def reading(name: str) -> Iterator[None]:
-    """A block in which errors of reading the file ``name`` become an InputError."""
+    """Within this block, errors of reading the file ``name`` become an InputError."""
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -108,7 +108,7 @@ def reading(name: str) -> Iterator[None]:
 
 def unpacked(file: BinaryIO, name: str) -> BinaryIO:
     """The file itself, or its content if it is packed by gzip, whatever its name; raises InputError if the first bytes
-    are of no text."""
+    are not text."""
     file = file if hasattr(file, "peek") else io.BufferedReader(file)
     if file.peek(_HEAD_BYTES).startswith(GZIP):
         file = gzip.GzipFile(fileobj=file)
@@ -119,7 +119,7 @@ def unpacked(file: BinaryIO, name: str) -> BinaryIO:
 
 
 def file_size(file: BinaryIO) -> int | None:
-    """Bytes of an open file, packed as it is; None for a pipe."""
+    """Size of an open file in bytes, without unpacking it; None for a pipe."""
     try:
         status = os.fstat(file.fileno())
     except OSError:
@@ -131,8 +131,8 @@ def file_size(file: BinaryIO) -> int | None:
 
 
 def decode(data: bytes, name: str, line: int = 1, position: int = 0) -> str:
-    """UTF-8 to text, without the byte order mark; ``data`` begins with this line, from 1, and byte, from 0, of the
-    input called ``name``."""
+    """UTF-8 ``data`` as text, without the byte order mark; it begins at ``line`` (from 1) and byte ``position`` (from
+    0) of the input called ``name``."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -144,7 +144,7 @@ def decode(data: bytes, name: str, line: int = 1, position: int = 0) -> str:
 
 
 def encodable(content: str) -> str:
-    """Content that ``decode`` returns: before a first character that looks like a byte order mark, another one."""
+    """``content`` to be written so that ``decode`` restores it: an initial byte order mark is doubled."""
     return BYTE_ORDER_MARK + content if content.startswith(BYTE_ORDER_MARK) else content
 
 

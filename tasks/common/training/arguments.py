@@ -17,8 +17,8 @@ FRACTION = Kind("greater than 0 and less than 1", lambda value: 0 < value < 1)
 class TrainingPlan(NamedTuple):
     """How a recipe uses PaddleNLP's ``TrainingArguments``."""
 
-    fixed: dict[str, Any]  # what it relies on
-    closed: tuple[str, ...]  # keys that cannot be set, in addition to those that are fixed
+    fixed: dict[str, Any]  # arguments that it relies on, with their values
+    closed: tuple[str, ...]  # keys that cannot be set, in addition to the fixed ones
     reason: str  # why
 
     def is_closed(self, key: str) -> bool:
@@ -63,8 +63,8 @@ def option(default, help, kind=None):
 
 
 def model_option(config_class, name, default=..., note=""):
-    """A configuration key that is an option of ``config_class``, of the recipe's model: meaning, range and default
-    are declared there. ``note`` continues the meaning, such as the form that the option has in a configuration."""
+    """A configuration key that is an option of the model's ``config_class``, which declares meaning, range and default.
+    ``note`` is appended to the meaning, for example to give the option's form in a configuration."""
     declared = config_class.__dataclass_fields__[name]
     metadata = {**declared.metadata, "help": declared.metadata["help"] + note, "of_model": True}
     return field(default=declared.default if default is ... else default, metadata=metadata)
@@ -109,7 +109,7 @@ class EncoderArguments:
 
     REQUIRED = ("output_dir",)  # keys without a default
     SETTLED_BY_PRETRAINED = (*SIZE_KEYS, "vocab_min_count")  # keys that cannot be given with ``pretrained``
-    UNUSED = ()  # keys of every recipe that mean nothing here
+    UNUSED = ()  # keys of every recipe that have no effect in this one
     WHY_UNUSED = ""
     RENAMED = {}  # old name of a key -> its name
     METRIC = None  # the dev score that chooses the checkpoint; None if the last one is always kept
@@ -140,12 +140,12 @@ class EncoderArguments:
         return {one.name: one for one in fields(cls) if "of_model" in one.metadata}
 
     def model_options(self, config=None):
-        """Options for the configuration of the recipe's model, in its types; with ``config`` only those that are in it,
-        because with ``pretrained`` the others come from there."""
+        """Options for the configuration of the recipe's model, in its types; with ``config`` only the options that it
+        contains, because with ``pretrained`` the others come from the pretrained model."""
         return {name: getattr(self, name) for name in self.model_keys() if config is None or name in config}
 
     def check_ranges(self):
-        """Raise InputError unless the values are in their ranges, and the options of a new encoder go together."""
+        """Raise InputError unless the values are in their ranges, and the options of a new encoder are compatible."""
         if self.recipe != type(self).recipe:
             raise InputError(f"configuration: recipe must be {type(self).recipe}, got {self.recipe}")
         check_kinds(self)
@@ -181,7 +181,7 @@ class RecipeArguments(EncoderArguments):
 
     @property
     def has_dev(self):
-        """Whether there are data to evaluate on; else training runs to its end and the last weights are kept."""
+        """Whether there are data to evaluate on; if not, training runs to its end and the last weights are kept."""
         return bool(self.dev_file) or self.dev_fraction > 0
 
     def fixed_arguments(self):

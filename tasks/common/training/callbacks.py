@@ -1,5 +1,5 @@
-"""What happens between the steps of a training run: checkpoints that are due, averaged weights, progress
-on a terminal or in a log file."""
+"""Callbacks between the steps of a training run: timed checkpoints, averaged weights, progress on a terminal or in a
+log file."""
 
 import contextlib
 import io
@@ -15,7 +15,7 @@ from tasks.common.training.checkpoints import read_checkpoint_tensors, write_ten
 from tasks.common.training.interruption import end, is_requested
 
 ASKED_EVERY = 10  # steps; several processes ask each other whether a checkpoint is due
-# Steps between two updates of the average, by the decay to this power: cheaper; weights in between do not enter.
+# Steps between two updates of the average, with the decay to this power: cheaper, but skips the weights in between.
 UPDATE_EVERY = 5
 SECONDS_A_LINE = 60.0
 LINE = "{desc}: step {n:,} of {total:,}{postfix}, {remaining} left"
@@ -32,14 +32,14 @@ class ClearedGradients(TrainerCallback):
 class CheckpointTimer(TrainerCallback):
     """Requests a checkpoint ``seconds`` after the last one, and at the end; after a signal it then ends the run.
 
-    After the last step of an epoch it waits for the end of the epoch: from in between no run could be resumed, since
-    steps alone do not tell whether the batches that were left over, and the evaluation, have been.
+    After the last step of an epoch it waits for the end of the epoch. A run could not be resumed from in between,
+    because the step alone does not tell whether the leftover batches and the evaluation are done.
     """
 
     def __init__(self, seconds):
         self.seconds = seconds
         self._saved, self._saved_step = 0.0, None
-        self._ends = False  # after the next checkpoint
+        self._ends = False  # whether the run ends after the next checkpoint
 
     def on_train_begin(self, args, state, control, **kwargs):
         self._saved = time.monotonic()
@@ -60,7 +60,7 @@ class CheckpointTimer(TrainerCallback):
     def on_save(self, args, state, control, **kwargs):
         self._saved, self._saved_step = time.monotonic(), state.global_step
         if args.world_size > 1:
-            dist.barrier()  # the first process has marked it
+            dist.barrier()  # until the first process has marked it
         if self._ends or (args.world_size == 1 and is_requested()):
             end()
 
@@ -75,8 +75,8 @@ class CheckpointTimer(TrainerCallback):
 
 
 def evaluations_since_best(state, args):
-    """Evaluations after the best one, by the log of the run, which a resumed one has as well; 0 as long as no score is
-    above 0, since such a model has only begun to learn."""
+    """The number of evaluations since the best one, from the run's log, which a resumed run has as well; 0 as long as
+    no score is above 0, because such a model has only begun to learn."""
     values = dev_scores_so_far(state, args)
     best = max(values, default=0)
     return len(values) - 1 - values.index(best) if best > 0 else 0

@@ -1,5 +1,5 @@
-"""Checkpoints of safetensors and JSON. Reading them runs nothing, whoever wrote them; PaddleNLP's Trainer would write
-pickles, and a pickle is a program. A checkpoint is on the disk before it is marked complete, with its checksums."""
+"""Checkpoints in safetensors and JSON, so that reading an untrusted one runs no code; PaddleNLP's Trainer would write
+pickles, which are programs. A checkpoint is on the disk before it is marked complete, with its checksums."""
 
 import contextlib
 import json
@@ -24,11 +24,11 @@ from tasks.common.process import is_first_process
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"
 AVERAGE_FILE = "average.safetensors"
-NUMBERS_FILE = "optimizer.json"  # what an optimizer, its schedule and the loss scaling know in addition to tensors
+NUMBERS_FILE = "optimizer.json"  # state of the optimizer, its schedule and the loss scaling other than tensors
 RANDOM_FILE = "random_state_{rank}.json"
 PROGRESS_FILE = "progress_{rank}.json"  # what a process has counted since the last log
 TRAINER_STATE_FILE = "trainer_state.json"  # PaddleNLP's
-COMPLETE_FILE = "complete"  # made last: the checksums of the other files
+COMPLETE_FILE = "complete"  # written last: the checksums of the other files
 _PREFIX = "checkpoint-"
 _MASTER_WEIGHTS = "master_weights"  # for an optimizer that trains half-precision weights
 
@@ -65,7 +65,7 @@ def json_of(path: Path) -> Iterator[Any]:
 def write_optimizer(folder: Path, optimizer: Any, schedule: Any, scaler: Any = None) -> None:
     """Write the state of an optimizer, of its learning-rate schedule and of the loss scaling, if there is one."""
     tensors = dict(optimizer.state_dict())
-    tensors.pop("LR_Scheduler", None)  # the schedule, once more
+    tensors.pop("LR_Scheduler", None)  # a second copy of the schedule
     weights = tensors.pop(_MASTER_WEIGHTS, {})
     tensors.update({f"{_MASTER_WEIGHTS}/{name}": weight for name, weight in weights.items()})
     write_tensors(folder / OPTIMIZER_FILE, tensors)
@@ -93,7 +93,7 @@ def write_random_state(folder: Path, rank: int) -> None:
     """Write the state of Python's, numpy's and Paddle's random numbers in the process ``rank``."""
     python, numbers, normal = random.getstate()
     name, keys, position, has_normal, second = np.random.get_state()
-    # the processor's generator and, behind it, the device's, if it is another
+    # the CPU's generator, followed by the device's if that is not the CPU
     of_device = [] if paddle.device.get_device() == "cpu" else paddle.get_rng_state()
     generators = [core.default_cpu_generator().get_state(), *of_device]
     state = {
@@ -138,7 +138,7 @@ def checkpoint_path(folder: str | Path, step: int) -> Path:
 
 
 def mark_complete(checkpoint: Path) -> None:
-    """Mark a checkpoint, whose files were each written to the disk, once the disk has their names as well."""
+    """Mark a checkpoint as complete. Its files are already on the disk; their names in the folder are flushed first."""
     _sync(checkpoint)
     write_files(checkpoint, {COMPLETE_FILE: checksums(checkpoint, but=COMPLETE_FILE)})
     for folder in (checkpoint, checkpoint.parent):
@@ -147,7 +147,7 @@ def mark_complete(checkpoint: Path) -> None:
 
 def last_checkpoint(folder: str | Path) -> Path | None:
     """The newest complete checkpoint in ``folder``, the trainer's ``output_dir``; None if none was written. Damaged
-    ones are named and passed over; raises InputError if there is no other."""
+    ones are reported and skipped; raises InputError if there is no other."""
     damaged = None
     for step, path in _marked(folder):
         try:
@@ -164,8 +164,8 @@ def last_checkpoint(folder: str | Path) -> Path | None:
 
 
 def remove_older(newest: Path, best: str | None, before: int) -> None:
-    """Remove all checkpoints but a complete one, the best one, and the newest ``before`` of the complete ones before
-    it. Later steps are of a run that was cut, and of no use to this one."""
+    """Remove all checkpoints except the complete one ``newest``, the best one, and the last ``before`` complete ones
+    that precede it. Later steps belong to a run that was cut off, and are of no use to this one."""
     newest_step = int(newest.name.removeprefix(_PREFIX))
     kept = {newest.name, Path(best or newest).name}
     earlier = (path.name for step, path in _marked(newest.parent) if step < newest_step and path.name not in kept)
@@ -176,7 +176,7 @@ def remove_older(newest: Path, best: str | None, before: int) -> None:
 
 
 def _marked(folder):
-    """(step, checkpoint) of the complete ones, the newest first; others were interrupted while being written."""
+    """Pairs (step, checkpoint) of the complete ones, the newest first; others were interrupted while being written."""
     paths = [path.parent for path in Path(folder).glob(f"{_PREFIX}*/{COMPLETE_FILE}")]
     steps = [(path.name.removeprefix(_PREFIX), path) for path in paths]
     return sorted([(int(step), path) for step, path in steps if step.isdecimal()], reverse=True)

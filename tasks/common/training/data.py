@@ -1,5 +1,5 @@
-"""The labeled data of a run: files, or lists of records in memory, which are read and checked as lines of JSON are; and
-the part of the training data that is held out where there is no dev file."""
+"""The labeled data of a run: files, or lists of records in memory, which are read and checked like JSON lines; and the
+part of the training data that is held out if there is no dev file."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ class LabeledData(NamedTuple):
     read_lines: Callable[[list[str], str], list]  # the lines of a file, or records in memory, and their name
     example_class: type
     record_of: Callable[[Any], dict[str, Any]]  # an example -> the dict of its JSON line
-    read_path: Callable[[Any], list] | None = None  # path -> examples, where it may be more than one file of text
+    read_path: Callable[[Any], list] | None = None  # path -> examples, if a path may be more than one text file
 
     def read_file(self, path: Any) -> list:
         """The labeled examples of a file in its order, at least one; ``-`` is standard input."""
@@ -39,8 +39,8 @@ class LabeledData(NamedTuple):
         return self.read_lines(split_lines(content), name)
 
     def read_records(self, records: Iterable[Any], name: str) -> tuple[list, str]:
-        """The examples of records, dicts as lines of JSON or examples, and their SHA-256; raises InputError if there is
-        no record, or something in one is wrong. The fourth record of the list ``train`` is called ``train[3]``."""
+        """(examples, SHA-256) of records, which are dicts as in JSON lines, or examples. Raises InputError if there is
+        no record, or one is wrong; messages call the fourth record of the list ``train`` ``train[3]``."""
         if isinstance(records, (str, bytes, dict)) or not isinstance(records, Iterable):
             raise InputError(
                 f"{name}: {shown(records)} is not a list of records; give dicts as the lines of a file hold"
@@ -93,11 +93,11 @@ def _plain(value):
 
 
 def read_files(keys, read, memory=None):
-    """(splits, names) of a run: dict from ``train`` and, where there is one, ``dev`` and ``test`` to examples; dict
-    from each to what messages call its data.
+    """(splits, names) of a run: a dict from ``train`` and, if given, ``dev`` and ``test`` to examples, and a dict from
+    each split to what messages call its data.
 
-    ``read`` gives the examples of a path, such as ``keys.train_file``; ``memory`` has the examples of a split where the
-    key says ``IN_MEMORY``.
+    ``read`` returns the examples of a path, such as ``keys.train_file``; ``memory`` has the examples of each split
+    whose key is ``IN_MEMORY``.
     """
     names = {split: getattr(keys, f"{split}_file") for split in SPLITS}
     splits = {}
@@ -113,9 +113,9 @@ def read_files(keys, read, memory=None):
 
 
 def hold_out_dev(keys, splits, names, labels_of=None, choose=None):
-    """Where dev is wanted and not there, take ``dev_fraction`` of train for it, in the dicts of :func:`read_files`, the
-    way that ``dev_split`` says, and print how. Where that is empty, ``choose`` gives the way and a line about it, from
-    the training data, the fraction and their name; without it: ``stratified``.
+    """If dev data are needed but missing, hold out ``dev_fraction`` of train as ``dev_split`` says, changing the dicts
+    of :func:`read_files`, and print how. If ``dev_split`` is empty, ``choose`` returns the way and a line about it,
+    from the training data, the fraction and the name of the data; without ``choose`` the way is ``stratified``.
     """
     if "dev" in splits or not keys.has_dev:
         return
@@ -133,7 +133,7 @@ def hold_out_dev(keys, splits, names, labels_of=None, choose=None):
 
 
 def note_unseen(splits, names, what, labels_of):
-    """Print which labels (``what`` they are, such as "types") of other splits train does not have."""
+    """Print the labels of other splits that train does not have; messages call them ``what``, such as "types"."""
     seen = set(labels_of(splits["train"]))
     for split in splits:
         unseen = sorted(set(labels_of(splits[split])) - seen)
@@ -143,8 +143,8 @@ def note_unseen(splits, names, what, labels_of):
 
 def note_repeated(splits, names, content_of):
     """Print which of the ``splits`` have only texts of train, and how many texts have different labels; ``content_of``
-    is a function of an example: its text and its label."""
-    first_of, contradictory = {}, {}  # text -> (its first label, where); -> two places with different labels
+    returns the text and the label of an example."""
+    first_of, contradictory = {}, {}  # text -> (first label, place); text -> two places with different labels
     train = {content_of(example)[0] for example in splits["train"]}
     for split, examples in splits.items():
         for example in examples:
@@ -166,9 +166,9 @@ def _print(line):
 
 
 def hold_out(examples, fraction, way="random", labels_of=None):
-    """(rest, held): labeled data cut in two, always in the same way, both in their order; ``held`` has ``fraction`` of
-    the texts, at least one. A text that is there twice is on one side. ``way`` is one of ``DEV_SPLITS``; for
-    ``stratified``, ``labels_of`` says what an example is labeled with. Raises InputError if there are less than two
+    """(rest, held): labeled data split in two, always in the same way, both in the original order; ``held`` has
+    ``fraction`` of the texts, at least one. Repeats of a text are on the same side. ``way`` is one of ``DEV_SPLITS``;
+    for ``stratified``, ``labels_of`` returns the labels of an example. Raises InputError if there are fewer than two
     different texts."""
     texts = list(dict.fromkeys(example.text for example in examples))
     if len(texts) < 2:

@@ -1,5 +1,5 @@
-"""What ends a run from outside, told in one line: SIGTERM and Ctrl-C, after which it can be resumed, a full disk, too
-little memory, a folder that is gone."""
+"""One-line messages for what ends a run from outside: SIGTERM and Ctrl-C, after which it can be resumed, a full disk,
+too little memory, a removed folder."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ class _Requests:
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """Within this block SIGTERM and Ctrl-C raise :class:`Interrupted`, at once or, within :func:`until_saved`, later.
-    Threads other than the first do not touch signals."""
+    In threads other than the main one it does nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -67,14 +67,14 @@ def _receive(number, frame):
     is_first, _Requests.signal = _Requests.signal is None, number
     if not (is_first and _Requests.waits):
         raise Interrupted(number)
-    with contextlib.suppress(OSError):  # not print, which a signal may have cut
+    with contextlib.suppress(OSError):  # not print, which the signal may have interrupted
         os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, _NOTE.encode())
 
 
 @contextlib.contextmanager
 def explained(output_dir: Path) -> Iterator[None]:
-    """Within this block a run works in its folder. Raises Interrupted if a signal has come, whose message says how the
-    run goes on; InputError if there is no room, or too little memory, or the folder was removed."""
+    """Within this block a run works in its folder. Raises Interrupted after a signal, with a message that says how to
+    continue the run; InputError if the disk is full, memory ran out, or the folder was removed."""
     try:
         yield
     except Interrupted as error:

@@ -16,7 +16,7 @@ from visualdl import LogWriter
 from tasks.common.errors import visible
 
 HISTOGRAM_BUCKETS = 40
-TRAINING = "1_train"  # VisualDL sorts groups of charts by name, and opens the first alone
+TRAINING = "1_train"  # VisualDL sorts groups of charts by name, and opens only the first
 
 
 class VisualDLMonitor(TrainerCallback):
@@ -38,7 +38,7 @@ class VisualDLMonitor(TrainerCallback):
         self.log_histograms = self._gradients_due = log_histograms
         self.writer = None
         self._goes_on = False
-        self._step_seconds, self._steps = 0.0, 0  # since they were asked for
+        self._step_seconds, self._steps = 0.0, 0  # since the last call of seconds_per_step
         self._reset()
 
     def position(self):
@@ -59,7 +59,7 @@ class VisualDLMonitor(TrainerCallback):
             os.truncate(path, position["bytes"])
 
     def seconds_per_step(self):
-        """Mean over the steps that this process has made since the last call, evaluations left out."""
+        """Mean seconds per step of this process since the last call, without evaluations."""
         mean = self._step_seconds / max(1, self._steps)
         self._step_seconds, self._steps = 0.0, 0
         return mean
@@ -73,7 +73,7 @@ class VisualDLMonitor(TrainerCallback):
         if not state.is_world_process_zero:
             return
         earlier = sorted(Path(self.log_dir).glob("*vdlrecords*"))  # of a resumed run; VisualDL shows one file
-        with contextlib.redirect_stdout(io.StringIO()):  # it says that the file exists
+        with contextlib.redirect_stdout(io.StringIO()):  # VisualDL prints that the file exists
             self.writer = LogWriter(logdir=self.log_dir, file_name=earlier[-1].name if earlier else "")
         if self.settings is None or self._goes_on:
             return
@@ -112,7 +112,7 @@ class VisualDLMonitor(TrainerCallback):
             self._gradient_norm = float(paddle.sqrt(paddle.add_n(squares))) / scale
 
     def on_log(self, args, state, control, logs=None, **kwargs):
-        """Training so far: the loss has been averaged since the last log; speed leaves evaluation out."""
+        """Write the state of training: the loss is the mean since the last log, and the speed excludes evaluation."""
         if self.writer is None or "loss" not in logs:
             return
         values = {"loss": logs["loss"], "learning_rate": logs["learning_rate"]}

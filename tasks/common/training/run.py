@@ -1,4 +1,4 @@
-"""One training run of a recipe: its state, its folder, and the data that it began with. Without paddle."""
+"""One training run of a recipe: its state, its folder, and the data that it began with. Does not import paddle."""
 
 import contextlib
 import os
@@ -22,13 +22,13 @@ METRICS_FILE = "metrics.json"  # written last
 MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
 LOG_FOLDER = "vdl"
-BEFORE_FOLDER = "before"  # in the checkpoints: of training that precedes the task itself
+BEFORE_FOLDER = "before"  # in the checkpoints folder: checkpoints of training that precedes the task itself
 _NOT_FILES = (STDIN, IN_MEMORY, "demo")  # the last: generated text for the recipe language_model
 
 
 @dataclass
 class Run:
-    """One training run of a recipe, as it fills up. ``config``, ``keys``, ``training`` and ``given`` as in
+    """One training run of a recipe, filled in step by step. ``config``, ``keys``, ``training`` and ``given`` are as in
     :class:`~tasks.common.training.settings.Settings`."""
 
     config: dict[str, Any]
@@ -41,7 +41,7 @@ class Run:
     is_begun: bool = False  # whether the folder belongs to a run that has begun
     examples: dict[str, list] = field(default_factory=dict)  # of train and, if given, dev and test
     datasets: dict[str, Any] = field(default_factory=dict)  # the same, tokenized
-    saved: list = field(default_factory=list)  # goes into the model's folder, each by ``save_pretrained(folder)``
+    saved: list = field(default_factory=list)  # objects for the model's folder, written by ``save_pretrained(folder)``
     facts: dict[str, Any] = field(default_factory=dict)  # entries of ``metrics.json`` in addition to the scores
     tokenizer: Any = None
     model: Any = None
@@ -63,18 +63,18 @@ class Run:
 
     @property
     def batch_size(self) -> int:
-        """Of evaluation."""
+        """The batch size of evaluation."""
         return self.training.per_device_eval_batch_size
 
     @property
     def batches_per_step(self) -> int:
-        """Processes times accumulated gradients."""
+        """Batches per optimizer step: processes times gradient accumulation steps."""
         return self.training.gradient_accumulation_steps * self.training.dataset_world_size
 
     def claim(self) -> None:
-        """Make the folder of a new run with its configuration in it, or say from where a run is resumed; without a
-        checkpoint, what it has written is removed. The folder stays locked within ``claimed``. Raises InputError if
-        another process works on the run, or its data have changed since it began."""
+        """Make the folder of a new run with its configuration, or print which checkpoint a begun run resumes from;
+        without a checkpoint, its earlier output is removed. The folder stays locked within ``claimed``. Raises
+        InputError if another process works on the run, or its data have changed since it began."""
         folder = self.output_dir
         if not self.is_begun:
             folder.mkdir(parents=True, exist_ok=True)
@@ -107,8 +107,8 @@ class Run:
             one.save_pretrained(self.output_dir / MODEL_FOLDER)
 
     def finish(self, metrics: dict[str, Any], started: float, what_next: str) -> None:
-        """Write ``metrics.json``, the last file of a run that began when ``time.perf_counter()`` was ``started``; say
-        what was done, and what comes next, with ``{model}`` for the model's folder and ``{command}`` for paddle-rope.
+        """Write ``metrics.json``, the last file of a run that began when ``time.perf_counter()`` was ``started``; print
+        what was done, and ``what_next`` with ``{model}`` for the model's folder and ``{command}`` for paddle-rope.
         """
         folder, seconds = self.output_dir, time.perf_counter() - started
         write_json(folder / METRICS_FILE, metrics)
@@ -118,8 +118,8 @@ class Run:
 
 
 def refuse_links(folder):
-    """Raise InputError if there is a symbolic link in the folder of a run: what a run writes, replaces and removes lies
-    in its folder."""
+    """Raise InputError if there is a symbolic link in the folder of a run: a run writes, replaces and removes files
+    only in its folder."""
     for where, folders, files in os.walk(folder):
         for path in (Path(where) / name for name in sorted([*folders, *files])):
             if path.is_symlink():
@@ -127,7 +127,7 @@ def refuse_links(folder):
 
 
 def read_config(run_dir):
-    """The configuration with which the run of a folder was started; raises InputError if there is none."""
+    """The configuration that the run in a folder was started with; raises InputError if there is none."""
     file = Path(run_dir) / CONFIG_FILE
     if not file.is_file():
         raise InputError(f"{run_dir}: no {CONFIG_FILE} here; give the OUTPUT_DIR of an interrupted run")
@@ -146,7 +146,7 @@ def data_files(config):
 
 
 def check_readable(config):
-    """Raise InputError unless the data that a configuration names are there and may be read. Reads nothing."""
+    """Raise InputError unless the data that a configuration names exist and are readable. Reads no content."""
     for path in data_files(config):
         with reading(path):
             if os.path.isdir(path):

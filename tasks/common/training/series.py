@@ -1,8 +1,8 @@
-"""A series: one configuration trained with several seeds, or once for each of its folds, and what the runs gave.
+"""A series: one configuration trained with several seeds, or once for each of its folds, and the results.
 
-The runs go to ``OUTPUT_DIR/seed_N``, ``OUTPUT_DIR/fold_N`` or ``OUTPUT_DIR/seed_N/fold_M``; next to them are written
-``series.yaml`` first, ``runs.csv``, ``summary.json`` and ``summary.md`` last. Finished runs stay, and interrupted ones
-continue from their last checkpoint.
+The runs go to ``OUTPUT_DIR/seed_N``, ``OUTPUT_DIR/fold_N`` or ``OUTPUT_DIR/seed_N/fold_M``; next to them,
+``series.yaml`` is written first, and ``runs.csv``, ``summary.json`` and ``summary.md`` last. Finished runs are kept,
+and interrupted ones continue from their last checkpoint.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class Member(NamedTuple):
 
 
 def has_folds(config: dict[str, Any]) -> bool:
-    """Whether a configuration is about all of its folds."""
+    """Whether a configuration is to be trained once for each of its folds."""
     return config.get("folds") is not None and config.get("fold") is None
 
 
@@ -59,7 +59,7 @@ def members(config: dict[str, Any], seeds: list[int] | None) -> list[Member]:
 def train_series(recipe: Any, config: dict[str, Any], seeds: list[int] | None = None) -> dict[str, Any] | None:
     """Train a series in this process, with ``seeds`` or the seed of the configuration; it may be called in several
     processes that train together. Returns the summary, see :func:`summarize`; None in processes other than the first.
-    Raises InputError as the recipe, or if no ``output_dir`` is given or it is taken."""
+    Raises InputError as the recipe does, or if no ``output_dir`` is given or it is not empty."""
     if not config.get("output_dir"):
         raise InputError("no 'output_dir': name it in the configuration file or with --output_dir PATH")
     recipe.resolve(dict(config))
@@ -68,7 +68,7 @@ def train_series(recipe: Any, config: dict[str, Any], seeds: list[int] | None = 
 
 
 def read_series(folder: str | Path) -> dict[str, Any]:
-    """What :data:`SERIES_FILE` holds of a series that was begun: ``recipe``, ``seeds`` and ``config``; raises
+    """The content of :data:`SERIES_FILE` in the folder of a series: ``recipe``, ``seeds`` and ``config``; raises
     InputError if it is damaged."""
     file = Path(folder) / SERIES_FILE
     series = read_run_config(file)
@@ -100,18 +100,18 @@ def resume_series(recipe: Any, folder: str | Path) -> dict[str, Any] | None:
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether the run of a folder has left its scores."""
+    """Whether the run in a folder has written its scores."""
     return (folder / METRICS_FILE).is_file()
 
 
 def train_unless_finished(recipe: Any, config: dict[str, Any], way: str | None = None) -> None:
     """Train or resume a run in this process, unless it is finished. ``way`` is what :func:`_way_of` returned before
-    processes that train together began; None calls it now. Raises InputError if another process has the run."""
+    processes that train together began; None calls it now. Raises InputError if another process works on it."""
     folder = Path(config["output_dir"])
     way = way or _way_of(folder)
     if way != "none" and is_first_process() and folder.is_dir():
         with locked(folder):
-            if way == "train":  # ended while it was begun
+            if way == "train":  # it ended before its configuration was written
                 shutil.rmtree(folder)
     if way == "resume":
         recipe.resume(str(folder))
@@ -126,7 +126,7 @@ def _way_of(folder):
 
 
 def _train_members(recipe, folder, runs):
-    # All looked at before the first is trained: processes that train together would else see what the first one makes.
+    # Checked for all runs before training, because later the others would see what the first process has written.
     ways = [_way_of(run.folder) for run in runs]
     for number, (run, way) in enumerate(zip(runs, ways), 1):
         name = " / ".join(f"{key} {value}" for key, value in run.labels.items())
@@ -141,7 +141,7 @@ def _train_members(recipe, folder, runs):
 
 @contextlib.contextmanager
 def _begun(folder, series):
-    """Makes the folder of a new series; removes it where an InputError ends it before its first run has written."""
+    """Make the folder of a new series; remove it if an InputError ends the series before its first run has written."""
     if not is_first_process():
         yield
         return
@@ -203,7 +203,7 @@ def summarize(runs: list[FinishedRun], places: Iterable[str]) -> dict[str, Any]:
 
 
 def _write_summary(recipe, folder, series):
-    """Write, print and return what :func:`summarize` does, and under ``ensemble`` the score of the models together."""
+    """Write, print and return the result of :func:`summarize`, with the ensemble's score as ``ensemble``."""
     runs = [FinishedRun.read(run.labels, run.folder) for run in series]
     found = [(split, name) for split in ("dev", "test") for name in recipe.scores]
     titles = {f"{split}.{name}": f"{split} {name}" for split, name in found if name in runs[0].metrics.get(split, ())}

@@ -1,7 +1,7 @@
 """A configuration with its defaults, checked: the keys of the recipe and of PaddleNLP's ``TrainingArguments``.
 
-Paddle and PaddleNLP are imported by :func:`resolve_config` alone, because that takes seconds: help and the first check
-of a configuration need this module.
+Only :func:`resolve_config` imports Paddle and PaddleNLP, because that takes seconds, and help and the first check of a
+configuration use this module without them.
 """
 
 import importlib.util
@@ -92,12 +92,12 @@ def paddlenlp_names() -> set[str]:
     return set(re.findall(r"^    (\w+): .+= field\(", source.read_text(encoding="utf-8"), re.MULTILINE))
 
 
-# Key -> the values with which it does nothing: the configurations of unfinished runs have all keys.
+# Removed key -> values that had no effect, and are still accepted: configurations of unfinished runs have all keys.
 REMOVED_KEYS = {**REMOVED, "join_share": (None, 0), "join_characters": (None,)}
 
 
 class Settings(NamedTuple):
-    """A configuration, checked."""
+    """A checked configuration."""
 
     config: dict[str, Any]  # its keys with their defaults
     keys: EncoderArguments  # the recipe's, parsed
@@ -156,8 +156,8 @@ def _refuse_key(key, arguments_class, usable):
 
 
 def resolve_config(config, arguments_class):
-    """:func:`check_config`, and the ``TrainingArguments`` of PaddleNLP; raises InputError also if Paddle cannot use the
-    device."""
+    """As :func:`check_config`, with PaddleNLP's ``TrainingArguments`` as ``training``; also raises InputError if Paddle
+    cannot use the device."""
     from paddlenlp.trainer import TrainingArguments
 
     from tasks.common.process import choose_device

@@ -36,7 +36,7 @@ class RecipeTrainer(Trainer):
         score_dev,  # function without arguments: dev scores of the current weights, by name
         lengths,  # of the training examples
         ema_decay=0.0,  # of the WeightAverage that is evaluated and kept; 0 for the plain weights
-        patience=None,  # evaluations without a better one after which training ends; None for never
+        patience=None,  # training ends after this many evaluations without a better one; None: never
         checkpoint_minutes=0.0,  # after which a checkpoint is due, also within an epoch; 0: only where ``args`` save
         phase="training",  # what is trained, as the progress bar calls it
         **kwargs,  # of PaddleNLP's Trainer
@@ -59,8 +59,8 @@ class RecipeTrainer(Trainer):
                 self.add_callback(callback)
 
     def train(self, resume_from_checkpoint=None):
-        """Train, from the start or from a checkpoint folder; the model has the best evaluated weights then, or the last
-        where ``load_best_model_at_end`` was not set. Raises Interrupted when a signal has come and a checkpoint has
+        """Train, from the start or from a checkpoint folder; afterwards the model has the best evaluated weights, or
+        the last if ``load_best_model_at_end`` was not set. Raises Interrupted after a signal, once a checkpoint has
         been written."""
         if resume_from_checkpoint is None or not self._ended_with(resume_from_checkpoint):
             with until_saved(), contextlib.closing(self.progress):  # the line of its bar ends before other output
@@ -72,14 +72,14 @@ class RecipeTrainer(Trainer):
             checkpoints.remove_older(last, best, before=0)
         if self.keeps_best and best is not None:
             if self.args.world_size > 1:
-                dist.barrier()  # the first process has written it
+                dist.barrier()  # until the first process has written it
             self._load_from_checkpoint(last.with_name(Path(best).name))  # the folder may have been moved
         if self.average is not None:
             self.average.apply()
 
     def see_epochs_before(self, checkpoint):
-        """Make the batches of the epochs before a checkpoint, in their order, for a collator that draws random numbers.
-        PaddleNLP itself makes the ones of its own epoch again."""
+        """Make the batches of the epochs before a checkpoint again, in order, for a collator that draws random numbers.
+        PaddleNLP itself repeats the batches of the checkpoint's epoch."""
         sampler = self._get_train_sampler()
         steps = max(1, len(sampler) // self.args.gradient_accumulation_steps)
         for epoch in range(read_trainer_state(Path(checkpoint)).global_step // steps):
@@ -124,11 +124,11 @@ class RecipeTrainer(Trainer):
         return self.optimizer
 
     def training_step(self, model, inputs):
-        """See PaddleNLP's ``Trainer``. The first step of a resumed run has also the loss since the last log."""
+        """See PaddleNLP's ``Trainer``. The first step of a resumed run also includes the loss since the last log."""
         with self._precision():
             loss = super().training_step(model, inputs)
         if self._before is not None:
-            # in the order in which an undisturbed run adds them
+            # in the order in which an uninterrupted run adds them
             loss = loss.astype("float32") + paddle.to_tensor(self._before["loss"], dtype="float32")
             self._globalstep_last_logged = self._before["logged_step"]
             self._total_loss_scalar = self._before["total_loss"]
@@ -155,7 +155,7 @@ class RecipeTrainer(Trainer):
         try:
             self._write_checkpoint(folder, metrics)
         except OSError:
-            shutil.rmtree(folder, ignore_errors=True)  # an incomplete one only takes room
+            shutil.rmtree(folder, ignore_errors=True)  # an incomplete one only takes up disk space
             raise
 
     def _write_checkpoint(self, folder, metrics):
@@ -190,7 +190,7 @@ class RecipeTrainer(Trainer):
         return self.scaler if self.do_grad_scaling else None
 
     def _ended_with(self, checkpoint):
-        """Whether training had come to its end; its weights are loaded then. PaddleNLP would make one more step."""
+        """Whether training had ended at a checkpoint; if so, load it, because PaddleNLP would make one more step."""
         state = read_trainer_state(Path(checkpoint))
         if not self._is_out_of_patience(state) and state.global_step < state.max_steps:
             return False
@@ -215,7 +215,7 @@ class RecipeTrainer(Trainer):
             checkpoints.read_random_state(Path(checkpoint), self.args.process_index)
 
     def _load_counts(self, checkpoint):
-        """Random numbers, and what this process has counted since the last log."""
+        """Restore random numbers, and what this process had counted since the last log."""
         self._load_rng_state(checkpoint)  # PaddleNLP calls it only for checkpoints in the middle of an epoch
         file = checkpoints.PROGRESS_FILE.format(rank=self.args.process_index)
         with checkpoints.json_of(Path(checkpoint) / file) as progress:
@@ -225,8 +225,8 @@ class RecipeTrainer(Trainer):
 
 
 def new_optimizer(training, learning_rate, parameters, decays):
-    """AdamW with clipping by the global norm, by the ``TrainingArguments`` of a run; ``decays`` says of a parameter's
-    own name whether ``weight_decay`` is for it."""
+    """AdamW with clipping by the global norm, from the ``TrainingArguments`` of a run; ``decays`` is a function of a
+    parameter's ``name``: whether ``weight_decay`` applies to it."""
     return AdamW(
         learning_rate=learning_rate,
         beta1=training.adam_beta1,
@@ -243,7 +243,7 @@ def new_optimizer(training, learning_rate, parameters, decays):
 class LengthGroupedBatchSampler(DistributedBatchSampler):
     """Shuffles, then sorts by length within windows of ``window`` batches, then shuffles the batches.
 
-    The order depends on the seed and the epoch alone; of ``num_replicas`` processes each takes its share of the
+    The order depends on the seed and the epoch alone; each of ``num_replicas`` processes takes its share of the
     batches. ``lengths`` has the length of each example, in the order of the data set.
     """
 
@@ -268,14 +268,14 @@ class LengthGroupedBatchSampler(DistributedBatchSampler):
             yield stretches[index][self.local_rank :: self.nranks].tolist()
 
 
-# ---- training that counts in steps: batches that the data set makes, in their order, once
+# ---- training counted in steps: one pass, in order, through batches that the data set makes
 
 
 class StepTrainer(RecipeTrainer):
-    """Trains through a data set of batches once; after the steps ``ends`` the run is logged, evaluated and kept.
+    """Makes one pass through a data set of batches; after the steps ``ends`` the run is logged, evaluated and saved.
 
-    ``train_dataset`` is a list of batches, dicts of arrays: item i is the same whenever it is asked for; its
-    ``batches_per_step`` is processes times accumulated gradients. Other arguments as in :class:`RecipeTrainer`.
+    ``train_dataset`` is a list of batches, dicts of arrays: item i is always the same; its ``batches_per_step`` is
+    processes times gradient accumulation steps. Other arguments as in :class:`RecipeTrainer`.
     """
 
     def __init__(self, ends: Iterable[int], **kwargs: Any):
@@ -294,7 +294,7 @@ class StepTrainer(RecipeTrainer):
         super()._maybe_log_save_evaluate(*args, **kwargs)
 
     def compute_loss(self, model, inputs, return_outputs=False):
-        """The loss of a batch, whose ``token_mask`` only counts tokens."""
+        """The loss of a batch; its ``token_mask`` serves only to count tokens."""
         inputs = {name: value for name, value in inputs.items() if name != "token_mask"}
         loss, logits = model(**inputs)
         return (loss, (loss, logits)) if return_outputs else loss
@@ -305,8 +305,8 @@ class StepTrainer(RecipeTrainer):
 
 
 class InOrder(BatchSampler):
-    """The numbers of the batches of one process, one at a time, in their order: of ``total`` batches of all
-    ``num_replicas`` processes, the share of the process ``rank`` from the batch ``first`` on."""
+    """The batch numbers of the process ``rank``, one at a time and in order: its share of the ``total`` batches of all
+    ``num_replicas`` processes, from the batch ``first`` on."""
 
     def __init__(self, total, first=0, num_replicas=1, rank=0):
         self.total, self.first, self.num_replicas, self.rank = total, first, num_replicas, rank
@@ -315,4 +315,4 @@ class InOrder(BatchSampler):
         return ([index] for index in range(self.first + self.rank, self.total, self.num_replicas))
 
     def __len__(self):
-        return self.total // self.num_replicas  # with the ones before the first: PaddleNLP counts steps by it
+        return self.total // self.num_replicas  # also batches before the first: PaddleNLP counts steps by it

@@ -38,8 +38,8 @@ ENVIRONMENT = jinja2.Environment(
 )  # fmt: skip
 ENVIRONMENT.filters["thousands"] = "{:,}".format
 ROW_CHARACTERS = 45
-# Symbols for characters that a page cannot show. A browser reads CR as LF, and CR LF as a single LF, unless CR is written
-# as a character reference.
+# Symbols for characters that a page cannot show. A browser reads CR as LF, and CR LF as a single LF, unless CR is
+# written as a character reference.
 _SYMBOLS = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\x7f": "\u2421", "\r": "&#13;"}
 _NOT_SHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
