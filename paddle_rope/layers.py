@@ -197,11 +197,9 @@ class DepthwiseConvolution(nn.Layer):
     def __init__(self, hidden_size: int, center: float = 0.0, causal: bool = False) -> None:
         super().__init__()
         self.causal = causal
-        self.weight = self.create_parameter([3, hidden_size], default_initializer=nn.initializer.Constant(0.0))
-        if center:
-            at_center = paddle.zeros([3, hidden_size], dtype=self.weight.dtype)
-            at_center[_before(3, causal)] = center
-            self.weight.set_value(at_center)
+        weight = np.zeros([3, hidden_size])
+        weight[_before(3, causal)] = center
+        self.weight = self.create_parameter([3, hidden_size], default_initializer=nn.initializer.Assign(weight))
 
     def forward(self, x: Tensor, key_mask: Tensor | None = None, segment_ids: Tensor | None = None) -> Tensor:
         return depthwise_convolution(x, self.weight, key_mask, segment_ids, self.causal)

@@ -175,11 +175,11 @@ def depthwise_convolution(x, weight, key_mask=None, segment_ids=None, causal=Fal
     return paddle.stack(y, axis=1)
 
 
-def global_pointer(layer, hidden, positions, token_mask=None, no_span=-10000.0):
+def global_pointer(layer, hidden, positions, token_mask=None):
     r"""s_t(i, j) = (R_i q_{t,i}) . (R_j k_{t,j}) / sqrt(head_size), q_{t,i} = W_{q,t} h_i + b_{q,t}, k likewise.
 
     kexue.fm 8373, eq. (1)-(2), with the factor 1 / sqrt(head_size) of its author's bert4keras. The columns of the
-    layer's weight are q_1 k_1 q_2 k_2 ..., each of head_size. ``no_span`` where j < i or where i or j is masked.
+    layer's weight are q_1 k_1 q_2 k_2 ..., each of head_size. -10000 where j < i or where i or j is masked.
 
     >>> from paddle_rope import GlobalPointer
     >>> tuple(global_pointer(GlobalPointer(8, num_types=3), paddle.ones([2, 5, 8]), range(5)).shape)
@@ -187,10 +187,10 @@ def global_pointer(layer, hidden, positions, token_mask=None, no_span=-10000.0):
     """
     projections = [_project(layer, hidden, number, positions) for number in range(2 * layer.num_types)]
     scores = [paddle.matmul(q, k, transpose_y=True) for q, k in zip(projections[0::2], projections[1::2])]
-    return _of_spans(paddle.stack(scores, axis=1) / math.sqrt(layer.head_size), token_mask, no_span)
+    return _of_spans(paddle.stack(scores, axis=1) / math.sqrt(layer.head_size), token_mask)
 
 
-def efficient_global_pointer(layer, hidden, positions, token_mask=None, no_span=-10000.0):
+def efficient_global_pointer(layer, hidden, positions, token_mask=None):
     r"""s_t(i, j) = (R_i q_i) . (R_j k_j) / sqrt(head_size) + (w_t . [q_i; k_i] + a_t + u_t . [q_j; k_j] + b_t) / 2.
 
     kexue.fm 8877, eq. (3), with sqrt(head_size) and 2 as in its author's bert4keras: one q and k for all types; the
@@ -209,7 +209,7 @@ def efficient_global_pointer(layer, hidden, positions, token_mask=None, no_span=
     for t in range(layer.num_types):
         start, end = of_types[:, :, t], of_types[:, :, layer.num_types + t]
         scores.append(products + (start.unsqueeze(2) + end.unsqueeze(1)) / 2)
-    return _of_spans(paddle.stack(scores, axis=1), token_mask, no_span)
+    return _of_spans(paddle.stack(scores, axis=1), token_mask)
 
 
 def _project(layer, hidden, number, positions=None):
@@ -221,12 +221,12 @@ def _project(layer, hidden, number, positions=None):
     return rotate(projected, positions, layer.rotary.base)
 
 
-def _of_spans(scores, token_mask, no_span):
-    """``[batch, types, seq, seq]`` with ``no_span`` where j < i or where i or j is masked."""
+def _of_spans(scores, token_mask):
+    """``[batch, types, seq, seq]`` with -10000 where j < i or where i or j is masked."""
     mask = np.ones([scores.shape[0], scores.shape[2]]) if token_mask is None else np.asarray(token_mask)
     is_span = np.triu(mask[:, :, np.newaxis] * mask[:, np.newaxis]).astype(bool)
     is_span = paddle.to_tensor(is_span).unsqueeze(1).expand(scores.shape)
-    return paddle.where(is_span, scores, paddle.full_like(scores, no_span))
+    return paddle.where(is_span, scores, paddle.full_like(scores, -10000.0))
 
 
 def multilabel_categorical_crossentropy(logits, labels):

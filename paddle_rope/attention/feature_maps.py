@@ -158,7 +158,6 @@ class OrthogonalRandomFeatures(Float32Layer, FeatureMap):
         if head_dim <= 0 or num_features <= 0:
             raise ValueError(f"head_dim and num_features must be positive, got {head_dim} and {num_features}")
         self.head_dim = head_dim
-        self.num_features = num_features
         self.register_buffer("projection", paddle.to_tensor(_orthogonal_vectors(num_features, head_dim, seed)))
 
     def query(self, x: Tensor) -> Tensor:

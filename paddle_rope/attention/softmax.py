@@ -157,12 +157,9 @@ def _visible_keys(q, k, key_mask, segment_ids, causal, window=None):
     if window is not None or (causal and q.shape[1] != 1):  # the last token alone sees all keys
         queries, seq = (x.shape[1] if paddle.in_dynamic_mode() else paddle.shape(x)[1] for x in (q, k))
         lag = ((paddle.arange(queries) + (seq - queries)).unsqueeze(1) - paddle.arange(seq)).unsqueeze([0, 1])  # i - j
-        if causal:
-            conditions.append(lag >= 0)
+        conditions.append(lag >= (0 if causal else -window))
         if window is not None:
             conditions.append(lag <= window)
-        if window is not None and not causal:
-            conditions.append(lag >= -window)
     return functools.reduce(paddle.logical_and, conditions) if conditions else None
 
 

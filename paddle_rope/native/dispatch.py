@@ -99,7 +99,7 @@ def sizes_of(*expected: tuple) -> dict[str, int] | None:
 
 
 def _is(value, wanted):
-    return value is wanted or (isinstance(wanted, str) and isinstance(value, str) and value == wanted)
+    return value is wanted or (isinstance(value, str) and value == wanted)
 
 
 def _amp_level():
@@ -115,8 +115,8 @@ def _is_traced(frame):
     return False
 
 
-def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Tensor:
-    """The output of a native operator, with gradients.
+def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Tensor | None:
+    """The output of a native operator, with gradients; None if an input is not float32.
 
     ``compute(needs, *inputs)`` gets contiguous inputs and whether each needs a gradient. It returns the output, a new
     tensor; ``differentiate(gradient of the output)``, which returns a gradient for each input (anything if none is
@@ -124,6 +124,8 @@ def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Ten
     hold the graph that holds it. Backward raises RuntimeError, which Paddle turns into OSError, if it runs a second
     time (which crashes in a ``PyLayer``), or if a tensor that it needs was changed in place since.
     """
+    if any(x is not None and x.dtype != paddle.float32 for x in inputs):
+        return None  # the plain form computes or refuses it
     needs = [x is not None and paddle.is_grad_enabled() and not x.stop_gradient for x in inputs]
     if not any(needs):
         return compute(needs, *map(dense, inputs))[0]

@@ -97,12 +97,10 @@ def dense(tensor: Tensor | None) -> Tensor | None:
     return tensor if tensor is None or tensor.is_contiguous() else tensor.contiguous()
 
 
-def dropout_arguments(p: float) -> tuple[int, float, int]:
-    """Threshold, scale and seed of a dropout with probability p < 1, the seed from numpy's global generator."""
+def dropout_arguments(p: float) -> tuple[int, int]:
+    """Threshold and seed of a dropout with probability p < 1, the seed from numpy's global generator."""
     threshold = min(round(p * _LEVELS), _LEVELS - 1)
-    if not threshold:
-        return 0, 1.0, 0
-    return threshold, _LEVELS / (_LEVELS - threshold), int.from_bytes(np.random.bytes(8), "little")
+    return threshold, int.from_bytes(np.random.bytes(8), "little") if threshold else 0
 
 
 # ---- compilation
@@ -185,18 +183,17 @@ def _make_private(folder):
 
 
 def _compile(program, output):
-    sources, failed = _files("*.cc"), ""
+    sources = _files("*.cc")
     objects = [f"{source.stem}.o" for source in sources]
     for more in MORE_FLAGS:
-        failed = ""
         for step in ([*FLAGS, *more, "-c", *sources], ["-shared", *objects, *_openmp(more), "-o", output]):
             command = [program, *map(str, step)]
             done = subprocess.run(command, cwd=output.parent, capture_output=True, text=True, errors="replace")
             if done.returncode:
-                failed = done.stderr or "no message"
                 break
-        if not failed:
+        else:
             return
+    failed = done.stderr or "no message"
     lines = [line for line in failed.splitlines() if "error" in line] or failed.splitlines()
     raise BuildError(f"{program} cannot compile the native operators: {lines[0].strip()[:300]}")
 

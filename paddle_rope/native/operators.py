@@ -59,7 +59,7 @@ def native_linear(x, weight, bias, activation):
 def native_residual_norm(residual, x, weight, bias, epsilon, p):
     if not 0 <= p < 1 or (residual is not None and residual.shape != x.shape) or (weight is None) != (bias is None):
         return None
-    if weight is not None and bias is not None and not weight.shape == bias.shape == x.shape[-1:]:
+    if weight is not None and not weight.shape == bias.shape == x.shape[-1:]:
         return None
     rows, width = rows_and_width(x)
     centered, dropout = int(weight is not None), dropout_arguments(p)

@@ -111,60 +111,6 @@ class RoFormerForMaskedLM(RoFormerLanguageModel):
     """
 
 
-@paddle.no_grad()
-def generate(
-    model: nn.Layer,
-    input_ids: Tensor,
-    attention_mask: Tensor | None = None,
-    max_new_tokens: int = 32,
-    temperature: float = 0.0,
-    top_p: float = 1.0,
-    seed: int | None = None,
-    eos_token_id: int | None = None,
-) -> Tensor:
-    """Continue texts. Each new token costs one step from a cache; with linear attention, the cache does not grow.
-
-    Args:
-        model: a :class:`~paddle_rope.RoFormerForCausalLM`, which has this as a method; dropout acts in training mode.
-        input_ids: int64 ``[batch, seq]``; shorter texts are padded on the left.
-        attention_mask: ``[batch, seq]``, 0 at padding; by default no padding.
-        max_new_tokens: number of tokens to add, at least 1.
-        temperature: 0 takes the best token each time; otherwise tokens are drawn from softmax(logits / temperature).
-        top_p: draw among the fewest best tokens that hold this share of the probability, in (0, 1].
-        seed: of the random draws; None for fresh entropy from numpy.
-        eos_token_id: a text ends after this token and is filled with ``pad_token_id``; None never ends a text early.
-
-    Returns:
-        The new tokens, int64 ``[batch, new]``, with ``new`` at most ``max_new_tokens``.
-
-    Raises:
-        ValueError: an argument is out of range, or a text is padded on the right.
-
-    >>> from paddle_rope import RoFormerConfig, RoFormerForCausalLM
-    >>> model = RoFormerForCausalLM(RoFormerConfig(20, 8, num_hidden_layers=1, num_attention_heads=2))
-    >>> tuple(generate(model, paddle.to_tensor([[2, 7]]), max_new_tokens=3, temperature=1, seed=1).shape)
-    (1, 3)
-    """
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
-    if temperature < 0 or not 0 < top_p <= 1:
-        raise ValueError(f"temperature must be 0 or more and top_p in (0, 1], got {temperature} and {top_p}")
-    if attention_mask is not None and not bool(attention_mask[:, -1].astype("bool").all()):
-        raise ValueError("the last token of each text must be real: pad on the left")
-    random = np.random.default_rng(seed)
-    ended = np.zeros(input_ids.shape[0], dtype=bool)
-    tokens = []
-    logits, cache = model.forward_with_cache(input_ids, None, attention_mask)
-    while True:
-        token = _choose(logits.astype("float64").numpy(), temperature, top_p, random)
-        token[ended] = model.config.pad_token_id
-        tokens.append(token)
-        ended |= eos_token_id is not None and token == eos_token_id
-        if len(tokens) == max_new_tokens or ended.all():
-            return paddle.to_tensor(np.stack(tokens, axis=1))
-        logits, cache = model.forward_with_cache(paddle.to_tensor(token).unsqueeze(1), cache)
-
-
 def _choose(logits, temperature, top_p, random):
     """A token for each row of ``logits`` ``[batch, vocab]``: int64 ``[batch]``."""
     if temperature == 0:
@@ -205,7 +151,57 @@ class RoFormerForCausalLM(RoFormerLanguageModel):
         hidden, cache = self.roformer.forward_with_cache(input_ids, cache, attention_mask, token_type_ids)
         return self.lm_head(hidden[:, -1], self.roformer.token_embedding.weight), cache
 
-    generate = generate
+    @paddle.no_grad()
+    def generate(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        max_new_tokens: int = 32,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        seed: int | None = None,
+        eos_token_id: int | None = None,
+    ) -> Tensor:
+        """Continue texts. Each new token costs one step from a cache; with linear attention, the cache does not grow.
+        Dropout acts in training mode.
+
+        Args:
+            input_ids: int64 ``[batch, seq]``; shorter texts are padded on the left.
+            attention_mask: ``[batch, seq]``, 0 at padding; by default no padding.
+            max_new_tokens: number of tokens to add, at least 1.
+            temperature: 0 takes the best token each time, others draw tokens from softmax(logits / temperature).
+            top_p: draw among the fewest best tokens that hold this share of the probability, in (0, 1].
+            seed: of the random draws; None for fresh entropy from numpy.
+            eos_token_id: a text ends after this token, the rest is ``pad_token_id``; None never ends a text early.
+
+        Returns:
+            The new tokens, int64 ``[batch, new]``, with ``new`` at most ``max_new_tokens``.
+
+        Raises:
+            ValueError: an argument is out of range, or a text is padded on the right.
+
+        >>> model = RoFormerForCausalLM(RoFormerConfig(20, 8, num_hidden_layers=1, num_attention_heads=2))
+        >>> tuple(model.generate(paddle.to_tensor([[2, 7]]), max_new_tokens=3, temperature=1, seed=1).shape)
+        (1, 3)
+        """
+        if max_new_tokens < 1:
+            raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
+        if temperature < 0 or not 0 < top_p <= 1:
+            raise ValueError(f"temperature must be 0 or more and top_p in (0, 1], got {temperature} and {top_p}")
+        if attention_mask is not None and not bool(attention_mask[:, -1].astype("bool").all()):
+            raise ValueError("the last token of each text must be real: pad on the left")
+        random = np.random.default_rng(seed)
+        ended = np.zeros(input_ids.shape[0], dtype=bool)
+        tokens = []
+        logits, cache = self.forward_with_cache(input_ids, None, attention_mask)
+        while True:
+            token = _choose(logits.astype("float64").numpy(), temperature, top_p, random)
+            token[ended] = self.config.pad_token_id
+            tokens.append(token)
+            ended |= eos_token_id is not None and token == eos_token_id
+            if len(tokens) == max_new_tokens or ended.all():
+                return paddle.to_tensor(np.stack(tokens, axis=1))
+            logits, cache = self.forward_with_cache(paddle.to_tensor(token).unsqueeze(1), cache)
 
 
 class RoFormerForSequenceClassification(RoFormerPretrainedModel):

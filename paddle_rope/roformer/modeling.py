@@ -94,7 +94,6 @@ class RoFormerCache(NamedTuple):
 
     layers: tuple  # one for each block, see RoFormerBlock.forward_with_cache
     key_mask: Tensor  # bool [batch, seq], False at padding
-    positions: Tensor  # int64 [batch, seq]
 
 
 class RoFormerModel(RoFormerPretrainedModel):
@@ -189,13 +188,11 @@ class RoFormerModel(RoFormerPretrainedModel):
             >>> tuple(hidden.shape)
             (1, 1, 8)
         """
-        is_token = paddle.ones_like(input_ids) if attention_mask is None else attention_mask.astype("int64")
-        key_mask, new_positions = is_token.astype("bool"), is_token.cumsum(axis=1) - 1
+        key_mask = (paddle.ones_like(input_ids) if attention_mask is None else attention_mask).astype("bool")
         if cache is not None:
-            new_positions = new_positions + cache.key_mask.astype("int64").sum(axis=1, keepdim=True)
             key_mask = paddle.concat([cache.key_mask, key_mask], axis=1)
-        new_positions = paddle.clip(new_positions, min=0)
-        positions = new_positions if cache is None else paddle.concat([cache.positions, new_positions], axis=1)
+        positions = paddle.clip(key_mask.astype("int64").cumsum(axis=1) - 1, min=0)
+        new_positions = positions if cache is None else positions[:, -input_ids.shape[1] :]
         hidden = self._embed(input_ids, token_type_ids, new_positions)
         rope, near = self._ropes(hidden, new_positions)
         score_bias = self._score_bias(input_ids, new_positions, positions)
@@ -205,7 +202,7 @@ class RoFormerModel(RoFormerPretrainedModel):
             own_rope = near if block.attention.kind == "window" else rope
             hidden, known = block.forward_with_cache(hidden, known, own_rope, key_mask, score_bias)
             layers.append(known)
-        return hidden, RoFormerCache(tuple(layers), key_mask, positions)
+        return hidden, RoFormerCache(tuple(layers), key_mask)
 
     def _embed(self, input_ids, token_type_ids, positions, added_embeddings=None):
         config = self.config

@@ -28,7 +28,6 @@ class ClassificationRecipe(Recipe):
     arguments = ClassificationArguments
     model_class = ClassificationModel
     scores = ("accuracy", "macro_f1")
-    next_step = "predict:  {command} predict {model}"
     predictor = Classifier
     report = staticmethod(print_scores)
 

@@ -22,7 +22,6 @@ classification  accuracy, macro F1, the scores of each class, and which classes 
 DATA = f"""\
 {LABELED}; for matching two texts and a label between tabs, or JSON lines; for classification JSON lines or
 text<TAB>label"""
-EXAMPLES = 5
 EXPORT = """\
 Export a trained model to use it elsewhere.
 
@@ -55,7 +54,7 @@ def evaluate(argv):
     add_computing(parser)
     options = parser.parse_args(argv)
     models, recipe = options.model_dirs, recipe_of(options.model_dirs, options)
-    shown = {"num_examples": EXAMPLES if options.examples is None else options.examples} if recipe == "ner" else {}
+    shown = {} if options.examples is None else {"num_examples": options.examples}
     if options.output:
         check_output_file(options.output, [options.data])
     prepare_process()

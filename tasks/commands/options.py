@@ -109,6 +109,7 @@ def recipe_of(model_dirs, options=None, recipes=PREDICTING):
     if recipe != "ner" and len(model_dirs) > 1:
         raise InputError(f"{folder}: is a model of {recipe}; only NER models compute together, so give one")
     for name, known in RECIPES_OF.items():
-        if getattr(options, name, None) not in (None, False) and recipe not in known:
+        given = getattr(options, name, None)
+        if given is not None and given is not False and recipe not in known:  # 0 is given, though 0 == False
             raise InputError(f"--{name}: {folder} is a model of {recipe}, not of {' or '.join(known)}; leave it out")
     return recipe

@@ -62,7 +62,7 @@ def predict(argv):
         (options.input,) = inputs
     if options.embed and options.output == STDIN:
         raise InputError("--embed writes an array: give --output FILE.npy")
-    check_files(options, [options.input] if isinstance(options.input, str) else options.input)
+    check_files(options, inputs)
     if recipe == "ner":
         find_entities(options)
     elif options.embed:
@@ -165,8 +165,7 @@ def find_entities(options):
 
     try:
         with open_output(options.output) as file:
-            for piece in written(predicted(), options.format or "jsonl", ", ".join(options.model_dirs)):
-                file.write(piece)
+            file.writelines(written(predicted(), options.format or "jsonl", ", ".join(options.model_dirs)))
     except SystemExit:  # the reader of standard output, such as head, has left
         if options.html:
             raise InputError(f"{options.html}: not written, as not all results were read; give an --output") from None

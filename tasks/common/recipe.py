@@ -44,7 +44,8 @@ class Recipe:
     monitor_class: ClassVar[type[VisualDLMonitor]] = VisualDLMonitor
     run_class: ClassVar[type[Run]] = Run
     scores: ClassVar[tuple[str, ...]] = ()  # names of the scores that are shown, and summed up over several runs
-    next_step: ClassVar[str]  # the line after training, with {model} for the model's folder, {command} for paddle-rope
+    # the line after training, with {model} for the model's folder, {command} for paddle-rope
+    next_step: ClassVar[str] = "predict:  {command} predict {model}"
     label_dtype: ClassVar[str] = "int64"  # of the labels of a batch, where they are numbers
     predictor: ClassVar[type[Predictor] | Any] = None  # of a trained model's folder; says how labeled data are read
 

@@ -56,8 +56,8 @@ class Plan:
     output_dir: Path  # folder of all runs and tables
     cells: list[Cell]  # in the order in which they are trained: all variants with the first seed come first
     scores: dict[str, str]  # dotted place in ``metrics.json`` -> name in the tables; the first is compared
-    case_name: str = "case"  # what the cases are called
-    reference: str | None = None  # variant to compare with
+    case_name: str  # what the cases are called
+    reference: str | None  # variant to compare with
 
     @property
     def cases(self) -> list[str]:
@@ -94,8 +94,7 @@ def read_plan(
         for case, of_case in (cases or {"": {}}).items()
         for variant, of_variant in variants.items()
     ]
-    shown_by = {key: plan[key] for key in ("case_name", "reference") if key in plan}
-    return Plan(Path(plan["output_dir"]), cells, plan["scores"], **shown_by)
+    return Plan(Path(plan["output_dir"]), cells, plan["scores"], plan.get("case_name") or "case", plan.get("reference"))
 
 
 def read_variants(path: str | Path, plan: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -105,8 +105,8 @@ class _Parser:
 
     def __init__(self, name):
         self.name = name
-        self.found = self.is_begun = False
-        self.keys = None
+        self.is_begun = False
+        self.keys = None  # until the first example
 
     def of_line(self, line, where):
         """A list of at most one :class:`Example`."""
@@ -135,12 +135,11 @@ class _Parser:
             if label not in ("B", "C"):
                 raise InputError(f'{where}: label {shown(label)}; name the text that is closer to A, "B" or "C"')
             label = float(label == "B")
-        self.found = True
         return Example(texts, label, where)
 
     def check_found(self):
         """Raise InputError if there was no example."""
-        if not self.found:
+        if self.keys is None:
             what = "there is only a header in it" if self.is_begun else "there is no text in it"
             raise InputError(f"{self.name}:1: {what}; {FORMAT}")
 

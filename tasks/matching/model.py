@@ -3,12 +3,11 @@
 import paddle
 import paddle.nn.functional as F
 
-from paddle_rope.layers import without_amp
+from paddle_rope.global_pointer.losses import EXCLUDED
+from paddle_rope.layers import at_least_float32, without_amp
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.heads import ClassificationHead, pool
 from tasks.matching.arguments import TRIPLES, MatchingConfig
-
-EXCLUDED = -1e9  # an exponent so low that it adds nothing to a float32 sum
 
 
 class MatchingModel(RoFormerPretrainedModel):
@@ -65,7 +64,7 @@ def cosent_loss(cosines, labels, scale=20.0):
     0 if all labels are equal.
     """
     with without_amp():  # AMP would make EXCLUDED a float16
-        cosines = _at_least_float32(cosines)
+        (cosines,) = at_least_float32(cosines)
         differences = scale * (cosines.unsqueeze(0) - cosines.unsqueeze(1))  # [i, j]: scale (cos_j - cos_i)
         is_ordered = labels.unsqueeze(1) > labels.unsqueeze(0)
         exponents = paddle.where(is_ordered, differences, paddle.full_like(differences, EXCLUDED))
@@ -79,8 +78,8 @@ def ranking_loss(first, second, first_is_closer):
     the first is the closer one, 0 where the second is. The scalar is float32, or float64 for float64 scores.
     """
     with without_amp():
-        difference = _at_least_float32(first) - _at_least_float32(second)
-        return F.softplus((1 - 2 * first_is_closer.astype(difference.dtype)) * difference).mean()
+        first, second = at_least_float32(first, second)
+        return F.softplus((1 - 2 * first_is_closer.astype(first.dtype)) * (first - second)).mean()
 
 
 def grade_loss(logits, shares):
@@ -90,9 +89,5 @@ def grade_loss(logits, shares):
     the highest 1. The scalar is float32, or float64 for float64 logits.
     """
     with without_amp():
-        logits = _at_least_float32(logits)
+        (logits,) = at_least_float32(logits)
         return (F.softplus(logits) - shares.astype(logits.dtype) * logits).mean()
-
-
-def _at_least_float32(scores):
-    return scores if scores.dtype == paddle.float64 else scores.astype("float32")

@@ -44,8 +44,7 @@ class MatchingDataset:
             if len(encoding.ids) > self.max_tokens:
                 self.num_cut += 1
                 encoding = tokenizer.encode(*texts, self.max_tokens)
-            types = np.array(encoding.token_type_ids, dtype=np.int64) if config.token_type_ids else None
-            self.sequences.append(Tokens(np.array(encoding.ids, dtype=np.int64), types))
+            self.sequences.append(Tokens(encoding.ids, encoding.token_type_ids if config.token_type_ids else None))
         self.rows = np.array([[numbers[texts] for texts in parts(example)] for example in examples], dtype=np.int64)
         self.lengths = [max(len(self.sequences[row].ids) for row in rows) for rows in self.rows]
 
@@ -105,14 +104,13 @@ class MatchingPredictor(Predictor):
 
     def __call__(self, tuples: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         """For each pair, or each triple, its :func:`~tasks.matching.data.prediction_records`, in order."""
-        is_triples = len(tuples) > 0 and len(tuples[0]) == 3
-        scores = self.score_triples(tuples) if is_triples else self.score(tuples)[:, None]
-        return list(prediction_records(tuples, scores, self.threshold))
+        count = 3 if len(tuples) > 0 and len(tuples[0]) == 3 else 2
+        return list(prediction_records(tuples, self._score(tuples, count), self.threshold))
 
     def evaluate(self, examples: list, title: str) -> dict[str, Any]:
         dataset = MatchingDataset(examples, self.tokenizer, self.model.config, self.max_tokens)
         print(data_report(title, dataset))
-        scores, _ = evaluate_model(self.model, dataset, self.batch_size)
+        scores, _ = evaluate_model(self.model, dataset, self.batch_size, self.show_progress)
         print(f"{visible(title)}: {scores_in_words(scores)}")
         return scores
 
@@ -162,13 +160,13 @@ class MatchingPredictor(Predictor):
 # ---- scores of labeled pairs or triples: accuracy, F1 of label 1, Spearman correlation
 
 
-def evaluate_model(model, dataset, batch_size, chooses_threshold=False):
+def evaluate_model(model, dataset, batch_size, show_progress=False, chooses_threshold=False):
     """The scores of a model on a :class:`MatchingDataset`, and its outputs ``[examples, candidates]``.
 
     With ``chooses_threshold`` a bi-encoder of 0/1 pairs takes the threshold with the highest accuracy on these data.
     """
     config = model.config
-    outputs = score_dataset(model, dataset, batch_size)
+    outputs = score_dataset(model, dataset, batch_size, show_progress)
     labels = [example.label for example in dataset.examples]
     task = task_of(dataset.examples)
     if chooses_threshold and config.task == PAIRS and not config.is_cross_encoder:

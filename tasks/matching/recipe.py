@@ -34,7 +34,6 @@ class MatchingRecipe(Recipe):
     model_class = MatchingModel
     scores = SCORES
     label_dtype = "float32"
-    next_step = "predict:  {command} predict {model}"
     predictor = MatchingPredictor
     scores_line = staticmethod(scores_in_words)
 

@@ -49,7 +49,6 @@ class NerRecipe(Recipe):
     model_class = NerModel
     monitor_class = NerMonitor
     scores = ("precision", "recall", "f1")
-    next_step = "predict:  {command} predict {model}"
     run_class = NerRun
     predictor = NerPredictor
     report = staticmethod(print_scores)

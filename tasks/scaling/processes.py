@@ -20,8 +20,7 @@ from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
 SPAWN = multiprocessing.get_context("spawn")  # a forked process with threads of paddle would hang
 CONSTS.channel_lock_timeout = 10  # seconds that a pool waits for the lock of a killed process; pebble's default is 60
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # variables that new processes read
-_REMEDY = "use fewer --processes or a smaller --batch_size if memory was short"
-_AGAIN = "and run the same command again to go on"
+_REMEDY = "use fewer --processes or a smaller --batch_size if memory was short, and run the same command again to go on"
 _worker: PartWorker | InputError  # of this process, or why it has none
 
 
@@ -45,7 +44,7 @@ def run_in_processes(job: Job, parts: list[Part], count: int) -> Iterator[Done |
                 yield from _run_parts(pool, left, deaths)
             except (BrokenProcessPool, ProcessExpired):  # a process died while it was not computing a part
                 if len(left) == waiting:
-                    raise InputError(f"a process has died before its first part; {_REMEDY}, {_AGAIN}") from None
+                    raise InputError(f"a process has died before its first part; {_REMEDY}") from None
                 tqdm.write("a process has died between two parts; the processes are started again", file=sys.stderr)
             finally:
                 pool.stop()
@@ -84,7 +83,7 @@ def _report_death(part, code, deaths):
     cause = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit status {code}"
     where = f"in {part.path}, records {part.first} to {part.last}"
     if deaths == MOST_DEATHS:
-        raise InputError(f"{MOST_DEATHS} processes have died {where} ({cause}); {_REMEDY}, {_AGAIN}")
+        raise InputError(f"{MOST_DEATHS} processes have died {where} ({cause}); {_REMEDY}")
     tqdm.write(f"a process has died {where} ({cause}); another one takes its place", file=sys.stderr)
 
 

@@ -82,14 +82,13 @@ class PartWorker:
             for chunk in self._chunks(part):
                 items = []
                 for found in chunk:
-                    where = f"{part.path}:{found.line}"
-                    try:
-                        if found.record is not None:
+                    where, reason = f"{part.path}:{found.line}", found.reason
+                    if found.record is not None:
+                        try:
                             items.append((found.record, texts_of(found.record, where, self.job.keys)))
-                        elif found.reason:  # otherwise it is a blank line
-                            raise InputError(found.reason)
-                    except InputError as error:
-                        reason = str(error).removeprefix(f"{where}: ")
+                        except InputError as error:
+                            reason = str(error).removeprefix(f"{where}: ")
+                    if reason:  # a blank line has no record and no reason
                         rejected.append({"place": where, "reason": reason, "record": found.raw})
                 file.writelines(map(_line, answers(self._predictor, self.job.keys, items)))
                 answered += len(items)

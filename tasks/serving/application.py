@@ -182,13 +182,12 @@ def build_application(service: Service) -> fastapi.FastAPI:
         swagger_ui_parameters={"defaultModelsExpandDepth": 0, "tryItOutEnabled": True, "validatorUrl": None},
         lifespan=service.lifespan,
     )
-    app.state.service = service
     models = service.settings.models
     for verb, sources in (("predict", models), ("embed", [source for source in models if source.embeds])):
         for number, source in enumerate(sources):
             if number == 0:
-                _add_route(app, source, verb, f"/{verb}", "the default model")
-            _add_route(app, source, verb, f"/{verb}/{source.name}", "the model")
+                _add_route(app, service, source, verb, f"/{verb}", "the default model")
+            _add_route(app, service, source, verb, f"/{verb}/{source.name}", "the model")
     add_protocols(app, service)
     _add_status(app, service)
     _add_errors(app)
@@ -197,8 +196,7 @@ def build_application(service: Service) -> fastapi.FastAPI:
     return app
 
 
-def _add_route(app, source, verb, path, whose):
-    service = app.state.service
+def _add_route(app, service, source, verb, path, whose):
     is_pairs = (source.recipe, verb) == ("matching", "predict")
     is_ner = source.recipe == "ner"
     sent, field = (Pairs, "pairs") if is_pairs else (EntityTexts if is_ner else Texts, "texts")

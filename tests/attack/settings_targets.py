@@ -107,7 +107,6 @@ def _service(process):
     loop = asyncio.new_event_loop()
     service = Service(Settings((ModelSource("echo", "unused", "ner"),), **SERVICE))
     service.works = {("echo", "predict"): Work("echo", "predict", echo)}
-    service.ready = True
     return loop, build_application(service), loop.create_task(service.batcher.run())
 
 

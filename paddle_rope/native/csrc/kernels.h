@@ -62,10 +62,11 @@ struct RowBits {
 };
 
 struct Dropout {
-  uint32_t threshold;  // 0 for none
-  float scale;
+  uint32_t threshold;  // of 2^32 numbers; 0 for none
   uint64_t seed;
 
+  // The factor for the elements that are kept, which keeps the mean.
+  float scale() const { return static_cast<float>(4294967296.0 / (4294967296.0 - threshold)); }
   // The factor for an element with these bits.
   static float mask(uint32_t bits, uint32_t threshold, float scale) { return bits < threshold ? 0.0f : scale; }
 
@@ -73,7 +74,7 @@ struct Dropout {
   void apply(uint64_t row, int64_t width, const float* x, float* y, float factor = 1.0f) const {
     if (threshold) {
       const RowBits bits(seed, row);
-      const float scaled = factor * scale;
+      const float scaled = factor * scale();
 #pragma omp simd
       for (int64_t i = 0; i < width; ++i) y[i] = x[i] * mask(bits(static_cast<uint32_t>(i)), threshold, scaled);
     } else {

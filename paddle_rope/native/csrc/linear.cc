@@ -37,13 +37,12 @@ inline float normal_distribution(float x, float e) {
 
 inline float logistic(float x) { return 1.0f / (1.0f + exponential(x < -80.0f ? 80.0f : -x)); }
 
-template <int kind>
+template <int kind>  // not kNone, as below
 inline float activated(float x) {
   if (kind == kRelu) return x > 0.0f ? x : 0.0f;
   if (kind == kGelu) return x * normal_distribution(x, exponential(-0.5f * x * x));
   if (kind == kGeluTanh) return x * logistic(kTanhScale * (x + kTanhCubic * x * x * x));
-  if (kind == kTanh) return 2.0f * logistic(2.0f * x) - 1.0f;
-  return x;
+  return 2.0f * logistic(2.0f * x) - 1.0f;  // tanh
 }
 
 // of the activation at x = input + bias; for relu and tanh, x is the output
@@ -58,8 +57,7 @@ inline float derivative(float x) {
     const float s = logistic(kTanhScale * (x + kTanhCubic * x * x * x));
     return s + x * s * (1.0f - s) * kTanhScale * (1.0f + 3.0f * kTanhCubic * x * x);
   }
-  if (kind == kTanh) return 1.0f - x * x;
-  return 1.0f;
+  return 1.0f - x * x;  // of tanh
 }
 
 template <int kind>

@@ -151,7 +151,7 @@ struct Whole {
   const LinearAttention& a;
   int64_t text, first, heads;
   int64_t size;  // of a head's part of a buffer
-  std::vector<float> plain, turned, above, d_turned, transposed, d_state, d_key_sums;
+  std::vector<float> plain, turned, above;
 
   Whole(const LinearAttention& attention, int64_t text, int64_t first, int64_t heads)
       : a(attention), text(text), first(first), heads(heads), size(kChunk * a.dim) {
@@ -229,9 +229,8 @@ struct Whole {
 
   void differentiate(const float* q, const float* k, const float* v, const float* out, const float* divisors,
                      float* kept, const float* d_out, float* d_q, float* d_k, float* d_v) {
-    d_turned.resize(heads * size), d_key_sums.resize(heads * a.dim);
-    d_state.resize(heads * a.dim * a.dim), transposed.resize(heads * a.dim * a.dim);
-    std::vector<float> back(a.dim), d_plain(a.dim), d_divisors(heads * kChunk);
+    std::vector<float> d_turned(heads * size), d_key_sums(heads * a.dim), d_state(heads * a.dim * a.dim);
+    std::vector<float> transposed(d_state.size()), back(a.dim), d_plain(a.dim), d_divisors(heads * kChunk);
     for (int64_t head = 0; head < heads; ++head) transpose(a.state(kept, head), matrix(transposed, head));
     each_chunk([&](int64_t start, int64_t rows) {
       features(q, false, start, rows);

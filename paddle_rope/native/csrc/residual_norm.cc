@@ -4,9 +4,9 @@
 // residual, weight, bias and the outputs for backward, normalized [rows, width] and 1 / deviation, may be null.
 EXPORT void residual_norm_forward(int64_t rows, int64_t width, const float* residual, const float* x,
                                   const float* weight, const float* bias, int centered, float epsilon,
-                                  uint32_t threshold, float scale, uint64_t seed, float* y, float* normalized,
+                                  uint32_t threshold, uint64_t seed, float* y, float* normalized,
                                   float* inverse_deviations) {
-  const Dropout dropout{threshold, scale, seed};
+  const Dropout dropout{threshold, seed};
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
     const float* old = residual ? residual + row * width : nullptr;
@@ -39,10 +39,10 @@ EXPORT void residual_norm_forward(int64_t rows, int64_t width, const float* resi
 
 // weight, d_weight, d_bias, d_residual and d_x may be null.
 EXPORT void residual_norm_backward(int64_t rows, int64_t width, const float* d_y, const float* weight, int centered,
-                                   uint32_t threshold, float scale, uint64_t seed, const float* normalized,
+                                   uint32_t threshold, uint64_t seed, const float* normalized,
                                    const float* inverse_deviations, float* d_residual, float* d_x, float* d_weight,
                                    float* d_bias) {
-  const Dropout dropout{threshold, scale, seed};
+  const Dropout dropout{threshold, seed};
   ColumnSums weight_sums(weight ? width : 0), bias_sums(weight ? width : 0);
 #pragma omp parallel
   {
@@ -83,9 +83,8 @@ EXPORT void residual_norm_backward(int64_t rows, int64_t width, const float* d_y
 }
 
 // y = x * mask; its own backward.
-EXPORT void dropout(int64_t rows, int64_t width, const float* x, uint32_t threshold, float scale, uint64_t seed,
-                    float* y) {
+EXPORT void dropout(int64_t rows, int64_t width, const float* x, uint32_t threshold, uint64_t seed, float* y) {
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < rows; ++row)
-    Dropout{threshold, scale, seed}.apply(row, width, x + row * width, y + row * width);
+    Dropout{threshold, seed}.apply(row, width, x + row * width, y + row * width);
 }

@@ -104,13 +104,13 @@ void differentiate(const Attention& a, int64_t text, int64_t head, const float* 
       a.hide(w, text, i, count);
       // sum_j w_j d loss / d w_j
       const float along = dot(out + offset + i * stride, d_out + offset + i * stride, a.dim);
-      const float log_sum = log_sums[number];
+      const float log_sum = log_sums[number], scale = a.dropout.scale();
       if (a.dropout.threshold) {
         const RowBits bits(a.dropout.seed, number);
 #pragma omp simd
         for (int64_t j = 0; j < count; ++j) {
           const float weight = weight_of(w[j] - log_sum);
-          const float mask = Dropout::mask(bits(static_cast<uint32_t>(j)), a.dropout.threshold, a.dropout.scale);
+          const float mask = Dropout::mask(bits(static_cast<uint32_t>(j)), a.dropout.threshold, scale);
           d[j] = weight * (mask * d[j] - along);
           w[j] = weight * mask;
         }
@@ -136,11 +136,11 @@ void differentiate(const Attention& a, int64_t text, int64_t head, const float* 
 // Forward writes out and log_sums; with d_out, backward reads them and writes d_q, d_k and d_v.
 EXPORT void softmax_attention(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
                               const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
-                              const int64_t* segment_ids, int causal, uint32_t threshold, float scale, uint64_t seed,
+                              const int64_t* segment_ids, int causal, uint32_t threshold, uint64_t seed,
                               const float* q, const float* k, const float* v, float* out, float* log_sums,
                               const float* d_out, float* d_q, float* d_k, float* d_v) {
   const Rotation rotation{cosine, sine, text_stride, interleaved};
-  const Dropout dropout{threshold, scale, seed};
+  const Dropout dropout{threshold, seed};
   const Attention a{batch, seq, heads, dim, rotation, key_mask, segment_ids, causal, dropout};
   const int64_t buffers = d_out ? 2 : 1;
 #pragma omp parallel

@@ -228,10 +228,8 @@ def _read_vocab(path: str | os.PathLike) -> list[str]:
         raise ValueError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: is not UTF-8 ({error}); give a vocabulary in UTF-8, one token a line") from None
-    lines = text.split("\n")  # splitlines() would also split at U+2028, which BERT's vocabularies hold as a token
-    if lines[-1] == "":
-        lines.pop()
-    return [line.rstrip("\r") for line in lines]
+    # splitlines() would also split at U+2028, which BERT's vocabularies hold as a token
+    return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def read_settings(folder: str | os.PathLike) -> tuple[str, bool]:

@@ -92,14 +92,13 @@ def measure_cell(
     """The row of a cell, measured in a separate process unless the ``shorter`` rows predict that it exceeds a limit."""
     row = {"job": job, "variant": variant, "length": length, "left_out": ""}
     known = [(one["length"], one["seconds"], one["peak_mb"]) for one in shorter if not one["left_out"]]
-    try:
-        if len(known) < len(shorter):
-            raise InputError("a shorter text is left out")
-        if reason := reason_to_leave_out(known, length, plan):
-            raise InputError(reason)
-        return {**row, **measure_apart(plan["task"], job, plan["variants"][variant], length, device)}
-    except InputError as error:  # such as a lack of memory
-        return {**row, "left_out": str(error)}
+    reason = "a shorter text is left out" if len(known) < len(shorter) else reason_to_leave_out(known, length, plan)
+    if not reason:
+        try:
+            return {**row, **measure_apart(plan["task"], job, plan["variants"][variant], length, device)}
+        except InputError as error:  # such as a lack of memory
+            reason = str(error)
+    return {**row, "left_out": reason}
 
 
 def measure_apart(task: str, job: str, options: dict, length: int, device: str) -> dict[str, float]:

@@ -11,7 +11,7 @@ from paddle_rope import (
     linear_attention,
     softmax_attention,
 )
-from paddle_rope.layers import Dropout, Linear, RMSNorm, residual_norm
+from paddle_rope.layers import Dropout, Linear, RMSNorm, linear, residual_norm
 from paddle_rope.native.dispatch import is_enabled, plain_forms
 from tests.helpers.comparison import assert_close, assert_same, is_native, random_tensor
 from tests.paddle_rope.attention.kernels import random_qkv
@@ -127,6 +127,8 @@ CALLS = {
     "learned RoPE": lambda: attended(softmax_attention, RotaryPositionEmbedding(4, learned=True)),
     "learned RoPE, linear": lambda: attended(linear_attention, RotaryPositionEmbedding(4, learned=True)),
     "bias of one number": lambda: of_layer(with_short_bias(Linear(6, 4))),
+    "whole numbers": lambda: (lambda: linear(paddle.ones([2, 6], "int64"), tensor(6, 4), None), []),
+    "truth values": lambda: (lambda: softmax_attention(*[paddle.ones([2, 5, 2, 4], "bool")] * 3), []),
     "integer as epsilon": lambda: of_layer(RMSNorm(1)),
     "negative dropout of a norm": lambda: of_layer(lambda x: residual_norm(RMSNorm(), x, x, Dropout(-0.5))),
     "spans of more texts": lambda: head_loss(texts=3),

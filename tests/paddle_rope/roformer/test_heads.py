@@ -9,7 +9,6 @@ import pytest
 
 from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, RoFormerModel
 from paddle_rope.attention import key_value_cache
-from paddle_rope.roformer.heads import generate
 from tests.helpers.comparison import assert_close
 from tests.paddle_rope.roformer.small_models import FORMS, make, random_ids
 
@@ -107,7 +106,7 @@ class Scripted:
 
 def drawn(probabilities, count=2000, **options):
     model = Scripted(np.log([[probabilities]]) * np.ones((1, count, 1)))
-    return generate(model, random_ids(count, 1), max_new_tokens=1, **options).numpy()[:, 0]
+    return RoFormerForCausalLM.generate(model, random_ids(count, 1), max_new_tokens=1, **options).numpy()[:, 0]
 
 
 def test_drawing_repeats_with_its_seed_and_follows_temperature():
@@ -135,7 +134,7 @@ def test_top_p_keeps_the_fewest_tokens_that_hold_it(probabilities, top_p, kept):
 def test_a_text_ends_with_its_end_token_in_padding_and_the_others_go_on():
     best = np.eye(10)[np.array([[1, 2], [3, 4], [5, 6], [7, 3], [8, 8]])]  # [steps, batch, vocab]
     for steps, expected in ((5, [[1, 3, 9, 9], [2, 4, 6, 3]]), (3, [[1, 3, 9], [2, 4, 6]])):
-        tokens = generate(Scripted(best), random_ids(2, 2), max_new_tokens=steps, eos_token_id=3)
+        tokens = RoFormerForCausalLM.generate(Scripted(best), random_ids(2, 2), max_new_tokens=steps, eos_token_id=3)
         assert tokens.tolist() == expected
 
 
