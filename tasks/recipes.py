@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tasks.common.errors import InputError, did_you_mean
+from tasks.common.errors import InputError, as_input_error, did_you_mean
 from tasks.common.files import check_new_folder
 from tasks.common.model_folder import ENCODER, recipe_in, refuse_incomplete, refuse_other_recipe
 from tasks.common.process import is_first_process
 from tasks.common.training.arguments import parse_seeds
-from tasks.common.training.run import check_readable, data_files
+from tasks.common.training.run import CONFIG_FILE, check_readable, data_files, read_config
 from tasks.common.training.settings import check_config
 
 if TYPE_CHECKING:
@@ -103,7 +103,6 @@ def train(config: dict[str, Any]) -> dict[str, Any] | None:
 
 def resume(folder: str | os.PathLike) -> dict[str, Any] | None:
     """Continue the interrupted run or series whose ``output_dir`` is ``folder``; returns what :func:`train` does."""
-    from tasks.common.training.run import CONFIG_FILE, read_config
     from tasks.common.training.series import SERIES_FILE, read_series, resume_series
 
     folder = Path(folder)
@@ -129,10 +128,8 @@ def check_run(config: dict[str, Any]) -> None:
     if checked.keys.pretrained is not None:
         from paddle_rope.roformer.checkpoints.reading import read_settings  # prediction needs no safetensors
 
-        try:
+        with as_input_error("configuration: pretrained: "):
             read_settings(checked.keys.pretrained)
-        except ValueError as error:
-            raise InputError(f"configuration: pretrained: {error}") from None
     if is_first_process():  # seen from another process, the first may already have made the folder
         check_new_folder(checked.config["output_dir"])
 

@@ -78,6 +78,15 @@ def damage_reported(place, remedy):
 
 
 @contextlib.contextmanager
+def as_input_error(begin="", kind=ValueError):
+    """Within this block, an error of the ``kind`` becomes an InputError with its message after ``begin``."""
+    try:
+        yield
+    except kind as error:
+        raise InputError(f"{begin}{error}") from None
+
+
+@contextlib.contextmanager
 def missing_paddle_named():
     """Within this block, importing paddle or PaddleNLP raises InputError if the package is not installed."""
     try:

@@ -8,7 +8,7 @@ from typing import Any
 from paddle_rope.options import read_json_object
 from paddle_rope.roformer import load_tokenizer
 from paddle_rope.roformer.config import RemovedOption
-from tasks.common.errors import InputError, damage_reported
+from tasks.common.errors import InputError, as_input_error, damage_reported
 from tasks.common.files import changed_files, checksums, write_files
 from tasks.common.process import own_command, quoted
 
@@ -74,10 +74,8 @@ def load_settings(folder: str | os.PathLike, config_class: Any, copy: str = COPY
     with damage_reported(f"{folder}: vocab.txt or tokenizer_config.json", copy):
         tokenizer = load_tokenizer(folder)
     with damage_reported(f"{folder}: config.json", copy):
-        try:
+        with as_input_error(f"{folder}: config.json: ", RemovedOption):
             config = config_class.from_pretrained(str(folder))
-        except RemovedOption as error:
-            raise InputError(f"{folder}: config.json: {error}") from None
         if config.vocab_size != len(tokenizer):
             raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
     return tokenizer, config

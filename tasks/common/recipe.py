@@ -18,7 +18,7 @@ from tqdm import tqdm
 from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
-from tasks.common.errors import InputError, visible
+from tasks.common.errors import InputError, as_input_error, visible
 from tasks.common.files import atomic_writer, check_new_folder, json_line
 from tasks.common.inference import pad_items
 from tasks.common.predictor import Predictor, bfloat16_pays
@@ -202,7 +202,7 @@ class Recipe:
     def build(self, run: Run) -> None:
         """Fill ``run.tokenizer`` and ``run.model``: new ones, or from the folder ``pretrained`` with a new head."""
         folder = run.keys.pretrained
-        try:
+        with as_input_error(f"{folder or 'configuration'}: "):
             if folder is None:
                 run.tokenizer = self.new_tokenizer(run)
                 options = {**run.keys.model_options(), **self.model_options(run)}
@@ -213,8 +213,6 @@ class Recipe:
             run.tokenizer = load_tokenizer(folder)
             options = {**self.model_options(run), **run.keys.model_options(run.config)}
             run.model = self.model_class.from_pretrained(folder, **options)
-        except ValueError as error:
-            raise InputError(f"{folder or 'configuration'}: {error}") from None
         known, embedded = len(run.tokenizer), run.model.config.vocab_size
         if known != embedded:
             found = f"the tokenizer has {known} tokens, the model embeddings for {embedded}"

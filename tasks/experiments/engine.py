@@ -9,7 +9,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from tasks.common.errors import InputError, Interrupted
+from tasks.common.errors import InputError, Interrupted, as_input_error
 from tasks.common.files import check_makeable
 from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, read_config
 from tasks.common.training.series import is_finished, train_unless_finished
@@ -94,7 +94,5 @@ def check_kept_keys(cells: Iterable[Cell]) -> None:
 
 def resolved(cell: Cell, config: dict[str, Any]) -> dict[str, Any]:
     """A configuration of a run with all defaults; raises InputError if the recipe rejects it."""
-    try:
+    with as_input_error(f"{cell.name}: ", InputError):
         return get_recipe(cell.recipe).resolve(dict(config)).config
-    except InputError as error:
-        raise InputError(f"{cell.name}: {error}") from None

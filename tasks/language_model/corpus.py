@@ -6,9 +6,8 @@ from paddle.io import Dataset
 from paddle_rope.roformer.tokenization import CharTokenizer
 from tasks.common.errors import InputError
 from tasks.common.texts.documents import read_documents
+from tasks.common.texts.text_files import ADDITIONS
 from tasks.language_model.arguments import LONGEST_TIMES
-
-ADDITIONS = "additions"  # in place of files: generated sums
 
 
 class Corpus:
@@ -62,7 +61,6 @@ class TrainingBatches(Dataset):
     texts. ``batches_per_step`` is the number of processes times accumulated gradients."""
 
     def __init__(self, corpus, batch_size, steps, seed, batches_per_step=1):
-        super().__init__()
         self.corpus, self.batch_size, self.steps, self.seed = corpus, batch_size, steps, seed
         self.batches_per_step = batches_per_step
 

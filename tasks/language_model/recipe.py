@@ -10,7 +10,7 @@ import paddle.nn.functional as F
 from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
 from tasks.common.errors import InputError
-from tasks.common.inference import evaluation_mode
+from tasks.common.inference import evaluated
 from tasks.common.recipe import Recipe
 from tasks.common.training.run import Run
 from tasks.common.training.settings import Settings
@@ -126,11 +126,10 @@ def held_out_losses(model, windows, length):
     texts, targets = windows[:, :-1].reshape(-1, length), windows[:, 1:].reshape(-1, length)
     rows = max(1, TOKENS_A_BATCH // length)
     losses = []
-    with evaluation_mode(model):
-        for first in range(0, len(texts), rows):
-            logits = model(paddle.to_tensor(texts[first : first + rows]))
-            wanted = paddle.to_tensor(targets[first : first + rows])
-            losses.append(F.cross_entropy(logits, wanted, reduction="none").reshape(wanted.shape).numpy())
+    for first in range(0, len(texts), rows):
+        logits = evaluated(model, {"input_ids": texts[first : first + rows]})
+        wanted = paddle.to_tensor(targets[first : first + rows])
+        losses.append(F.cross_entropy(logits, wanted, reduction="none").reshape(wanted.shape).numpy())
     return np.concatenate(losses).astype("float64")
 
 

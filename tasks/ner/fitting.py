@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from paddle_rope.roformer.checkpoints.reading import read_settings
-from tasks.common.errors import InputError
+from tasks.common.errors import as_input_error
 from tasks.ner.examples import Example
 
 CHARACTERS = 40  # per text in TABLE: about the mean in CLUENER, People's Daily and Weibo
@@ -128,10 +128,8 @@ def _of_the_model(row, given):
         keys = [key for key in Row._fields if key.endswith(("_prob", "_dropout", "_layers", "_lm_epochs"))]
         near = {} if _OF_ATTENTION & set(given) else NEAR
         return {**FROM_SCRATCH, **near, **{key: getattr(row, key) for key in keys}}
-    try:
+    with as_input_error(kind=(ValueError, TypeError)):
         width = int(read_settings(folder).get("hidden_size", WIDE))
-    except (ValueError, TypeError) as error:
-        raise InputError(str(error)) from None
     return {**(FROM_FOLDER if width < WIDE else FROM_WIDE_FOLDER), **INPUT_DROPOUT, "masked_lm_epochs": 0}
 
 

@@ -239,9 +239,6 @@ class DevBatches:
         self.inputs, self.labels = masking.hide(stream.ids, stream.word_starts, np.random.default_rng(DEV_SEED))
         self.rows = PackedRows(stream, stage.max_tokens, np.random.default_rng(DEV_SEED))
 
-    def __len__(self):
-        return -(-len(self.rows) // self.batch_size)
-
     def __iter__(self):
         for first in range(0, len(self.rows), self.batch_size):
             layout = self.rows.lay_out(np.arange(first, min(first + self.batch_size, len(self.rows))))

@@ -3,13 +3,11 @@
 import sys
 from typing import Any
 
-import paddle
-
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError
-from tasks.common.inference import evaluation_mode
+from tasks.common.inference import evaluated
 from tasks.common.process import is_first_process
 from tasks.common.recipe import Recipe
 from tasks.common.texts.documents import hold_out, read_documents
@@ -100,14 +98,12 @@ def evaluate_model(model, batches):
     """dict with mean ``loss`` and ``accuracy`` of a :class:`RoFormerForMaskedLM` over all hidden tokens of
     :class:`~tasks.pretraining.batches.DevBatches`."""
     total_loss = right = total = 0
-    with evaluation_mode(model):
-        for batch in batches:
-            wanted = batch["labels"][batch["labels"] != IGNORED_LABEL]
-            if not wanted.size:
-                continue
-            inputs = {name: paddle.to_tensor(array) for name, array in batch.items() if name != "token_mask"}
-            loss, logits = model(**inputs)
-            total_loss += float(loss) * wanted.size
-            right += int((logits.argmax(axis=-1).numpy() == wanted).sum())
-            total += wanted.size
+    for batch in batches:
+        wanted = batch["labels"][batch["labels"] != IGNORED_LABEL]
+        if not wanted.size:
+            continue
+        loss, logits = evaluated(model, {name: array for name, array in batch.items() if name != "token_mask"})
+        total_loss += float(loss) * wanted.size
+        right += int((logits.argmax(axis=-1).numpy() == wanted).sum())
+        total += wanted.size
     return {"loss": total_loss / total, "accuracy": right / total}

@@ -17,12 +17,12 @@ EPOCH = "progress_or_epoch"  # in PaddleNLP's log
 BLUE, ORANGE, GREEN, GRAY = "#1f5fa8", "#c8560a", "#2a8a4a", "#666666"
 
 
-def new_figure(width, height, rows=1, columns=1, grid="both", **options):
+def new_figure(width, height, rows=1, columns=1, **options):
     """A figure of a size in inches and its panels with a grid; ``options`` go to ``Figure.subplots``."""
     figure = Figure(figsize=(width, height), layout="constrained")
     panels = figure.subplots(rows, columns, **options)
     for axes in figure.axes:
-        axes.grid(axis=grid, alpha=0.3)
+        axes.grid(alpha=0.3)
     return figure, panels
 
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from tasks.common.errors import visible
 
 
-def as_csv(rows, columns=None):
-    """Rows (dicts) as CSV with a header, LF at line ends; columns as in :func:`as_markdown`."""
+def as_csv(rows):
+    """Rows (dicts) as CSV with a header, LF at line ends."""
     table = io.StringIO()
-    writer = csv.DictWriter(table, columns or keys_of(rows), lineterminator="\n", extrasaction="ignore")
+    writer = csv.DictWriter(table, keys_of(rows), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return table.getvalue()

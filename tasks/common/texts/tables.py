@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from tasks.common.errors import InputError
-from tasks.common.texts.text_files import BLANKS, shown
+from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
 
 MAX_FIELD_CHARACTERS = 1 << 24  # in CSV, so that an unclosed quote is found before it fills the memory
 TEXT = "text"
@@ -55,10 +55,8 @@ class Header(NamedTuple):
 
 def header_of(line: str) -> Header | None:
     """A line as a header, or None: a header has short values, one of which names texts or tokens."""
-    line = line.strip(" \r")
-    if line.lower() in _ALONE:
-        return Header(",", (line,))
-    if ("\t" not in line and "," not in line) or len(line) > 100 * _LONGEST_NAME:
+    is_alone = line.strip(" \r").lower() in _ALONE
+    if ("\t" not in line and "," not in line and not is_alone) or len(line) > 100 * _LONGEST_NAME:
         return None
     header = any_header(line)
     names = header.names
@@ -71,6 +69,7 @@ def header_of(line: str) -> Header | None:
 
 def any_header(line: str) -> Header:
     """A line as the header of a table, whatever its names; if its quotes are wrong, the line is the only name."""
+    line = line.strip(" \r")
     separator = "\t" if "\t" in line else ", " if ", " in _QUOTED.sub("", line) else ","
     try:
         of_csv = csv.reader([line], strict=True, skipinitialspace=separator == ", ")
@@ -84,7 +83,7 @@ def rows(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
     """Pairs (line from 1, values) of the rows after the header; blank lines have no values. Raises as
     :func:`values_of`."""
     first = next(number for number, line in enumerate(lines) if line.strip(BLANKS))
-    header, number = header_of(lines[first]) or any_header(lines[first]), first + 2
+    header, number = any_header(lines[first]), first + 2
     check_names(header.names, f"{name}:{first + 1}")
     for row in split_rows((line + "\n" for line in lines[first + 1 :]), header):
         yield number, values_of(row, header, f"{name}:{number}")
@@ -151,8 +150,7 @@ def check_names(names: Sequence[str], where: str) -> None:
 def table_records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:
     """Pairs ("path:line", dict from columns to strings) of the rows. The columns of texts and labels are called
     ``text``, ``label``, ``sentence1`` and ``sentence2``, whatever they are called in the file."""
-    first = next(line for line in lines if line.strip(BLANKS))
-    header = header_of(first) or any_header(first)
+    header = any_header(first_non_blank(lines))
     names = list(header.names)
     for meaning in (TEXT, LABEL, FIRST, SECOND):
         place = header.column(meaning)

@@ -19,6 +19,7 @@ from tasks.common.errors import InputError
 
 STDIN = "-"
 IN_MEMORY = "(in memory)"  # in the configuration of a run, in place of a file
+ADDITIONS = "additions"  # the same: generated sums for the recipe language_model
 BYTE_ORDER_MARK = "\ufeff"
 BLANKS = " \t"
 READ_BYTES = 1 << 20  # read at once

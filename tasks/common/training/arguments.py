@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from paddle_rope.options import NOT_NEGATIVE, POSITIVE, SHARE, Kind, choice
 from paddle_rope.roformer.config import RoFormerConfig
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, as_input_error
 
 DEV_SPLITS = ("stratified", "random", "contiguous")
 LARGEST_SEED = 2**32 - 1  # numpy's
@@ -128,21 +128,17 @@ class EncoderArguments:
         """Keys without effect here, which stay out of the run's configuration unless they are given."""
         if self.pretrained is None:
             return set(self.UNUSED)
-        return {*self.SETTLED_BY_PRETRAINED, *(name for name in self.model_keys() if name in RoFormerConfig.names())}
+        return {*self.SETTLED_BY_PRETRAINED, *(self.model_options().keys() & RoFormerConfig.names())}
 
     def fixed_arguments(self):
         """The keys of ``TrainingArguments`` that the recipe relies on, with their values."""
         return self.PLAN.fixed
 
-    @classmethod
-    def model_keys(cls):
-        """The keys that are options of the model, in order: dict from name to field."""
-        return {one.name: one for one in fields(cls) if "of_model" in one.metadata}
-
     def model_options(self, config=None):
         """Options for the configuration of the recipe's model, in its types; with ``config`` only the options that it
         contains, because with ``pretrained`` the others come from the pretrained model."""
-        return {name: getattr(self, name) for name in self.model_keys() if config is None or name in config}
+        names = [one.name for one in fields(self) if "of_model" in one.metadata]
+        return {name: getattr(self, name) for name in names if config is None or name in config}
 
     def check_ranges(self):
         """Raise InputError unless the values are in their ranges, and the options of a new encoder are compatible."""
@@ -151,10 +147,8 @@ class EncoderArguments:
         check_kinds(self)
         if self.pretrained is None:
             options = {name: value for name, value in self.model_options().items() if name in RoFormerConfig.names()}
-            try:
+            with as_input_error("configuration: "):
                 RoFormerConfig(**options)
-            except ValueError as error:
-                raise InputError(f"configuration: {error}") from None
 
 
 @dataclass
@@ -212,7 +206,5 @@ def check_kinds(values, place="configuration: "):
     for one in fields(values):
         value, kind = getattr(values, one.name), one.metadata.get("kind")
         if kind is not None and value is not None:
-            try:
+            with as_input_error():
                 kind.check(f"{place}{one.name}", value)
-            except ValueError as error:
-                raise InputError(str(error)) from None

@@ -17,7 +17,7 @@ from paddlenlp.trainer import TrainerState
 from safetensors.numpy import save
 
 from paddle_rope.roformer.checkpoints.tensor_files import read_tensors
-from tasks.common.errors import InputError, damage_reported
+from tasks.common.errors import InputError, as_input_error, damage_reported
 from tasks.common.files import atomic_writer, changed_files, checksums, write_files, write_json
 from tasks.common.process import is_first_process
 
@@ -49,10 +49,8 @@ def write_tensors(path: Path, tensors: Mapping[str, paddle.Tensor]) -> None:
 
 def read_checkpoint_tensors(path: Path) -> dict[str, np.ndarray]:
     """The tensors of a file; raises InputError if it is missing or damaged."""
-    try:
+    with as_input_error():
         return read_tensors(path)
-    except ValueError as error:
-        raise InputError(str(error)) from None
 
 
 @contextlib.contextmanager

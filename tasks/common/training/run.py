@@ -14,7 +14,7 @@ from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_new_folder, digest_of, locked, read_json_object, write_json
 from tasks.common.process import own_command, quoted
 from tasks.common.run_config import read_run_config
-from tasks.common.texts.text_files import IN_MEMORY, STDIN, open_bytes, reading
+from tasks.common.texts.text_files import ADDITIONS, IN_MEMORY, STDIN, open_bytes, reading
 
 CONFIG_FILE = "config.yaml"
 INPUTS_FILE = "inputs.json"  # fingerprints of the data files at the start
@@ -23,7 +23,7 @@ MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
 LOG_FOLDER = "vdl"
 BEFORE_FOLDER = "before"  # in the checkpoints folder: checkpoints of training that precedes the task itself
-_NOT_FILES = (STDIN, IN_MEMORY, "demo")  # the last: generated text for the recipe language_model
+_NOT_FILES = (STDIN, IN_MEMORY, ADDITIONS)
 
 
 @dataclass

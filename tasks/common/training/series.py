@@ -7,7 +7,6 @@ and interrupted ones continue from their last checkpoint.
 
 import contextlib
 import itertools
-import json
 import shutil
 import statistics
 from collections.abc import Iterable
@@ -17,9 +16,9 @@ from typing import Any, NamedTuple
 import yaml
 
 from paddle_rope.machine import machine_in_words
-from tasks.common.errors import InputError, Interrupted
-from tasks.common.files import atomic_writer, check_new_folder, locked, read_json_object, write_files
-from tasks.common.process import is_first_process, own_command
+from tasks.common.errors import InputError, Interrupted, as_input_error
+from tasks.common.files import atomic_writer, check_new_folder, json_line, locked, read_json_object, write_files
+from tasks.common.process import is_first_process, own_command, quoted
 from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
 from tasks.common.run_config import read_run_config
 from tasks.common.training.arguments import parse_seeds
@@ -81,11 +80,9 @@ def members_of(folder: str | Path, recipe: Any) -> list[Member]:
     """The runs of a series that was begun in ``folder``, which may have been moved. Raises as :func:`read_series`."""
     series = read_series(folder)
     config = {**series["config"], "output_dir": str(folder)}
-    try:
+    with as_input_error(f"{Path(folder) / SERIES_FILE}: ", InputError):
         seeds = None if series["seeds"] is None else parse_seeds(series["seeds"])
         recipe.resolve(dict(config))
-    except InputError as error:
-        raise InputError(f"{Path(folder) / SERIES_FILE}: {error}") from None
     return members(config, seeds)
 
 
@@ -134,7 +131,7 @@ def _train_members(recipe, folder, runs):
         try:
             train_unless_finished(recipe, run.config, way)
         except Interrupted as error:
-            how = f"go on with: {own_command()} train --resume {folder}"
+            how = f"go on with: {own_command()} train --resume {quoted(folder)}"
             raise Interrupted(error.number, f"{folder}: ended by a signal; {how}") from None
     return _write_summary(recipe, folder, runs) if is_first_process() else None
 
@@ -234,10 +231,10 @@ def summary_files(
     scores by their place in the metrics."""
     machine, seeds = machine_in_words(), dict.fromkeys(run.labels["seed"] for run in runs if "seed" in run.labels)
     text = f"{machine}{'; seeds ' * bool(seeds)}{', '.join(map(str, seeds))}\n\n{as_markdown(table)}"
-    content = json.dumps({"machine": machine, "variants": summaries}, ensure_ascii=False, indent=2)
+    content = json_line({"machine": machine, "variants": summaries}, indent=2)
     rows = []
     for run in runs:
         scores = {title: run.score(place) for place, title in titles.items()}
         facts = {name: run.metrics.get(name, "") for name in ("train_seconds", "parameters")}
         rows.append({**run.labels, **scores, **facts})
-    return {RUNS_CSV: as_csv(rows), SUMMARY_JSON: f"{content}\n", SUMMARY_MD: text}
+    return {RUNS_CSV: as_csv(rows), SUMMARY_JSON: content, SUMMARY_MD: text}

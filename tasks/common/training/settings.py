@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional, get_type_hints
 
 from paddle_rope.options import POSITIVE, choice, integer, number
 from paddle_rope.roformer.config import REMOVED, RemovedOption, without_removed
-from tasks.common.errors import InputError, did_you_mean
+from tasks.common.errors import InputError, as_input_error, did_you_mean
 from tasks.common.run_config import parse_arguments, typed
 from tasks.common.training.arguments import LARGEST_SEED, EncoderArguments, check_kinds, option
 from tasks.common.training.run import CHECKPOINTS_FOLDER, LOG_FOLDER
@@ -112,10 +112,8 @@ def check_config(config, arguments_class):
     Neither Paddle nor PaddleNLP is imported. Raises InputError if a key is unknown or missing, or a value does not fit.
     """
     usable = usable_keys(arguments_class)
-    try:
+    with as_input_error("configuration: ", RemovedOption):
         given = without_removed(config, REMOVED_KEYS)
-    except RemovedOption as error:
-        raise InputError(f"configuration: {error}") from None
     for key in given:
         if key not in usable and key not in arguments_class.__dataclass_fields__:
             _refuse_key(key, arguments_class, usable)

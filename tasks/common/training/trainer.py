@@ -293,11 +293,9 @@ class StepTrainer(RecipeTrainer):
             self.control.should_log = self.control.should_evaluate = self.control.should_save = True
         super()._maybe_log_save_evaluate(*args, **kwargs)
 
-    def compute_loss(self, model, inputs, return_outputs=False):
+    def compute_loss(self, model, inputs):
         """The loss of a batch; its ``token_mask`` serves only to count tokens."""
-        inputs = {name: value for name, value in inputs.items() if name != "token_mask"}
-        loss, logits = model(**inputs)
-        return (loss, (loss, logits)) if return_outputs else loss
+        return model(**{name: value for name, value in inputs.items() if name != "token_mask"})[0]
 
     def _get_train_sampler(self):
         first = self.first_step * self.train_dataset.batches_per_step

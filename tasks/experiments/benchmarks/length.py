@@ -12,7 +12,7 @@ from tqdm import tqdm
 from paddle_rope.machine import machine_in_words
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.roformer import RoFormerForSequenceClassification, SequenceClassificationConfig
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, as_input_error
 from tasks.common.files import check_makeable, write_json
 from tasks.common.process import choose_device
 from tasks.common.reports.tables import as_markdown
@@ -78,11 +78,9 @@ def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> 
         plan["variants"][variant] = {**plan["model"], **options}
         given = {name: value for name, value in plan["variants"][variant].items() if name != "recompute"}
         model = MODELS[plan["task"]]
-        try:
+        with as_input_error(f"{path}: variant {variant}: "):
             model.config_class.check_names(given)
             model.config_class(**{**model.defaults, **given})
-        except ValueError as error:
-            raise InputError(f"{path}: variant {variant}: {error}") from None
     return plan
 
 

@@ -258,7 +258,7 @@ def test_dev_batches_hold_every_token_once_and_hide_the_same_at_every_length(sam
     for length in (16, 40, 5000):
         batches = DevBatches(sample.stream, Stage(length, 3, 1), sample.tokenizer, sample.masking)
         parts = list(batches)
-        assert len(parts) == len(batches) and all(equal(a, b) for a, b in zip(parts, batches))
+        assert all(equal(a, b) for a, b in zip(parts, batches, strict=True))
         tokens, labels, inputs = (
             np.concatenate([array.ravel() for array in arrays])
             for arrays in zip(*((true_tokens(part), part["labels"], part["input_ids"]) for part in parts))

@@ -97,7 +97,7 @@ NER, MATCHING = Job("ner", (), "").keys, Job("matching", (), "").keys
 
 @pytest.mark.parametrize("keys, name, content", [
     *((MATCHING, "a.csv", header + "\na,b,c\n") for header in ("sentence1,sentence2,x", "A,B,C")),
-    *((NER, name, "id\ttext\n1\tx\n") for name in ("a.tsv", "a.txt")),
+    *((NER, name, "id\ttext\n1\tx\n") for name in ("a.tsv", "a.txt")), (NER, "a.csv", 'text,"id" \nx,1\n'),
 ])  # fmt: skip
 def test_columns_have_the_keys_of_the_recipe(write, keys, name, content):
     path = str(write(content, name))  # more that are refused: tests/tasks/refused_files.yaml

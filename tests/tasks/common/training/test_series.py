@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from tasks import recipes
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, Interrupted
 from tasks.common.files import locked
 from tasks.common.training import series
 from tasks.common.training.arguments import parse_seeds
@@ -116,6 +116,15 @@ def test_interrupted_series_is_resumed_and_what_is_done_stays(recipe, folder, tm
     assert recipe.calls == [("resume", str(moved / "seed_1")), ("train", seed_3)]
     with pytest.raises(InputError, match="all runs are complete"):
         resume_series(recipe, moved)
+
+
+def test_a_series_that_a_signal_ends_names_the_command_that_resumes(recipe, tmp_path):
+    def end(config):
+        raise Interrupted(2)
+
+    recipe.fails = end
+    with pytest.raises(Interrupted, match="train --resume '.*my runs'$"):
+        train_series(recipe, {"output_dir": str(tmp_path / "my runs")}, [1])
 
 
 @pytest.mark.parametrize("output_dir, keys, said", [
