@@ -1,7 +1,6 @@
 """Examples -> tokens -> padded batches."""
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -89,32 +88,26 @@ def check_types(example, types):
             )
 
 
-@dataclass
-class SpanCollator:
-    """Pads a list of :class:`TokenizedText` to the inputs of :class:`tasks.ner.model.NerModel`."""
-
-    pad_token_id: int  # id of the padding token
-    with_labels: bool = True  # whether to add ``labels``
-
-    def __call__(self, texts):
-        """A dict of arrays: ``input_ids`` int64, ``attention_mask`` and ``token_mask`` bool, all ``[batch, seq]``;
-        ``labels`` int64 ``[batch, entities, 3]``, (type, first token, last token), padded with -1; ``probabilities``
-        float32 ``[batch, entities]`` if any is below 1; and, if the model has such features, ``columns`` int64
-        ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``."""
-        batch = pad_tokens([text.ids for text in texts], self.pad_token_id)
-        batch["token_mask"] = pad([[end > start for start, end in text.offsets] for text in texts], bool)
-        if texts[0].features is not None:
-            for name, dtype in (("columns", np.int64), ("flags", bool)):
-                of_texts = [getattr(text.features, name) for text in texts]
-                if of_texts[0].shape[1]:
-                    batch[name] = pad(of_texts, dtype)
-        if self.with_labels:
-            # at least one row, because empty tensors cause problems in a data loader
-            spans = [np.reshape(text.spans, (-1, 4)) for text in texts]
-            batch["labels"] = pad([of_text[:, :3] for of_text in spans], np.int64, -1, least=1)
-            if any((of_text[:, 3] < 1).any() for of_text in spans):
-                batch["probabilities"] = pad([of_text[:, 3] for of_text in spans], np.float32, least=1)
-        return batch
+def pad_spans(texts, pad_token_id, with_labels=True):
+    """The inputs of :class:`tasks.ner.model.NerModel` from a list of :class:`TokenizedText`, a dict of arrays:
+    ``input_ids`` int64, ``attention_mask`` and ``token_mask`` bool, all ``[batch, seq]``; with labels, ``labels`` int64
+    ``[batch, entities, 3]``, (type, first token, last token), padded with -1, and ``probabilities`` float32
+    ``[batch, entities]`` if any is below 1; and, if the model has such features, ``columns`` int64
+    ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``."""
+    batch = pad_tokens([text.ids for text in texts], pad_token_id)
+    batch["token_mask"] = pad([[end > start for start, end in text.offsets] for text in texts], bool)
+    if texts[0].features is not None:
+        for name, dtype in (("columns", np.int64), ("flags", bool)):
+            of_texts = [getattr(text.features, name) for text in texts]
+            if of_texts[0].shape[1]:
+                batch[name] = pad(of_texts, dtype)
+    if with_labels:
+        # at least one row, because empty tensors cause problems in a data loader
+        spans = [np.reshape(text.spans, (-1, 4)) for text in texts]
+        batch["labels"] = pad([of_text[:, :3] for of_text in spans], np.int64, -1, least=1)
+        if any((of_text[:, 3] < 1).any() for of_text in spans):
+            batch["probabilities"] = pad([of_text[:, 3] for of_text in spans], np.float32, least=1)
+    return batch
 
 
 # ---- texts that are too long to train on as a whole
@@ -131,8 +124,6 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list
     piece begins with the first entity that the cut breaks. A piece has labels only for its whole entities.
     """
     tokens = text.size
-    if tokens <= length:
-        return [text], []
     spans = [(first - 1, last) for _, first, last, _ in text.spans]  # half-open, without the special token
     depth = np.zeros(tokens + 1, dtype=np.int64)  # [place]: how many entities a cut before that token breaks
     for begin, end in spans:
@@ -141,16 +132,14 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list
     is_free = np.cumsum(depth) == 0
     ends = {match.end() for match in SENTENCE_END.finditer(characters)}
     is_end = np.array([False, *(end in ends or characters[end - 1] == "\n" for _, end in text.offsets[1:-1])])
-    pieces, kept, begin = [], set(), 0
+    pieces, begin = [], 0
     while True:
         end = tokens if tokens - begin <= length else _last_place(is_free, is_end, begin, length)
-        inside = [number for number, (first, behind) in enumerate(spans) if begin <= first and behind <= end]
-        kept.update(inside)
-        within = (text.spans[number] for number in inside)
+        within = [span for span, (first, behind) in zip(text.spans, spans) if begin <= first and behind <= end]
         moved = [(kind, first - begin, last - begin, probability) for kind, first, last, probability in within]
         pieces.append(text.part(begin, end)._replace(spans=moved))
         if end == tokens:
-            return pieces, [span for number, span in enumerate(text.spans) if number not in kept]
+            return pieces, [span for span, (first, behind) in zip(text.spans, spans) if behind - first > length]
         begin = min((first for first, behind in spans if begin < first < end < behind), default=end)
 
 

@@ -10,7 +10,7 @@ from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from tasks.common.export.exporter import Exporter
 from tasks.common.inference import evaluated
 from tasks.ner.arguments import of_types
-from tasks.ner.batching import SpanCollator
+from tasks.ner.batching import pad_spans
 from tasks.ner.features import COLUMNS
 from tasks.ner.lengths import entity_bound
 from tasks.ner.prediction.predictor import ANY_LENGTH, ExportedNerModel
@@ -83,7 +83,7 @@ class NerExporter(Exporter):
 
     def scores(self, predictor: Any) -> np.ndarray:
         model, texts = predictor.model, [predictor.tokenize(text) for text in CHECKED_SENTENCES]
-        batch = SpanCollator(model.config.pad_token_id, with_labels=False)(texts)
+        batch = pad_spans(texts, model.config.pad_token_id, with_labels=False)
         is_exported = isinstance(model, ExportedNerModel)
         logits = model.graph.run(batch)[0] if is_exported else evaluated(model, batch).numpy()
         return np.maximum(logits, MASKED_LOGIT / 2)

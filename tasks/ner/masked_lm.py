@@ -12,7 +12,7 @@ from paddlenlp.trainer import IntervalStrategy
 from paddle_rope.roformer.heads import IGNORED_LABEL, LanguageModelHead
 from tasks.common.training.monitor import VisualDLMonitor
 from tasks.common.training.trainer import RecipeTrainer
-from tasks.ner.batching import SpanCollator
+from tasks.ner.batching import pad_spans
 from tasks.ner.features import UNKNOWN
 
 # A stretch of one or two tokens begins at a token with this probability; 90 % of them become [MASK], the rest stay.
@@ -84,14 +84,13 @@ class MaskingCollator:
     """
 
     def __init__(self, tokenizer, seed):
-        self.mask_token_id = tokenizer.mask_token_id
-        self.pad = SpanCollator(tokenizer.pad_token_id, with_labels=False)
+        self.mask_token_id, self.pad_token_id = tokenizer.mask_token_id, tokenizer.pad_token_id
         self.random = np.random.RandomState(seed)
 
     def __call__(self, texts):
-        """The arrays of :class:`SpanCollator`; ``labels`` int64 ``[batch, seq]``, the ids of hidden tokens, else -100;
+        """The arrays of :func:`pad_spans`; ``labels`` int64 ``[batch, seq]``, the ids of hidden tokens, else -100;
         and ``labeled``, the flat indices of the hidden tokens."""
-        batch = self.pad(texts)
+        batch = pad_spans(texts, self.pad_token_id, with_labels=False)
         ids, token_mask = batch["input_ids"], batch["token_mask"]
         first = self.random.rand(*ids.shape) < STRETCH_PROBABILITY
         second = first & (self.random.rand(*ids.shape) < SECOND_PROBABILITY)

@@ -18,7 +18,7 @@ from tasks.common.errors import visible
 from tasks.common.inference import evaluated
 from tasks.common.reports.figures import new_figure, pixels
 from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
-from tasks.ner.batching import SpanCollator
+from tasks.ner.batching import pad_spans
 from tasks.ner.calibration import temperatures_for
 from tasks.ner.lengths import reading_of
 from tasks.ner.metrics import match_entities, precision_recall_curves
@@ -99,7 +99,7 @@ class NerMonitor(VisualDLMonitor):
 def span_scores(model, text, characters):
     """Logits of the spans in the first ``characters`` of a text, to be drawn: array
     ``[types, characters, characters]``, by first and last character, NaN where there is no span."""
-    batch = SpanCollator(model.config.pad_token_id, with_labels=False)([text])
+    batch = pad_spans([text], model.config.pad_token_id, with_labels=False)
     logits = evaluated(model, batch)[0].astype("float32").numpy()  # [types, first, last or last - first]
     scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)
     for first, column in np.argwhere((logits > MASKED_LOGIT / 2).any(axis=0)):

@@ -1,5 +1,6 @@
 """The recipe of named entity recognition."""
 
+import functools
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,9 +15,9 @@ from tasks.common.recipe import Recipe
 from tasks.common.training.run import MODEL_FOLDER, Run
 from tasks.ner import calibration
 from tasks.ner.arguments import NerArguments
-from tasks.ner.batching import NerDataset, SpanCollator, refuse_longer
+from tasks.ner.batching import NerDataset, pad_spans, refuse_longer
 from tasks.ner.data.splits import mark_types, read_more_texts, read_splits, read_teacher
-from tasks.ner.examples import Entity, Example, as_record, entity_types, first_overlap, without_overlaps
+from tasks.ner.examples import Entity, Example, as_record, entity_types, first_overlap
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
 from tasks.ner.lengths import TrainingLengths, reading_of, training_lengths
@@ -117,8 +118,8 @@ class NerRecipe(Recipe):
             setattr(run.model.config, name, value)
         return train
 
-    def collator(self, run: Run) -> SpanCollator:
-        return SpanCollator(run.tokenizer.pad_token_id)
+    def collator(self, run: Run) -> Any:
+        return functools.partial(pad_spans, pad_token_id=run.tokenizer.pad_token_id)
 
     def describe(self, run: Run) -> None:
         for split, examples in run.examples.items():
@@ -227,17 +228,12 @@ class Evaluation(NamedTuple):
 def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:
     """Evaluate a :class:`tasks.ner.model.NerModel`, also during training."""
     config, candidates = model.config, None
-
-    def find(texts):
-        return find_in_windows(model, texts, batch_size, calibration.LOWEST_THRESHOLD)
-
     if with_candidates:
         candidates = calibration.find_candidates(
-            find, dataset.texts, [len(example.text) for example in dataset.examples]
+            lambda texts: find_in_windows(model, texts, batch_size, calibration.LOWEST_THRESHOLD),
+            dataset.texts,
+            [len(example.text) for example in dataset.examples],
         )
-    if candidates is None:
-        found = find_in_windows(model, dataset.texts, batch_size)
-        found = found if config.allow_overlap else list(map(without_overlaps, found))
-    else:
-        found = calibration.above_thresholds(candidates, config.thresholds, config.types, config.allow_overlap)
+    found = find_in_windows(model, dataset.texts, batch_size) if candidates is None else candidates
+    found = calibration.above_thresholds(found, config.thresholds, config.types, config.allow_overlap)
     return Evaluation(scores_and_errors(dataset.examples, found, config.types), found, candidates)

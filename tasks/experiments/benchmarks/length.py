@@ -19,7 +19,7 @@ from tasks.common.reports.tables import as_markdown
 from tasks.experiments.benchmarks.worker import Job, Worker, paddle_jobs, peak_megabytes, timed
 from tasks.experiments.plan import check_unchanged, named_settings, read_keys
 from tasks.ner.arguments import NerArguments
-from tasks.ner.batching import SpanCollator
+from tasks.ner.batching import pad_spans
 from tasks.ner.examples import TokenizedText
 from tasks.ner.model import NerConfig, NerModel
 from tasks.ner.prediction.finding import predict_entities
@@ -179,7 +179,7 @@ class Ner(Classifier):
 
     def jobs(self, length: int) -> dict[str, Job]:
         text = _random_ner_text(length, self.defaults["vocab_size"])
-        batch = {name: paddle.to_tensor(array) for name, array in SpanCollator(0)([text]).items()}
+        batch = {name: paddle.to_tensor(array) for name, array in pad_spans([text], 0).items()}
         loss, predict = (lambda: self.model(**batch)), (lambda: predict_entities(self.model, [text], 1))
         return paddle_jobs(self.model, self.optimizer, loss, predict)
 

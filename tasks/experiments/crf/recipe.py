@@ -17,7 +17,7 @@ from tasks.common.training.settings import Settings
 from tasks.experiments.crf.arguments import CrfArguments
 from tasks.ner.data.splits import read_splits
 from tasks.ner.examples import Entity, Example, entity_types, without_overlaps
-from tasks.ner.features import WordFeatures, check_kinds
+from tasks.ner.features import WordFeatures
 from tasks.ner.formats.tagging import BMES, decode_tags, encode_tags, parse_tag
 from tasks.ner.metrics import scores_and_errors
 from tasks.ner.reports.printed import print_scores
@@ -54,7 +54,7 @@ class CrfRecipe(Recipe):
     def read(self, run: CrfRun) -> None:
         run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
         if run.keys.features:
-            run.features = WordFeatures.from_examples(run.examples["train"], check_kinds(run.keys.features))
+            run.features = WordFeatures.from_examples(run.examples["train"], run.keys.features)
         train = run.examples["train"]
         run.facts["not_learned"] = sum(len(one.entities) - len(longest_entities(one.entities)) for one in train)
 

@@ -61,8 +61,7 @@ def inspect(splits: Splits, max_examples: int = 5) -> dict:
     tokenizer = CharTokenizer.from_corpus(example.text for example in next(iter(splits.values())))
     types = entity_types(*splits.values())
     datasets = {split: NerDataset(examples, tokenizer, types) for split, examples in splits.items()}
-    searches = (_long_texts, _duplicates, _surfaces_of_two_types)
-    for found in (_in_texts(datasets), *(search(splits) for search in searches)):
+    for found in (_in_texts(datasets), _long_texts(splits), _duplicates(splits), _surfaces_of_two_types(splits)):
         for name, split, example, what in found:
             findings[name]["counts"][split] += 1
             if what is not None and len(findings[name]["examples"]) < max_examples:

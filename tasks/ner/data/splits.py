@@ -75,8 +75,8 @@ def choose_dev_split(examples, fraction, name):
     """How to hold out a dev part whose scores carry over to new texts, and a line that says so with both shares. It is
     ``contiguous`` if neighboring texts share entities, but ``stratified`` otherwise, or if the end of the file has no
     entity or has types that the rest lacks."""
-    drawn, contiguous, entities = _known_shares(examples, fraction)
     rest, end = hold_out(examples, fraction, "contiguous")
+    drawn, contiguous, entities = _known_shares(examples, len({example.text for example in end}))
     mean = (drawn + contiguous) / 2
     error = math.sqrt(mean * (1 - mean) * 2 / max(1, entities))
     shares = (
@@ -96,12 +96,11 @@ def choose_dev_split(examples, fraction, name):
     )
 
 
-def _known_shares(examples, fraction):
-    """The share of the entities of a dev part that also occur in the rest, by type and text, if it is drawn at random
-    and if it is contiguous; and the number of entities. Both shares are means over all parts of this size, which vary
-    less than the shares of one part."""
+def _known_shares(examples, size):
+    """The share of the entities of a dev part of ``size`` texts that also occur in the rest, by type and text, if it is
+    drawn at random and if it is contiguous; and the number of entities. Both shares are means over all parts of this
+    size, which vary less than the shares of one part."""
     texts = list(dict.fromkeys(example.text for example in examples))
-    size = max(1, min(len(texts) - 1, round(fraction * len(texts))))
     entities = [(one.text, (entity.type, one.surface(entity))) for one in examples for entity in one.entities]
     shares = []
     for order in (np.random.RandomState(0).permutation(len(texts)), reversed(range(len(texts)))):

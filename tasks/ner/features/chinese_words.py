@@ -179,10 +179,8 @@ class ChineseWords:
 @functools.cache
 def tag_class(tag):
     """Index in ``TAG_CLASSES`` of the group of a part of speech."""
-    for name in (tag[:2], _SAME_CLASS.get(tag[:1], tag[:1])):
-        if name in TAG_CLASSES:
-            return TAG_CLASSES.index(name)
-    return TAG_CLASSES.index("x")
+    names = (tag[:2], _SAME_CLASS.get(tag[:1], tag[:1]), "x")
+    return TAG_CLASSES.index(next(name for name in names if name in TAG_CLASSES))
 
 
 UNSEEN = -3.14e100  # logarithm of the probability of a character that a state never emits
@@ -225,7 +223,7 @@ class UnknownWords:
         for char in string[1:]:
             following, came_from = self._step(scores, self._observed(char))
             if not following:  # none of its states can follow, so any state may
-                following, came_from = self._step(scores, self._in_any_state(char))
+                following, came_from = self._step(scores, self._emitted(char, self._states))
             steps.append(came_from)
             scores = following
         path = [max(scores, key=lambda state: (scores[state], -state))]
@@ -253,10 +251,7 @@ class UnknownWords:
 
     def _observed(self, char):
         """(state, log probability of the character in it) for its states, or for all if jieba does not know it."""
-        return self._of_known(char) if char in self._states_of else self._in_any_state(char)
-
-    def _in_any_state(self, char):
-        return self._emitted(char, self._states)
+        return self._of_known(char) if char in self._states_of else self._emitted(char, self._states)
 
     def _emitted(self, char, states):
         return [(self._number[state], self._emissions[state].get(char, UNSEEN)) for state in states]

@@ -13,7 +13,6 @@ import os
 import threading
 import zipfile
 import zlib
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import numpy as np
@@ -81,9 +80,9 @@ def _folder():
 
 def _module(path):
     """A module loaded from its file, without importing the package around it."""
-    loader = SourceFileLoader(f"_{path.stem}_of_jieba", str(path))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
+    spec = importlib.util.spec_from_file_location(f"_{path.stem}_of_jieba", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 

@@ -59,7 +59,7 @@ class TokenFeatures(NamedTuple):
 
     def joined(self, following):
         """The features of this text and the text that follows it, without the special tokens between them."""
-        columns, flags = (np.concatenate([one[:-1], other[1:]]) for one, other in list(zip(self, following))[:2])
+        columns, flags = (np.concatenate([one[:-1], other[1:]]) for one, other in zip(self[:2], following[:2]))
         return self._replace(columns=columns, packed_flags=flags)
 
 

@@ -64,7 +64,6 @@ class WordFeatures:
     ) -> WordFeatures:
         """Build vocabularies and gazetteer from the training data. Values that occur less often than ``min_count`` are
         unknown, unless ``examples`` and the unlabeled texts of ``more`` together have them ``more_min_count`` times."""
-        kinds = check_kinds(kinds)
         counts: dict = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
         for number, example in enumerate((*examples, *more) if counts else ()):
             words = _words_of(example.text, counts)

@@ -27,7 +27,7 @@ from xml.sax.saxutils import quoteattr
 from tasks.common.errors import InputError
 from tasks.common.texts.json_records import check_encodable
 from tasks.common.texts.text_files import shown
-from tasks.ner.examples import Entity, Example, make_example
+from tasks.ner.examples import Entity, Example, entities_of, make_example
 from tasks.ner.formats.records import EntityIds, Records, check_like, check_span, check_type
 
 logger = logging.getLogger(__name__)
@@ -232,9 +232,8 @@ def prediction_task(record: dict, model_version: str) -> dict:
     entities, by which the data manager sorts doubtful texts to the front.
     """
     regions, scores = [], []
-    for found in record["entities"]:
-        entity = Entity(found["start"], found["end"], found["type"])
-        scores.append(round(found["probability"], 4))
+    for entity in entities_of(record):
+        scores.append(round(entity.probability, 4))
         regions.append({**_region(record["text"], entity), "score": scores[-1]})
     prediction = {"model_version": model_version, "score": min(scores, default=1.0), "result": regions}
     return {"data": {TEXT_KEY: record["text"]}, "predictions": [prediction]}

@@ -48,16 +48,16 @@ def write_html(
     file: TextIO, records: list[dict], types: Iterable[str], name: str, calibrated: bool = True, language: str = "en"
 ) -> None:
     """Write a page of records (:class:`tasks.ner.prediction.predictor.NerPredictor`) into an open file. Its legend has
-    the types that occur, in the order of ``types``; ``name`` says where the texts are from. A model without
-    temperatures is not ``calibrated``, and the page calls its probabilities scores. ``language`` is the language of the
-    page's labels."""
+    the types that occur, in the order of ``types``, then others, which a dictionary forces; ``name`` says where the
+    texts are from. A model without temperatures is not ``calibrated``, and the page calls its probabilities scores.
+    ``language`` is the language of the page's labels."""
     words = WORDS[language]
     certainty = "probability" if calibrated else "score"
     texts = [record["text"] for record in records]
     entities = [entities_of(record) for record in records]
     sections = [sections_of(text) for text in texts]
     counts = Counter(entity.type for of_text in entities for entity in of_text)
-    kinds = [kind for kind in types if counts[kind]]
+    kinds = [kind for kind in dict.fromkeys((*types, *sorted(counts))) if counts[kind]]
     mentions = mentions_of(texts, entities)
     places = places_of(texts, sections, entities)
     number_of = {kind: number for number, kind in enumerate(kinds)}
@@ -95,7 +95,7 @@ def write_html(
                 "paragraphs": [(height, Markup("".join(map(html, parts)))) for height, parts in of_section],
             }
 
-    number = sum(counts[kind] for kind in kinds)
+    number = counts.total()
     page = {
         "language": language,
         "words": words,

@@ -16,6 +16,7 @@ entities of the training data that reach into it, so tokens and features are as 
 """
 
 import bisect
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 
 from tasks.common.inference import batched_outputs
 from tasks.ner.arguments import of_types, probability
-from tasks.ner.batching import SpanCollator
+from tasks.ner.batching import pad_spans
 from tasks.ner.examples import Entity, TokenizedText
 from tasks.ner.features import TokenFeatures
 from tasks.ner.lengths import reading_of
@@ -145,8 +146,9 @@ def predict_entities(
     :class:`~tasks.ner.model.NerModel`, also while it is trained, or a model with the same methods. Spans of more than
     ``max_entity_tokens`` are ignored. ``report`` is called after each batch with the indices of its texts."""
     entities: list[list[Entity]] = [[] for _ in texts]
-    types, collate = model.config.types, SpanCollator(model.config.pad_token_id, with_labels=False)
+    types = model.config.types
     temperatures = of_types(model.config.temperatures, len(types))
+    collate = functools.partial(pad_spans, pad_token_id=model.config.pad_token_id, with_labels=False)
 
     def find(batch):
         return model.find_spans(batch, thresholds)

@@ -74,11 +74,9 @@ class Wanted:
 
     def candidates(self, config: Any) -> list[float]:
         """The :meth:`thresholds`, lowered if there are hints."""
-        bounds = self.thresholds(config)
-        if self.listed is None or not self.listed.hinted_types:
-            return bounds
-        temperatures = of_types(config.temperatures, len(config.types))
-        return [bound - HINT_LOGIT * temperature for bound, temperature in zip(bounds, temperatures)]
+        lowered = HINT_LOGIT if self.listed is not None and self.listed.hinted_types else 0.0
+        bounds, temperatures = self.thresholds(config), of_types(config.temperatures, len(config.types))
+        return [bound - lowered * temperature for bound, temperature in zip(bounds, temperatures)]
 
     def check(self, config: Any) -> None:
         """Raise InputError if a model cannot give these entities."""
@@ -103,10 +101,10 @@ class Wanted:
                 entities = _with_forced(entities, forced)
         if self.types is not None:
             entities = [entity for entity in entities if entity.type in self.types]
-        if not config.allow_overlap:
-            entities = without_overlaps(entities)
+        settled = list if config.allow_overlap else without_overlaps
+        entities = settled(entities)
         if self.consistent:
-            entities = _same_everywhere(text, entities)
+            entities = settled(_same_everywhere(text, entities))  # what it adds may overlap
         if self.top_k is not None:
             entities = sorted(entities, key=lambda entity: (-entity.probability, entity))[: self.top_k]
         return sorted(entities)

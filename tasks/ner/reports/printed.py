@@ -94,8 +94,8 @@ def _length_name(row):
     return str(row["from"]) if row["from"] == row["to"] else f"{row['from']} to {row['to']}"
 
 
-def _print_title(title):
-    terminal().print(*as_cells(title), style="italic")
+def _print_title(title, style="italic"):
+    terminal().print(*as_cells(title), style=style)
 
 
 def print_data_report(datasets: dict) -> None:
@@ -118,10 +118,9 @@ def print_data_report(datasets: dict) -> None:
 def print_inspection(result):
     """Print the result of :func:`tasks.ner.data.inspection.inspect`, with ``file`` and ``format`` in each of its
     ``splits``, as tables."""
-    console = terminal()
     splits = result["splits"]
     for split, row in splits.items():
-        console.print(*as_cells(f"{split}: {row['file']} ({row['format']})"))
+        print(visible(f"{split}: {row['file']} ({row['format']})"))
     counted = ("texts", "texts_without_entities", "characters", "entities")
     print_table(
         "data",
@@ -141,17 +140,17 @@ def print_inspection(result):
     )
     for split, types in result["missing_types"].items():
         if types:
-            console.print(*as_cells(f"{split} has no entity of type {', '.join(types)}, which another split has"))
+            print(visible(f"{split} has no entity of type {', '.join(types)}, which another split has"))
     for key, title in (("text_lengths", "texts"), ("entity_lengths", "entities")):
         names = ("min", "median", "p95", "p99", "max")
         rows = ((split, *(str(row[key][name]) if row[key] else "-" for name in names)) for split, row in splits.items())
         print_table(f"length of {title} in characters", ("split", *names), rows)
     lengths = result["lengths"]
-    console.print(
+    print(
         f"a model trained on {next(iter(splits))} reads texts of more than {lengths['window_tokens']} tokens in "
         f"windows of that length, and finds entities of up to {lengths['max_entity_tokens']} tokens"
     )
-    _print_findings(console, splits, result["findings"])
+    _print_findings(splits, result["findings"])
 
 
 def _count_and_share(row, kind):
@@ -159,7 +158,7 @@ def _count_and_share(row, kind):
     return str(count), f"{100 * count / max(row['entities'], 1):.1f} %"
 
 
-def _print_findings(console, splits, findings):
+def _print_findings(splits, findings):
     found = [finding for finding in findings.values() if any(finding["counts"].values())]
     clear = [finding["meaning"].split(":")[0] for finding in findings.values() if finding not in found]
     rows = ((finding["meaning"], *(str(finding["counts"][split]) for split in splits)) for finding in found)
@@ -167,8 +166,8 @@ def _print_findings(console, splits, findings):
         print_table("findings", ("what", *splits), rows)
     for finding in found:
         if finding["examples"]:
-            console.print(f"{finding['meaning']}:", style="bold")
+            _print_title(f"{finding['meaning']}:", "bold")
             for example in finding["examples"]:
-                console.print(*as_cells(f"  {example['where']}  {example['what']}"))
+                print(visible(f"  {example['where']}  {example['what']}"))
     if clear:
-        console.print(f"Not found: {'; '.join(clear)}.")
+        print(f"Not found: {'; '.join(clear)}.")

@@ -8,7 +8,7 @@ import pytest
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from tasks.ner import masked_lm
-from tasks.ner.batching import SpanCollator
+from tasks.ner.batching import pad_spans
 from tasks.ner.features import UNKNOWN, TokenFeatures
 from tasks.ner.masked_lm import MASK_PROBABILITY, SECOND_PROBABILITY, STRETCH_PROBABILITY, MaskingCollator
 from tests.helpers.runs import log_of
@@ -42,7 +42,7 @@ def texts():
 
 @pytest.fixture
 def plain(tokenizer, texts):
-    return SpanCollator(tokenizer.pad_token_id, with_labels=False)(texts)
+    return pad_spans(texts, tokenizer.pad_token_id, with_labels=False)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from paddle_rope import multilabel_categorical_crossentropy
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.errors import InputError
-from tasks.ner.batching import NerDataset, SpanCollator
+from tasks.ner.batching import NerDataset, pad_spans
 from tasks.ner.data.splits import read_teacher
 from tasks.ner.examples import Entity, Example, TokenizedText, align_entities
 from tasks.ner.model import NerConfig, NerModel
@@ -31,8 +31,7 @@ def random_texts(*lengths):
 
 
 def batch_of(texts, with_labels=False):
-    collate = SpanCollator(0) if with_labels else SpanCollator(0, with_labels=False)
-    return {name: paddle.to_tensor(array) for name, array in collate(texts).items()}
+    return {name: paddle.to_tensor(array) for name, array in pad_spans(texts, 0, with_labels).items()}
 
 
 @each_attention
@@ -150,7 +149,7 @@ def test_an_unknown_type_is_an_error_with_its_place_and_the_known_types():
 
 
 def test_a_batch_is_padded_to_its_longest_text():
-    batch = SpanCollator(pad_token_id=99)(TEXTS)
+    batch = pad_spans(TEXTS, 99)
     assert batch["input_ids"].dtype == batch["labels"].dtype == np.int64
     assert {name: array.tolist() for name, array in batch.items()} == {
         "input_ids": [[2, 7, 8, 9, 3], [2, 6, 3, 99, 99]],
@@ -158,8 +157,8 @@ def test_a_batch_is_padded_to_its_longest_text():
         "token_mask": [[False, True, True, True, False], [False, True, False, False, False]],
         "labels": [[[1, 1, 3], [0, 2, 2]], [[-1, -1, -1]] * 2],
     }
-    assert SpanCollator(0)(TEXTS[1:])["labels"].tolist() == [[[-1, -1, -1]]]  # at least one row
-    assert SpanCollator(0, with_labels=False)(TEXTS).keys() == {"input_ids", "attention_mask", "token_mask"}
+    assert pad_spans(TEXTS[1:], 0)["labels"].tolist() == [[[-1, -1, -1]]]  # at least one row
+    assert pad_spans(TEXTS, 0, with_labels=False).keys() == {"input_ids", "attention_mask", "token_mask"}
 
 
 # ---- labels of a teacher
@@ -179,7 +178,7 @@ def test_labels_are_drawn_with_their_probabilities():
     losses = [float(model(**batch)) for _ in range(200)]
     assert {*losses} == {with_label, without}
     assert 40 <= losses.count(with_label) <= 80
-    assert "probabilities" not in SpanCollator(0)([labeled(1.0), *random_texts(5)])
+    assert "probabilities" not in pad_spans([labeled(1.0), *random_texts(5)], 0)
 
 
 def test_probabilities_are_read_and_checked(write):

@@ -210,6 +210,11 @@ def test_a_short_page_lists_its_entities_by_frequency_without_contents():
     assert "nav" not in parsed(record("北京")).tags
 
 
+def test_a_type_that_only_a_dictionary_has_is_in_the_legend():
+    read = parsed(record("北京、微软", (0, 2, "b", 1.0), (3, 5, "brand", 1.0)), types=("a", "b"))
+    assert [one.split()[0] for one in read.legend] == ["b", "brand"]
+
+
 def test_contents_lead_to_sections_and_an_entity_over_a_line_end_is_linked_once():
     text = "第一回 甲\n" + LINE * 10 + "第二回 <乙>\n" + LINE * 20 + "丙" * 30
     second, last = text.index("第二回"), len(text) - 30

@@ -13,7 +13,7 @@ from tasks.common.export.operators import message_class
 from tasks.common.inference import evaluated
 from tasks.common.model_folder import GRAPH_FILES, ONNX_FILE, write_checksums
 from tasks.ner import NerPredictor
-from tasks.ner.batching import SpanCollator
+from tasks.ner.batching import pad_spans
 from tasks.ner.data.reading import read_examples
 from tests.helpers.models import FORMATS, export, write_small_ner
 from tests.tasks.ner.conftest import spans_of
@@ -45,8 +45,8 @@ def test_records_have_the_promised_form_whatever_the_texts(predictor, trained, d
 
 def logits_of(predictor, texts):
     """Logits of all texts, one after the other."""
-    collate = SpanCollator(predictor.tokenizer.pad_token_id, with_labels=False)
-    batch = collate([predictor.tokenize(text) for text in texts])
+    tokenized = [predictor.tokenize(text) for text in texts]
+    batch = pad_spans(tokenized, predictor.tokenizer.pad_token_id, with_labels=False)
     return evaluated(predictor.model, batch).numpy().astype("float64").ravel()
 
 

@@ -92,6 +92,11 @@ def test_one_decision_for_a_mention(text, given, expected):
     assert spans(kept) == [(*span, "person") for span in expected]
 
 
+def test_one_decision_adds_no_overlapping_entities():
+    given = found(*((start, start + 2, "person", 4) for start in (0, 3, 6)))
+    assert spans(Wanted(consistent=True).kept("aa.aa.aa.aaa", given, FLAT)) == [*spans(given), (9, 11, "person")]
+
+
 def test_files_options_and_python_agree(predictor, predict, trained, dev_texts, tmp_path):
     text = next(text for text in dev_texts if predictor([text])[0]["entities"])
     (tmp_path / "terms.tsv").write_text(f"{text[:2]}\tbrand\n{text[2:4]}\tbrand\tforce\n", encoding="utf-8")
