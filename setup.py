@@ -6,7 +6,7 @@ setup(
     packages=[*find_packages(include=["paddle_rope*", "tasks*"]), "tasks.configs"],
     package_dir={"tasks.configs": "configs"},
     package_data={
-        "": ["*.yaml", "*.jsonl.gz", "*.tsv.gz", "*.css", "*.html", "py.typed", "*.cc", "*.h"],
+        "": ["*.yaml", "*.jsonl.gz", "*.tsv.gz", "*.css", "*.html", "py.typed", "csrc/*"],
         "paddle_rope.roformer": ["encoders/*/*"],
         "tasks.configs": ["*/*.yaml", "*/*.jsonl"],
     },

@@ -3,6 +3,7 @@
 #   paddle   where it is set: the version of paddlepaddle to install, for CPU; requirements/paddle-VERSION.txt must exist.
 #            An environment other than the default one is .venv-VERSION
 #   BASE_PYTHON   where it is set: the interpreter to make the environment with
+set -euo pipefail # what fails to install must not be noted as installed
 
 default_paddle=3.3.1
 venv=.venv

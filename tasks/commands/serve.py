@@ -34,7 +34,10 @@ def serve(argv):
     where = "cpu, gpu, ... (default: a GPU where there is one)"
     parser.add_argument("--device", default=_variable("device"), help=where)
     add_bf16(parser)
-    parser.set_defaults(bf16=_variable("bf16") == "true" or None)
+    bf16 = _variable("bf16", "false")
+    if bf16 not in ("true", "false"):
+        raise InputError(f"{VARIABLES}BF16: must be true or false, got {bf16!r}")
+    parser.set_defaults(bf16=bf16 == "true" or None)
     given = vars(parser.parse_args(argv))
     models = model_sources(given.pop("models"))
     if not os.environ.get("OMP_NUM_THREADS", "").isdigit():  # which numerical libraries read
@@ -49,4 +52,5 @@ def serve(argv):
 
 
 def _variable(name, default=None):
-    return os.environ.get(f"{VARIABLES}{name.upper()}", default)
+    value = os.environ.get(f"{VARIABLES}{name.upper()}")
+    return default if value is None else value.strip()  # a file with a secret often ends with a line end

@@ -48,9 +48,13 @@ def atomic_writer(path, binary=False):
 def atomic_folder(path):
     """Yield an empty folder to write into; it appears as ``path`` only when the block ends without an error. Raises
     InputError as :func:`check_new_folder`."""
-    path = Path(path)
     check_new_folder(path, "folder")
-    temporary = path.absolute().with_name(f".{path.name}.{os.getpid()}.tmp")
+    path = Path(os.path.realpath(path))  # a link cannot be replaced
+    if os.path.ismount(path) or path == Path.cwd():
+        raise InputError(
+            f"{path}: is a mount point or the current folder, which cannot be replaced; name a folder in it"
+        )
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.mkdir(parents=True)
     try:
         yield temporary

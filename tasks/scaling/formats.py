@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tasks.common.errors import InputError, reason_of
+from tasks.common.errors import InputError, as_input_error, reason_of
 from tasks.common.texts.forms import Form, form_of_file
 from tasks.common.texts.json_records import parse_line
 from tasks.common.texts.tables import any_header, check_names, split_rows, values_of
@@ -139,14 +139,17 @@ class Parquet:
         pairs = enumerate(itertools.pairwise(bounds))
         groups = [group for group, (begin, end) in pairs if begin < part.last and part.first <= end]
         number = bounds[groups[0]]  # rows before the batch
-        for batch in self._table.iter_batches(PARQUET_ROWS, groups):
-            first = max(0, part.first - 1 - number)
-            rows = batch.slice(first, part.last - number - first)
-            for row, record in enumerate(rows.to_pylist(), number + first + 1):
-                yield Found(row, record, "", record)
-            number += batch.num_rows
-            if number >= part.last:
-                return
+        with as_input_error(f"{self.path}: is damaged, write it again: "):  # ArrowInvalid is a ValueError
+            for batch in self._table.iter_batches(PARQUET_ROWS, groups):
+                for row in range(max(number, part.first - 1), min(number + batch.num_rows, part.last)):
+                    try:
+                        (record,) = batch.slice(row - number, 1).to_pylist()
+                        yield Found(row + 1, record, "", record)
+                    except UnicodeDecodeError as error:
+                        yield Found(row + 1, None, f"not UTF-8 ({error.reason})", "")
+                number += batch.num_rows
+                if number >= part.last:
+                    return
 
 
 def _check_columns(header, keys, where):

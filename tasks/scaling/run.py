@@ -24,6 +24,7 @@ from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_new_folder, digest_of, locked, read_json_object, write_json
 from tasks.common.model_folder import refuse_incomplete
+from tasks.common.texts.text_files import open_bytes
 from tasks.scaling.formats import Part, find_files, parts_of
 from tasks.scaling.worker import Job
 
@@ -69,12 +70,15 @@ def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, lis
     paths = find_files(inputs)
     for model in job.models:
         refuse_incomplete(model, ("config.json",))
+    lists = [path for name, path in job.options.get("wanted", {}).items() if name in ("dictionary", "patterns")]
+    for path in lists:
+        open_bytes(path).close()  # raises InputError without such a file, as for standard input
     parts = parts_of(paths, job.keys, part_records)
     options = {name: value for name, value in job.options.items() if name not in FREE_OPTIONS}
     plan = {
         "task": job.task,
         "models": {os.path.abspath(path): digest_of(Path(path)) for path in job.models},
-        "inputs": {path: digest_of(Path(path)) for path in paths},
+        "inputs": {path: digest_of(Path(path)) for path in [*paths, *lists]},
         "options": {"text_column": job.text_column, "part_records": part_records, **options},
         "parts": [{"file": job.part_file(part.number).name, **part._asdict()} for part in parts],
     }

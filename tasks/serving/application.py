@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import gc
 import re
 import time
@@ -26,7 +27,7 @@ from tasks.serving.batching import Batcher
 from tasks.serving.limits import CLIENT_LEFT, Counted, Problem
 from tasks.serving.models import Work, examples, open_works
 from tasks.serving.protocols import Text, add_protocols
-from tasks.serving.settings import Settings
+from tasks.serving.settings import Settings, model_sources
 
 STUCK_SECONDS = 120  # after which a running batch makes the service unhealthy
 PAGE = Path(__file__).with_name("page.html")
@@ -151,7 +152,7 @@ class Service:
                 raise HTTPException(CLIENT_LEFT, "the client has left")
             raise HTTPException(503, f"no answer within {seconds:g} s", {"retry-after": "1"})
         except asyncio.CancelledError:  # the server is stopping and has no time left for this request
-            raise HTTPException(503, "the service has stopped", {"connection": "close"}) from None
+            raise HTTPException(503, "the service has stopped", {"connection": "close", "retry-after": "1"}) from None
         finally:
             left.cancel()
             self.batcher.drop(job)
@@ -166,8 +167,9 @@ def open_application(settings: Settings) -> fastapi.FastAPI:
     """The ASGI application of a service, whose models are opened in the thread that computes with them; raises
     InputError if one cannot be opened."""
     prepare_process()
-    service = Service(settings)
-    service.works = service.batcher.thread.submit(open_works, settings).result()
+    sources = model_sources([f"{one.name}={one.folder}" for one in settings.models])  # newer ones after SIGHUP
+    service = Service(dataclasses.replace(settings, models=sources))
+    service.works = service.batcher.thread.submit(open_works, service.settings).result()
     gc.freeze()  # collecting garbage among everything open now would delay requests again and again
     return build_application(service)
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 
 from tasks.common.errors import InputError
+from tasks.common.texts.json_records import check_encodable
 from tasks.ner.formats.label_studio import FROM_NAME, TEXT_KEY, TO_NAME, prediction_task
 from tasks.serving.settings import ModelSource
 
@@ -108,6 +109,7 @@ def _add_label_studio(app, service, source, path):
             if not isinstance(text, str):
                 found = type(text).__name__
                 raise InputError(f"tasks[{number}]: expected a text under {key!r} of its data, found {found}")
+            check_encodable(text, repr(key), f"tasks[{number}]")
         results = await service.results(request, source.name, "predict", texts)
         predictions = [prediction_task(json.loads(result), version)["predictions"][0] for result in results]
         for prediction in predictions:
@@ -125,7 +127,7 @@ def names_in(label_config: str) -> tuple[str, str, str]:
         raise InputError("label_config: a document type is not allowed; remove it")
     try:
         root = ElementTree.fromstring(label_config)
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, UnicodeEncodeError) as error:
         raise InputError(f"label_config: is not XML ({error})") from None
     texts = {node.get("name"): node.get("value", "").removeprefix("$") for node in root.iter("Text")}
     for labels in root.iter("Labels"):

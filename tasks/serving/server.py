@@ -71,15 +71,16 @@ def _listener(settings):
     try:
         family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
-    except OSError as error:
-        reason = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
+    except (OSError, UnicodeError) as error:  # the latter for a name with an empty or a long part
+        number = getattr(error, "errno", None) or 0
+        reason = os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)
         place = f"{settings.host}:{settings.port}"
         raise InputError(f"{place}: cannot be served at ({reason}); give another --port or --host") from None
 
 
-def _tell(line):
+def _tell(line, file=None):
     with contextlib.suppress(BrokenPipeError):  # nobody reads; the service goes on
-        print(line, flush=True)
+        print(line, file=file, flush=True)
 
 
 class Supervisor(Multiprocess):
@@ -103,7 +104,7 @@ class Supervisor(Multiprocess):
             return
         for old in (process for process in before if process not in self.processes):
             mark_process_dead(old.pid)
-            print(f"worker {old.pid} has ended; another one is started", file=sys.stderr, flush=True)
+            _tell(f"worker {old.pid} has ended; another one is started", sys.stderr)
             if not self.is_ready:  # the next one would end in the same way
                 self.status = EXIT_BAD_INPUT
                 self.should_exit.set()
@@ -120,8 +121,8 @@ class Supervisor(Multiprocess):
         """Wait for the workers; a second signal, or a worker that takes too long, ends them at once."""
         by = time.monotonic() + self.config.timeout_graceful_shutdown + KILL_SECONDS
         while any(process.process.is_alive() for process in self.processes) and time.monotonic() < by:
-            if self.signal_queue:
-                self.status = 128 + self.signal_queue[-1]
+            if second := {*SIGNALS} & {*self.signal_queue}:  # not SIGWINCH: a terminal changes its size
+                self.status = 128 + second.pop()
                 break
             time.sleep(0.05)
         for process in self.processes:

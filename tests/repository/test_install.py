@@ -80,8 +80,9 @@ def test_every_shipped_file_is_installed(installed):
     shipped = [path.relative_to(REPOSITORY / "configs") for path in (REPOSITORY / "configs").rglob("*.*")]
     assert len(shipped) > 20
     assert [path for path in shipped if not (installed / "tasks/configs" / path).is_file()] == []
-    encoders = (REPOSITORY / "paddle_rope/roformer/encoders").rglob("*.*")
-    data = [path.relative_to(REPOSITORY) for path in (*(REPOSITORY / "tasks").rglob("*.yaml"), *encoders)]
+    of_library = (*REPOSITORY.glob("paddle_rope/roformer/encoders/*/*"), *REPOSITORY.glob("paddle_rope/native/csrc/*"))
+    assert len(of_library) > 10
+    data = [path.relative_to(REPOSITORY) for path in (*(REPOSITORY / "tasks").rglob("*.yaml"), *of_library)]
     assert [path for path in data if not (installed / path).is_file()] == []
 
 

@@ -147,6 +147,12 @@ def test_both_set_up_commands_run(clone):
     assert " passed" in done.stdout
 
 
+def test_an_installation_that_fails_is_not_noted_as_done(clone):
+    write_program(clone / ".venv" / "bin" / "python", "exit 1")
+    assert subprocess.run(["bash", "tools/setup.sh"], cwd=clone).returncode == 1
+    assert not (clone / ".venv" / "installed-requirements").exists()
+
+
 # ---- the tutorial
 NOTEBOOK = REPOSITORY / "docs" / "guides" / "tutorial.ipynb"
 

@@ -61,7 +61,8 @@ class OnnxGraph:
                 f"{folder}: is an ONNX model, and onnxruntime is not installed; pip install 'paddle_rope[onnx]'"
             ) from None
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or physical_cores())
+        threads = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # OpenMP also takes lists
+        options.intra_op_num_threads = int(threads) if threads.isdecimal() else physical_cores()
         options.log_severity_level = _ONLY_FATAL
         # threads that wait in a loop for the next operator take the processor from other processes
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")

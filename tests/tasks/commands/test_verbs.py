@@ -12,6 +12,7 @@ import yaml
 
 from tasks.commands.main import VERBS
 from tasks.commands.serve import serve
+from tasks.common.errors import InputError
 from tests.helpers.models import FORMATS, export
 from tests.tasks.tiny_recipes import KEYS
 
@@ -178,3 +179,9 @@ def test_variables_of_the_environment_are_options_of_serve(folders, monkeypatch)
     serve([str(folders["ner"])])
     serve([str(folders["ner"]), "--port", "1"])  # an option wins
     assert [(one.port, one.device, one.bf16) for one in seen] == [(9000, "gpu:3", True), (1, "gpu:3", True)]
+    monkeypatch.setenv("PADDLE_ROPE_SERVE_API_KEY", "key\n")
+    serve([str(folders["ner"])])
+    assert seen[-1].api_key == "key"
+    monkeypatch.setenv("PADDLE_ROPE_SERVE_BF16", "1")
+    with pytest.raises(InputError, match="BF16: must be true or false, got '1'"):
+        serve([str(folders["ner"])])

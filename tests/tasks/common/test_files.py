@@ -47,6 +47,18 @@ def test_failure_leaves_nothing_and_keeps_the_old_file(tmp_path, failure):
     assert names(tmp_path) == ["old"] and (tmp_path / "old").read_text() == "old"
 
 
+def test_a_folder_is_made_where_a_link_leads_and_not_in_place_of_the_current_one(tmp_path, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    with atomic_folder(tmp_path / "link") as folder:
+        (folder / "file").touch()
+    assert names(tmp_path) == ["empty", "link"] and names(tmp_path / "empty") == ["file"]
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(InputError, match="here: is a mount point or the current folder"), atomic_folder("."):
+        pass
+
+
 def test_json_is_readable_and_utf8(tmp_path):
     write_json(tmp_path / "a.json", {"名": [1, 0.5]})
     content = (tmp_path / "a.json").read_text(encoding="utf-8")

@@ -5,6 +5,8 @@ import json
 import math
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from tasks.common.errors import InputError
@@ -83,6 +85,18 @@ def test_bad_records_are_found_in_their_place(tmp_path, name, content, expected,
         else:
             assert (one.line, one.record, one.raw) == (line, None, said[1])
             assert one.reason.startswith(said[0]) and bool(one.reason) == bool(said[0])
+
+
+def test_wrong_bytes_and_damage_in_parquet_are_said(tmp_path):
+    path = tmp_path / "in.parquet"
+    strings = pyarrow.array([b"a", b"\xff", b"c"]).view(pyarrow.string())
+    pyarrow.parquet.write_table(pyarrow.table({"text": strings}), path)
+    found, _ = read(path, 2)
+    assert [(one.line, one.record and one.record["text"]) for one in found] == [(1, "a"), (2, None), (3, "c")]
+    assert "not UTF-8" in found[1].reason
+    with pytest.raises(InputError, match="in.parquet: is damaged"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tasks.scaling.formats.PARQUET_ROWS", -1)  # ArrowInvalid, as for wrong numbers in a page
+        read(path, 2)
 
 
 def test_folder_gives_its_files_in_order(tmp_path):

@@ -20,6 +20,7 @@ from tasks.scaling.on_ray import run_on_ray
 from tasks.scaling.processes import run_in_processes
 from tasks.scaling.run import run_documents
 from tasks.scaling.worker import Job, PartWorker
+from tests.helpers.models import FORMATS
 from tests.helpers.runs import read_json_lines
 from tests.tasks.ner.conftest import error_of
 from tests.tasks.scaling.conftest import THRESHOLD, WRITERS, files, write_jsonl
@@ -183,6 +184,24 @@ def test_a_run_goes_on_only_as_it_was_begun(inputs, job, tmp_path):
     assert run_documents(other_batches, [str(inputs)], 10, here(done)) == 0
     assert done == list(range(1, 24))
     assert "part_records: 10, not 11" in refusal(job, [inputs], 11)  # also of a run in which nothing is left to do
+
+
+@pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
+def test_an_onnx_model_takes_the_threads_that_openmp_takes(exported, monkeypatch):
+    for threads in ("2,1", "two", ""):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        assert NerPredictor(exported)(["好"])[0]["text"] == "好"
+
+
+def test_a_run_goes_on_only_with_the_terms_it_was_begun_with(inputs, job, tmp_path):
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("a\tb\n")
+    job = replace(job, options={**job.options, "wanted": {"dictionary": str(terms)}})
+    assert run_documents(job, [str(inputs)], 10, here([], stop_after=1)) == 130
+    terms.write_text("a\tc\n")
+    assert f"other inputs ({terms}: " in refusal(job, [inputs])
+    from_stdin = replace(job, options={"wanted": {"dictionary": "-"}})  # which processes do not have
+    assert "-: no such file" in refusal(from_stdin, [inputs])
 
 
 def test_two_calls_do_not_work_on_one_run(inputs, job):

@@ -5,7 +5,8 @@ gate:F    the thread that computes waits until the file F exists
 fail      an error that nobody expected
 refuse    what the user sent is wrong
 
-Where the variable STUB_OPENS is set, a model opens when the file of that name exists.
+Where the variable STUB_OPENS is set, a model opens when the file of that name exists; with STUB_NOBODY_READS, standard
+error is a pipe whose reader has left.
 """
 
 import json
@@ -54,4 +55,8 @@ def open_works(settings):
 application.open_works = open_works
 
 if __name__ == "__main__":
+    if "STUB_NOBODY_READS" in os.environ:
+        reader, writer = os.pipe()
+        os.close(reader)
+        os.dup2(writer, 2)
     sys.exit(main(["serve", *sys.argv[1:]]))

@@ -77,6 +77,9 @@ WRONG = [  # path, body, part of the error
     (STUDIO, tasks({"text": "a"}, label_config="<View>"), "XML"),
     (STUDIO, tasks({"text": "a"}, label_config="<View/>"), "Labels"),
     (STUDIO, tasks({"text": "a"}, label_config="<!DOCTYPE a [<!ENTITY b 'c'>]><a/>"), "document type"),
+    (STUDIO, tasks({"text": "\ud800"}), "surrogate"),
+    (STUDIO, tasks({"text": "a"}, label_config="\ud800"), "XML"),
+    ("/label-studio/setup", {"schema": "\ud800"}, "XML"),
     (STUDIO, tasks({"text": "a" * 10_001}), "10,000"),
     (STUDIO, tasks(*[{"text": "a"}] * 51), "51 texts"),
 ]
@@ -144,9 +147,15 @@ def test_the_page_finds_entities(client, entities, tmp_path):
         marks = page.run("[...document.querySelectorAll('mark')].map(mark => mark.dataset.type)")
         assert marks and set(marks) <= {one["type"] for one in entities([text])[0]["entities"]}
         assert page.run("at('results').textContent") == text and page.errors == []
+        # without HTTPS navigator.clipboard is missing; a browser copies what is selected, if its user has clicked
+        copy = "document.execCommand = () => { window.copied = document.activeElement.value; return true }"
+        page.run(f"{copy}; at('copy').click()")
+        assert json.loads(page.run("copied"))[0]["text"] == text and page.run("at('message').textContent") == "copied"
         page.run("document.querySelectorAll('#types input').forEach(box => box.click())")
         assert page.run("document.querySelectorAll('mark').length") == 0
         page.run("at('language').click()")
         assert page.run("document.documentElement.lang") == "zh" and "预测" in page.text()
-        page.run("at('model').value = 'pairs'; at('text').value = 'a'; document.forms[0].requestSubmit()")
+        page.run("at('model').value = 'pairs'; at('model').onchange()")
+        assert page.run("at('copy').hidden && !at('results').textContent")
+        page.run("at('text').value = 'a'; document.forms[0].requestSubmit()")
         page.wait_for("at('message').className === 'error'")

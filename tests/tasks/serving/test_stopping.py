@@ -2,12 +2,15 @@
 
 import contextlib
 import http.client
+import json
 import os
 import signal
 import time
 
 import psutil
 import pytest
+
+from tests.tasks.serving.conftest import STUB, running
 
 pytestmark = pytest.mark.slow
 END_SECONDS = 60
@@ -34,6 +37,8 @@ def test_what_was_accepted_is_answered_before_the_end(start, gate):
         held.send("accepted")
         client.process.send_signal(signal.SIGTERM)
         wait_until(lambda: refuses_connections(client))
+        client.process.send_signal(signal.SIGWINCH)  # a terminal changes its size
+        time.sleep(0.5)
         assert sorted(status for status, _ in held.open()) == [200, 200]
         assert client.process.wait(END_SECONDS) == 0
     assert client.lines[1:] == ["ready"]
@@ -125,19 +130,31 @@ def test_a_new_worker_accepts_connections_when_its_model_is_open(start, monkeypa
         wait_until(lambda: client.metric("paddle_rope_ready_workers") == 2)
 
 
-def test_sighup_replaces_the_workers(start):
-    with start() as client:
+def test_sighup_replaces_the_workers(tmp_path):
+    config = {"model_type": "paddle_rope_ner", "types": ["old"]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with running(STUB, f"echo={tmp_path}") as client:
         first = client.predict("a")[1]["results"][0]["process"]
+        (tmp_path / "config.json").write_text(json.dumps({**config, "types": ["new"]}))
         client.process.send_signal(signal.SIGHUP)
-        answers = []
+        answers, types = [], []
 
         def is_another():
             with contextlib.suppress(OSError, http.client.HTTPException):  # connections that the first one closes
                 answers.append(client.predict("b"))
-            return answers[-1][1]["results"][0]["process"] != first
+                types.append(client.get("/models")[1]["models"][0]["types"])
+            return answers[-1][1]["results"][0]["process"] != first and types[-1] == ["new"]
 
         wait_until(is_another)
         assert {status for status, _ in answers} == {200}
+
+
+def test_a_dead_worker_is_replaced_though_nobody_reads_errors(start, monkeypatch):
+    monkeypatch.setenv("STUB_NOBODY_READS", "1")
+    with start() as client:
+        first = client.predict("a")[1]["results"][0]["process"]
+        os.kill(first, signal.SIGKILL)
+        assert client.predict("b")[1]["results"][0]["process"] != first
 
 
 def test_workers_end_with_their_supervisor(start):
