@@ -97,8 +97,8 @@ def smallest_base(head_dim: int, length: int) -> float:
     r"""The smallest base with sum_i cos(x theta_i) >= 0 at every distance x < length (arXiv 2405.14591, section 4).
 
     While the sum is not negative, a random key that resembles the query scores higher on average than one that does
-    not. The sum is not monotone in the base, so a base above the first that fits may not fit. Bases are tried upward in
-    steps of 1 %, and the first that fits is refined by bisection.
+    not. The sum is not monotone in the base, so a base above the first that fits may not fit. Bases from 1 on are tried
+    upward in steps of 1 %, and the first that fits is refined by bisection.
 
     Args:
         head_dim: number of rotated features, even, at least 4: one pair alone has a negative cosine.
@@ -120,7 +120,7 @@ def smallest_base(head_dim: int, length: int) -> float:
     base = 1.0
     while not fits(base):
         base *= 1.01
-    below = base / 1.01
+    below = max(base / 1.01, 1.0)
     while base - below > 1e-6 * base:
         middle = (below + base) / 2
         below, base = (below, middle) if fits(middle) else (middle, base)

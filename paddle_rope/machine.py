@@ -66,9 +66,10 @@ def import_paddle() -> None:
 
 def physical_cores() -> int:
     """Number of physical cores this process may use; of logical cores if the system does not report them."""
-    logical = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cores = {(one["physical id"], one["core id"]) for one in processors() if {"physical id", "core id"} <= one.keys()}
-    return min(logical, len(cores)) if cores else logical
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    known = [one for one in processors() if {"processor", "physical id", "core id"} <= one.keys()]
+    cores = {(one["physical id"], one["core id"]) for one in known if int(one["processor"]) in usable}
+    return len(cores) or len(usable)
 
 
 def machine_in_words() -> str:

@@ -168,4 +168,6 @@ def read_json_object(path: str | os.PathLike) -> dict[str, Any]:
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Write an object to a JSON file with sorted keys, creating the folder if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    # numpy's integers fit options, but not json
+    text = json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True, default=lambda number: number.item())
+    path.write_text(text + "\n", encoding="utf-8")

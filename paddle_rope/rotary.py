@@ -47,8 +47,9 @@ class Rope(NamedTuple):
 
     def inverse(self) -> "Rope":
         """The inverse rotation; with YaRN it also divides by the amplitude."""
-        square = self.cos * self.cos + self.sin * self.sin  # the amplitude squared
-        return Rope(self.cos / square, -self.sin / square, self.layout)
+        with without_amp():
+            square = self.cos * self.cos + self.sin * self.sin  # the amplitude squared
+            return Rope(self.cos / square, -self.sin / square, self.layout)
 
 
 def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved") -> Tensor:
@@ -63,7 +64,7 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
         layout: which features form pair i: ``"interleaved"`` (2i, 2i+1) or ``"half"`` (i, i + rotary_dim/2).
 
     Raises:
-        ValueError: the shapes of ``cos`` and ``x`` do not match. In static graphs only known sizes are checked.
+        ValueError: unknown ``layout``; shapes of ``cos`` and ``x`` that do not match (in static graphs, known sizes).
 
     >>> x = paddle.ones([1, 3, 2, 4])  # [batch, seq, heads, head_dim]
     >>> rope = RotaryPositionEmbedding(4).cos_sin(3)
@@ -72,6 +73,7 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
     """
     rotary_dim = 2 * cos.shape[-1]
     _check_fit(x, cos, rotary_dim)
+    choice(*ROTARY_LAYOUTS).check("layout", layout)
     dtype = "float64" if x.dtype == paddle.float64 else "float32"
     with without_amp():
         turning, rest = x.astype(dtype), None
@@ -205,22 +207,24 @@ class RotaryPositionEmbedding(Float32Layer):
             positions = paddle.arange(positions)
         if positions.ndim not in (1, 2):
             raise ValueError(f"positions must be [seq] or [batch, seq], got {list(positions.shape)}")
+        positions = positions.astype("float64")
         if offset:  # as a tensor: paddle 2.6.2 rounds numbers added to a tensor to float32
-            positions = positions + paddle.full([1], offset, positions.dtype)
+            positions = positions + paddle.full([1], offset, "int64").astype("float64")
         theta = self.theta.astype("float64") if self.learned else float64_tensor(self.theta)
-        phases = positions.astype("float64").unsqueeze(-1) * theta
+        phases = positions.unsqueeze(-1) * theta
         return paddle.cos(phases).astype(dtype), paddle.sin(phases).astype(dtype)
 
     def _table(self, length, dtype):
         """cos and sin of m theta for m = 0 .. length - 1: ``[length, rotary_dim / 2]`` each."""
         key = f"{dtype} {paddle.get_device()}"
-        known = self._tables[key][0].shape[0] if key in self._tables else 0
-        if known < max(length, 1):
+        tables = self._tables.get(key)  # read once: another thread may replace it by a shorter one
+        known = 0 if tables is None else tables[0].shape[0]
+        if tables is None or known < length:
             positions = np.arange(max(length, 2 * known, 512), dtype=np.float64)
             rotation = np.exp(1j * np.outer(positions, self.theta))
-            self._tables[key] = tuple(paddle.to_tensor(x.astype(dtype)) for x in (rotation.real, rotation.imag))
-        cos, sin = self._tables[key]
-        return cos[:length], sin[:length]
+            tables = tuple(paddle.to_tensor(x.astype(dtype)) for x in (rotation.real, rotation.imag))
+            self._tables[key] = tables
+        return tables[0][:length], tables[1][:length]
 
 
 def _turn_interleaved(x, cos, sin):

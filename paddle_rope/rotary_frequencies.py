@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle_rope.options import choice
+from paddle_rope.options import NUMBER, choice
 
 
 def rotary_frequencies(rotary_dim: int, base: float = 10000.0) -> np.ndarray:
@@ -35,7 +35,7 @@ def check_even(name: str, number: int) -> None:
 class FrequencyScaling:
     """Base class of the scalings; use one of the three below.
 
-    ``factor`` s = (target length) / (training length), at least 1. Rotated vectors are multiplied by ``amplitude``.
+    ``factor`` s = (target length) / (training length), 1 to 1e6. Rotated vectors are multiplied by ``amplitude``.
     """
 
     factor: float
@@ -45,8 +45,8 @@ class FrequencyScaling:
         return 1.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.factor) and self.factor >= 1):
-            raise ValueError(f"factor must be finite and at least 1 (length wanted / of training), got {self.factor}")
+        if not 1 <= self.factor <= 1e6:
+            raise ValueError(f"factor must be at least 1, at most 1e6 (length wanted / of training), got {self.factor}")
 
     def frequencies(self, rotary_dim: int, base: float) -> np.ndarray:
         """The scaled theta: float64 array ``[rotary_dim / 2]``."""
@@ -139,6 +139,8 @@ def frequency_scaling(settings: dict[str, Any] | None) -> FrequencyScaling | Non
     arguments = dict(settings)
     kind = arguments.pop("type", None)
     choice(*SCALINGS).check("the type of rotary scaling", kind)
+    for name, value in arguments.items():
+        NUMBER.check(f"rotary scaling {name}", value)
     try:
         return SCALINGS[kind](**arguments)
     except TypeError:

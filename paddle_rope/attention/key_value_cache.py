@@ -83,7 +83,8 @@ def _attend_to_room(q, keys, values, length, key_mask, dropout, score_bias):
         is_key = padded(key_mask.astype("int32"), 1, after=room - length).astype("bool")
         visible = paddle.logical_and(visible, is_key.unsqueeze([1, 2]))
     if score_bias is not None:
-        score_bias = padded(score_bias, 3, after=room - length).reshape([-1, groups, heads // groups * new, room])
+        score_bias = padded(score_bias.expand([-1, heads, new, length]), 3, after=room - length)
+        score_bias = score_bias.reshape([-1, groups, heads // groups * new, room])
     rows = by_head(q).reshape([batch, groups, heads // groups * new, q.shape[3]])  # all queries of a group
     visible = visible.tile([1, 1, heads // groups, 1])
     rows, keys, values = computable(rows, keys, values)

@@ -37,7 +37,8 @@ class MultiHeadAttention(nn.Layer):
         num_key_value_heads: a divisor of ``num_heads``: groups of queries share a key and value (arXiv 2305.13245).
         bias: whether the projections have biases.
         causal: no token sees a later one.
-        feature_map, normalizer, decay: options of linear attention, as in :func:`~paddle_rope.linear_attention`.
+        feature_map, normalizer, decay: options of linear attention, as in :func:`~paddle_rope.linear_attention`. A
+            trained decay stays a parameter of the caller, who gives it to the optimizer and saves it.
         window: largest distance of a key that ``"window"`` sees (:func:`~paddle_rope.window_attention`).
         convolutions: v = SiLU(c(W_v x)), and attended + c(v) with v before any rotation (MILA, arXiv 2405.16605); each
             c is a :class:`~paddle_rope.layers.DepthwiseConvolution`.

@@ -43,10 +43,12 @@ class AdamW(paddle.optimizer.AdamW):
     def _is_native(self, params_grads):
         if not isinstance(params_grads, list) or not params_grads or self._lr_ratio or getattr(self, "_amsgrad", False):
             return False
-        if not all(isinstance(number, (int, float)) for number in (self._beta1, self._beta2, self._epsilon)):
+        numbers = self._beta1, self._beta2, self._epsilon, self._weight_decay
+        if not all(isinstance(number, (int, float)) for number in numbers):
             return False
-        if self._grad_clip is not None and type(self._grad_clip) is not ClipGradByGlobalNorm:
-            return False  # such as clipping across processes
+        clip = self._grad_clip
+        if clip is not None and (type(clip) is not ClipGradByGlobalNorm or not clip.clip_norm):
+            return False  # such as clipping across processes, or to 0
         if not is_enabled(*(tensor for pair in params_grads for tensor in pair)):
             return False
         return all(

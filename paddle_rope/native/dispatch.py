@@ -25,6 +25,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # By default, paddle.jit.to_static of 2.6 runs frames in dynamic mode and fails if it cannot read one.
 _TRACER_READS_FRAMES = paddle.__version__.startswith("2.")
 _TAKEN = (paddle.float32, paddle.int32, paddle.int64, paddle.bool)
+_REMEDY = "compute the forward pass within paddle_rope.native.dispatch.plain_forms()"
 _plain_blocks = 0  # number of open plain_forms() blocks
 
 
@@ -122,7 +123,7 @@ def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Ten
     tensor; ``differentiate(gradient of the output)``, which returns a gradient for each input (anything if none is
     needed); and the values that ``differentiate`` reads, with an output among them detached, since it would otherwise
     hold the graph that holds it. Backward raises RuntimeError, which Paddle turns into OSError, if it runs a second
-    time (which crashes in a ``PyLayer``), or if a tensor that it needs was changed in place since.
+    time (which crashes in a ``PyLayer``), with ``create_graph``, or if a tensor that it needs was changed in place.
     """
     if any(x is not None and x.dtype != paddle.float32 for x in inputs):
         return None  # the plain form computes or refuses it
@@ -150,6 +151,8 @@ class _Operator(PyLayer):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
+        if paddle.is_grad_enabled():  # create_graph=True
+            raise RuntimeError(f"a native operator has no gradient of its gradient; {_REMEDY}")
         if [tensor.inplace_version for tensor in ctx.saved] != ctx.versions:
             raise RuntimeError(
                 "a tensor that a gradient needs was changed in place after the forward pass; change a copy"
@@ -161,6 +164,5 @@ class _Operator(PyLayer):
 def _refuse_second_backward(graph, _):
     if graph() is None:
         raise RuntimeError(
-            "a native operator goes backward only once; add the losses and call backward() on the sum, or compute the "
-            "forward pass within paddle_rope.native.dispatch.plain_forms()"
+            f"a native operator goes backward only once; add the losses and call backward() on the sum, or {_REMEDY}"
         )

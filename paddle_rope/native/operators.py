@@ -12,6 +12,7 @@ import paddle
 from paddle_rope.native.dispatch import sizes_of, with_gradients
 from paddle_rope.native.library import call, dense, dropout_arguments
 from paddle_rope.native.products import are_rounded, product, rounded, rows_and_width
+from paddle_rope.options import ROTARY_LAYOUTS, choice
 
 ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "tanh": 4}  # as in linear.cc
 _QKV = "batch seq heads dim"
@@ -213,6 +214,7 @@ def _rope_arguments(rope):
     if rope is None:
         return None, None, 0, 0
     cos, sin, layout = rope
+    choice(*ROTARY_LAYOUTS).check("layout", layout)
     each = cos.ndim == 3 and cos.shape[0] > 1
     return dense(cos), dense(sin), cos.shape[-2] * cos.shape[-1] if each else 0, int(layout == "interleaved")
 

@@ -121,7 +121,7 @@ def without_removed(given: Mapping[str, Any], removed: Mapping[str, tuple] = REM
 class RoFormerConfig(Options):
     """Sizes and forms of a RoFormer (arXiv 2104.09864; version 2: kexue.fm 8998).
 
-    The table of docs/guides/library.md lists the options; ``RoFormerConfig.help("decay")`` explains one.
+    The table of docs/reference/configuration-keys.md lists the options; ``RoFormerConfig.help("decay")`` explains one.
 
     Raises:
         ValueError: an option is out of its range, heads do not divide ``hidden_size`` evenly, or options contradict

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from paddle_rope.machine import prepare_process
+from paddle_rope.roformer.config import folder_of
 from tasks.commands.options import LABELED, add_computing, add_model_dirs, computing, new_parser, recipe_of, whole
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder, check_output_file, write_json
@@ -112,6 +113,7 @@ def convert_weights(argv):
     parser.add_argument("--to", required=True, choices=TARGETS, help="format of TARGET")
     options = parser.parse_args(argv)
     prepare()
+    options.source = Path(folder_of(options.source))
     try:
         with atomic_folder(options.target) as folder:
             model = read_model(options.source)

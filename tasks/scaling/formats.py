@@ -139,7 +139,7 @@ class Parquet:
         pairs = enumerate(itertools.pairwise(bounds))
         groups = [group for group, (begin, end) in pairs if begin < part.last and part.first <= end]
         number = bounds[groups[0]]  # rows before the batch
-        with as_input_error(f"{self.path}: is damaged, write it again: "):  # ArrowInvalid is a ValueError
+        with as_input_error(f"{self.path}: is damaged, write it again: ", (ValueError, OSError)):  # of pyarrow
             for batch in self._table.iter_batches(PARQUET_ROWS, groups):
                 for row in range(max(number, part.first - 1), min(number + batch.num_rows, part.last)):
                     try:

@@ -111,6 +111,10 @@ def test_the_smallest_base_keeps_the_sum_of_cosines_from_turning_negative(head_d
         assert ones_scores(frequencies(head_dim, smaller), distances).min() < 0
 
 
+def test_no_base_below_1_is_tried():
+    assert smallest_base(4, 2) == 1  # two positions allow 0.22 and above
+
+
 def test_the_sum_of_cosines_is_no_monotone_function_of_the_base():
     lowest = [ones_scores(frequencies(64, base), np.arange(1024)).min() for base in (7_754, 10_000, 15_000)]
     assert lowest[0] >= 0 > lowest[1] and lowest[2] >= 0

@@ -31,7 +31,10 @@ def pretend(monkeypatch, content, cpus=(0, 1, 2)):
 
 @pytest.mark.parametrize(
     "content, cpus, cores",
-    [(CORES, range(8), 4), (CORES, range(3), 3), ("", range(3), 3), ("processor: 0\n", range(3), 3), (None, {1}, 1)],
+    [
+        *((CORES, range(8), 4), (CORES, range(3), 2), (CORES, {1, 2, 5}, 3)),
+        *(("", range(3), 3), ("processor: 0\n", range(3), 3), (None, {1}, 1)),
+    ],
 )
 def test_two_threads_of_a_core_count_once_where_the_system_tells(monkeypatch, content, cpus, cores):
     assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))

@@ -6,7 +6,7 @@ import pytest
 from paddle import nn
 
 import paddle_rope.rotary
-from paddle_rope import RotaryPositionEmbedding, apply_rotary, interleaved_to_half, reference
+from paddle_rope import Rope, RotaryPositionEmbedding, apply_rotary, interleaved_to_half, reference
 from paddle_rope.attention.feature_maps import OrthogonalRandomFeatures
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.helpers.pairwise import pairwise
@@ -23,6 +23,7 @@ PLACES = {
     "real": {"positions": [0.25, -3.5, 1e3]},
     "real, offset": {"positions": [0.25, -3.5, 1e3], "offset": 9},
     "of each row": {"positions": [[0, 0, 1], [0, 1, 0]]},
+    "real, far offset": {"positions": [0.25, -3.5, 1e3], "offset": 2**30},
     "real, of each row": {"positions": [[0.5, 1.5, 2.5], [-1.0, 0.0, 40.0]]},
     "one row for all": {"positions": [[-2.5, 1e3, 0.125]]},
 }
@@ -72,6 +73,18 @@ def test_the_table_grows_on_demand_keeps_its_values_and_tabulates_nothing_far_be
     assert_close(rotary(long.astype("float64")), expected, 1e-14)  # a table of its own
 
 
+@pytest.mark.equation("1.7")
+def test_a_table_that_another_thread_replaces_by_a_shorter_one_is_not_cut():
+    rotary = RotaryPositionEmbedding(4)
+
+    class Tables(dict):
+        def __setitem__(self, key, tables):  # at once, another thread sets a table of fewer positions
+            super().__setitem__(key, tuple(one[:2] for one in tables))
+
+    rotary._tables = Tables()
+    assert [rotary.cos_sin(length).cos.shape[0] for length in (700, 2, 600)] == [700, 2, 600]
+
+
 # precision
 
 
@@ -95,6 +108,19 @@ def test_the_arithmetic_is_not_under_automatic_mixed_precision(variant, amp_as_o
     RotaryPositionEmbedding(HEAD_DIM, **variant)(x, positions=positions)
     assert levels == [paddle.base.core.AmpLevel.O0] * 2
     assert amp_as_on_gpu._amp_level == paddle.base.core.AmpLevel.O2
+
+
+@pytest.mark.equation("1.15")
+def test_the_inverse_is_not_under_automatic_mixed_precision(amp_as_on_gpu):
+    class Recorded:
+        def __mul__(self, _):
+            assert amp_as_on_gpu._amp_level == paddle.base.core.AmpLevel.O0
+            return self
+
+        __add__ = __truediv__ = __mul__
+        __neg__ = lambda self: self  # noqa: E731
+
+    Rope(Recorded(), Recorded()).inverse()
 
 
 @pytest.mark.equation("1.12")
@@ -187,6 +213,7 @@ REFUSED = [
     *((lambda base=base: RotaryPositionEmbedding(4, base), "base") for base in (0, -1.0)),
     *((lambda size=size: interleaved_to_half(size), "even") for size in (5, 0, -4)),
     (lambda: RotaryPositionEmbedding(6, layout="halves"), "half"),
+    (lambda: apply_rotary(paddle.ones([1, 5, 6]), *SIX.cos_sin(5)[:2], "Half"), "layout must be"),
     *((lambda one=one: RotaryPositionEmbedding(6, scaling=one), "YaRNScaling") for one in (2.0, "yarn")),
     *((lambda shape=shape: SIX(paddle.ones(shape)), "x must be") for shape in ((3, 6), (2, 5, 8), (2, 5, 4), (6,))),
     *(

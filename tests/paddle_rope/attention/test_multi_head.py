@@ -85,6 +85,15 @@ def test_several_texts_may_continue_a_cache_and_one_text_writes_in_place(kind):
         assert longer.state.keys is other.state.keys
 
 
+@pytest.mark.equation("4.7")
+@pytest.mark.parametrize("shape", [(2, 2, 9, 9), (2, 1, 1, 9), (1, 1, 9, 9), (1, 2, 1, 9)], ids=str)
+def test_a_bias_of_any_shape_that_broadcasts_goes_on_from_a_cache(shape):
+    layer, hidden, bias = random_layer("softmax", causal=True), random_hidden(), random_tensor(*shape, dtype="float32")
+    _, cache = layer.forward_with_cache(hidden[:, :5], score_bias=bias[:, :, :5, :5])
+    last, _ = layer.forward_with_cache(hidden[:, 5:], cache, score_bias=bias[:, :, -4:])
+    assert_close(last, layer(hidden, score_bias=bias)[:, 5:], 1e-5)
+
+
 # ---- short convolutions
 
 

@@ -90,6 +90,7 @@ LEFT_TO_PADDLE = {
     "groups": {"groups": True},
     "regularizer": {"regularizer": paddle.regularizer.L2Decay(0.1)},
     "float64": {"dtype": "float64"},
+    "clipping to 0": {"grad_clip": ClipGradByGlobalNorm(0.0)},
     "not to be clipped": {"need_clip": False, "grad_clip": ClipGradByGlobalNorm(1.0)},
     "view": {"view": True},
 }

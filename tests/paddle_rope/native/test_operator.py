@@ -76,6 +76,13 @@ def test_paddle_grad_may_be_repeated_and_a_second_backward_is_refused(name):
 
 
 @each_operator
+def test_a_gradient_of_a_gradient_is_refused(name):
+    arguments = OPERATORS[name].arguments()
+    with pytest.raises(ERRORS, match="gradient of its gradient"):
+        paddle.grad(OPERATORS[name](*arguments).sum(), differentiable(arguments), create_graph=True)
+
+
+@each_operator
 def test_a_change_in_place_before_backward_is_refused_or_does_not_matter(name):
     operator = OPERATORS[name]
     arguments = operator.arguments()

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from paddle_rope import RoFormerConfig
@@ -44,6 +45,9 @@ YARN = {"type": "yarn", "factor": 2, "original_length": 9}
         ({"rotary": {"scaling": {"type": ["ntk"], "factor": 2}}}, "rotary scaling must be one of"),
         ({"rotary": {"scaling": {"type": "yarn", "factor": 2}}}, "'yarn' takes factor, original_length"),
         ({"rotary": {"scaling": {"type": "ntk", "factor": 0.5}}}, "factor must be"),
+        ({"rotary": {"scaling": {"type": "linear", "factor": 10**309}}}, "rotary scaling factor must be a number"),
+        ({"rotary": {"scaling": {"type": "ntk", "factor": 1e200}}}, "factor must be .* at most 1e6"),
+        ({"rotary": {"scaling": {**YARN, "original_length": "512"}}}, "original_length must be a number"),
         ({"rotary": {"window_base": "small"}}, "rotary window_base must be"),
         ({"rotary": {"scaling": YARN}, "attention": ["linear"] + ["softmax"] * 11}, "'yarn' is for softmax"),
         ({"pooling": "max"}, "pooling must be one of first, mean"),
@@ -81,6 +85,12 @@ def test_every_value_is_saved_and_loaded_and_classes_and_their_number_follow_fro
     assert SequenceClassificationConfig.from_pretrained(str(tmp_path / "new")) == config
     assert default["id2label"] == {0: "LABEL_0", 1: "LABEL_1"}
     assert (config.num_labels, config.label2id) == (3, {"bad": 0, "fair": 1, "好": 2})
+
+
+def test_numbers_of_numpy_are_saved_and_loaded(tmp_path):
+    config = RoFormerConfig(vocab_size=np.int64(31), rotary={"base": np.int32(500)})
+    config.save_pretrained(tmp_path)
+    assert RoFormerConfig.from_pretrained(tmp_path) == config
 
 
 # ---- settings of files

@@ -159,6 +159,14 @@ def test_a_mistake_of_the_user_is_one_line_and_leaves_nothing(tmp_path, refused)
         assert message in refused("convert-weights", folder, target, "--to", to)
 
 
+@pytest.mark.parametrize("to", ["paddle_rope", "huggingface"])
+def test_the_encoder_of_the_package_is_converted_by_its_name_with_its_tokenizer(to, tmp_path):
+    convert("small", tmp_path / "new", to)
+    assert load_tokenizer(tmp_path / "new").vocab == load_tokenizer("small").vocab
+    new, small = (RoFormerForMaskedLM.from_pretrained(one).state_dict() for one in (tmp_path / "new", "small"))
+    assert all((new[name].numpy() == small[name].numpy()).all() for name in small)
+
+
 # ---- folders of PaddleNLP, and of JunnYu's RoFormerV2
 THEIRS = {**SIZES, "max_position_embeddings": 512}
 ROTARY_VALUE = {"embedding_size": 12, "rotary_value": True, "hidden_act": "relu"}

@@ -1,6 +1,7 @@
 """Long texts: windows, which window decides, and parts that give the tokens, features and entities of the whole."""
 
 import random
+import re
 from math import inf
 from types import SimpleNamespace
 
@@ -242,3 +243,7 @@ def test_entities_of_a_document_are_those_of_its_whole_text(trained, dev_texts):
     (expected,) = find_in_windows(predictor.model, [predictor.tokenize(document)], 32)
     assert len(found) > 500 and [entity[:3] for entity in found] == [entity[:3] for entity in expected]
     assert [entity.score for entity in found] == pytest.approx([entity.score for entity in expected], abs=1e-3)
+
+
+def test_places_to_cut_are_found_by_python_3_10_too():  # which has no possessive quantifiers
+    assert not [cut.pattern for cut in finding._CUTS if re.search(r"[*+?}]\+", cut.pattern)]
