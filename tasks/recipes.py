@@ -72,7 +72,7 @@ def get_exporter(name: str) -> Any:
 
 
 def _resolve(name, place):
-    if name not in RECIPES:
+    if not isinstance(name, str) or name not in RECIPES:
         hint = did_you_mean(str(name), RECIPES) or f"the recipes are {', '.join(RECIPES)}"
         raise InputError(f"no recipe {name!r}; {hint}")
     return pkgutil.resolve_name(f"{{package}}.{place}".format(**RECIPES[name]._asdict()))

@@ -110,13 +110,14 @@ def check_new_folder(path, option="--output_dir"):
 def check_makeable(path, option):
     """Raise InputError unless ``path``, given as ``option``, is or can become a writable folder."""
     path = Path(path)
-    if path.exists() and not path.is_dir():
+    if os.path.lexists(path) and not path.is_dir():
         raise InputError(f"{path}: is a file; give another {option}")
-    existing = next(parent for parent in [path, *path.absolute().parents] if parent.exists())
+    existing = "it"
     try:
+        existing = next(parent for parent in [path, *path.absolute().parents] if parent.exists())
         with tempfile.TemporaryFile(dir=existing):  # permissions alone do not tell: root has them even on /proc
             return
-    except OSError:
+    except OSError:  # also from exists, for a name that is too long
         raise InputError(
             f"{path}: cannot be made ({existing} is not a writable folder); give another {option}"
         ) from None

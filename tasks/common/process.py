@@ -48,6 +48,7 @@ def choose_device(name: str | None = None) -> str:
 
     if name is None:
         name = "gpu" if paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count() > 0 else "cpu"
+    name = name.lower()  # as paddle reads it
     if name.startswith("gpu") and not paddle.is_compiled_with_cuda():
         raise InputError(f"--device {name}: this paddle is built for CPU; use --device cpu or install paddlepaddle-gpu")
     try:

@@ -284,12 +284,11 @@ class Recipe:
                     print("training multiplies in bfloat16, evaluation in float32")
             run.claim()
         run.trainer = self.make_trainer(run)
-        training_started = time.perf_counter()
         is_before = run.checkpoint is None or run.checkpoint.parent != run.checkpoints
         if is_before:
             self.before_training(run)
         run.trainer.train(None if is_before else run.checkpoint)
-        train_seconds = time.perf_counter() - training_started
+        train_seconds = time.perf_counter() - run.trainer.started
         if not is_first_process():
             return None
         shutil.rmtree(run.checkpoints_before, ignore_errors=True)

@@ -32,7 +32,7 @@ class LanguageModelRecipe(Recipe):
     arguments = LanguageModelArguments
     model_class = RoFormerForCausalLM
     scores = ("loss",)
-    next_step = "use it:   RoFormerForCausalLM.from_pretrained('{model}').generate(...) in Python"
+    next_step = "use it:   RoFormerForCausalLM.from_pretrained({path!r}).generate(...) in Python"
 
     def resolve(self, config: dict[str, Any]) -> Settings:
         settings = super().resolve(config)

@@ -57,6 +57,7 @@ def pretrain(run, texts):
         if run.checkpoint is not None:
             trainer.see_epochs_before(run.checkpoint)  # restores the random numbers of the collator
         trainer.train(run.checkpoint)
+        run.trainer.started = trainer.started
     model.set_state_dict(copied.state_dict())
 
 

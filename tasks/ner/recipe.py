@@ -41,6 +41,7 @@ class NerRun(Run):
     more_texts: list[Example] = field(default_factory=list)
     taught: list[Example] = field(default_factory=list)
     features: WordFeatures | None = None
+    kept_types: list[str] = field(default_factory=list)  # of the model ``pretrained``, found in the examples or not
 
 
 class NerRecipe(Recipe):
@@ -80,7 +81,7 @@ class NerRecipe(Recipe):
         """Mark the types of the model ``pretrained`` in the examples, and take its word features."""
         folder, shows = run.keys.pretrained, is_first_process() and sys.stderr.isatty()
         predictor = NerPredictor(folder, run.config["device"], run.batch_size, show_progress=shows)
-        run.features = predictor.features
+        run.features, run.kept_types = predictor.features, predictor.types
         kinds = run.features.kinds if run.features else ()
         if not set(run.keys.features or ()) <= set(kinds):
             raise InputError(f"{folder}: its word features are {', '.join(kinds) or 'none'}; give the same features")
@@ -99,7 +100,7 @@ class NerRecipe(Recipe):
             overlap = any(first_overlap(example.entities) for example in run.examples["train"])
         return {
             "max_tokens": run.keys.max_characters,
-            "types": entity_types(*run.examples.values()),
+            "types": sorted({*run.kept_types, *entity_types(*run.examples.values())}),
             "allow_overlap": overlap,
             "features": run.features and run.features.sizes,
             "unk_token_id": run.tokenizer.unk_token_id,
@@ -205,6 +206,8 @@ class NerRecipe(Recipe):
         folders = [Path(run_dir) / MODEL_FOLDER for run_dir in run_dirs]
         predictor = NerPredictor(folders, config.get("device"), settings.training.per_device_eval_batch_size)
         splits = read_splits(settings.keys, settings.training.seed)
+        if settings.keys.keep_types:  # dev has the types that the runs were scored with
+            mark_types(splits, NerPredictor(settings.keys.pretrained, config.get("device"), predictor.batch_size))
         del splits["train"]
         found = {name: predictor.find([example.text for example in examples]) for name, examples in splits.items()}
         return {name: entity_scores(splits[name], found[name], predictor.types) for name in splits}

@@ -103,6 +103,7 @@ REFUSED = {  # keys in place of those of the smallest run -> words that the line
     "key of another recipe": ({"stages": "9x9x9", "span_head": "dense"}, ("unknown key", " of ")),
     "key of PaddleNLP that contradicts": ({"overwrite_output_dir": True}, ("overwrite_output_dir",)),
     "key that the recipe sets itself": ({"evaluation_strategy": "no"}, ("evaluation_strategy", "cannot be set")),
+    "recipe that is no name": ({"recipe": ["ner"]}, ("no recipe ['ner']",)),
     "wrong type": ({"seed": "many"}, ("seed must be", "'many'")),
     "out of range": ({"seed": -1}, ("seed must be", "-1")),
     "size 0": ({"hidden_size": 0}, ("hidden_size", "0")),

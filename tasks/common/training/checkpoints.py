@@ -6,7 +6,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -161,11 +161,11 @@ def last_checkpoint(folder: str | Path) -> Path | None:
     return None
 
 
-def remove_older(newest: Path, best: str | None, before: int) -> None:
-    """Remove all checkpoints except the complete one ``newest``, the best one, and the last ``before`` complete ones
-    that precede it. Later steps belong to a run that was cut off, and are of no use to this one."""
+def remove_older(newest: Path, best: Iterable[str | None], before: int) -> None:
+    """Remove all checkpoints except the complete one ``newest``, those in ``best``, and the last ``before`` complete
+    ones that precede it. Later steps belong to a run that was cut off, and are of no use to this one."""
     newest_step = int(newest.name.removeprefix(_PREFIX))
-    kept = {newest.name, Path(best or newest).name}
+    kept = {newest.name, *(Path(one).name for one in best if one is not None)}
     earlier = (path.name for step, path in _marked(newest.parent) if step < newest_step and path.name not in kept)
     kept.update([*earlier][:before])
     for path in newest.parent.glob(f"{_PREFIX}*"):

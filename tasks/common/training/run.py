@@ -23,7 +23,7 @@ MODEL_FOLDER = "model"
 CHECKPOINTS_FOLDER = "checkpoints"
 LOG_FOLDER = "vdl"
 BEFORE_FOLDER = "before"  # in the checkpoints folder: checkpoints of training that precedes the task itself
-_NOT_FILES = (STDIN, IN_MEMORY, ADDITIONS)
+_NOT_FILES = (STDIN, IN_MEMORY)
 
 
 @dataclass
@@ -108,12 +108,13 @@ class Run:
 
     def finish(self, metrics: dict[str, Any], started: float, what_next: str) -> None:
         """Write ``metrics.json``, the last file of a run that began when ``time.perf_counter()`` was ``started``; print
-        what was done, and ``what_next`` with ``{model}`` for the model's folder and ``{command}`` for paddle-rope.
-        """
+        what was done, and ``what_next`` with ``{model}`` for the model's folder, quoted for a shell, ``{path}`` for
+        the folder as it is, and ``{command}`` for paddle-rope."""
         folder, seconds = self.output_dir, time.perf_counter() - started
         write_json(folder / METRICS_FILE, metrics)
         print(f"{folder}: trained in {metrics['train_seconds']:.0f} s, {seconds:.0f} s in all")
-        print(what_next.format(model=quoted(folder / MODEL_FOLDER), command=own_command()))
+        model = str(folder / MODEL_FOLDER)
+        print(what_next.format(model=quoted(model), path=model, command=own_command()))
         print(f"watch:    {own_command('visualdl', 'visualdl.server.app')} --logdir {quoted(folder / LOG_FOLDER)}")
 
 
@@ -140,7 +141,7 @@ def data_files(config):
     for key, value in config.items():
         if key.endswith("_file") and isinstance(value, str):
             paths.append(value)
-        elif key.endswith("_files") or key == "texts":
+        elif (key.endswith("_files") or key == "texts") and value != [ADDITIONS]:
             paths += value or []
     return [path for path in paths if path and path not in _NOT_FILES]
 
@@ -156,11 +157,11 @@ def check_readable(config):
 
 
 def fingerprints(config):
-    """dict from each path that a configuration names as data to its :func:`~tasks.common.files.digest_of`; raises
-    InputError if one of them cannot be read."""
+    """dict from each path that a configuration names as data, except pipes, to its
+    :func:`~tasks.common.files.digest_of`; raises InputError if one of them cannot be read."""
     digests = {}
     for path in data_files(config):
         with reading(path):
-            if Path(path).exists():
+            if Path(path).is_file() or Path(path).is_dir():  # a pipe, which was read, would block
                 digests[path] = digest_of(Path(path))
     return digests

@@ -41,7 +41,7 @@ class Member(NamedTuple):
 
 def has_folds(config: dict[str, Any]) -> bool:
     """Whether a configuration is to be trained once for each of its folds."""
-    return config.get("folds") is not None and config.get("fold") is None
+    return bool(config.get("folds")) and not config.get("fold")  # "" is not given
 
 
 def members(config: dict[str, Any], seeds: list[int] | None) -> list[Member]:
@@ -62,6 +62,7 @@ def train_series(recipe: Any, config: dict[str, Any], seeds: list[int] | None = 
     if not config.get("output_dir"):
         raise InputError("no 'output_dir': name it in the configuration file or with --output_dir PATH")
     recipe.resolve(dict(config))
+    config = {**config, "output_dir": str(config["output_dir"])}  # YAML makes 2026-11-28 a date
     with _begun(Path(config["output_dir"]), {"recipe": recipe.name, "seeds": seeds, "config": config}):
         return _train_members(recipe, config["output_dir"], members(config, seeds))
 

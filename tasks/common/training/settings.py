@@ -5,12 +5,13 @@ configuration use this module without them.
 """
 
 import importlib.util
+import os
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, get_type_hints
 
-from paddle_rope.options import POSITIVE, choice, integer, number
+from paddle_rope.options import NOT_NEGATIVE, POSITIVE, choice, integer, number
 from paddle_rope.roformer.config import REMOVED, RemovedOption, without_removed
 from tasks.common.errors import InputError, as_input_error, did_you_mean
 from tasks.common.run_config import parse_arguments, typed
@@ -51,7 +52,7 @@ class TrainingKeys:
     save_steps: int = option(500, "optimizer steps between two checkpoints", POSITIVE)
     eval_steps: Optional[int] = option(None, "optimizer steps between two evaluations", POSITIVE)
     max_steps: int = option(-1, "optimizer steps in all, instead of `num_train_epochs`; -1: by epochs")
-    warmup_steps: int = option(0, "steps in which the learning rate rises, instead of `warmup_ratio`")
+    warmup_steps: int = option(0, "steps in which the learning rate rises, instead of `warmup_ratio`", NOT_NEGATIVE)
     dataloader_num_workers: int = option(0, "processes that prepare batches; 0: the run itself", integer(0, 64))
 
 
@@ -129,10 +130,10 @@ def check_config(config, arguments_class):
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
     for key in arguments_class.UNUSED:
-        if given.get(key) is not None:
+        if given.get(key) not in (None, ""):
             raise InputError(f"key {key!r}: {arguments_class.WHY_UNUSED}; leave it out")
     keys.check(given)
-    settled = given.keys() & set(arguments_class.SETTLED_BY_PRETRAINED)
+    settled = [key for key in arguments_class.SETTLED_BY_PRETRAINED if given.get(key) not in (None, "")]
     if keys.pretrained is not None and settled:
         why = f"sizes and tokenizer come from the folder {keys.pretrained}"
         raise InputError(f"key {min(settled)!r}: {why}; leave it out, or train from scratch with --pretrained=")
@@ -169,8 +170,9 @@ def resolve_config(config, arguments_class):
     arguments.update(
         keys.fixed_arguments(),
         metric_for_best_model=arguments_class.METRIC,
-        output_dir=f"{config['output_dir']}/{CHECKPOINTS_FOLDER}",
-        logging_dir=f"{config['output_dir']}/{LOG_FOLDER}",
+        # "." because PaddleNLP takes "~" at the beginning for the home folder, and nothing here does
+        output_dir=os.path.join(".", config["output_dir"], CHECKPOINTS_FOLDER),
+        logging_dir=os.path.join(".", config["output_dir"], LOG_FOLDER),
     )
     try:
         training = TrainingArguments(**arguments)

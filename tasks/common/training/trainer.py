@@ -3,6 +3,7 @@
 import contextlib
 import math
 import shutil
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ class RecipeTrainer(Trainer):
         **kwargs,  # of PaddleNLP's Trainer
     ):
         super().__init__(**kwargs)
+        self.started = time.perf_counter()  # or, in a resumed run, earlier by the seconds before its checkpoint
         self.monitor, self.score_dev, self.lengths, self.patience = monitor, score_dev, lengths, patience
         self.keeps_best, self.args.load_best_model_at_end = self.args.load_best_model_at_end, False
         self.average = callbacks.WeightAverage(self.model, ema_decay) if ema_decay else None
@@ -69,7 +71,7 @@ class RecipeTrainer(Trainer):
                 end()
         last, best = checkpoint_path(self.args.output_dir, self.state.global_step), self.state.best_model_checkpoint
         if self.args.should_save and (last / COMPLETE_FILE).is_file():
-            checkpoints.remove_older(last, best, before=0)
+            checkpoints.remove_older(last, [best], before=0)
         if self.keeps_best and best is not None:
             if self.args.world_size > 1:
                 dist.barrier()  # until the first process has written it
@@ -163,6 +165,7 @@ class RecipeTrainer(Trainer):
         if self.args.should_save:
             (folder / COMPLETE_FILE).unlink(missing_ok=True)
         name, rank = f"eval_{self.args.metric_for_best_model}", self.args.process_index
+        best_before = self.state.best_model_checkpoint  # without it the checkpoint before this one is of no use
         if name in (metrics or {}) and (self.state.best_metric is None or metrics[name] > self.state.best_metric):
             self.state.best_metric, self.state.best_model_checkpoint = metrics[name], str(folder)
         checkpoints.write_random_state(folder, rank)
@@ -171,6 +174,7 @@ class RecipeTrainer(Trainer):
             "logged_step": self._globalstep_last_logged,
             "total_loss": self._total_loss_scalar,
             "monitor": self.monitor.position(),
+            "seconds": time.perf_counter() - self.started,
         }
         write_json(folder / checkpoints.PROGRESS_FILE.format(rank=rank), progress)
         if self.args.world_size > 1:
@@ -183,7 +187,7 @@ class RecipeTrainer(Trainer):
             self.average.save(folder / checkpoints.AVERAGE_FILE)
         write_json(folder / checkpoints.TRAINER_STATE_FILE, vars(self.state))
         checkpoints.mark_complete(folder)
-        checkpoints.remove_older(folder, self.state.best_model_checkpoint, SAVED_BEFORE)
+        checkpoints.remove_older(folder, [self.state.best_model_checkpoint, best_before], SAVED_BEFORE)
 
     @property
     def _loss_scaler(self):
@@ -222,6 +226,7 @@ class RecipeTrainer(Trainer):
             # + 0 raises an error unless it is a number
             self._before = {name: progress[name] + 0 for name in ("loss", "logged_step", "total_loss")}
             self.monitor.go_on_from(progress["monitor"])
+            self.started -= progress["seconds"]
 
 
 def new_optimizer(training, learning_rate, parameters, decays):

@@ -74,7 +74,8 @@ def read_length_plan(path: str | Path, output_dir: str | Path | None = None) -> 
     lengths = plan["lengths"]
     if not all(type(length) is int for length in lengths) or lengths != sorted(set(lengths)) or lengths[0] < SHORT:
         raise InputError(f"{path}: lengths must be whole numbers that rise, from {SHORT} or more")
-    for variant, options in named_settings(path, "variants", plan["variants"]).items():
+    plan["variants"] = named_settings(path, "variants", plan["variants"])
+    for variant, options in plan["variants"].items():
         plan["variants"][variant] = {**plan["model"], **options}
         given = {name: value for name, value in plan["variants"][variant].items() if name != "recompute"}
         model = MODELS[plan["task"]]

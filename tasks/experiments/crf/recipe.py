@@ -81,7 +81,7 @@ class CrfRecipe(Recipe):
         part = folder / f"{WEIGHTS_FILE}.part"
         trainer.train(str(part))
         part.replace(folder / WEIGHTS_FILE)
-        last = trainer.logparser.last_iteration
+        last = trainer.logparser.last_iteration or {"active_features": 0, "num": 0}  # all weights are 0
         metrics = {
             "train_seconds": round(time.perf_counter() - started, 1),
             "parameters": last["active_features"],  # weights that are not zero

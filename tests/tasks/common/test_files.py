@@ -76,15 +76,18 @@ FILE, WRITE, RUN = check_output_file, lambda path: atomic_writer(path).__enter__
     *((check, "pipe", "is a device or pipe; give the name of a file") for check in (FILE, WRITE)),
     (RUN, ".", "is not empty; give another --output_dir"),
     (RUN, "file", "is a file; give another --output_dir"),
+    (RUN, "link", "is a file; give another --output_dir"),
+    (RUN, "x" * 300, "xxx: cannot be made .*give another --output_dir"),
     (RUN, "file/run", "cannot be made .*file is not a writable folder"),
     (RUN, "/proc/run", "/proc/run: cannot be made"),
 ])  # fmt: skip
 def test_a_place_that_is_taken_or_cannot_be_written_is_an_error(tmp_path, path, message, check):
     (tmp_path / "file").write_text("old")
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(InputError, match=message):
         check(tmp_path / path)
-    assert names(tmp_path) == ["file", "pipe"] and (tmp_path / "pipe").is_fifo()
+    assert names(tmp_path) == ["file", "link", "pipe"] and (tmp_path / "pipe").is_fifo()
 
 
 @pytest.mark.parametrize("write", [RoFormerForMaskedLM.save_pretrained, write_huggingface])

@@ -176,7 +176,7 @@ def test_a_useless_home_is_replaced_until_the_end_of_the_process(home, monkeypat
 def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
     chosen = []
     monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: False)
-    assert choose_device() == choose_device("cpu") == paddle.get_device() == "cpu"
+    assert choose_device() == choose_device("CPU") == paddle.get_device() == "cpu"
     monkeypatch.setattr(paddle, "is_compiled_with_cuda", lambda: True)
     monkeypatch.setattr(paddle.device.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(paddle, "set_device", chosen.append)

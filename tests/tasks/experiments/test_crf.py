@@ -44,3 +44,5 @@ def test_a_crf_learns_and_is_scored_as_others_are(tmp_path, capsys):
     assert "train_texts: 60 of the 150 texts" in capsys.readouterr().out
     assert metrics["dev"]["support"] > 0 and metrics["test"]["f1"] > 0.5
     assert metrics["parameters"] > 0 and metrics["not_learned"] > 0  # the demo corpus has nested entities
+    nothing = CrfRecipe().train({**keys, "output_dir": str(tmp_path / "nothing"), "device": "cpu", "c1": 1e9})
+    assert (nothing["parameters"], nothing["iterations"]) == (0, 0)

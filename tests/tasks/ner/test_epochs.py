@@ -7,6 +7,7 @@ import pytest
 from safetensors.numpy import load, load_file
 
 from tasks.commands.main import main
+from tasks.common.training.checkpoints import last_checkpoint, mark_complete
 from tasks.common.training.trainer import LengthGroupedBatchSampler
 from tasks.ner.monitoring import NerMonitor
 from tasks.ner.recipe import NerRecipe
@@ -79,6 +80,25 @@ def test_a_resumed_run_ends_at_the_epoch_where_it_would_have(train_few, tmp_path
     assert main(["train", "--resume", str(tmp_path / "cut")]) == 0
     assert (tmp_path / "cut/model/model.safetensors").read_bytes() == whole.weights
     assert checkpoint_steps(tmp_path / "cut") == checkpoint_steps(whole.folder) == [4, 8]
+
+
+def test_a_damaged_checkpoint_of_a_new_best_epoch_leaves_the_one_before_with_its_best(train_few, tmp_path, pretend):
+    pretend([0.5, 0.4, 0.6, 0.3])
+    with power_cut("on_epoch_begin", 6):
+        train_few(tmp_path / "cut", num_train_epochs=4, **TWO_STEPS)
+    (tmp_path / "cut/checkpoints/checkpoint-6/model.safetensors").write_bytes(b"")
+    assert last_checkpoint(tmp_path / "cut/checkpoints").name == "checkpoint-4"
+
+
+def test_seconds_of_training_go_on_in_a_resumed_run(train_few, tmp_path):
+    with power_cut("on_epoch_begin", 2):
+        train_few(tmp_path / "cut", num_train_epochs=2, **TWO_STEPS)
+    checkpoint = tmp_path / "cut/checkpoints/checkpoint-2"
+    progress = json.loads((checkpoint / "progress_0.json").read_text("utf-8"))
+    (checkpoint / "progress_0.json").write_text(json.dumps({**progress, "seconds": 1000}), "utf-8")
+    mark_complete(checkpoint)
+    assert main(["train", "--resume", str(tmp_path / "cut")]) == 0
+    assert json.loads((tmp_path / "cut/metrics.json").read_text("utf-8"))["train_seconds"] > 1000 > progress["seconds"]
 
 
 def test_the_saved_model_is_the_average_at_the_best_epoch_and_has_the_reported_scores(

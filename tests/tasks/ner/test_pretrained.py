@@ -17,6 +17,7 @@ from paddle_rope.roformer import (
 )
 from tasks.commands.main import main
 from tasks.common.training.trainer import RecipeTrainer
+from tasks.ner.recipe import NerRecipe
 from tests.helpers.runs import read_json_lines, words_of
 from tests.tasks.ner.conftest import TINY, spans_of
 
@@ -124,6 +125,31 @@ def test_a_new_type_is_learned_and_the_types_and_features_of_the_model_are_kept(
     old = train(tmp_path / "old", small_config, num_train_epochs=1, features="bigrams,gazetteer", **SIZES)
     again = train(tmp_path / "again", small_config, pretrained=old.model, keep_types=True, **files)
     assert (old.model / "features.json").read_bytes() == (again.model / "features.json").read_bytes()
+
+
+@pytest.mark.slow
+def test_an_ensemble_is_scored_on_the_types_that_its_runs_kept(
+    train, small_config, few_texts, write, tmp_path, trained
+):
+    records = [{"text": one["text"], "label": {"hero": {one["text"][0]: [[0, 0]]}}} for one in
+               read_json_lines(few_texts.train)]  # fmt: skip
+    files = {"train_file": write(records[:30], "new.jsonl"), "dev_file": write(records[30:], "dev.jsonl")}
+    config = {**small_config, **files, "pretrained": trained.model, "keep_types": True, "num_train_epochs": 1}
+    kept = train(tmp_path / "kept", config)
+    supports = {kind: row["support"] for kind, row in kept.metrics["dev"]["per_type"].items()}
+    assert sum(supports.values()) > supports["hero"] == 15
+    config = {key: str(value) for key, value in config.items()}
+    together = NerRecipe().score_ensemble(config, [str(kept.folder), str(kept.folder)])
+    assert {kind: row["support"] for kind, row in together["dev"]["per_type"].items()} == supports
+
+
+def test_a_type_that_the_model_does_not_find_in_the_new_texts_is_kept(train, small_config, few_texts, write, tmp_path):
+    old = train(tmp_path / "old", {**small_config, **SIZES}, num_train_epochs=1)
+    (old.model / "config.json").write_text(json.dumps({**old.model_config, "thresholds": 1000.0}), encoding="utf-8")
+    new = write([{"text": "甲乙", "label": {"hero": {"甲": [[0, 0]]}}}, {"text": "丙", "label": {}}], "new.jsonl")
+    files = {"train_file": new, "dev_file": "", "dev_fraction": 0}
+    kept = train(tmp_path / "kept", small_config, pretrained=old.model, keep_types=True, **files)
+    assert kept.model_config["types"] == sorted([*old.model_config["types"], "hero"])
 
 
 @pytest.mark.slow

@@ -186,7 +186,7 @@ def test_the_best_and_the_one_before_stay(tmp_path):
         make(tmp_path, step)
     (make(tmp_path, 35) / COMPLETE_FILE).unlink()
     newest = make(tmp_path, 40)
-    checkpoints.remove_older(newest, str(tmp_path / "elsewhere" / "checkpoint-10"), before=1)
+    checkpoints.remove_older(newest, [str(tmp_path / "elsewhere" / "checkpoint-10"), None], before=1)
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint-10", "checkpoint-30", "checkpoint-40"}
-    checkpoints.remove_older(newest, None, before=0)
+    checkpoints.remove_older(newest, [None], before=0)
     assert [*tmp_path.iterdir()] == [newest]

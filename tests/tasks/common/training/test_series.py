@@ -1,5 +1,6 @@
 """One configuration with several seeds and folds."""
 
+import datetime
 import json
 import statistics
 
@@ -67,7 +68,7 @@ def test_folds_are_averaged_or_are_the_deviation_of_one_seed(recipe, folder, see
 
 
 def test_seeds_and_folds_among_the_keys_make_a_series(recipe, folder):
-    series = {"one": {}, "fold": {"folds": 3, "fold": 1}, "seeds": {"seeds": "1,3"}, "folds": {"folds": 2}}
+    series = {"one": {"folds": ""}, "fold": {"folds": 3, "fold": 1}, "seeds": {"seeds": "1,3"}, "folds": {"folds": 2}}
     for name, keys in series.items():
         recipes.train({"recipe": "ner", "output_dir": str(folder / name), **keys})
     assert recipe.trained() == ["one", "fold", "seeds/seed_1", "seeds/seed_3", "folds/fold_1", "folds/fold_2"]
@@ -87,6 +88,12 @@ def test_score_of_the_ensemble_stands_beside_the_mean_and_one_seed_has_no_deviat
     assert one["scores"]["dev.recall"] == {"values": [0.25], "mean": 0.25, "standard_deviation": None}
     train_series(recipe, {"output_dir": str(tmp_path / "folds"), "folds": 2})
     assert len(given) == 1  # one model, and models of other parts of the data, are no ensemble
+
+
+def test_a_folder_that_yaml_takes_for_a_date_has_that_name(recipe, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    train_series(recipe, {"output_dir": datetime.date(2026, 11, 28)}, [7, 1])
+    assert (tmp_path / "2026-11-28/seed_7").is_dir() and (tmp_path / "2026-11-28/summary.md").is_file()
 
 
 def test_processes_other_than_the_first_write_nothing(recipe, folder, monkeypatch):

@@ -1,6 +1,7 @@
 """One YAML file and the command line after it; keys: documented, refused, removed, or passed through to PaddleNLP."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Optional, get_args, get_type_hints
 
 import pytest
@@ -18,6 +19,7 @@ from tasks.common.training.settings import (
 )
 from tasks.matching.arguments import MatchingArguments
 from tasks.ner.arguments import NerArguments
+from tasks.pretraining.arguments import PretrainingArguments
 from tests.tasks.ner.conftest import error_of
 
 
@@ -120,6 +122,13 @@ def test_names_and_types_are_those_of_paddlenlp():
     assert list(SCHEDULERS) == [kind.value for kind in SchedulerType]
     for name, kind in ours.items():
         assert {kind, *get_args(kind)} & {theirs[name], *get_args(theirs[name])}, name
+
+
+def test_a_tilde_is_a_name_and_an_empty_key_is_not_given():
+    keys = {"text_files": "x", "output_dir": "~/run", "device": "cpu", "pretrained": "small", "vocab_file": ""}
+    training = resolve_config({**keys, "stages": "9x9x9"}, PretrainingArguments).training
+    assert [Path(training.output_dir), Path(training.logging_dir)] == [Path("~/run/checkpoints"), Path("~/run/vdl")]
+    assert not {training.output_dir[0], training.logging_dir[0]} & {"~", "/"}
 
 
 def test_a_recipe_has_its_own_defaults_and_other_keys_are_passed_through_in_their_type():

@@ -9,7 +9,13 @@ import pytest
 from tasks.commands.main import main
 from tasks.common.errors import InputError
 from tasks.experiments.benchmarks import length as length_benchmark
-from tasks.experiments.benchmarks.length import measure, measure_apart, reason_to_leave_out, slope_rows
+from tasks.experiments.benchmarks.length import (
+    measure,
+    measure_apart,
+    read_length_plan,
+    reason_to_leave_out,
+    slope_rows,
+)
 
 MODEL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 NER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "head_size": 8}
@@ -43,6 +49,12 @@ def run(tmp_path, cells, write):
     }
 
     return lambda **keys: main(["benchmark", "length", str(write({**plan, **keys}, "speed.yaml"))])
+
+
+def test_a_variant_whose_name_is_a_number_has_the_options_of_the_model(write):
+    plan = {"output_dir": "out", "model": MODEL, "lengths": LENGTHS, "memory_limit": 1, "time_limit": 1}
+    path = write({**plan, "reference": "softmax", "variants": {"softmax": {}, 64: {"attention": "window"}}}, "a.yaml")
+    assert read_length_plan(path)["variants"] == {"softmax": MODEL, "64": {**MODEL, "attention": "window"}}
 
 
 def rows_of(tmp_path):
