@@ -167,7 +167,17 @@ def read_json_object(path: str | os.PathLike) -> dict[str, Any]:
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
     """Write an object to a JSON file with sorted keys, creating the folder if it is missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     # numpy's integers fit options, but not json
     text = json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True, default=lambda number: number.item())
-    path.write_text(text + "\n", encoding="utf-8")
+    replace_file(path, f"{text}\n".encode())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file as a whole, or not at all; the folder is made if it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

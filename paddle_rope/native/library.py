@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import stat
 import subprocess
@@ -111,9 +112,9 @@ class BuildError(Exception):
 
 
 def compiler() -> str | None:
-    """The path of a C++ compiler: ``CXX`` if it is set, otherwise one of :data:`COMPILERS`; None if there is none."""
-    names = (os.environ["CXX"],) if os.environ.get("CXX") else COMPILERS
-    return next((path for name in names if (path := shutil.which(name))), None)
+    """The command of a C++ compiler: ``CXX`` if it is set, or one of :data:`COMPILERS`; None if there is none."""
+    given = os.environ.get("CXX", "").strip()
+    return next((name for name in ([given] if given else COMPILERS) if shutil.which(shlex.split(name)[0])), None)
 
 
 @functools.cache
@@ -187,7 +188,7 @@ def _compile(program, output):
     objects = [f"{source.stem}.o" for source in sources]
     for more in MORE_FLAGS:
         for step in ([*FLAGS, *more, "-c", *sources], ["-shared", *objects, *_openmp(more), "-o", output]):
-            command = [program, *map(str, step)]
+            command = [*shlex.split(program), *map(str, step)]
             done = subprocess.run(command, cwd=output.parent, capture_output=True, text=True, errors="replace")
             if done.returncode:
                 break

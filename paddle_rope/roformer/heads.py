@@ -199,7 +199,7 @@ class RoFormerForCausalLM(RoFormerLanguageModel):
             token[ended] = self.config.pad_token_id
             tokens.append(token)
             ended |= eos_token_id is not None and token == eos_token_id
-            if len(tokens) == max_new_tokens or ended.all():
+            if len(tokens) >= max_new_tokens or ended.all():
                 return paddle.to_tensor(np.stack(tokens, axis=1))
             logits, cache = self.forward_with_cache(paddle.to_tensor(token).unsqueeze(1), cache)
 

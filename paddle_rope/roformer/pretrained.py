@@ -13,6 +13,7 @@ import paddle
 from paddle import nn
 from safetensors.numpy import save
 
+from paddle_rope.options import replace_file
 from paddle_rope.roformer.checkpoints.reading import Checkpoint, listed, read_checkpoint
 from paddle_rope.roformer.config import RoFormerConfig
 
@@ -77,7 +78,7 @@ class RoFormerPretrainedModel(nn.Layer):
         """Write ``config.json`` and ``model.safetensors`` into ``folder``, which is made if it is missing."""
         self.config.save_pretrained(folder, architecture=type(self).__name__)
         state = {name: tensor.numpy() for name, tensor in self.state_dict().items()}
-        (Path(folder) / WEIGHTS_FILE).write_bytes(save(state, metadata={"format": "np"}))
+        replace_file(Path(folder) / WEIGHTS_FILE, save(state, metadata={"format": "np"}))
 
     def init_weights(self) -> None:
         """Initialize the layers that no inner model has initialized yet."""

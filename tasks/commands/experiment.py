@@ -1,5 +1,6 @@
 """paddle-rope experiment, compare and decay: train and compare runs, and draw RoPE's decay."""
 
+import math
 import sys
 from pathlib import Path
 
@@ -71,8 +72,8 @@ def decay(argv):
     parser.add_argument("--query_position", type=whole(0), default=0, help="m of the all-ones figure (default: 0)")
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="where to write; new or empty")
     options = parser.parse_args(argv)
-    if not options.base >= 1:
-        raise InputError(f"--base {options.base}: must be 1 or more")
+    if not 1 <= options.base < math.inf:
+        raise InputError(f"--base {options.base}: must be 1 or more, and finite")
     if options.head_dim % 2:
         raise InputError(f"--head_dim {options.head_dim}: must be even, features turn in pairs")
     check_new_folder(options.output, "--output")

@@ -62,7 +62,7 @@ def predict(argv):
         (options.input,) = inputs
     if options.embed and options.output == STDIN:
         raise InputError("--embed writes an array: give --output FILE.npy")
-    check_files(options, inputs)
+    check_files(options, [*inputs, *filter(None, (options.dictionary, options.patterns))])
     if recipe == "ner":
         find_entities(options)
     elif options.embed:

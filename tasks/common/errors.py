@@ -3,11 +3,18 @@
 import argparse
 import contextlib
 import difflib
+import errno
 import re
 import signal
 import sys
 
 EXIT_BAD_INPUT = 2
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # error numbers of an OSError
+_REMEDIES = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "ask its owner for permission, or run as another user"),
+    **dict.fromkeys(NO_ROOM, "make room, or give another place"),
+    errno.ENAMETOOLONG: "give a shorter name",
+}
 _NO_MEMORY_IN_WORDS = ("ResourceExhausted", "bad_alloc", "Out of memory", "Failed to allocate memory")
 # Control characters (also those that begin escape sequences), line separators, marks and overrides of the direction of
 # writing, halves of surrogate pairs.
@@ -106,22 +113,22 @@ def missing_paddle_named():
 def exit_status(main, argv=None):
     """Run a tool's ``main(argv)`` and return its exit status, which is 0 if ``main`` returns None.
 
-    An ``InputError``, a missing permission, a missing paddle or too little memory becomes one line on stderr and exit
-    status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the signal, as shells report it.
+    An ``InputError``, a missing permission, a full disk, too long a name, a missing paddle or too little memory becomes
+    one line on stderr and exit status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the signal, as
+    shells report it.
     """
     try:
         with missing_paddle_named():
             return main(argv) or 0
     except InputError as error:
         message = str(error)
-    except PermissionError as error:
-        where = "a file" if error.filename is None else error.filename
-        remedy = "ask its owner for permission, or run as another user"
-        message = f"{where}: no permission ({error.strerror}); {remedy}"
     except Exception as error:
-        if not is_out_of_memory(error):
+        if isinstance(error, OSError) and error.errno in _REMEDIES:
+            message = one_line(f"{error.filename or 'the output'}: {error.strerror}; {_REMEDIES[error.errno]}")
+        elif not is_out_of_memory(error):
             raise
-        message = "not enough memory; give a smaller --batch_size or shorter texts, or end other programs"
+        else:
+            message = "not enough memory; give a smaller --batch_size or shorter texts, or end other programs"
     except KeyboardInterrupt as error:
         print(str(error) or "interrupted", file=sys.stderr)
         return 128 + getattr(error, "number", signal.SIGINT)

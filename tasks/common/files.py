@@ -1,7 +1,6 @@
 """Reading and writing files so that nothing is lost or half-written."""
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import json
@@ -11,10 +10,7 @@ import tempfile
 from pathlib import Path
 
 from paddle_rope import options
-from tasks.common.errors import InputError
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # error numbers of an OSError
-
+from tasks.common.errors import NO_ROOM, InputError
 
 # ---- writing
 

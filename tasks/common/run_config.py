@@ -17,7 +17,6 @@ TRUTH = {
     **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
     **dict.fromkeys(("no", "false", "f", "n", "0"), False),
 }
-_REMEDY = "write one 'key: value' a line"
 
 
 def read_run_config(config_file, overrides=()):
@@ -27,22 +26,35 @@ def read_run_config(config_file, overrides=()):
     files that values name, may be files of ``configs/`` shipped with the package, see :func:`shipped`. Raises
     InputError if the file cannot be read as a mapping, or a word is not an option.
     """
-    config = {} if config_file is None else _read_yaml(config_file)
+    config = {} if config_file is None else read_mapping(shipped(config_file), "write one 'key: value' a line")
     config.update(parse_overrides(overrides))
     return {key: shipped(value) if isinstance(value, str) else value for key, value in config.items()}
 
 
-def _read_yaml(config_file):
-    content, path = read_text(shipped(config_file))
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that a mapping has twice, whose last value YAML would take."""
+
+    def construct_mapping(self, node, deep=False):
+        keys = set()
+        for key, _ in node.value:
+            if key.value in keys:
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} a second time", problem_mark=key.start_mark)
+            keys.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def read_mapping(path, remedy):
+    """The mapping of a YAML file, from names to any values; raises InputError, with the ``remedy``, if it is none."""
+    content, path = read_text(path)
     try:
-        config = yaml.safe_load(content) or {}
+        config = yaml.load(content, _Loader) or {}
         str(config)  # refuses numbers of thousands of digits, also in hexadecimal
     except Exception as error:  # YAML's errors, or ValueError and others for an impossible date
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        raise InputError(f"{path}{line}: broken YAML ({getattr(error, 'problem', error)}); {_REMEDY}") from None
+        raise InputError(f"{path}{line}: broken YAML ({getattr(error, 'problem', error)}); {remedy}") from None
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
-        raise InputError(f"{path}:1: not a mapping; {_REMEDY}")
+        raise InputError(f"{path}:1: not a mapping; {remedy}")
     return config
 
 

@@ -144,6 +144,8 @@ class Parquet:
                 for row in range(max(number, part.first - 1), min(number + batch.num_rows, part.last)):
                     try:
                         (record,) = batch.slice(row - number, 1).to_pylist()
+                        # pandas writes what is missing as NaN, which JSON does not have
+                        record = {key: value if value == value else None for key, value in record.items()}
                         yield Found(row + 1, record, "", record)
                     except UnicodeDecodeError as error:
                         yield Found(row + 1, None, f"not UTF-8 ({error.reason})", "")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save
 
-from paddle_rope.options import write_json
+from paddle_rope.options import replace_file, write_json
 from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, is_transposed, source_names
 from paddle_rope.roformer.checkpoints.reading import ACTIVATION_NAMES, SAME_KEYS
 from paddle_rope.roformer.config import ROTARY_DEFAULTS, RoFormerConfig, SequenceClassificationConfig
@@ -71,7 +71,7 @@ def write_huggingface(
         settings.update(id2label=config.id2label, label2id=config.label2id)
     write_json(Path(folder) / "config.json", settings)
     # not save_file, which makes a file that only its owner can read
-    (Path(folder) / "model.safetensors").write_bytes(save(tensors, metadata={"format": "pt"}))
+    replace_file(Path(folder) / "model.safetensors", save(tensors, metadata={"format": "pt"}))
 
 
 def _check_expressible(config, kind):

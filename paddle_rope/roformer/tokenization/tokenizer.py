@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from paddle_rope.options import read_json_object, write_json
+from paddle_rope.options import read_json_object, replace_file, write_json
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPACE = "[SPACE]"  # a run of white space; vocabularies that do not have it (BERT's) skip white space
@@ -98,7 +98,7 @@ class Tokenizer:
         """
         settings = {"tokenizer_class": written_class or type(self).__name__, "do_lower_case": self.do_lower_case}
         write_json(Path(folder) / CONFIG_FILE, settings)
-        (Path(folder) / VOCAB_FILE).write_bytes("".join(f"{token}\n" for token in self.vocab).encode("utf-8"))
+        replace_file(Path(folder) / VOCAB_FILE, "".join(f"{token}\n" for token in self.vocab).encode("utf-8"))
 
     def __len__(self) -> int:
         return len(self.vocab)

@@ -234,8 +234,12 @@ def simplify(graph: Any) -> None:
     """Simplify an ``onnx.GraphProto`` of paddle2onnx in place; its results stay the same.
 
     Constants become initializers, where quantization looks for weights. Nodes that only copy are removed, as are
-    ``Expand`` nodes before ``Where``, which broadcasts anyway, and nodes without users.
+    ``Expand`` nodes before ``Where``, which broadcasts anyway, and nodes without users. The cosines of RoPE, of float64
+    angles, become sines of (angle + pi/2), because onnxruntime has no cosine of float64 before its version 1.29.
     """
+    from onnx import helper, numpy_helper
+
+    graph.initializer.append(numpy_helper.from_array(np.array(np.pi / 2), "quarter_turn"))
     for node in [node for node in graph.node if node.op_type == "Constant" and node.attribute[0].name == "value"]:
         tensor = node.attribute[0].t
         tensor.name = node.output[0]
@@ -249,6 +253,11 @@ def simplify(graph: Any) -> None:
     for node in reversed(graph.node):  # in topological order
         if used.intersection(node.output):
             kept.append(node)
+            if node.op_type == "Cos":
+                (angle,) = node.input
+                node.op_type, node.input[0] = "Sin", f"{angle}_turned"
+                kept.append(helper.make_node("Add", [angle, "quarter_turn"], [f"{angle}_turned"]))
+                used.update(kept[-1].input)
             used.update(node.input)
     initializers = [tensor for tensor in graph.initializer if tensor.name in used]
     del graph.node[:], graph.initializer[:]

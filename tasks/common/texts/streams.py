@@ -93,15 +93,15 @@ class TextStream:
 
     def __iter__(self):
         """Yields lists of items."""
-        held = []  # lines of a form that is read whole, and blank lines before the form is known
+        held = []  # lines of a form that is read whole, and the first lines, before the form is known
         try:
             for lines in self._lines_as_they_come():
                 held += lines
                 if self.form is None:
-                    begin = b"".join(lines).decode("utf-8", "replace")
-                    begin = begin.removeprefix(BYTE_ORDER_MARK) if len(held) == len(lines) else begin
+                    begin = b"".join(held).decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK)
                     seen = [line for line in split_lines(begin) if line.strip(BLANKS)]
-                    self.form = self.form_of(seen) if seen else None
+                    if any(line.strip(BLANKS + "[{") for line in seen):  # a pipe may bring the brackets of a list first
+                        self.form = self.form_of(seen)
                 if self.form is not None and self.form not in self.read_whole:
                     yield from self._chunks(held)
                     held = []

@@ -9,8 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from tasks.common.errors import InputError, Interrupted, is_out_of_memory
-from tasks.common.files import NO_ROOM
+from tasks.common.errors import NO_ROOM, InputError, Interrupted, is_out_of_memory
 from tasks.common.process import own_command, quoted
 from tasks.common.training.run import CONFIG_FILE
 

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from tasks.common.errors import InputError
+from tasks.common.run_config import read_mapping
 from tasks.common.texts.text_files import read_text, split_lines
 from tasks.ner.arguments import of_types
 from tasks.ner.examples import Entity, without_overlaps
@@ -52,8 +51,9 @@ class Wanted:
         **options: Any,
     ) -> Wanted:
         """Create from the options of ``paddle-rope predict``; ``dictionary`` and ``patterns`` are files of lists."""
-        terms, expressions = dictionary and read_terms(dictionary), patterns and read_patterns(patterns)
-        listed = Listed(terms or (), expressions or ()) if dictionary or patterns else None
+        terms = () if dictionary is None else read_terms(dictionary)
+        expressions = () if patterns is None else read_patterns(patterns)
+        listed = Listed(terms, expressions) if terms or expressions else None
         return cls(types if types is None else tuple(types), listed=listed, **options)
 
     def thresholds(self, config: Any) -> list[float]:
@@ -226,23 +226,16 @@ def read_patterns(path: str | os.PathLike) -> list[Row]:
     Raises:
         InputError: the file has another form, or an expression is wrong.
     """
-    content, name = read_text(path)
-    try:
-        given = yaml.safe_load(content) or {}
-    except yaml.YAMLError as error:
-        raise InputError(f"{name}: is not YAML ({str(error).splitlines()[0]})") from None
     form = "write TYPE: EXPRESSION, TYPE: [EXPRESSION, ...], or TYPE: {force: [...], hint: [...]}"
-    if not isinstance(given, dict):
-        raise InputError(f"{name}: expected types with their expressions; {form}")
     rows: list[Row] = []
-    for kind, of_type in given.items():
+    for kind, of_type in read_mapping(path, form).items():
         for mode, patterns in (of_type if isinstance(of_type, dict) else {FORCE: of_type}).items():
             for pattern in patterns if isinstance(patterns, list) else [patterns]:
-                if mode not in MODES or not isinstance(pattern, str) or not isinstance(kind, str):
-                    raise InputError(f"{name}: {kind}: {mode}: {pattern!r}; {form}")
+                if mode not in MODES or not isinstance(pattern, str) or not kind.strip():
+                    raise InputError(f"{path}: {kind}: {mode}: {pattern!r}; {form}")
                 try:
                     re.compile(pattern)
-                except re.error as error:
-                    raise InputError(f"{name}: {kind}: {pattern!r} is no regular expression: {error}") from None
+                except (re.error, OverflowError, RecursionError) as error:
+                    raise InputError(f"{path}: {kind}: {pattern!r} is no regular expression: {error}") from None
                 rows.append((pattern, kind, mode))
     return rows

@@ -23,6 +23,7 @@ def reliability(
         (entity.score, of_type[entity.type], entity[:3] in gold)
         for gold, entities in zip((example.spans for example in examples), found)
         for entity in entities
+        if np.isfinite(entity.score)  # not forced by the user
     ]
     scores, divisors, labels = np.array(rows, dtype=np.float64).reshape(-1, 3).T
     return {

@@ -242,3 +242,18 @@ def test_a_folder_of_this_name_goes_first(tmp_path, monkeypatch):
     make(RoFormerModel).save_pretrained("small")
     assert folder_of("small") == "small"
     assert RoFormerModel.from_pretrained("small").config.hidden_size < 256
+
+
+def test_a_model_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    model = make(RoFormerModel)
+    model.save_pretrained(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def fail(path, content):
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", fail)
+    with pytest.raises(OSError, match="No space left"):
+        model.save_pretrained(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -47,7 +47,9 @@ def denied(*_, **__):
 
 @pytest.mark.parametrize("error, status, said", [
     (InputError("no file"), EXIT_BAD_INPUT, "error: no file\n"),
-    (PermissionError(13, "Permission denied", "somewhere"), EXIT_BAD_INPUT, "error: somewhere: no permission"),
+    (PermissionError(13, "Permission denied", "somewhere"), EXIT_BAD_INPUT, "error: somewhere: Permission denied; ask"),
+    (OSError(28, "No space left on device"), EXIT_BAD_INPUT, "error: the output: No space left on device; make room"),
+    (OSError(36, "File name too long", "a" * 300), EXIT_BAD_INPUT, f"error: {'a' * 300}: File name too long; give"),
     (MemoryError(), EXIT_BAD_INPUT, "error: not enough memory"),
     (RuntimeError("Status Message: std::bad_alloc"), EXIT_BAD_INPUT, "error: not enough memory"),
     (KeyboardInterrupt(), 130, "interrupted\n"),

@@ -87,6 +87,12 @@ def test_bad_records_are_found_in_their_place(tmp_path, name, content, expected,
             assert one.reason.startswith(said[0]) and bool(one.reason) == bool(said[0])
 
 
+def test_a_missing_number_in_parquet_is_null_because_json_has_no_nan(tmp_path):
+    path = tmp_path / "in.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a", "b"], "year": [1.5, float("nan")]}), path)
+    assert [one.record["year"] for one in read(path, 2)[0]] == [1.5, None]
+
+
 def test_wrong_bytes_and_damage_in_parquet_are_said(tmp_path):
     path = tmp_path / "in.parquet"
     strings = pyarrow.array([b"a", b"\xff", b"c"]).view(pyarrow.string())

@@ -22,7 +22,7 @@ from tasks.ner.model import NerConfig, NerModel
 
 IS_PADDLE_2 = paddle.__version__.startswith("2.")
 QUANTIZED = (0, 2, 5, 19)
-EARLIER = {"0.t_ui8", "1.dropout", "dropout"}  # of graphs that version 0.2 exported
+EARLIER = {"0.t_ui8", "1.dropout", "dropout", "Cos"}  # of graphs that were exported before
 
 
 # Small models of every recipe and every option that changes a graph.

@@ -35,6 +35,8 @@ def texts(chunk):
     (["\n", " \n", "甲\n", "\n"], [["", " ", "甲"], [""]]),  # blank lines wait for the line that decides
     (["\n", " \n", '{"text": "甲"}\n', "\n", '{"text": ""}'], [["甲"], [""]]),
     (["\n", "\t\n"], [["", "\t"]]),
+    (["[\n\n", ' {"text": "甲"}]\n'], [["甲"]]),  # so do brackets, which may begin a list
+    (["[\n", "[{\n"], [["[", "[{"]]),
     (["a\nb\nc\nd\ne\n", "f\n"], [["a", "b"], ["c", "d"], ["e"], ["f"]]),  # of a read, up to a bound
     (['{"text": "叶老桂", "label": {"name": {"叶老桂": [[0, 2]]}}, "id": 7}\n'], [["叶老桂"]]),
     (["\ufeff甲\n", "\ufeff乙\n"], [["甲"], ["\ufeff乙"]]),  # the mark that the input begins with is taken off

@@ -198,6 +198,11 @@ def test_bins_hold_equal_numbers_and_the_error_is_their_mean_distance():
     assert result["bins"][0]["from"] == pytest.approx(0.55) and result["bins"][-1]["to"] == pytest.approx(0.95)
 
 
+def test_forced_entities_which_have_no_score_do_not_count():
+    found = [[Entity(0, 1, "a", 2.0), Entity(1, 2, "new", float("inf"))], []]
+    assert reliability(labeled(GOLD), found, ["a", "b"], 1.0)["entities"] == 1
+
+
 GOLD = [[Entity(0, 1, "a"), Entity(1, 2, "b")], []]
 FOUND = [[Entity(0, 1, "a", 2.0), Entity(1, 2, "b", 2.0)], [Entity(0, 1, "b", 1.0)]]
 
