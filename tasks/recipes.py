@@ -24,30 +24,20 @@ if TYPE_CHECKING:
 class Registered(NamedTuple):
     """The locations of a recipe's parts, which are imported only when they are used."""
 
-    package: str  # with the modules ``recipe`` and ``arguments``
-    prefix: str  # of its classes, such as NerRecipe and NerArguments
     summary: str  # what it trains
-    predictor: str = ""  # "module:class" in the package; "" if it does not predict
+    predictor: str = ""  # "module:class" in the recipe's package; "" if it does not predict
     exporter: str = ""
+    parent: str = "tasks"  # of the package, which has the name of the recipe
 
 
 RECIPES = {
-    "ner": Registered(
-        "tasks.ner", "Ner", "entities of texts",
-        "prediction.predictor:NerPredictor", "export:NerExporter",
-    ),
-    "matching": Registered(
-        "tasks.matching", "Matching", "scores of pairs and triples",
-        "prediction:MatchingPredictor", "recipe:MatchingExporter",
-    ),
-    "classification": Registered(
-        "tasks.classification", "Classification", "classes of documents",
-        "prediction:Classifier", "recipe:ClassificationExporter",
-    ),
-    "pretraining": Registered("tasks.pretraining", "Pretraining", "a masked language model, to start other runs from"),
-    "language_model": Registered("tasks.language_model", "LanguageModel", "a causal language model of characters"),
-    "crf": Registered("tasks.experiments.crf", "Crf", "entities, by a linear-chain CRF to compare with"),
-}  # fmt: skip
+    "ner": Registered("entities of texts", "prediction.predictor:NerPredictor", "export:NerExporter"),
+    "matching": Registered("scores of pairs and triples", "prediction:MatchingPredictor", "recipe:MatchingExporter"),
+    "classification": Registered("classes of documents", "prediction:Classifier", "recipe:ClassificationExporter"),
+    "pretraining": Registered("a masked language model, to start other runs from"),
+    "language_model": Registered("a causal language model of characters"),
+    "crf": Registered("entities, by a linear-chain CRF to compare with", parent="tasks.experiments"),
+}
 PREDICTING = tuple(name for name, recipe in RECIPES.items() if recipe.predictor)
 
 
@@ -75,7 +65,9 @@ def _resolve(name, place):
     if not isinstance(name, str) or name not in RECIPES:
         hint = did_you_mean(str(name), RECIPES) or f"the recipes are {', '.join(RECIPES)}"
         raise InputError(f"no recipe {name!r}; {hint}")
-    return pkgutil.resolve_name(f"{{package}}.{place}".format(**RECIPES[name]._asdict()))
+    prefix = name.title().replace("_", "")  # of its classes, such as LanguageModelRecipe
+    place = place.format(prefix=prefix, **RECIPES[name]._asdict())
+    return pkgutil.resolve_name(f"{RECIPES[name].parent}.{name}.{place}")
 
 
 def recipe_of_config(config: dict[str, Any], where: str | os.PathLike = "configuration") -> str:
