@@ -66,26 +66,20 @@ class WordTokenizer(Tokenizer):
 
     def _chunks(self, clean):
         """(start, string) of each chunk of step 2."""
-        known = self.token_to_id
-        rest = start = 0  # the text between rest and start belongs to no chunk yet
+        apart, start = [], 0  # words of the vocabulary, Chinese characters of other words, and white space
         for word in jieba_cutter().cut(clean, HMM=False):
-            end = start + len(word)
-            if word in known or word.isspace():
-                if rest < start:
-                    yield rest, clean[rest:start]
-                if not word.isspace():
-                    yield start, word
-                rest = end
+            if word in self.token_to_id or word.isspace():
+                apart.append((start, word))
             else:
-                for match in _CHINESE.finditer(word):
-                    at = start + match.start()
-                    if rest < at:
-                        yield rest, clean[rest:at]
-                    yield at, clean[at]
-                    rest = at + 1
-            start = end
-        if rest < start:
-            yield rest, clean[rest:start]
+                apart += [(start + match.start(), match[0]) for match in _CHINESE.finditer(word)]
+            start += len(word)
+        rest = 0  # the text between rest and the next of them is a chunk
+        for at, chunk in [*apart, (start, "")]:
+            if rest < at:
+                yield rest, clean[rest:at]
+            if chunk.strip():
+                yield at, chunk
+            rest = at + len(chunk)
 
     def _tokens_of_chunk(self, chunk):
         """(number of marks at its start that belong to the text before, list of (id, start, end)); remembered."""
