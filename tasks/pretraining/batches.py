@@ -95,22 +95,17 @@ class PackedRows:
 
     def lay_out(self, rows):
         """The :class:`Layout` of the rows with these numbers."""
-        counts = self._bounds[rows + 1] - self._bounds[rows]
-        starts, ends = np.concatenate([self._pieces[self._bounds[n] : self._bounds[n + 1]] for n in rows]).T
-        sizes = ends - starts + NUM_SPECIAL
-        row = np.repeat(np.arange(len(rows)), counts)  # of each piece
-        before = np.cumsum(sizes) - sizes  # tokens of all pieces before it
-        column = before - before[np.cumsum(counts) - counts][row]
-
-        piece = np.repeat(np.arange(len(sizes)), sizes)  # of each token, like all arrays below
-        position = np.arange(sizes.sum()) - before[piece]
-        source = starts[piece] + position - 1
-        source[position == 0] = CLS
-        source[position == sizes[piece] - 1] = SEP
-        place = row[piece], column[piece] + position
         layout = Layout(*(np.full((len(rows), self.length), value) for value in (PAD, 0, PADDING_SEGMENT)))
-        for array, values in zip(layout, (source, position, piece)):
-            array[place] = values
+        number = itertools.count()
+        for row, (first, last) in enumerate(zip(self._bounds[rows], self._bounds[rows + 1])):
+            column = 0
+            for start, end in self._pieces[first:last].tolist():
+                size = end - start + NUM_SPECIAL
+                place = row, slice(column, column + size)
+                layout.source[place] = [CLS, *range(start, end), SEP]
+                layout.positions[place] = np.arange(size)
+                layout.segment_ids[place] = next(number)
+                column += size
         return layout
 
 
