@@ -4,17 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from tasks.classification import prediction
 from tasks.classification.arguments import ClassificationArguments
 from tasks.classification.data import class_names, read_splits
 from tasks.classification.model import ClassificationModel
-from tasks.classification.prediction import (
-    ClassificationDataset,
-    Classifier,
-    as_record,
-    evaluate_model,
-    print_data_report,
-    print_scores,
-)
 from tasks.common.export.exporter import Exporter
 from tasks.common.recipe import Recipe
 from tasks.common.training.run import Run
@@ -28,8 +21,8 @@ class ClassificationRecipe(Recipe):
     arguments = ClassificationArguments
     model_class = ClassificationModel
     scores = ("accuracy", "macro_f1")
-    predictor = Classifier
-    report = staticmethod(print_scores)
+    predictor = prediction.Classifier
+    report = staticmethod(prediction.print_scores)
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys, run.memory.examples)
@@ -37,22 +30,22 @@ class ClassificationRecipe(Recipe):
     def model_options(self, run: Run) -> dict:
         return {"classes": class_names(example for split in run.examples.values() for example in split)}
 
-    def dataset(self, run: Run, split: str) -> ClassificationDataset:
+    def dataset(self, run: Run, split: str) -> prediction.ClassificationDataset:
         classes = run.model.config.classes
-        dataset = ClassificationDataset(run.examples[split], run.tokenizer, classes, run.keys.max_characters)
+        dataset = prediction.ClassificationDataset(run.examples[split], run.tokenizer, classes, run.keys.max_characters)
         run.facts.setdefault("texts_cut", {})[split] = dataset.cut
         return dataset
 
     def describe(self, run: Run) -> None:
-        print_data_report(run.datasets)
+        prediction.print_data_report(run.datasets)
         print(f"{len(run.model.config.classes)} classes")
 
     def score(self, run: Run, split: str) -> tuple:
-        return evaluate_model(run.model, run.datasets[split], run.batch_size)
+        return prediction.evaluate_model(run.model, run.datasets[split], run.batch_size)
 
     def records(self, run, split, predictions):
         for example, found in zip(run.examples[split], predictions):
-            yield {**as_record(example.text, run.model.config.classes, found), "gold": example.label}
+            yield {**prediction.as_record(example.text, run.model.config.classes, found), "gold": example.label}
 
 
 class ClassificationExporter(Exporter):

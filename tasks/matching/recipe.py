@@ -11,18 +11,10 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.export.exporter import Exporter
 from tasks.common.recipe import Recipe
 from tasks.common.training.run import Run
+from tasks.matching import prediction
 from tasks.matching.arguments import CROSS_ENCODER, PAIRS, TRIPLES, MatchingArguments
 from tasks.matching.data import read_splits, task_of
 from tasks.matching.model import MatchingModel
-from tasks.matching.prediction import (
-    SCORES,
-    MatchingDataset,
-    MatchingPredictor,
-    choosing_score,
-    data_report,
-    evaluate_model,
-    scores_in_words,
-)
 
 CHECKED_PAIRS = [("花呗可以分期吗", "花呗如何分期还款"), ("我的银行卡丢了怎么办", "好")]
 
@@ -32,10 +24,10 @@ class MatchingRecipe(Recipe):
 
     arguments = MatchingArguments
     model_class = MatchingModel
-    scores = SCORES
+    scores = prediction.SCORES
     label_dtype = "float32"
-    predictor = MatchingPredictor
-    scores_line = staticmethod(scores_in_words)
+    predictor = prediction.MatchingPredictor
+    scores_line = staticmethod(prediction.scores_in_words)
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
@@ -57,24 +49,26 @@ class MatchingRecipe(Recipe):
             options["type_vocab_size"] = 2 if run.keys.token_type_ids else 0
         return options
 
-    def dataset(self, run: Run, split: str) -> MatchingDataset:
-        return MatchingDataset(run.examples[split], run.tokenizer, run.model.config)
+    def dataset(self, run: Run, split: str) -> prediction.MatchingDataset:
+        return prediction.MatchingDataset(run.examples[split], run.tokenizer, run.model.config)
 
     def describe(self, run: Run) -> None:
         for split, dataset in run.datasets.items():
-            print(data_report(split, dataset))
-        chosen_by = choosing_score(run.model.config) if run.training.load_best_model_at_end else None
+            print(prediction.data_report(split, dataset))
+        chosen_by = prediction.choosing_score(run.model.config) if run.training.load_best_model_at_end else None
         run.facts["chosen_by"] = chosen_by
         chosen = f"; the epoch is chosen by dev {chosen_by}" if chosen_by else ""
         print(run.model.config.architecture + chosen)
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
         """Score a split; a bi-encoder of 0/1 pairs takes the best threshold on dev, which is among the scores."""
-        return evaluate_model(run.model, run.datasets[split], run.batch_size, chooses_threshold=split == "dev")
+        return prediction.evaluate_model(
+            run.model, run.datasets[split], run.batch_size, chooses_threshold=split == "dev"
+        )
 
     def dev_scores(self, run: Run) -> dict[str, float]:
         scores, _ = self.score(run, "dev")
-        return {**scores, self.arguments.METRIC: scores[choosing_score(run.model.config)]}
+        return {**scores, self.arguments.METRIC: scores[prediction.choosing_score(run.model.config)]}
 
     def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
         """Place, label and score of each pair; place and scores of the two candidates of each triple; no texts."""

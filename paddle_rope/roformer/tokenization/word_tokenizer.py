@@ -103,12 +103,8 @@ class _CleanTable(dict):
 
     def __missing__(self, code: int) -> int | str | None:
         category = unicodedata.category(chr(code))
-        if code in (9, 10, 13) or category == "Zs":
-            self[code] = " "
-        elif code == 0xFFFD or category.startswith("C"):
-            self[code] = None
-        else:
-            self[code] = code
+        kept = None if code == 0xFFFD or category.startswith("C") else code
+        self[code] = " " if code in (9, 10, 13) or category == "Zs" else kept
         return self[code]
 
 
