@@ -100,12 +100,7 @@ def native_dropout(x, p):
 
 
 def native_convolution(x, weight, key_mask, segment_ids, causal):
-    sizes = sizes_of(
-        (x, "batch seq hidden"),
-        (weight, "size hidden"),
-        (key_mask, "batch seq", paddle.bool),
-        (segment_ids, "batch seq", paddle.int32, paddle.int64),
-    )
+    sizes = _masked_sizes(key_mask, segment_ids, (x, "batch seq hidden"), (weight, "size hidden"))
     if sizes is None or (sizes["size"] % 2 == 0 and not causal):
         return None
     before = sizes["size"] - 1 if causal else sizes["size"] // 2
@@ -126,15 +121,15 @@ def native_convolution(x, weight, key_mask, segment_ids, causal):
     return with_gradients(compute, x, weight)
 
 
+def _masked_sizes(key_mask, segment_ids, *expected):
+    """:func:`sizes_of` of tensors and of the masks of their tokens."""
+    masks = (key_mask, "batch seq", paddle.bool), (segment_ids, "batch seq", paddle.int32, paddle.int64)
+    return sizes_of(*expected, *masks)
+
+
 def native_softmax_attention(q, k, v, rope, key_mask, dropout, segment_ids, causal, cu_seqlens):
     """The output, 0 for a text of padding only; ``cu_seqlens`` is unused, since ``segment_ids`` say the same."""
-    sizes = sizes_of(
-        (q, _QKV),
-        (k, _QKV),
-        (v, _QKV),
-        (key_mask, "batch seq", paddle.bool),
-        (segment_ids, "batch seq", paddle.int32, paddle.int64),
-    )
+    sizes = _masked_sizes(key_mask, segment_ids, (q, _QKV), (k, _QKV), (v, _QKV))
     if sizes is None or not 0 <= dropout < 1 or not _fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
         return None
     masks = dense(key_mask), None if segment_ids is None else dense(segment_ids.astype("int64"))
@@ -143,7 +138,7 @@ def native_softmax_attention(q, k, v, rope, key_mask, dropout, segment_ids, caus
 
 
 def native_linear_attention(q, k, v, rope, key_mask, normalizer, causal, decay):
-    sizes = sizes_of((q, _QKV), (k, _QKV), (v, _QKV), (key_mask, "batch seq", paddle.bool))
+    sizes = _masked_sizes(key_mask, None, (q, _QKV), (k, _QKV), (v, _QKV))
     if sizes is None or not _fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
         return None
     if normalizer not in ("unrotated", "none") or not _fits_decay(decay, sizes["heads"]):
