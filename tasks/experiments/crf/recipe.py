@@ -6,7 +6,6 @@ The features of a character are the characters and pairs of characters around it
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from tasks.common.errors import InputError
@@ -20,19 +19,13 @@ from tasks.ner.examples import Entity, Example, entity_types, without_overlaps
 from tasks.ner.features import WordFeatures
 from tasks.ner.formats.tagging import BMES, decode_tags, encode_tags, parse_tag
 from tasks.ner.metrics import scores_and_errors
+from tasks.ner.recipe import NerRun
 from tasks.ner.reports.printed import print_scores
 
 WEIGHTS_FILE = "model.crfsuite"
 WINDOW = 2  # characters to each side
 PAIRS = ((-2, -1), (-1, 0), (0, 1), (1, 2), (-1, 1))
 OUTSIDE = "<>"  # beyond the text; longer than a character
-
-
-@dataclass
-class CrfRun(Run):
-    """A run of the CRF."""
-
-    features: WordFeatures | None = None
 
 
 class CrfRecipe(Recipe):
@@ -43,7 +36,7 @@ class CrfRecipe(Recipe):
     """
 
     arguments = CrfArguments
-    run_class = CrfRun
+    run_class = NerRun
     scores = ("precision", "recall", "f1")
     report = staticmethod(print_scores)
 
@@ -51,7 +44,7 @@ class CrfRecipe(Recipe):
         _pycrfsuite()  # raises before anything is trained
         return super().resolve(config)
 
-    def read(self, run: CrfRun) -> None:
+    def read(self, run: NerRun) -> None:
         run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
         if run.keys.features:
             run.features = WordFeatures.from_examples(run.examples["train"], run.keys.features)
@@ -64,7 +57,7 @@ class CrfRecipe(Recipe):
         if run.facts["not_learned"]:
             print(f"{run.facts['not_learned']} entities of train share characters with longer ones: no tags hold them")
 
-    def train_run(self, run: CrfRun) -> dict[str, Any]:
+    def train_run(self, run: NerRun) -> dict[str, Any]:
         self.read(run)
         self.describe(run)
         run.claim()
