@@ -26,7 +26,7 @@ Job = Callable[[], Any]
 _ROOT = Path(__file__).resolve().parents[3]
 
 
-class Worker:
+class Worker(contextlib.AbstractContextManager):
     """A running process of a ``module`` of this package; a context manager that ends it. ``first`` is its first answer.
 
     ``python`` is the interpreter, None for this one; with ``is_prepared`` Paddle is set up first, as our commands do;
@@ -57,9 +57,6 @@ class Worker:
             self._process.stdin.write(f"{json.dumps(request)}\n")
             self._process.stdin.flush()
         return self._answer()
-
-    def __enter__(self) -> Worker:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
