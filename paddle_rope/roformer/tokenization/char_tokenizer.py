@@ -52,13 +52,11 @@ class CharTokenizer(Tokenizer):
         return ids, offsets
 
     def _lookup(self, unit):
-        if self.do_lower_case:
-            unit = unit.lower()
-        index = self.token_to_id.get(unit)
-        if index is None:
-            unit = unicodedata.normalize("NFKC", unit)
-            index = self.token_to_id.get(unit.lower() if self.do_lower_case else unit, self.unk_token_id)
-        return index
+        cased = str.lower if self.do_lower_case else str
+        unit = cased(unit)
+        if unit not in self.token_to_id:
+            unit = cased(unicodedata.normalize("NFKC", unit))
+        return self.token_to_id.get(unit, self.unk_token_id)
 
 
 def _units(text, split_words):
