@@ -125,10 +125,16 @@ def convert_weights(argv):
 
 def read_model(source):
     """The model in a folder, of the class that fits its checkpoint."""
-    from paddle_rope.roformer.checkpoints.reading import TENSORFLOW_CONFIG, read_checkpoint, read_tensorflow
+    from paddle_rope.roformer.checkpoints.reading import read_checkpoint, read_tensorflow
 
-    is_tensorflow = (source / TENSORFLOW_CONFIG).is_file() and not (source / "config.json").is_file()
+    is_tensorflow = _is_tensorflow(source)
     return build(read_tensorflow(source, tensorflow_reader()) if is_tensorflow else read_checkpoint(source), source)
+
+
+def _is_tensorflow(source):
+    from paddle_rope.roformer.checkpoints.reading import TENSORFLOW_CONFIG
+
+    return (source / TENSORFLOW_CONFIG).is_file() and not (source / "config.json").is_file()
 
 
 def build(checkpoint, source):
@@ -159,13 +165,14 @@ def write(model, folder, options):
     """Write the model, and the tokenizer if the source has one."""
     from paddle_rope.options import read_json_object
     from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
-    from paddle_rope.roformer.checkpoints.reading import CONFIG_FILES, TENSORFLOW_CONFIG
+    from paddle_rope.roformer.checkpoints.reading import TENSORFLOW_CONFIG, read_settings
     from paddle_rope.roformer.tokenization import load_tokenizer
     from paddle_rope.roformer.tokenization.tokenizer import VOCAB_FILE
 
     if options.to == "huggingface":
-        path = next(path for name in (*CONFIG_FILES, TENSORFLOW_CONFIG) if (path := options.source / name).is_file())
-        longest = read_json_object(path).get("max_position_embeddings")
+        of_tensorflow = options.source / TENSORFLOW_CONFIG
+        settings = read_json_object(of_tensorflow) if _is_tensorflow(options.source) else read_settings(options.source)
+        longest = settings.get("max_position_embeddings")
         has_limit = isinstance(longest, int) and longest > 0
         write_huggingface(model, folder, longest if has_limit else LONGEST_TEXT)
     else:

@@ -218,6 +218,11 @@ def test_the_classifier_and_an_older_configuration_are_those_of_paddlenlp(tmp_pa
     older = {"init_args": [inner], "init_class": "RoFormerForSequenceClassification"}
     (tmp_path / "model_config.json").write_text(json.dumps(older), encoding="utf-8")
     assert_same(RoFormerForSequenceClassification.from_pretrained(tmp_path), theirs, 9, 4)
+    inner["pool_act"] = inner["hidden_act"] = "gelu"  # the activation of a classifier of Hugging Face's
+    (tmp_path / "model_config.json").write_text(json.dumps(older), encoding="utf-8")
+    convert(tmp_path, tmp_path / "converted", "huggingface")
+    positions = load_file(tmp_path / "converted" / "model.safetensors")[POSITIONS]
+    assert len(positions) == THEIRS["max_position_embeddings"]
 
 
 def test_junnyus_version_2_is_read(tmp_path):
