@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from tasks.common.errors import InputError
+from tasks.common.errors import InputError, as_input_error
 
 STDIN = "-"
 IN_MEMORY = "(in memory)"  # in the configuration of a run, in place of a file
@@ -68,20 +68,9 @@ def open_input(path: str | os.PathLike) -> tuple[BinaryIO, str]:
 
 def open_bytes(name: str) -> BinaryIO:
     """A file open for reading; raises InputError if there is none."""
-    try:
+    # ValueError: names that no file can have
+    with reading(name), as_input_error(f"{name}: cannot be read; check the path: "):
         return open(name, "rb")
-    except FileNotFoundError:
-        raise InputError(f"{name or repr(name)}: no such file; check the path") from None
-    except IsADirectoryError:
-        raise InputError(f"{name}: is a directory; give the path of a file in it") from None
-    except (OSError, ValueError) as error:
-        raise unreadable(name, error) from None
-
-
-def unreadable(name: str, error: Exception) -> InputError:
-    """The error for a file that exists and cannot be read."""
-    reason = getattr(error, "strerror", None) or error
-    return InputError(f"{name}: cannot be read ({reason}); check the path and its permissions")
 
 
 def blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
@@ -98,13 +87,18 @@ def blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Within this block, errors of reading the file ``name`` become an InputError."""
+    """Within this block, errors of opening or reading the file ``name`` become an InputError."""
     try:
         yield
+    except FileNotFoundError:
+        raise InputError(f"{name or repr(name)}: no such file; check the path") from None
+    except IsADirectoryError:
+        raise InputError(f"{name}: is a directory; give the path of a file in it") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{name}: is packed by gzip and damaged ({error}); pack it again") from None
     except OSError as error:
-        raise unreadable(name, error) from None
+        reason = error.strerror or error
+        raise InputError(f"{name}: cannot be read ({reason}); check the path and its permissions") from None
 
 
 def unpacked(file: BinaryIO, name: str) -> BinaryIO:
