@@ -16,18 +16,9 @@ from tasks.common.errors import InputError, visible
 from tasks.common.files import atomic_writer
 from tasks.common.texts.streams import TextStream
 from tasks.common.texts.text_files import encodable, first_non_blank, read_text, split_lines
+from tasks.ner import formats
 from tasks.ner.examples import Example
-from tasks.ner.formats import (
-    FORMATS_OF_RELATIONS,
-    TEXT_FORMATS,
-    brat,
-    check_format,
-    label_studio,
-    labeled_form,
-    recognize,
-    span_records,
-    tags,
-)
+from tasks.ner.formats import brat, label_studio, span_records, tags
 from tasks.ner.formats.records import labeled_records
 from tasks.ner.formats.tagging import join_tokens
 
@@ -58,7 +49,7 @@ def read_labeled(
 ) -> tuple[list[Example], str]:
     """The examples as from :func:`read_examples`, and the name of the format."""
     if format is not None:
-        check_format(format)
+        formats.check_format(format)
     check_there(os.fspath(path))
     if format == brat.NAME or (format is None and brat.is_brat(path)):
         return brat.read(path), brat.NAME
@@ -71,8 +62,8 @@ def read_labeled(
     content, read_from = read_text(path)
     name = read_from if name is None else os.fspath(name)
     lines = split_lines(content)
-    recognized = recognize(lines, name) if format is None or first_non_blank(lines) is None else format
-    examples = TEXT_FORMATS[recognized].read(lines, name)
+    recognized = formats.recognize(lines, name) if format is None or first_non_blank(lines) is None else format
+    examples = formats.TEXT_FORMATS[recognized].read(lines, name)
     if not examples:
         raise InputError(f"{name}:1: there is no text in it; give labeled data")
     return examples, recognized
@@ -116,14 +107,14 @@ def note_unlabeled(examples: list[Example], name: str | os.PathLike) -> None:
 
 def read_lines(lines: list[str], name: str) -> list[Example]:
     """Labeled examples as in :func:`read_examples`, from the lines of the file ``name`` or of records in memory."""
-    return TEXT_FORMATS[recognize(lines, name)].read(lines, name)
+    return formats.TEXT_FORMATS[formats.recognize(lines, name)].read(lines, name)
 
 
 def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, format: str) -> None:
     """Write labeled examples in one of ``FORMATS``, all or nothing, to a path, an open text file or, for brat, a new or
     empty folder. Raises InputError if the target cannot be written, or the format cannot hold an example. Relations
     that it cannot hold are left out, and counted in this module's log."""
-    check_format(format)
+    formats.check_format(format)
     if not examples:
         raise InputError("there are no examples to write; give data with at least one text")
     empty = next((example for example in examples if not example.text), None)
@@ -134,10 +125,10 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
             raise InputError("brat documents need a folder; give the path of one")
         brat.write(examples, target)
         return
-    content = encodable("".join(TEXT_FORMATS[format].write(examples)))
+    content = encodable("".join(formats.TEXT_FORMATS[format].write(examples)))
     related = [example for example in examples if example.relations]
-    if related and format not in FORMATS_OF_RELATIONS:
-        count, others = sum(len(example.relations) for example in related), ", ".join(FORMATS_OF_RELATIONS)
+    if related and format not in formats.FORMATS_OF_RELATIONS:
+        count, others = sum(len(example.relations) for example in related), ", ".join(formats.FORMATS_OF_RELATIONS)
         lost = f"left out {count} relations, which {format} cannot hold; the formats that keep them are {others}"
         logger.warning("%s: %s", related[0].where, lost)
     if isinstance(target, (str, os.PathLike)):
@@ -150,7 +141,7 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
 class EntityTextStream(TextStream):
     """The texts of a :class:`tasks.common.texts.streams.TextStream`, also of labeled data in any format except brat."""
 
-    form_of = staticmethod(labeled_form)
+    form_of = staticmethod(formats.labeled_form)
 
     def records_of(self, lines):
         return labeled_records(lines, self.name)

@@ -14,23 +14,12 @@ import numpy as np
 
 from tasks.common.files import write_json
 from tasks.ner.examples import Example
+from tasks.ner.features import token_features
 from tasks.ner.features.chinese_words import PLACES as WORD_PLACES
 from tasks.ner.features.chinese_words import Words, pairs_of
 from tasks.ner.features.gazetteer import BINS, Gazetteer, is_storable
 from tasks.ner.features.jieba_dictionary import installed_words, jieba_version
-from tasks.ner.features.token_features import (
-    COLUMNS,
-    DICTIONARY_CLASSES,
-    FIRST_VALUE,
-    PLACES,
-    TokenColumns,
-    TokenFeatures,
-    check_kinds,
-    count_values,
-    dictionary_spans,
-    span_flags,
-    token_places,
-)
+from tasks.ner.features.token_features import COLUMNS, FIRST_VALUE, PLACES, TokenColumns, TokenFeatures
 
 FILE_NAME = "features.json"
 SEGMENTED_KINDS = {"segmentation", "words"}
@@ -45,12 +34,12 @@ class WordFeatures:
     """
 
     def __init__(self, kinds, vocabularies, gazetteer=None):
-        self.kinds = check_kinds(kinds)
+        self.kinds = token_features.check_kinds(kinds)
         self.vocabularies = vocabularies
         self.gazetteer = gazetteer
         self._needs_jieba = not JIEBA_KINDS.isdisjoint(self.kinds)
         self._columns = TokenColumns(vocabularies)
-        self._first_gazetteer_class = ("dictionary" in self.kinds) * DICTIONARY_CLASSES
+        self._first_gazetteer_class = ("dictionary" in self.kinds) * token_features.DICTIONARY_CLASSES
         self._classes = self._first_gazetteer_class + (gazetteer.num_classes if gazetteer else 0)
 
     @classmethod
@@ -68,7 +57,7 @@ class WordFeatures:
         for number, example in enumerate((*examples, *more) if counts else ()):
             words = _words_of(example.text, counts)
             for kind, (of_examples, of_all) in counts.items():
-                values = count_values(words, kind)
+                values = token_features.count_values(words, kind)
                 of_all.update(values)
                 if number < len(examples):
                     of_examples.update(values)
@@ -101,8 +90,8 @@ class WordFeatures:
         gazetteer, because new texts will not find theirs. ``hinted`` finds (start, end, type) in a text; they are
         flagged like strings of the gazetteer that are always entities."""
         words = _words_of(text, self.kinds)
-        places = token_places(tuple(offsets), len(text))
-        spans = dictionary_spans(words) if "dictionary" in self.kinds else []
+        places = token_features.token_places(tuple(offsets), len(text))
+        spans = token_features.dictionary_spans(words) if "dictionary" in self.kinds else []
         if self.gazetteer is not None:
             first = self._first_gazetteer_class
             found = self.gazetteer(text, own)
@@ -110,7 +99,7 @@ class WordFeatures:
             strongest = {kind: first + number * BINS + BINS - 1 for number, kind in enumerate(self.gazetteer.types)}
             more = hinted(text) if hinted else ()
             spans += [(start, end, strongest[kind]) for start, end, kind in more if kind in strongest]
-        flags = span_flags(spans, self._classes, len(text), places)
+        flags = token_features.span_flags(spans, self._classes, len(text), places)
         return TokenFeatures(self._columns(words, places), np.packbits(flags, axis=1), flags.shape[1])
 
     def save_pretrained(self, folder: str | os.PathLike) -> None:

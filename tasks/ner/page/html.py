@@ -20,15 +20,7 @@ from markupsafe import Markup, escape
 
 from tasks.common.errors import visible
 from tasks.ner.examples import entities_of
-from tasks.ner.page.layout import (
-    Piece,
-    drawn_paragraphs,
-    look_of,
-    mentions_of,
-    places_of,
-    section_anchor,
-    sections_of,
-)
+from tasks.ner.page.layout import Piece, drawn_paragraphs, look_of, mentions_of, places_of, section_anchor, sections_of
 
 FOLDER = Path(__file__).parent
 WORDS = yaml.safe_load((FOLDER / "words.yaml").read_text(encoding="utf-8"))

@@ -24,15 +24,8 @@ from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import TokenFeatures, WordFeatures
 from tasks.ner.lengths import reading_of
 from tasks.ner.metrics import scores_and_errors, worst_examples
-from tasks.ner.prediction.finding import (
-    Bounds,
-    Window,
-    entities_of_texts,
-    merge_windows,
-    predict_entities,
-    read_parts,
-    windows_of,
-)
+from tasks.ner.prediction import finding
+from tasks.ner.prediction.finding import Bounds, Window
 from tasks.ner.prediction.wanted import Wanted
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 from tasks.ner.reports.reliability import print_reliability, reliability
@@ -171,7 +164,7 @@ class NerPredictor(Predictor):
         shown: dict[str, Any] = {"unit": "char", "unit_scale": True, "leave": None, "delay": 1}
         with tqdm(total=characters, disable=not self.show_progress, **shown) as progress:
             longest = self.reading.max_entity_tokens
-            found = entities_of_texts(self.model, windows, self.batch_size, bounds, longest, progress.update)
+            found = finding.entities_of_texts(self.model, windows, self.batch_size, bounds, longest, progress.update)
             entities = list(found)
             progress.update(characters - progress.n)  # for characters without a token
         if thresholds is not None:
@@ -180,23 +173,23 @@ class NerPredictor(Predictor):
 
     def windows(self, text: str, place: str = "the text", wanted: Wanted | None = None) -> Iterator[Window]:
         """The windows in which a text is read, tokenized lazily; a single one unless the text is long."""
-        return windows_of(self._parts(text, place, wanted or self.wanted), self.max_tokens, self.reading.overlap)
+        parts = self._parts(text, place, wanted or self.wanted)
+        return finding.windows_of(parts, self.max_tokens, self.reading.overlap)
 
     def find_in_windows(
         self, windows: Sequence[Window], wanted: Iterable[Wanted] = ()
     ) -> list[tuple[Bounds, list[Entity]]]:
         """The entities in windows of any texts, computed as one batch, for :meth:`join`; they include the candidates
         for each of ``wanted``."""
-        texts = [window.text for window in windows]
-        config = self.model.config
-        bounds = [one.candidates(config) for one in (self.wanted, *wanted)]
-        longest = self.reading.max_entity_tokens
-        found = predict_entities(self.model, texts, len(texts), [min(of_type) for of_type in zip(*bounds)], longest)
+        texts, longest = [window.text for window in windows], self.reading.max_entity_tokens
+        bounds = [one.candidates(self.model.config) for one in (self.wanted, *wanted)]
+        found = finding.predict_entities(self.model, texts, len(texts), list(map(min, zip(*bounds))), longest)
         return [(window.bounds, entities) for window, entities in zip(windows, found)]
 
     def join(self, text: str, found: Sequence[tuple[Bounds, list[Entity]]], wanted: Wanted | None = None) -> dict:
         """The record of a text, as in :meth:`__call__`, from the entities of its windows."""
-        return as_record(text, (wanted or self.wanted).kept(text, merge_windows(*zip(*found)), self.model.config))
+        entities = finding.merge_windows(*zip(*found))
+        return as_record(text, (wanted or self.wanted).kept(text, entities, self.model.config))
 
     def checked(self, wanted: Wanted | None) -> Wanted:
         """``wanted``, by default the predictor's; raises InputError if the model cannot give it."""
@@ -211,7 +204,7 @@ class NerPredictor(Predictor):
         features: Callable[..., TokenFeatures] | None = self.features
         if features is not None and wanted.listed is not None and wanted.listed.hinted_types:
             features = functools.partial(features, hinted=wanted.listed.hinted)
-        for part in read_parts(text, self.tokenizer, features):
+        for part in finding.read_parts(text, self.tokenizer, features):
             tokens += part.size
             yield part
         if not self._has_warned and min(tokens, self.max_tokens) > self.longest_text:
