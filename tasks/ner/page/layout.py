@@ -111,8 +111,7 @@ def _beginning_in(ordered: list, start: int, end: int) -> list:
 
 
 def _label(text):
-    line = text.strip()[: LABEL_CHARACTERS + 1].splitlines()[:1]
-    label = line[0] if line else ""
+    label = next(iter(text.strip()[: LABEL_CHARACTERS + 1].splitlines()), "")
     return label if len(label) <= LABEL_CHARACTERS else f"{label[:LABEL_CHARACTERS]}…"
 
 
@@ -156,13 +155,6 @@ class Piece:
     height: int = 0  # boxes stacked in it: an outer box is drawn higher than those within
 
 
-class Paragraph(NamedTuple):
-    """A paragraph to draw: strings, each piece where its box opens, None where the innermost open box closes."""
-
-    height: int  # of its highest box
-    parts: list[str | Piece | None]
-
-
 def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piece]:
     """Cut the entities of a text into pieces, any two of which are nested or disjoint and none of which crosses one of
     the ordered ``cuts``. They are in the order in which their boxes open: outer before inner."""
@@ -187,13 +179,17 @@ def nested_pieces(entities: list[Entity], cuts: Sequence[int] = ()) -> list[Piec
     return pieces
 
 
-def drawn_paragraphs(text: str, entities: list[Entity], paragraphs: Sequence[Span]) -> Iterator[Paragraph]:
-    """Each paragraph of a text with its entities, which are ordered; ``paragraphs`` has the span of each."""
+def drawn_paragraphs(
+    text: str, entities: list[Entity], paragraphs: Sequence[Span]
+) -> Iterator[tuple[int, list[str | Piece | None]]]:
+    """For each paragraph of a text with its entities, which are ordered: the height of its highest box, and its parts,
+    which are strings, each piece where its box opens, and None where the innermost open box closes. ``paragraphs`` has
+    the span of each."""
     pieces = nested_pieces(entities, [end for _, end in paragraphs])
     for start, end in paragraphs:
         within = _beginning_in(pieces, start, end)
         height = max((piece.height for piece in within), default=0)
-        yield Paragraph(height, list(_drawn_parts(text, start, end, within)))
+        yield height, list(_drawn_parts(text, start, end, within))
 
 
 def _drawn_parts(text, start, end, pieces):
