@@ -131,8 +131,6 @@ def _entity(line: str, text: str, where: str) -> Entity | None:
 def write(examples: list[Example], folder: str | os.PathLike) -> None:
     """Write 000001.txt, 000001.ann ... into a new or empty folder, which appears only when all is written."""
     folder = Path(os.path.realpath(folder))
-    if folder == Path.cwd():  # which cannot be replaced
-        raise InputError(f"{folder}: is the working directory; give another folder for the brat documents")
     digits = max(6, len(str(len(examples))))
     try:
         with atomic_folder(folder) as temporary:

@@ -123,9 +123,7 @@ def without_numbers(rows: Iterator[Row], name: str) -> list[Row]:
     found, bare, numbered = list(rows), [], []
     expected, has_inner = None, False  # the number of the next character of the word; whether a word has several
     for row in found:
-        number = None
-        if len(row.token) > 1:
-            number = next((n for n in (expected, 0) if row.token[1:].endswith(str(n))), None)
+        number = next((n for n in (expected, 0) if row.token[1:].endswith(str(n))), None)
         if number is None:
             bare.append(row)
             expected = expected + 1 if row.token and expected else None

@@ -59,10 +59,7 @@ def read(records: Records, name: str) -> list[Example]:
             f"{name}:1: labels of several texts of a task ({', '.join(objects)}), and an example has one; export a "
             "project with one text a task"
         )
-    examples = []
-    for where, data, results in found:
-        text = text_of(data, where, *objects)
-        examples.append(_example(results, text, where, left_out))
+    examples = [_example(results, text_of(data, where, *objects), where, left_out) for where, data, results in found]
     parts = [f"{count} {what}" for what, count in sorted(left_out.items()) if count]
     if parts:
         logger.warning("%s: left out of the Label Studio export: %s", name, ", ".join(parts))

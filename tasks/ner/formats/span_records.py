@@ -72,8 +72,6 @@ def _as_lists(example):
 
 
 read_doccano = reader(("label", "labels"), LISTED, _listed_entities)
-
-
 _read_spacy_tuples = reader(("entities",), LISTED, _listed_entities)
 
 

@@ -140,11 +140,8 @@ def to_examples(sentences: Iterable[Sentence], scheme: Scheme, name: str) -> lis
     if faults:
         count = "1 tag sequence is" if faults == 1 else f"{faults} tag sequences are"
         logger.warning(
-            "%s: %s not well-formed (first: %s); read as if each began a new entity; "
-            "an entity that is not closed ends with its last tag",
-            at,
-            count,
-            first,
+            f"{at}: {count} not well-formed (first: {first}); read as if each began a new entity; an entity that is "
+            "not closed ends with its last tag"
         )
     return examples
 
