@@ -62,9 +62,8 @@ class NerDataset:
             self.texts += pieces
             self.cut = (self.cut[0] + len(pieces), self.cut[1] + 1)
             for kind, first, last, _ in lost:
-                self.faults[LONGER_THAN_A_WINDOW].append(
-                    (example, Entity(offsets[first][0], offsets[last][1], types[kind]))
-                )
+                entity = Entity(offsets[first][0], offsets[last][1], types[kind])
+                self.faults[LONGER_THAN_A_WINDOW].append((example, entity))
 
     @property
     def lengths(self):
@@ -125,11 +124,9 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list
     """
     tokens = text.size
     spans = [(first - 1, last) for _, first, last, _ in text.spans]  # half-open, without the special token
-    depth = np.zeros(tokens + 1, dtype=np.int64)  # [place]: how many entities a cut before that token breaks
+    is_free = np.ones(tokens + 1, dtype=bool)  # [place]: whether a cut before that token breaks no entity
     for begin, end in spans:
-        depth[begin + 1] += 1
-        depth[end] -= 1
-    is_free = np.cumsum(depth) == 0
+        is_free[begin + 1 : end] = False
     ends = {match.end() for match in SENTENCE_END.finditer(characters)}
     is_end = np.array([False, *(end in ends or characters[end - 1] == "\n" for _, end in text.offsets[1:-1])])
     pieces, begin = [], 0

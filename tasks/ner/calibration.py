@@ -62,17 +62,14 @@ def tune_thresholds(examples: list[Example], candidates: list[list[Entity]], typ
     """
     cuts = [_Cuts(*of_type) for of_type in scored_by_type(examples, candidates, types).values()]
     support = sum(len(example.spans) for example in examples)
-    chosen = [cut.at_zero for cut in cuts]
-    best = -1.0
+    best, chosen = -1.0, [cut.at_zero for cut in cuts]
     while True:
         correct = sum(int(cut.correct[k]) for cut, k in zip(cuts, chosen))
         counted = sum(int(cut.predicted[k]) for cut, k in zip(cuts, chosen)) + support
         f1 = 2 * correct / counted if counted else 0.0
         if f1 <= best:
-            break
-        best = f1
-        chosen = [cut.best(correct, counted) for cut in cuts]
-    return [cut.threshold(k) for cut, k in zip(cuts, chosen)]
+            return [cut.threshold(k) for cut, k in zip(cuts, chosen)]
+        best, chosen = f1, [cut.best(correct, counted) for cut in cuts]
 
 
 def threshold_for_f1(f1: float) -> float:
@@ -187,12 +184,11 @@ def fit_temperatures(scored: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[f
         own = np.log(fit_temperature(*of_type))
         mean = (count * own + PRIOR_CANDIDATES * np.log(of_all_types)) / (count + PRIOR_CANDIDATES)
         fitted.append(round(float(np.exp(mean)), 4))
-    ones = [1.0] * len(fitted)
-    before, after = (
-        sum(negative_log_likelihood(*of_type, one) for of_type, one in zip(scored.values(), temperatures))
-        for temperatures in (ones, fitted)
-    )
-    return fitted if after <= before else ones
+
+    def loss(temperatures):
+        return sum(negative_log_likelihood(*of_type, one) for of_type, one in zip(scored.values(), temperatures))
+
+    return min(fitted, [1.0] * len(fitted), key=loss)  # fitted, if they are equal
 
 
 def temperatures_for(

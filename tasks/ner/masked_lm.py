@@ -99,9 +99,8 @@ class MaskingCollator:
         if not hidden.any():  # a batch without a hidden token has no loss
             hidden[tuple(np.argwhere(token_mask)[0])] = True
         batch["labels"], batch["labeled"] = np.where(hidden, ids, IGNORED_LABEL), np.flatnonzero(hidden)
-        batch["input_ids"] = np.where(
-            hidden & (self.random.rand(*ids.shape) < MASK_PROBABILITY), self.mask_token_id, ids
-        )
+        becomes_mask = hidden & (self.random.rand(*ids.shape) < MASK_PROBABILITY)
+        batch["input_ids"] = np.where(becomes_mask, self.mask_token_id, ids)
         padded = np.pad(hidden, ((0, 0), (1, 1)))
         near = (hidden | padded[:, :-2] | padded[:, 2:])[:, :, np.newaxis]
         if "columns" in batch:

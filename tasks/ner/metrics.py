@@ -217,11 +217,5 @@ def _curve(scores, labels, support, thresholds):
     precision = tp / np.maximum(predicted, 1)
     highest = np.count_nonzero(predicted) - 1
     precision[highest + 1 :] = precision[highest] if highest >= 0 else 0.0
-    return {
-        "precision": precision,
-        "recall": tp / max(support, 1),
-        "tp": tp,
-        "fp": fp,
-        "fn": support - tp,
-        "tn": (~labels).sum() - fp,
-    }
+    counts = {"tp": tp, "fp": fp, "fn": support - tp, "tn": (~labels).sum() - fp}
+    return {"precision": precision, "recall": tp / max(support, 1), **counts}

@@ -36,10 +36,9 @@ class FeatureEmbedding(nn.Layer):
 
     def __init__(self, sizes, embedding_size):
         super().__init__()
-        self.kinds = [kind for kind in COLUMNS if kind in sizes["tables"]]
-        self.tables = nn.LayerDict(
-            {kind: nn.Embedding(sizes["tables"][kind], COLUMN_SIZES[kind]) for kind in self.kinds}
-        )
+        rows = sizes["tables"]
+        self.kinds = [kind for kind in COLUMNS if kind in rows]
+        self.tables = nn.LayerDict({kind: nn.Embedding(rows[kind], COLUMN_SIZES[kind]) for kind in self.kinds})
         inputs = sum(COLUMNS[kind] * COLUMN_SIZES[kind] for kind in self.kinds)
         self.flags = None
         if sizes["flags"]:

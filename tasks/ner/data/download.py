@@ -43,12 +43,8 @@ def read_zip_member(member, path, name):
     ``name``. Nothing is unpacked, so the archive's paths cannot lead anywhere."""
     try:
         with zipfile.ZipFile(path) as archive:
-            found = [
-                info
-                for info in archive.infolist()
-                if PurePosixPath(info.filename).name == member
-                and not (info.is_dir() or info.filename.startswith("__MACOSX/"))
-            ]
+            called = [info for info in archive.infolist() if PurePosixPath(info.filename).name == member]
+            found = [info for info in called if not info.is_dir() and not info.filename.startswith("__MACOSX/")]
             if len(found) != 1 or found[0].file_size > _LARGEST_MEMBER:
                 held = ", ".join(archive.namelist()[:8])
                 raise InputError(f"{name}: does not hold one {member} (but {held}); the archive has changed")

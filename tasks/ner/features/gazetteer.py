@@ -54,10 +54,8 @@ class Gazetteer:
         places = found_in(text, self._strings)
         if own is None:
             return places
-        own_entities, own_occurrences = _own_entities(own), Counter(text[start:end] for start, end, _ in places)
-        return [
-            (start, end, self._classes_of(text[start:end], own_entities, own_occurrences)) for start, end, _ in places
-        ]
+        own_counts = _own_entities(own), Counter(text[start:end] for start, end, _ in places)
+        return [(start, end, self._classes_of(text[start:end], *own_counts)) for start, end, _ in places]
 
     def _classes_of(self, string, own_entities, own_occurrences):
         """The classes of a string, not counting the entities and occurrences of the example itself."""
