@@ -79,10 +79,9 @@ class Run:
         if not self.is_begun:
             folder.mkdir(parents=True, exist_ok=True)
         self.claimed.enter_context(locked(folder))
-        if not self.is_begun:
-            check_new_folder(folder)
         now = {**fingerprints(self.config), **self.memory.fingerprints}
         if not self.is_begun:
+            check_new_folder(folder)
             with atomic_writer(folder / CONFIG_FILE) as file:
                 yaml.safe_dump(self.config, file, allow_unicode=True, sort_keys=False)
         elif (folder / INPUTS_FILE).is_file():
