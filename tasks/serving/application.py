@@ -37,7 +37,6 @@ DESCRIPTION = """\
 Models of paddle_rope. Every error is JSON, `{"error": "what is wrong and what to do"}`. Open a path and
 choose *Execute*: its example is sent."""
 
-
 RESULTS = {  # recipe, or "embed" -> (description of the results, an example)
     "ner": ("entities of texts", {
         "text": "叶老桂博士", "entities": [
@@ -51,8 +50,6 @@ RESULTS = {  # recipe, or "embed" -> (description of the results, an example)
 PROBLEM = {
     "description": 'an error, `{"error": ...}`; only after 503 is it worth trying again, after Retry-After seconds'
 }
-
-
 MOST_TERMS = 10_000
 Name = Annotated[str, Field(min_length=1, max_length=1000, strict=True)]
 
@@ -214,10 +211,7 @@ def _add_route(app, service, source, verb, path, whose):
         path,
         summary=f"{summary}; {whose}, {source.name}",
         tags=["models"],
-        responses={
-            200: {"content": {"application/json": {"example": {"results": [result]}}}},
-            "default": PROBLEM,
-        },
+        responses={200: {"content": {"application/json": {"example": {"results": [result]}}}}, "default": PROBLEM},
     )(answer)
 
 
