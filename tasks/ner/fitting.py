@@ -98,7 +98,7 @@ def fit_keys(
     # long texts get smaller batches, of about as many characters; rounded to a power of two
     power = round(math.log2(row.batch_size * texts / size))
     wanted["per_device_train_batch_size"] = min(row.batch_size, 2 ** max(0, power))
-    batch_size = int(_value("per_device_train_batch_size", given, wanted))
+    batch_size = int(given.get("per_device_train_batch_size") or wanted["per_device_train_batch_size"])
 
     def batches(count):
         return math.ceil(math.ceil(count / processes) / batch_size)
@@ -106,7 +106,7 @@ def fit_keys(
     per_epoch = max(1, batches(texts) // accumulated)
     enough = row.steps_from_folder if given.get("pretrained") else row.steps
     wanted["num_train_epochs"] = min(MOST_EPOCHS, max(FEWEST_EPOCHS, math.ceil(enough / per_epoch)))
-    epochs = float(_value("num_train_epochs", given, wanted))
+    epochs = float(given.get("num_train_epochs") or wanted["num_train_epochs"])
     most = int(given.get("max_steps") or -1)
     steps = most if most > 0 else max(1, math.ceil(epochs * per_epoch))
     if dev and entities >= FEWEST_ENTITIES and "keep_best" not in given:
@@ -133,10 +133,6 @@ def _of_the_model(row, given):
     return {**(FROM_FOLDER if width < WIDE else FROM_WIDE_FOLDER), **INPUT_DROPOUT, "masked_lm_epochs": 0}
 
 
-def _value(key, given, wanted):
-    return wanted[key] if given.get(key) is None else given[key]
-
-
 def _lines(given, wanted, examples, more, entities, steps):
     """The lines that say which settings were chosen, which were given, and whether the steps may be too few."""
     characters = sum(len(example.text) for example in examples)
@@ -144,11 +140,10 @@ def _lines(given, wanted, examples, more, entities, steps):
         f"fit_to_data: {len(examples):,} training texts, {characters:,} characters, {len(more):,} without labels, "
         f"{entities:,} entities in dev: {steps:,} steps"
     ]
-    for title, keys in (("chosen", wanted.keys() - given.keys()), ("kept as given", wanted.keys() & given.keys())):
-        if keys:
-            lines.append(
-                f"  {title}: {', '.join(f'{key} {given.get(key, wanted[key])}' for key in wanted if key in keys)}"
-            )
+    for title, is_given in (("chosen", False), ("kept as given", True)):
+        listed = [f"{key} {given.get(key, wanted[key])}" for key in wanted if (key in given) == is_given]
+        if listed:
+            lines.append(f"  {title}: {', '.join(listed)}")
     if steps < FEWEST_STEPS:
         set_here = [key for key in _OF_STEPS if key in given]
         remedy = f"Leave out {' and '.join(set_here)}, or give more epochs" if set_here else "Give more texts"
