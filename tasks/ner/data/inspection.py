@@ -129,7 +129,15 @@ def _of_spans(example):
     for one, other in pairwise(entities):
         if one[:2] == other[:2]:
             yield "two_types", described(one, other)
-    yield from _overlaps(example)
+    # each entity with the previous one, and with the previous one that ends last
+    furthest = None
+    for before, entity in pairwise(sorted(entities, key=lambda one: (one.start, -one.end, one.type))):
+        furthest = before if furthest is None or before.end > furthest.end else furthest
+        if entity.end <= furthest.end and entity[:2] != furthest[:2]:
+            yield "nested", f"{described(entity)} in {described(furthest)}"
+        crossed = (one for one in (before, furthest) if one.start < entity.start < one.end < entity.end)
+        if (one := next(crossed, None)) is not None:
+            yield "crossing", described(one, entity)
 
 
 def _has_punctuation_edge(surface):
@@ -139,18 +147,6 @@ def _has_punctuation_edge(surface):
     closes = any(closing == last and opening in surface[:-1] for opening, closing in _BRACKETS.items())
     of_first, of_last = (unicodedata.category(edge).startswith("P") for edge in (first, last))
     return (of_first and not opens) or (of_last and not closes)
-
-
-def _overlaps(example):
-    """Compare each entity with the previous one, and with the previous one that ends last."""
-    described, furthest = example.described, None
-    for before, entity in pairwise(sorted(example.entities, key=lambda one: (one.start, -one.end, one.type))):
-        furthest = before if furthest is None or before.end > furthest.end else furthest
-        if entity.end <= furthest.end and entity[:2] != furthest[:2]:
-            yield "nested", f"{described(entity)} in {described(furthest)}"
-        crossed = (one for one in (before, furthest) if one.start < entity.start < one.end < entity.end)
-        if (one := next(crossed, None)) is not None:
-            yield "crossing", described(one, entity)
 
 
 def _long_texts(splits: Splits) -> Found:
@@ -180,9 +176,7 @@ def _duplicates(splits: Splits) -> Found:
 def _surfaces_of_two_types(splits: Splits) -> Found:
     """Sorted by how likely they are wrong, rare types of frequent surfaces first. One entity is shown per surface."""
     types_of = defaultdict(Counter)  # surface -> how often it has each type
-    entities = [
-        (split, one, entity) for split, examples in splits.items() for one in examples for entity in one.entities
-    ]
+    entities = [(split, one, entity) for split in splits for one in splits[split] for entity in one.entities]
     for _, example, entity in entities:
         types_of[example.surface(entity)][entity.type] += 1
     rarity = {text: min(n.values()) / max(n.values()) for text, n in types_of.items() if len(n) > 1}

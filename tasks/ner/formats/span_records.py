@@ -147,13 +147,9 @@ def doccano_entities_records(examples: Iterable[Example]) -> Iterator[dict]:
     numbers, relation_numbers = count(1), count(1)  # unique in a project
     for example in examples:
         entities = [{"id": next(numbers), "label": one["label"], **one} for one in DOCCANO.objects(example)]
+        ids = [entity["id"] for entity in entities]
         relations = [
-            {
-                "id": next(relation_numbers),
-                "from_id": entities[head]["id"],
-                "to_id": entities[tail]["id"],
-                "type": type_,
-            }
+            {"id": next(relation_numbers), "from_id": ids[head], "to_id": ids[tail], "type": type_}
             for head, tail, type_ in example.relations
         ]
         yield {"text": example.text, "entities": entities, "relations": relations}

@@ -13,7 +13,7 @@ LONGEST_TEXT = 200  # characters of a worst example
 SIDES = ("gold", "predicted")  # keys of an error
 MEANINGS = {
     "type": "right boundaries, wrong type",
-    "boundary": "right type, wrong boundaries: ",
+    "boundary": "right type, wrong boundaries: {boundaries}",
     "both": "wrong type and boundaries, but overlapping",
     "missed": "gold, and nothing found there",
     "spurious": "found, and nothing gold there",
@@ -54,10 +54,8 @@ def print_errors(analysis: dict) -> None:
     """Print the result of :func:`tasks.ner.metrics.error_analysis` as tables."""
     errors = analysis["errors"]
     boundaries = ", ".join(f"{errors[kind]} {kind.replace('_', ' ')}" for kind in BOUNDARY_ERRORS)
-    rows = (
-        (f"{kind}: {meaning}{boundaries if kind == 'boundary' else ''}", str(errors[kind]))
-        for kind, meaning in MEANINGS.items()
-    )
+    meanings = {kind: meaning.format(boundaries=boundaries) for kind, meaning in MEANINGS.items()}
+    rows = [(f"{kind}: {meaning}", str(errors[kind])) for kind, meaning in meanings.items()]
     print_table("errors", ("kind", "number"), rows)
     if analysis["confusions"]:
         rows = [tuple(map(str, row.values())) for row in analysis["confusions"][:MOST_CONFUSIONS]]
