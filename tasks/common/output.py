@@ -62,17 +62,14 @@ def visible_streams():
     if isinstance(sys.stdout, Output):
         yield
         return
-    before = sys.stdout, sys.stderr
     for number in range(3):  # the next file that is opened would get the number, and the output, of a closed one
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the least free number, which is this one
-    sys.stdout, sys.stderr = _output(sys.stdout, "standard output"), _output(sys.stderr, "standard error")
-    try:
+    output, errors = _output(sys.stdout, "standard output"), _output(sys.stderr, "standard error")
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         yield
-    finally:
-        sys.stdout, sys.stderr = before
 
 
 def _output(stream, name):

@@ -208,11 +208,9 @@ def precision_recall_curves(
 
 
 def _curve(scores, labels, support, thresholds):
+    wrong, right = scores[~labels], scores[labels]
     # how many are above each of the rising thresholds
-    fp, tp = (
-        len(some) - np.searchsorted(np.sort(some), thresholds, side="right")
-        for some in (scores[~labels], scores[labels])
-    )
+    fp, tp = (len(some) - np.searchsorted(np.sort(some), thresholds, side="right") for some in (wrong, right))
     predicted = tp + fp  # falls with the threshold
     precision = tp / np.maximum(predicted, 1)
     highest = np.count_nonzero(predicted) - 1

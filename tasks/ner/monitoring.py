@@ -58,9 +58,8 @@ class NerMonitor(VisualDLMonitor):
         for kind, curve in precision_recall_curves(examples, evaluation.candidates, config.types, CURVE_STEPS).items():
             curve = {name: values.tolist() for name, values in curve.items()}
             # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
-            record = pr_curve_raw(
-                tag=allowed_tag(f"dev/{kind}"), step=step, walltime=round(time.time() * 1000), **curve
-            )
+            now = round(time.time() * 1000)
+            record = pr_curve_raw(tag=allowed_tag(f"dev/{kind}"), step=step, walltime=now, **curve)
             self.writer._get_file_writer().add_record(record)
         temperatures = temperatures_for(examples, evaluation.candidates, config.types, config.allow_overlap)
         result = reliability(examples, evaluation.found, config.types, temperatures)
@@ -177,8 +176,6 @@ def draw_scores(text, scores, gold, types, title):
 
 
 def _chosen(types, matrices, gold):
-    if len(types) <= MAX_PANELS:
-        return list(types)
     in_gold = {kind for _, _, kind in gold}
     ranked = sorted(types, key=lambda kind: (kind not in in_gold, -np.nanmax(matrices[kind], initial=-np.inf)))
     return [kind for kind in types if kind in ranked[:MAX_PANELS]]

@@ -151,9 +151,8 @@ def _check_operands(program):
         variables = {name for variable in block.variables for name in variable.name}
         for operator in block.operators:
             kind = b"".join(operator.operator)
-            inputs, outputs = (
-                [name for slot in slots for name in slot.names] for slots in (operator.inputs, operator.outputs)
-            )
+            inputs = [name for slot in operator.inputs for name in slot.names]
+            outputs = [name for slot in operator.outputs for name in slot.names]
             if not inputs and kind not in _WITHOUT_OPERANDS:
                 raise ValueError(f"{_text(kind)} has no operand")
             if not outputs:

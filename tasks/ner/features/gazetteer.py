@@ -34,16 +34,14 @@ class Gazetteer:
     def from_examples(cls, examples):
         """Count the entities of a list of :class:`tasks.ner.examples.Example`. A text that occurs several times counts
         once, because its copies would give its labels away."""
-        examples = {example.text: example for example in examples}.values()
+        by_text = {example.text: example for example in examples}
         entities = {}
-        for example in examples:
+        for example in by_text.values():
             for (string, kind), count in _own_entities(example).items():
                 if len(string) <= LONGEST_ENTITY and is_storable(string):
                     entities.setdefault(kind, Counter())[string] += count
         strings = automaton_of(dict.fromkeys(string for of_kind in entities.values() for string in of_kind))
-        occurrences = Counter(
-            example.text[start:end] for example in examples for start, end, _ in found_in(example.text, strings)
-        )
+        occurrences = Counter(text[start:end] for text in by_text for start, end, _ in found_in(text, strings))
         return cls(entities, dict(occurrences))
 
     def __call__(self, text, own=None):

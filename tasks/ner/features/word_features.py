@@ -19,7 +19,14 @@ from tasks.ner.features.chinese_words import PLACES as WORD_PLACES
 from tasks.ner.features.chinese_words import Words, pairs_of
 from tasks.ner.features.gazetteer import BINS, Gazetteer, is_storable
 from tasks.ner.features.jieba_dictionary import installed_words, jieba_version
-from tasks.ner.features.token_features import COLUMNS, FIRST_VALUE, PLACES, TokenColumns, TokenFeatures
+from tasks.ner.features.token_features import (
+    COLUMNS,
+    DICTIONARY_CLASSES,
+    FIRST_VALUE,
+    PLACES,
+    TokenColumns,
+    TokenFeatures,
+)
 
 FILE_NAME = "features.json"
 SEGMENTED_KINDS = {"segmentation", "words"}
@@ -39,7 +46,7 @@ class WordFeatures:
         self.gazetteer = gazetteer
         self._needs_jieba = not JIEBA_KINDS.isdisjoint(self.kinds)
         self._columns = TokenColumns(vocabularies)
-        self._first_gazetteer_class = ("dictionary" in self.kinds) * token_features.DICTIONARY_CLASSES
+        self._first_gazetteer_class = ("dictionary" in self.kinds) * DICTIONARY_CLASSES
         self._classes = self._first_gazetteer_class + (gazetteer.num_classes if gazetteer else 0)
 
     @classmethod
