@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tasks.ner.arguments import of_types
-from tasks.ner.examples import Entity, Example, without_overlaps
+from tasks.ner.examples import Example, Found, without_overlaps
 from tasks.ner.metrics import entity_scores, scored_by_type
 
 # Spans that score less are ignored: the loss separates at 0, and most spans of a text score far below it.
@@ -25,12 +25,10 @@ LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.05, 50.0
 PRIOR_CANDIDATES = 50
 
 
-def find_candidates(
-    find: Callable[[list[Any]], list[list[Entity]]], texts: list[Any], lengths: Sequence[int]
-) -> list[list[Entity]] | None:
+def find_candidates(find: Callable[[list[Any]], Found], texts: list[Any], lengths: Sequence[int]) -> Found | None:
     """The entities of each text that score above ``LOWEST_THRESHOLD``, found by calling ``find`` on some texts at a
     time; ``lengths`` are the texts' lengths in characters. None if there are too many to hold (:data:`NOT_APART`)."""
-    candidates: list[list[Entity]] = []
+    candidates: Found = []
     while len(candidates) < len(texts):
         begin = len(candidates)
         end = begin + (TEXTS_AT_ONCE if begin else FIRST_TEXTS)
@@ -42,15 +40,15 @@ def find_candidates(
 
 
 def above_thresholds(
-    candidates: list[list[Entity]], thresholds: float | Sequence[float], types: Sequence[str], allow_overlap: bool
-) -> list[list[Entity]]:
+    candidates: Found, thresholds: float | Sequence[float], types: Sequence[str], allow_overlap: bool
+) -> Found:
     """The candidates of each text above the thresholds; only the best of overlapping ones if they may not overlap."""
     bound = dict(zip(types, of_types(thresholds, len(types))))
     found = [[entity for entity in entities if entity.score > bound[entity.type]] for entities in candidates]
     return found if allow_overlap else list(map(without_overlaps, found))
 
 
-def tune_thresholds(examples: list[Example], candidates: list[list[Entity]], types: list[str]) -> list[float]:
+def tune_thresholds(examples: list[Example], candidates: Found, types: list[str]) -> list[float]:
     """The thresholds with the highest corpus micro F1, one for each type, from labeled examples and all entities of
     each that score above ``LOWEST_THRESHOLD``.
 
@@ -109,9 +107,7 @@ class _Cuts:
         return middle if middle < above else float(below)
 
 
-def thresholds_for(
-    examples: list[Example], candidates: list[list[Entity]], types: list[str], allow_overlap: bool
-) -> list[float]:
+def thresholds_for(examples: list[Example], candidates: Found, types: list[str], allow_overlap: bool) -> list[float]:
     """The thresholds tuned on labeled texts, one for each type; these texts get at least the F1 of threshold 0.
 
     If entities may not overlap, a candidate that overlaps a higher-scoring one is never counted, whatever the
@@ -191,9 +187,7 @@ def fit_temperatures(scored: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[f
     return min(fitted, [1.0] * len(fitted), key=loss)  # fitted, if they are equal
 
 
-def temperatures_for(
-    examples: list[Example], candidates: list[list[Entity]], types: list[str], allow_overlap: bool
-) -> list[float]:
+def temperatures_for(examples: list[Example], candidates: Found, types: list[str], allow_overlap: bool) -> list[float]:
     """The temperatures of ``types``, fitted to labeled texts as in :func:`fit_temperatures`. ``candidates`` has, for
     each text, all entities that score above a low logit. If entities may not overlap, candidates that overlap a better
     one do not count, as they are never found."""

@@ -21,6 +21,9 @@ class Entity(NamedTuple):
     probability: float = None  # type: ignore[assignment]  # that it is right
 
 
+Found = list[list[Entity]]  # the entities that a model finds, or could find, in each text
+
+
 class Relation(NamedTuple):
     """A typed relation between two entities of an example."""
 

@@ -23,7 +23,7 @@ from typing import NamedTuple, Optional
 import numpy as np
 
 from tasks.common.reports.tables import f1_row
-from tasks.ner.examples import Entity, Example, spans_of
+from tasks.ner.examples import Entity, Example, Found, spans_of
 
 KINDS = ("correct", "type", "boundary", "both", "missed", "spurious")
 BOUNDARY_ERRORS = ("too_long", "too_short", "crossing")
@@ -31,7 +31,7 @@ BOUNDARY_ERRORS = ("too_long", "too_short", "crossing")
 LENGTHS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 6), (7, 9), (10, 14), (15, 24), (25, None))
 
 
-def entity_scores(examples: list[Example], found: list[list[Entity]], types: Iterable[str]) -> dict:
+def entity_scores(examples: list[Example], found: Found, types: Iterable[str]) -> dict:
     """Corpus micro scores over exact (start, end, type) of the entities found in each example: counts are summed
     over all texts before dividing. A quotient 0/0 counts as 0. dict with ``precision``, ``recall``, ``f1``, ``support``
     (gold entities), ``predicted``, ``correct``, and ``per_type`` with the same for each of ``types``."""
@@ -42,7 +42,7 @@ def entity_scores(examples: list[Example], found: list[list[Entity]], types: Ite
 
 
 def _counts_by(
-    examples: list[Example], found: list[list[Entity]], group_of: Callable[[Example], Callable[[tuple], str]]
+    examples: list[Example], found: Found, group_of: Callable[[Example], Callable[[tuple], str]]
 ) -> dict[str, list[int]]:
     """Numbers of gold, predicted and correct entities of each group, 0 for other groups. ``group_of(example)`` is a
     function from (start, end, type) to a group."""
@@ -107,12 +107,12 @@ def _boundary_error(gold, found):
     return "too_short" if gold[0] <= found[0] and found[1] <= gold[1] else "crossing"
 
 
-def scores_and_errors(examples: list[Example], found: list[list[Entity]], types: Iterable[str]) -> dict:
+def scores_and_errors(examples: list[Example], found: Found, types: Iterable[str]) -> dict:
     """:func:`entity_scores` and :func:`error_analysis` of predictions, in one dict."""
     return {**entity_scores(examples, found, types), **error_analysis(examples, found)}
 
 
-def error_analysis(examples: list[Example], found: list[list[Entity]]) -> dict:
+def error_analysis(examples: list[Example], found: Found) -> dict:
     """Error counts of a corpus, from labeled examples and the entities found in each: a dict with
 
     * ``errors``: how often each of ``KINDS`` and each of ``BOUNDARY_ERRORS`` occurs;
@@ -147,7 +147,7 @@ def _nesting_of(example):
     return lambda span: "nested" if len(overlapping.with_span(span)) > 1 else "flat"
 
 
-def worst_examples(examples: list[Example], predicted: list[list[Entity]], limit: int) -> list[dict]:
+def worst_examples(examples: list[Example], predicted: Found, limit: int) -> list[dict]:
     """At most ``limit`` texts with the most errors, among equals the ones with the highest-scoring wrong prediction
     first: dicts with ``where``, ``text`` and ``errors``, a list of dicts with ``kind``, ``gold`` and ``predicted``; the
     last two are None or a dict with ``start``, ``end``, ``type``, ``text`` and, if predicted, ``score``."""
@@ -175,7 +175,7 @@ def _described(entity, example):
 
 
 def scored_by_type(
-    examples: list[Example], found: list[list[Entity]], types: Iterable[str]
+    examples: list[Example], found: Found, types: Iterable[str]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """For each type, the scores of the entities found, float64, and whether each is right, bool."""
     scored: dict = {kind: ([], []) for kind in types}
@@ -188,7 +188,7 @@ def scored_by_type(
 
 
 def precision_recall_curves(
-    examples: list[Example], candidates: list[list[Entity]], types: Iterable[str], steps: int
+    examples: list[Example], candidates: Found, types: Iterable[str], steps: int
 ) -> dict[str, dict]:
     """Precision and recall of each type for the thresholds 1 / ``steps``, 2 / ``steps``, ... 1 on the probability
     sigmoid(score). A span is predicted above, not at, the threshold, so one half means the logit 0. ``candidates`` has,

@@ -17,7 +17,7 @@ from tasks.ner import calibration
 from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, pad_spans, refuse_longer
 from tasks.ner.data.splits import mark_types, read_more_texts, read_splits, read_teacher
-from tasks.ner.examples import Entity, Example, as_record, entity_types, first_overlap
+from tasks.ner.examples import Example, Found, as_record, entity_types, first_overlap
 from tasks.ner.features import WordFeatures
 from tasks.ner.fitting import FEWEST_STEPS, fit_keys
 from tasks.ner.lengths import TrainingLengths, reading_of, training_lengths
@@ -224,19 +224,17 @@ class Evaluation(NamedTuple):
     """The entities that a model finds in labeled texts, and their scores."""
 
     scores: dict[str, Any]  # from scores_and_errors
-    found: list[list[Entity]]  # in each text
-    candidates: list[list[Entity]] | None  # from calibration.find_candidates, if requested
+    found: Found  # in each text
+    candidates: Found | None  # from calibration.find_candidates, if requested
 
 
 def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:
     """Evaluate a :class:`tasks.ner.model.NerModel`, also during training."""
     config, candidates = model.config, None
     if with_candidates:
-        candidates = calibration.find_candidates(
-            lambda texts: find_in_windows(model, texts, batch_size, calibration.LOWEST_THRESHOLD),
-            dataset.texts,
-            [len(example.text) for example in dataset.examples],
-        )
+        find = functools.partial(find_in_windows, model, batch_size=batch_size, thresholds=calibration.LOWEST_THRESHOLD)
+        lengths = [len(example.text) for example in dataset.examples]
+        candidates = calibration.find_candidates(find, dataset.texts, lengths)
     found = find_in_windows(model, dataset.texts, batch_size) if candidates is None else candidates
     found = calibration.above_thresholds(found, config.thresholds, config.types, config.allow_overlap)
     return Evaluation(scores_and_errors(dataset.examples, found, config.types), found, candidates)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from tasks.common.inference import batched_outputs
 from tasks.ner.arguments import of_types, probability
 from tasks.ner.batching import pad_spans
-from tasks.ner.examples import Entity, TokenizedText
+from tasks.ner.examples import Entity, Found, TokenizedText
 from tasks.ner.features import TokenFeatures
 from tasks.ner.lengths import reading_of
 
@@ -89,7 +89,7 @@ def merge_windows(bounds: Sequence[Bounds], found: Sequence[Sequence[Entity]]) -
 
 def find_in_windows(
     model: Any, texts: Iterable[TokenizedText], batch_size: int, thresholds: Thresholds = None
-) -> list[list[Entity]]:
+) -> Found:
     """The entities of each tokenized text, read in windows of the length that the model was trained on."""
     reading = reading_of(model.config)
     windows = (window for text in texts for window in windows_of([text], reading.max_tokens, reading.overlap))
@@ -102,7 +102,7 @@ def entities_of_texts(
     batch_size: int,
     thresholds: Thresholds = None,
     max_entity_tokens: int | None = None,
-    progress: Callable[[int], Any] | None = None,
+    progress: Callable[[int], Any] = lambda characters: None,
 ) -> Iterator[list[Entity]]:
     """The entities of each text, ordered. ``windows`` has all windows of one text after the other and is read lazily:
     only the windows of ``TOKENS_AT_ONCE`` tokens and one text's entities are held. ``progress`` is called after each
@@ -111,8 +111,7 @@ def entities_of_texts(
     for chunk in _chunks(windows):
 
         def report(rows, chunk=chunk):
-            if progress is not None:
-                progress(sum(chunk[row].characters for row in rows))
+            progress(sum(chunk[row].characters for row in rows))
 
         texts = [window.text for window in chunk]
         found = predict_entities(model, texts, batch_size, thresholds, max_entity_tokens, report)
@@ -140,12 +139,12 @@ def predict_entities(
     batch_size: int,
     thresholds: Thresholds = None,
     max_entity_tokens: int | None = None,
-    report: Callable[[list[int]], Any] | None = None,
-) -> list[list[Entity]]:
+    report: Callable[[list[int]], Any] = lambda rows: None,
+) -> Found:
     """The entities of each tokenized text, ordered. Texts are read whole, in batches of similar length, by a
     :class:`~tasks.ner.model.NerModel`, also while it is trained, or a model with the same methods. Spans of more than
     ``max_entity_tokens`` are ignored. ``report`` is called after each batch with the indices of its texts."""
-    entities: list[list[Entity]] = [[] for _ in texts]
+    entities: Found = [[] for _ in texts]
     types = model.config.types
     temperatures = of_types(model.config.temperatures, len(types))
     collate = functools.partial(pad_spans, pad_token_id=model.config.pad_token_id, with_labels=False)
@@ -166,8 +165,7 @@ def predict_entities(
                 for start, end, kind, score in spans
                 if max_entity_tokens is None or end - start <= max_entity_tokens
             )
-        if report is not None:
-            report(rows)
+        report(rows)
     return entities
 
 

@@ -19,7 +19,7 @@ from tasks.common.training.data import LabeledData
 from tasks.ner.arguments import NerConfig, of_types
 from tasks.ner.batching import NerDataset
 from tasks.ner.data.reading import check_labeled, read_examples, read_lines
-from tasks.ner.examples import Entity, Example, TokenizedText, as_record, entity_types, labeled_record
+from tasks.ner.examples import Entity, Example, Found, TokenizedText, as_record, entity_types, labeled_record
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import TokenFeatures, WordFeatures
 from tasks.ner.lengths import reading_of
@@ -147,7 +147,7 @@ class NerPredictor(Predictor):
         where: Sequence[str] | None = None,
         thresholds: float | list[float] | None = None,
         wanted: Wanted | None = None,
-    ) -> list[list[Entity]]:
+    ) -> Found:
         """The entities of each text; other arguments as in :meth:`__call__`. ``thresholds`` are logits above which a
         span is an entity, one or one per type: then all such spans are returned, overlapping or not, wanted or not."""
         wanted = self.checked(wanted)

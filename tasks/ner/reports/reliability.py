@@ -7,14 +7,12 @@ import numpy as np
 from tasks.common.reports.tables import print_table
 from tasks.ner.arguments import of_types
 from tasks.ner.calibration import probabilities_of
-from tasks.ner.examples import Entity, Example
+from tasks.ner.examples import Example, Found
 
 BINS = 10
 
 
-def reliability(
-    examples: Iterable[Example], found: list[list[Entity]], types: list[str], temperatures: float | list[float]
-) -> dict:
+def reliability(examples: Iterable[Example], found: Found, types: list[str], temperatures: float | list[float]) -> dict:
     """The reliability of the probabilities of found entities, whose ``score`` is the logit: dict with ``entities``, the
     number of found ones, ``temperatures``, a number for each type, and the results of :func:`calibration`,
     ``calibrated`` and ``uncalibrated`` (all temperatures 1)."""
