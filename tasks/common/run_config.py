@@ -37,9 +37,9 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node, deep=False):
         keys = set()
         for key, _ in node.value:
-            if key.value in keys:
+            if str(key.value) in keys:
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} a second time", problem_mark=key.start_mark)
-            keys.add(key.value)
+            keys.add(str(key.value))  # a list or mapping is refused below
         return super().construct_mapping(node, deep)
 
 
