@@ -3,7 +3,7 @@
     python -m tests.attack                                       10,000 mutants of each target
     python -m tests.attack --minutes 5 --seed 3 --format bio     as many as five minutes allow
 
-A mutant passes when it is read as it is, or refused in one line. A traceback, more than two seconds of processor
+A mutant passes when it is read as it is, or refused in one line. A traceback, more than ten seconds of processor
 time, more than 1 GB of memory, the death of the process, a message of several lines or with control characters, and
 text or entities that get lost are failures. The mutant of a seed and a number is always the same. Exit status 1 if
 there were any failures.
