@@ -254,9 +254,9 @@ def simplify(graph: Any) -> None:
         if used.intersection(node.output):
             kept.append(node)
             if node.op_type == "Cos":
-                (angle,) = node.input
-                node.op_type, node.input[0] = "Sin", f"{angle}_turned"
-                kept.append(helper.make_node("Add", [angle, "quarter_turn"], [f"{angle}_turned"]))
+                angle, turned = node.input[0], f"{node.output[0]}_angle"
+                node.op_type, node.input[0] = "Sin", turned
+                kept.append(helper.make_node("Add", [angle, "quarter_turn"], [turned]))
                 used.update(kept[-1].input)
             used.update(node.input)
     initializers = [tensor for tensor in graph.initializer if tensor.name in used]
