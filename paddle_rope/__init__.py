@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from paddle_rope.machine import lazy_names
 
-__version__ = "0.3.0.dev0"
+__version__ = "0.3.0"
 
 if TYPE_CHECKING:  # only type checkers run this; lazy_names loads the names at first use
     from paddle_rope.attention.linear import linear_attention, linear_attention_step
