@@ -5,6 +5,7 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
+from shlex import quote
 
 from tasks.commands.options import LABELED, choose, new_parser, whole
 from tasks.common.errors import InputError
@@ -26,13 +27,16 @@ Convert labeled NER data from one format to another.
 The format of SOURCE is recognized by its content. TARGET appears only when all of it is written; a file of that name
 is replaced, a folder is not."""
 DOWNLOAD = """\
-Download a public NER data set to where configs/ner/ expects it: OUTPUT/ner/NAME/.
+Download a public NER data set to where configs/ner/ expects it, OUTPUT/ner/NAME/, or an encoder to train from, to
+OUTPUT/encoders/NAME/.
 
     paddle-rope download cluener
+    paddle-rope download hfl/rbt3
 
-Files that are already there are checked and kept. If the network is closed, the message says which address to fetch
-yourself and where to put it. The READMEs of the publishers state no
-license: ask them before any use but research."""
+Files that are already there are checked and kept, and the download of an encoder resumes. Encoders come from
+huggingface.co, or from the mirror that HF_ENDPOINT names; nothing in them is executed (docs/guides/encoders.md tells
+which to take). If the network is closed, the message for a data set says which address to fetch yourself and where to
+put it. The READMEs of the publishers of data sets state no license: ask them before any use but research."""
 DEMOS = {
     "ner": "a corpus of Chinese sentences with nested entities: train.jsonl and dev.jsonl in the format of CLUENER",
     "matching": "pairs of texts with 0/1, pairs with grades, triples",
@@ -113,10 +117,22 @@ def download(argv):
     from tasks.ner.data.download import DATASETS, fetch_dataset
 
     parser = new_parser("download", DOWNLOAD)
-    parser.add_argument("name", metavar="NAME", choices=DATASETS, help=", ".join(DATASETS))
+    parser.add_argument("name", metavar="NAME", help=f"{', '.join(DATASETS)}, or OWNER/NAME of an encoder")
     parser.add_argument("--output", type=Path, default=Path("data"), metavar="OUTPUT", help="folder (default: data)")
     options = parser.parse_args(argv)
-    fetch_dataset(DATASETS[options.name], options.output / "ner" / options.name, show_progress=sys.stderr.isatty())
+    if options.name in DATASETS:
+        folder = options.output / "ner" / options.name
+        fetch_dataset(DATASETS[options.name], folder, show_progress=sys.stderr.isatty())
+    elif "/" in options.name:
+        from tasks.common.hub import fetch_encoder
+
+        folder = options.output / "encoders" / options.name
+        fetch_encoder(options.name, folder)
+        run = f"--pretrained {quote(str(folder))} --output_dir runs/{folder.name}"
+        print(f"train from it: paddle-rope train configs/ner/own_data.yaml --train_file FILE {run}")
+    else:
+        known = f"{', '.join(DATASETS)}, or OWNER/NAME of an encoder, such as hfl/rbt3"
+        raise InputError(f"{options.name}: no such data set; take one of {known}")
 
 
 def demo(argv):

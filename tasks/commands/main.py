@@ -19,7 +19,7 @@ VERBS = {  # name -> (function of the arguments after it, what it does)
     "tune": (model.tune, "thresholds and temperatures of a NER model: tune MODEL_DIR DEV_FILE"),
     "inspect": (data.inspect, "look at labeled NER data: inspect TRAIN [DEV] [TEST]"),
     "convert": (data.convert, "convert labeled NER data: convert SOURCE TARGET --to FORMAT"),
-    "download": (data.download, "download a public NER data set: download cluener"),
+    "download": (data.download, "download a data set or an encoder: download cluener, download hfl/rbt3"),
     "demo": (data.demo, "write demo data: demo ner FOLDER"),
     "experiment": (experiment.experiment, "compare the variants of a plan: experiment PLAN.yaml"),
     "benchmark": (benchmark.benchmark, "measure time and memory: benchmark length"),

@@ -47,6 +47,7 @@ WORKS = {
     "series": _training("tasks.common.training.series:_train_members", more=("--seeds", "1,2")),
     "pretraining": _training("tasks.common.training.trainer:StepTrainer.train", PRETRAINING),
     "download": Work("tasks.ner.data.download:fetch_dataset", ("download",)),
+    "encoder": Work("tasks.common.hub:fetch_encoder", ("download", "kill/encoder", "--output", RUN)),
     "export": Work(
         "tasks.common.export.exporter:export",
         ("export", f"../whole_{TRAINED_BY}/{RUN}/model", "--output", RUN, "--format", "paddle"),

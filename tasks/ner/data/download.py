@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from tasks.common.errors import InputError
 from tasks.common.files import file_sha256
+from tasks.common.hub import PART, network_reason
 from tasks.ner.data.reading import published, read_examples, read_texts
 
-PART = ".part"  # a folder within the folder of the data set
 _RETRIES = 2
 _TIMEOUT = 30.0  # seconds without an answer
 _LARGEST_MEMBER = 1 << 30
@@ -30,10 +30,8 @@ def download(url, path, part, show_progress=False):
     try:
         return Path(source.fetch(path.name, downloader=downloader))
     except (OSError, ValueError) as error:  # from requests or the disk; an invalid address
-        answer = getattr(error, "response", None)
-        reason = str(error).rsplit(": ", 1)[-1].strip("'\")") if answer is None else f"HTTP {answer.status_code}"
         raise InputError(
-            f"{url}: cannot be downloaded ({reason}); check the network and https_proxy and run again, "
+            f"{url}: cannot be downloaded ({network_reason(error)}); check the network and https_proxy and run again, "
             f"or fetch the address yourself and save it as {path}"
         ) from None
 
