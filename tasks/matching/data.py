@@ -24,9 +24,10 @@ from tasks.common.texts.forms import Form, form_of, records
 from tasks.common.texts.json_records import json_text
 from tasks.common.texts.streams import TextStream
 from tasks.common.texts.text_files import BLANKS, first_non_blank, place, shown
-from tasks.common.training.data import LabeledData, hold_out_dev, note_repeated, read_files
+from tasks.common.training.data import LabeledData, hold_out, hold_out_dev, note_repeated, read_files, say
 from tasks.matching.arguments import BI_ENCODER, GRADES, PAIRS, TRIPLES
 
+KINDS = {2: "pairs", 3: "triples"}
 PAIR_KEYS, TRIPLE_KEYS = ("sentence1", "sentence2"), ("A", "B", "C")
 LABEL_KEYS = ("label", "score", "similarity", "grade", "is_duplicate")
 HEADERS = {*LABEL_KEYS, "labels", "sentence2", "text2", "text_b", "query2", "question2", "q2"}  # of the last column
@@ -43,7 +44,7 @@ class Example(NamedTuple):
 
     @property
     def text(self):
-        """The first text: examples that share it stay on one side of a split."""
+        """The first text."""
         return self.texts[0]
 
 
@@ -198,14 +199,13 @@ def read_splits(keys, seed, memory=None):
     if keys.fold is not None:
         splits["train"], splits["test"] = cut_fold(splits["train"], keys.folds, keys.fold, seed)
         names["test"] = f"fold {keys.fold} of {names['train']}"
-    hold_out_dev(keys, splits, names, lambda example: [example.label])
+    hold_out_dev(keys, splits, names, lambda example: [example.label], cut=hold_out_connected)
     first, task = splits["train"][0], task_of(splits["train"])
     if keys.architecture == BI_ENCODER and task == PAIRS and "dev" not in splits:
         raise InputError("configuration: dev data choose the threshold of a bi_encoder of pairs; give a dev_fraction")
-    kinds = {2: "pairs", 3: "triples"}
     for split, (other, *_) in splits.items():
         if len(other.texts) != len(first.texts):
-            here, there = kinds[len(other.texts)], kinds[len(first.texts)]
+            here, there = KINDS[len(other.texts)], KINDS[len(first.texts)]
             raise InputError(f"{other.where}: {here}, but {first.where} has {there}; give one kind")
         labels = {example.label: example.where for example in reversed(splits[split])}
         for label in labels.keys() - {0, 1} if task == PAIRS else ():
@@ -218,17 +218,69 @@ def read_splits(keys, seed, memory=None):
     return splits
 
 
+def components_of(examples):
+    """dict from the first text of each example to a text that names its component: the examples that are connected with
+    it because they share texts, directly or through other examples."""
+    parents = {}
+
+    def root(text):
+        while (above := parents.setdefault(text, text)) != text:
+            parents[text] = text = parents[above]
+        return text
+
+    for example in examples:
+        for other in example.texts[1:]:
+            first, second = sorted((root(example.text), root(other)))
+            parents[second] = first
+    return {example.text: root(example.text) for example in examples}
+
+
+def hold_out_connected(examples, fraction, way, labels_of):
+    """:func:`~tasks.common.training.data.hold_out` by components, so that ``held`` shares no text with ``rest``. If
+    components larger than ``held`` leave less than half of it, only examples with the same first text stay together.
+    Prints which it is."""
+    components, (rest, held) = components_of(examples), (examples, [])
+    if len({*components.values()}) > 1:
+        rest, held = hold_out(examples, fraction, way, labels_of, lambda example: components[example.text])
+    is_cut = not rest or len(held) < fraction * len(examples) / 2
+    if is_cut:
+        rest, held = hold_out(examples, fraction, way, labels_of)
+    _tell("dev", rest, held, components, is_cut)
+    return rest, held
+
+
 def cut_fold(examples, folds, fold, seed):
     """(rest, part) of labeled data, lists in the original order: ``part`` is tested in fold number ``fold``, from 1, of
-    ``folds`` folds of about equal size, drawn with the seed. Examples with the same first text are in the same part.
-    Raises InputError if there are fewer different first texts than folds."""
-    counts = Counter(example.text for example in examples)
+    ``folds`` folds of about equal size, drawn with the seed. Components are in the same part; if one is larger than a
+    fold, only examples with the same first text are. Prints which it is. Raises InputError if there are fewer different
+    first texts than folds."""
+    components = components_of(examples)
+    counts = Counter(components[example.text] for example in examples)
+    is_cut = max(counts.values()) * folds > len(examples)
+    group_of = {text: text for text in components} if is_cut else components
+    counts = Counter(group_of[example.text] for example in examples)
     if len(counts) < folds:
         raise InputError(f"{examples[0].where}: {len(counts)} different first texts do not make {folds} folds")
-    texts, sizes, chosen = list(counts), [0] * folds, set()
-    for index in np.random.RandomState(seed).permutation(len(texts)):
+    groups, sizes, chosen = list(counts), [0] * folds, set()
+    for index in np.random.RandomState(seed).permutation(len(groups)):
         smallest = sizes.index(min(sizes))
-        sizes[smallest] += counts[texts[index]]
+        sizes[smallest] += counts[groups[index]]
         if smallest == fold - 1:
-            chosen.add(texts[index])
-    return [one for one in examples if one.text not in chosen], [one for one in examples if one.text in chosen]
+            chosen.add(groups[index])
+    rest, part = ([e for e in examples if (group_of[e.text] in chosen) == is_in] for is_in in (False, True))
+    _tell(f"fold {fold}", rest, part, components, is_cut)
+    return rest, part
+
+
+def _tell(name, rest, part, components, is_cut):
+    """Print how a part of the data was held out, and how much of it is new."""
+    sizes = Counter(components[example.text] for example in (*rest, *part))
+    known = {text for example in rest for text in example.texts}
+    new = sum(known.isdisjoint(example.texts) for example in part) / len(part)
+    kind, largest = KINDS[len(part[0].texts)], max(sizes.values())
+    way, stays = ("first", "") if is_cut else ("connected", ", which stays in train" * (largest > len(part)))
+    line = (
+        f"{name} is held out by {way} texts (components of {kind} that share texts: {len(sizes):,}, the largest of "
+        f"{largest:,}{stays}); {new:.1%} of {name} share no text with train"
+    )
+    say(f"note: {line}, so its scores are too high" if is_cut else line)

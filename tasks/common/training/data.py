@@ -3,8 +3,9 @@ part of the training data that is held out if there is no dev file."""
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,10 +113,11 @@ def read_files(keys, read, memory=None):
     return splits, names
 
 
-def hold_out_dev(keys, splits, names, labels_of=None, choose=None):
+def hold_out_dev(keys, splits, names, labels_of=None, choose=None, cut=None):
     """If dev data are needed but missing, hold out ``dev_fraction`` of train as ``dev_split`` says, changing the dicts
     of :func:`read_files`, and print how. If ``dev_split`` is empty, ``choose`` returns the way and a line about it,
     from the training data, the fraction and the name of the data; without ``choose`` the way is ``stratified``.
+    ``cut`` is called like :func:`hold_out`, which it replaces.
     """
     if "dev" in splits or not keys.has_dev:
         return
@@ -127,9 +129,9 @@ def hold_out_dev(keys, splits, names, labels_of=None, choose=None):
     elif way != "contiguous":
         alike = "where neighboring texts are alike, its scores are too high: --dev_split contiguous takes the end"
         line = f"note: dev is drawn from all of {file}; {alike}"
-    splits["train"], splits["dev"] = hold_out(splits["train"], fraction, way, labels_of)
+    splits["train"], splits["dev"] = (cut or hold_out)(splits["train"], fraction, way, labels_of)
     if line is not None:
-        _print(line)
+        say(line)
 
 
 def note_unseen(splits, names, what, labels_of):
@@ -138,7 +140,7 @@ def note_unseen(splits, names, what, labels_of):
     for split in splits:
         unseen = sorted(set(labels_of(splits[split])) - seen)
         if unseen:
-            _print(f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}")
+            say(f"note: {names[split]} has {what} that {names['train']} does not have: {', '.join(unseen)}")
 
 
 def note_repeated(splits, names, content_of):
@@ -154,41 +156,56 @@ def note_repeated(splits, names, content_of):
                 contradictory.setdefault(text, (where, example.where))
         if split != "train" and all(content_of(example)[0] in train for example in examples):
             note = "its scores do not show how the model does on new texts"
-            _print(f"note: all texts of {names[split]} are in {names['train']}; {note}")
+            say(f"note: all texts of {names[split]} are in {names['train']}; {note}")
     if contradictory:
         where, other = next(iter(contradictory.values()))
-        _print(f"note: texts that are labeled in more than one way: {len(contradictory)} ({where} and {other})")
+        say(f"note: texts that are labeled in more than one way: {len(contradictory)} ({where} and {other})")
 
 
-def _print(line):
+def say(line):
+    """Print a line, in the first process only."""
     if is_first_process():
         print(visible(line))
 
 
-def hold_out(examples, fraction, way="random", labels_of=None):
+def hold_out(examples, fraction, way="random", labels_of=None, group_of=None):
     """(rest, held): labeled data split in two, always in the same way, both in the original order; ``held`` has
     ``fraction`` of the texts, at least one. Repeats of a text are on the same side. ``way`` is one of ``DEV_SPLITS``;
     for ``stratified``, ``labels_of`` returns the labels of an example. Raises InputError if there are fewer than two
-    different texts."""
-    texts = list(dict.fromkeys(example.text for example in examples))
-    if len(texts) < 2:
+    different texts.
+
+    With ``group_of``, a function from an example to a string, groups are on the same side, and ``held`` has about
+    ``fraction`` of the examples; a group with more examples than that stays in ``rest``."""
+    sizes = Counter(map(group_of, examples)) if group_of else dict.fromkeys((e.text for e in examples), 1)
+    group_of = group_of or attrgetter("text")
+    if len(sizes) < 2:
         raise InputError(f"{examples[0].where}: one text cannot be cut in two; give a dev_file")
-    count = max(1, min(len(texts) - 1, round(fraction * len(texts))))
+    count = max(1, min(sum(sizes.values()) - 1, round(fraction * sum(sizes.values()))))
+    groups = [group for group in sizes if sizes[group] <= count]
     if way == "contiguous":
-        held = set(texts[-count:])
+        groups.reverse()
     else:
-        texts.sort()
-        np.random.RandomState(0).shuffle(texts)
-        held = set(texts[:count] if way == "random" else _stratified(texts, examples, count, labels_of))
-    return [e for e in examples if e.text not in held], [e for e in examples if e.text in held]
+        groups.sort()
+        np.random.RandomState(0).shuffle(groups)
+    if way == "stratified":
+        groups = _by_labels(groups, sizes, examples, group_of, labels_of)
+    total, held, seen, taken = sum(sizes[group] for group in groups), set(), 0, 0
+    for group in groups:
+        seen += sizes[group]
+        reached = seen if way == "stratified" else total  # at even distances, or the first ones
+        if (2 * taken + sizes[group]) * total < 2 * count * reached:  # the middle of the group is due
+            held.add(group)
+            taken += sizes[group]
+    return [e for e in examples if group_of(e) not in held], [e for e in examples if group_of(e) in held]
 
 
-def _stratified(texts, examples, count, labels_of):
-    """``count`` of the texts, at even distances in an order that puts texts with the same rarest labels together."""
-    labels = {text: set() for text in texts}
+def _by_labels(groups, sizes, examples, group_of, labels_of):
+    """The groups in an order that puts the ones with the same rarest labels together, and of these the ones of the same
+    size."""
+    labels = defaultdict(set)
     for example in examples:
-        labels[example.text].update(labels_of(example))
-    numbers = Counter(label for of_text in labels.values() for label in of_text)
+        labels[group_of(example)].update(labels_of(example))
+    numbers = Counter(label for group in groups for label in labels[group])
     ranks = {label: rank for rank, label in enumerate(sorted(numbers, key=lambda label: (numbers[label], label)))}
-    ordered = sorted(texts, key=lambda text: sorted(ranks[label] for label in labels[text]) or [len(ranks)])
-    return [ordered[(2 * number + 1) * len(ordered) // (2 * count)] for number in range(count)]
+    rarest = {group: sorted(ranks[label] for label in labels[group]) or [len(ranks)] for group in groups}
+    return sorted(groups, key=lambda group: (rarest[group], sizes[group]))

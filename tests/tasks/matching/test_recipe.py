@@ -88,6 +88,40 @@ def test_first_texts_are_in_one_split_alone(data, folds):
     assert len(texts["dev"]) == round(0.2 * len(texts["train"] | texts["dev"]))
 
 
+def in_rings(sizes, triples=False):
+    """Lines of pairs, or triples, of which so many share a text with the next: the second of one is the first of it."""
+    names = [[f"{ring}.{number}" for number in range(size)] for ring, size in enumerate(sizes)]
+    pairs = [(one, other) for ring in names for one, other in zip(ring, [*ring[1:], f"end of {ring[0]}"])]
+    if triples:
+        return "".join(f'{{"A": "{one}", "B": "{other}", "C": "not {one}"}}\n' for one, other in pairs)
+    return "".join(f"{one}\t{other}\t{number % 2}\n" for number, (one, other) in enumerate(pairs))
+
+
+@pytest.mark.parametrize("sizes, held, told", [
+    ([3] * 40, 24, "by connected texts (components of {kind} that share texts: 40, the largest of 3); 100.0% of dev"),
+    ([1] * 40 + [7] * 5 + [60], 27, "46, the largest of 60, which stays in train); 100.0% of dev share no text"),
+    ([9] + [91], 20, "note: dev is held out by first texts (components of {kind} that share texts: 2, the largest"),
+])  # fmt: skip
+@pytest.mark.parametrize("way", [None, "random", "contiguous"])
+@pytest.mark.parametrize("kind", ["pairs", "triples"])
+def test_dev_shares_no_text_with_train_unless_most_is_connected(write, capsys, sizes, held, told, way, kind):
+    path = str(write(in_rings(sizes, kind == "triples")))
+    splits = read_splits(keys_of(path, dev_split=way), seed=0)
+    texts = {name: {text for example in splits[name] for text in example.texts} for name in splits}
+    assert told.format(kind=kind) in capsys.readouterr().out
+    assert abs(len(splits["dev"]) - held) <= 4 and sum(map(len, splits.values())) == sum(sizes)
+    assert texts["train"].isdisjoint(texts["dev"]) == (not told.startswith("note"))
+
+
+def test_folds_share_no_text_unless_a_component_is_larger_than_a_fold(write, capsys):
+    for sizes, told in (([3] * 20, "fold 2 is held out by connected"), ([30] * 2, "note: fold 2 is held out by first")):
+        examples = LABELED.read_file(write(in_rings(sizes)))
+        rest, part = cut_fold(examples, 4, 2, seed=0)
+        texts = [{text for example in some for text in example.texts} for some in (rest, part)]
+        assert told in capsys.readouterr().out and 14 <= len(part) <= 16
+        assert texts[0].isdisjoint(texts[1]) == (not told.startswith("note"))
+
+
 def test_0_and_1_are_grades_beside_grades(write):  # other tasks of dev: tests/tasks/commands/refusals.yaml
     files = (str(write(f"a\tb\t0\nc\td\t{highest}\n", name)) for name, highest in (("train", 3), ("dev", 1)))
     assert read_splits(keys_of(*files), seed=0).keys() == {"train", "dev"}

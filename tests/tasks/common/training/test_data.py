@@ -146,6 +146,21 @@ def test_stratified_part_has_its_share_of_each_label(fraction):
     assert len(hold_out(rare, 0.1, "stratified", labels_of)[1]) == 40
 
 
+def test_groups_of_any_size_have_their_share_of_each_label_and_larger_ones_than_the_part_stay():
+    sizes = [1] * 100 + [2] * 30 + [5] * 12 + [20] * 3 + [150]
+    names = [f"{number}" for number, size in enumerate(sizes) for _ in range(size)]
+    given = examples([f"text {n}" for n in range(len(names))], [[len(name) > 2] for name in names])
+    for example, name in zip(given, names):
+        example.group = name
+    for way in ("stratified", "random", "contiguous"):
+        rest, held = hold_out(given, 0.2, way, labels_of, operator.attrgetter("group"))
+        groups = [{example.group for example in part} for part in (rest, held)]
+        assert groups[0].isdisjoint(groups[1]) and str(len(sizes) - 1) in groups[0]
+        assert abs(len(held) - 86) <= 10 and sorted(rest + held, key=given.index) == given
+    _, held = hold_out(given, 0.2, "stratified", labels_of, operator.attrgetter("group"))
+    assert {len([e for e in held if e.group == name]) for name in {e.group for e in held}} >= {1, 2, 5}
+
+
 def test_contiguous_part_is_the_end_and_a_text_that_is_there_twice_stays_on_one_side():
     given = examples([f"text {n}" for n in range(20)] + ["text 3"])
     rest, held = hold_out(given, 0.25, "contiguous")
