@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Set-up, then the main job on the embedded demo corpus: train, score, predict.
-# usage: bash tools/quickstart.sh [FOLDER]   (default: runs/quickstart; must not exist yet)
+# usage: bash tools/quickstart.sh [FOLDER]   (default: runs/quickstart of this repository; must not exist yet)
 set -euo pipefail
-cd "$(dirname "$0")/.."
 folder=${1:-runs/quickstart}
+if [[ $# -gt 0 && $folder != /* ]]; then folder=$PWD/$folder; fi
+cd "$(dirname "$0")/.."
 if [ -e "$folder" ]; then
   echo "error: $folder exists already; give another folder: bash tools/quickstart.sh FOLDER" >&2
   exit 2

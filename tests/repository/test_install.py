@@ -46,6 +46,13 @@ def run(installed, tmp_path):
     return run
 
 
+def test_the_quickstart_takes_a_folder_relative_to_its_caller(tmp_path):
+    (tmp_path / "taken").mkdir()
+    words = ["bash", REPOSITORY / "tools/quickstart.sh", "taken"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stderr.startswith(f"error: {tmp_path}/taken exists already")
+
+
 def test_command_and_module_work_outside_the_repository(run, installed):
     shown = run(sys.executable, "-m", "paddle_rope", "--help")
     assert "train a model" in shown
