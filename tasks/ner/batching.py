@@ -7,7 +7,7 @@ import numpy as np
 from tasks.common.errors import InputError
 from tasks.common.inference import pad, pad_tokens
 from tasks.common.texts.documents import SENTENCE_END
-from tasks.ner.examples import Entity, TokenizedText, align_entities
+from tasks.ner.examples import Entity, TokenizedText, align_entities, entity_types
 
 
 def refuse_longer(examples, max_characters):
@@ -29,15 +29,13 @@ class NerDataset:
     """Tokenized examples. Types are numbered in the order of ``types``; an entity of another type raises InputError.
 
     Texts longer than ``max_characters`` are cut into windows of at most that many tokens (:func:`cut_labeled`); None:
-    no cut. With ``made_features``, the ``features`` were built from these examples, as in training, and an example's
-    features leave out its own labels. ``texts`` are the tokenized examples or windows, ``cut`` is (number of windows,
+    no cut. ``own`` has, by text, the examples from which the ``features`` were built, as in training: the features of
+    such a text leave out its labels. ``texts`` are the tokenized examples or windows, ``cut`` is (number of windows,
     number of texts cut into them), and ``faults`` lists (example, entity) that cannot be learned, by kind.
     """
 
-    def __init__(
-        self, examples, tokenizer, types, max_characters=None, max_span_length=None, features=None, made_features=False
-    ):
-        self.examples, self.texts, self.cut = examples, [], (0, 0)
+    def __init__(self, examples, tokenizer, types, max_characters=None, max_span_length=None, features=None, own=None):
+        self.examples, self.types, self.texts, self.cut = examples, types, [], (0, 0)
         self.faults = defaultdict(list)
         number = {name: index for index, name in enumerate(types)}
         for example in examples:
@@ -53,7 +51,7 @@ class NerDataset:
                 else:
                     is_labeled = entity.probability is None
                     spans.append((number[entity.type], first, last, 1.0 if is_labeled else entity.probability))
-            of_tokens = features and features(example.text, offsets, example if made_features else None)
+            of_tokens = features and features(example.text, offsets, (own or {}).get(example.text))
             text = TokenizedText(ids, offsets, spans, of_tokens)
             if max_characters is None or len(example.text) <= max_characters:
                 self.texts.append(text)
@@ -75,6 +73,11 @@ class NerDataset:
 
     def __getitem__(self, index):
         return self.texts[index]
+
+
+def with_unseen(types, examples):
+    """The types of a model, followed by the other types of examples on which it is scored."""
+    return [*types, *sorted({*entity_types(examples)} - {*types})]
 
 
 def check_types(example, types):

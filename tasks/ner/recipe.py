@@ -15,7 +15,7 @@ from tasks.common.recipe import Recipe
 from tasks.common.training.run import MODEL_FOLDER, Run
 from tasks.ner import calibration
 from tasks.ner.arguments import NerArguments
-from tasks.ner.batching import NerDataset, pad_spans, refuse_longer
+from tasks.ner.batching import NerDataset, pad_spans, refuse_longer, with_unseen
 from tasks.ner.data.splits import mark_types, read_more_texts, read_splits, read_teacher
 from tasks.ner.examples import Example, Found, as_record, entity_types, first_overlap
 from tasks.ner.features import WordFeatures
@@ -57,7 +57,7 @@ class NerRecipe(Recipe):
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
-        run.more_texts, run.taught = read_more_texts(run.keys), read_teacher(run.keys)
+        run.more_texts, run.taught = read_more_texts(run.keys), read_teacher(run.keys, run.examples)
         if not run.keys.cut_long_texts:
             refuse_longer(run.examples["train"], run.keys.max_characters)
             refuse_longer(run.taught, run.keys.max_characters)
@@ -100,7 +100,7 @@ class NerRecipe(Recipe):
             overlap = any(first_overlap(example.entities) for example in run.examples["train"])
         return {
             "max_tokens": run.keys.max_characters,
-            "types": sorted({*run.kept_types, *entity_types(*run.examples.values())}),
+            "types": sorted({*run.kept_types, *entity_types(run.examples["train"])}),
             "allow_overlap": overlap,
             "features": run.features and run.features.sizes,
             "unk_token_id": run.tokenizer.unk_token_id,
@@ -110,11 +110,14 @@ class NerRecipe(Recipe):
         }
 
     def dataset(self, run: Run, split: str) -> NerDataset:
+        examples = run.examples[split]
         if split != "train":
-            return self._dataset(run, run.examples[split])
-        made = not run.keys.keep_types
-        train = self._dataset(run, run.examples[split], made_features=made, max_characters=run.keys.max_characters)
-        train.texts += self._dataset(run, run.taught, max_characters=run.keys.max_characters).texts
+            return self._dataset(run, examples, types=with_unseen(run.model.config.types, examples))
+        own = {} if run.keys.keep_types else {example.text: example for example in examples}
+        train, taught = (
+            self._dataset(run, some, own=own, max_characters=run.keys.max_characters) for some in (examples, run.taught)
+        )
+        train.texts += taught.texts
         for name, value in training_lengths(train.texts)._asdict().items():
             setattr(run.model.config, name, value)
         return train
@@ -129,7 +132,9 @@ class NerRecipe(Recipe):
         config = run.model.config
         named = ", ".join(config.types[:TYPES_NAMED]) + (", ..." if len(config.types) > TYPES_NAMED else "")
         overlap = "may overlap" if config.allow_overlap else "do not overlap"
-        print(f"{len(config.types)} types: {visible(named)}; entities {overlap}")
+        unseen = sorted({kind for dataset in run.datasets.values() for kind in dataset.types} - {*config.types})
+        missed = f"; not in train, so never found: {', '.join(unseen)}" if unseen else ""
+        print(f"{len(config.types)} types: {visible(named)}; entities {overlap}{visible(missed)}")
         reading = reading_of(config)
         print(
             f"lengths: training texts of up to {config.longest_text} tokens, entities of up to "
@@ -214,7 +219,7 @@ class NerRecipe(Recipe):
 
     def _dataset(self, run: Run, examples: list, **options: Any) -> NerDataset:
         options = {"max_span_length": run.keys.max_span_length, "features": run.features, **options}
-        return NerDataset(examples, run.tokenizer, run.model.config.types, **options)
+        return NerDataset(examples, run.tokenizer, **{"types": run.model.config.types, **options})
 
 
 # ---- evaluation on labeled texts, also during training
@@ -237,4 +242,4 @@ def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candid
         candidates = calibration.find_candidates(find, dataset.texts, lengths)
     found = find_in_windows(model, dataset.texts, batch_size) if candidates is None else candidates
     found = calibration.above_thresholds(found, config.thresholds, config.types, config.allow_overlap)
-    return Evaluation(scores_and_errors(dataset.examples, found, config.types), found, candidates)
+    return Evaluation(scores_and_errors(dataset.examples, found, dataset.types), found, candidates)

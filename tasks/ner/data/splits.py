@@ -130,8 +130,9 @@ def read_more_texts(run):
     ]
 
 
-def read_teacher(run):
-    """The texts of ``teacher_files`` with the teacher's predictions; prints how many there are."""
+def read_teacher(run, splits):
+    """The texts of ``teacher_files`` with the teacher's predictions; prints how many there are, and how many texts of
+    the ``splits`` are among them."""
     examples = []
     for path in run.teacher_files or ():
         content, name = read_text(path)
@@ -143,4 +144,12 @@ def read_teacher(run):
         probabilities = [entity.probability for example in examples for entity in example.entities]
         expected = sum(1 if probability is None else probability for probability in probabilities)
         print(f"teacher: {len(examples):,} texts, in which it expects {expected:,.0f} entities")
+        texts = {example.text for example in examples}
+        counts = {split: sum(example.text in texts for example in splits[split]) for split in splits}
+        if any(counts.values()):
+            shared = ", ".join(f"{count:,} of {split}" for split, count in counts.items() if count)
+            print(
+                f"note: the teacher's texts include texts of other files: {shared}; those of train are learned with "
+                "both labels, and scores on those of dev or test are too high"
+            )
     return examples

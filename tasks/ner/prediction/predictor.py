@@ -17,9 +17,9 @@ from tasks.common.model_folder import COPY, is_exported, refuse_incomplete
 from tasks.common.predictor import Folder, Predictor, check_least
 from tasks.common.training.data import LabeledData
 from tasks.ner.arguments import NerConfig, of_types
-from tasks.ner.batching import NerDataset
+from tasks.ner.batching import NerDataset, with_unseen
 from tasks.ner.data.reading import check_labeled, read_examples, read_lines
-from tasks.ner.examples import Entity, Example, Found, TokenizedText, as_record, entity_types, labeled_record
+from tasks.ner.examples import Entity, Example, Found, TokenizedText, as_record, labeled_record
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
 from tasks.ner.features import TokenFeatures, WordFeatures
 from tasks.ner.lengths import reading_of
@@ -221,12 +221,10 @@ class NerPredictor(Predictor):
         with the most errors, and return all of it. Entities of types that the model does not have count as missed."""
         check_labeled(examples, title)
         config = self.model.config
-        unseen = sorted(set(entity_types(examples)) - set(self.types))
-        types = [*self.types, *unseen]
+        types = with_unseen(self.types, examples)
         dataset = NerDataset(examples, self.tokenizer, types, max_span_length=config.max_span_length)
-        if unseen:
-            note = f"note: {title} has types that the model does not have, which count as missed: {', '.join(unseen)}"
-            print(visible(note))
+        if unseen := ", ".join(types[len(self.types) :]):
+            print(visible(f"note: {title} has types that the model does not have, which count as missed: {unseen}"))
         print_data_report({title: dataset})
         longer = sum(text.size > self.max_tokens for text in dataset.texts)
         if longer:

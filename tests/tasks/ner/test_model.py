@@ -1,5 +1,7 @@
 """From examples to padded batches; NerModel: padding, loss, gradients, first weights, configuration, a teacher."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import paddle
 import pytest
@@ -9,13 +11,17 @@ from paddle_rope import multilabel_categorical_crossentropy
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from paddle_rope.roformer import CharTokenizer
 from tasks.common.errors import InputError
+from tasks.common.training.data import MemoryData
+from tasks.ner.arguments import NerArguments
 from tasks.ner.batching import NerDataset, pad_spans
 from tasks.ner.data.splits import read_teacher
 from tasks.ner.examples import Entity, Example, TokenizedText, align_entities
 from tasks.ner.model import NerConfig, NerModel
+from tasks.ner.recipe import NerRecipe, NerRun
 from tests.paddle_rope.roformer.small_models import SIZES
 from tests.tasks.ner.conftest import tokenized
 
+GAZETTEER = {"features": ["gazetteer"], "hidden_size": 16, "num_hidden_layers": 1, "vocab_min_count": 1}
 each_attention = pytest.mark.parametrize("attention", ["softmax", "linear", "window"])
 each_head = pytest.mark.parametrize("span_head", ["efficient", "dense"])
 
@@ -186,7 +192,7 @@ def test_probabilities_are_read_and_checked(write):
 
     def taught(*entities):
         path = write([{"text": text, "entities": entities}], "found.jsonl")
-        return read_teacher(type("Keys", (), {"teacher_files": [str(path)]}))
+        return read_teacher(type("Keys", (), {"teacher_files": [str(path)]}), {})
 
     first, second = {"start": 0, "end": 2, "type": "person"}, {"start": 3, "end": 5, "type": "place"}
     (example,) = taught({**first, "score": -1.2, "probability": 0.25}, second)
@@ -197,6 +203,21 @@ def test_probabilities_are_read_and_checked(write):
     for wrong in (1.5, -0.1, "0.5", True):
         with pytest.raises(InputError, match="found.jsonl:1: the probability .* is not a number from 0 to 1"):
             taught({**first, "probability": wrong})
+
+
+def test_texts_that_the_teacher_shares_are_told_and_do_not_see_their_labels(write, capsys):
+    taught = {"text": "去青川", "entities": [{"start": 1, "end": 3, "type": "place", "probability": 0.9}]}
+    records = [{"text": text, "label": {"place": {text[1:]: [[1, 2]]}}} for text in ("去青川", "在北川", "到北京")]
+    files = {name: str(write(some, name)) for name, some in (("train", records[:2]), ("dev", records[2:]))}
+    teacher = str(write([taught, {"text": "到北京", "entities": []}], "teacher"))
+    keys = NerArguments(train_file=files["train"], dev_file=files["dev"], teacher_files=[teacher], **GAZETTEER)
+    run = NerRun({}, keys, SimpleNamespace(seed=1), {}, None, MemoryData({}, {}))
+    recipe = NerRecipe()
+    recipe.read(run)
+    assert "of other files: 1 of train, 1 of dev; " in capsys.readouterr().out
+    recipe.build(run)
+    for text in recipe.dataset(run, "train").texts[:3:2]:  # the same one as it is labeled, and as it was predicted
+        assert not text.features.flags.any() and run.features("去青川", text.offsets).flags.any()
 
 
 def test_a_student_learns_the_texts_of_its_teacher(train_few, trained, corpus, predict, write, tmp_path):

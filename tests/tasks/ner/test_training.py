@@ -19,10 +19,13 @@ TYPES = ["organization", "person", "place", "position", "product", "time"]
 FIGURES = ("precision", "recall", "f1")
 
 
-def test_a_type_that_train_lacks_is_told_and_counts(train_few, write, evaluate, capsys):
+def test_a_type_that_train_lacks_is_told_and_counts_and_is_no_output(train_few, write, evaluate, capsys):
     test = write('{"text": "张三在北京", "label": {"person": {"张三": [[0, 1]]}, "GPE": {"北京": [[3, 4]]}}}\n', "test")
     run = train_few(test.with_name("run"), test_file=test, num_train_epochs=8)
-    assert any("GPE" in line and str(test) in line for line in capsys.readouterr().out.splitlines())
+    printed = capsys.readouterr().out
+    assert any("GPE" in line and str(test) in line for line in printed.splitlines())
+    assert "entities may overlap; not in train, so never found: GPE\n" in printed
+    assert run.model_config["types"] == TYPES
     assert [run.metrics["test"]["per_type"][kind]["support"] for kind in ("GPE", "person")] == [1, 1]
     scores = evaluate(test, run.model)
     del scores["worst_examples"]

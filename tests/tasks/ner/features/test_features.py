@@ -109,8 +109,8 @@ def test_a_dataset_has_the_features_as_defined_of_training_texts_also_once_saved
     loaded = WordFeatures.from_pretrained(tmp_path)
     assert (loaded.sizes, loaded.kinds) == (features.sizes, features.kinds) and not caplog.records
     tokenizer, types = CharTokenizer.from_corpus(one.text for one in examples), entity_types(examples)
-    for own in (True, False):
-        dataset = NerDataset(examples[:30], tokenizer, types, 99, None, loaded, made_features=own)
+    for own in ({one.text: one for one in examples}, None):
+        dataset = NerDataset(examples[:30], tokenizer, types, 99, None, loaded, own)
         for example, text in zip(examples, dataset):
             assert np.array_equal(text.features.columns, plain_columns(features, example.text, text.offsets))
             expected = plain_flags(features, example.text, text.offsets, example if own else None)
