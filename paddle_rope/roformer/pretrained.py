@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 import paddle
 from paddle import nn
 from safetensors.numpy import save
@@ -70,7 +71,7 @@ class RoFormerPretrainedModel(nn.Layer):
 
         Raises:
             ValueError: the folder or a file cannot be read, holds another kind of model or options that are not
-                supported, or weights are missing, have the wrong shape, or are left over in the encoder.
+                supported, or weights are missing, not finite, have the wrong shape, or are left over in the encoder.
         """
         return build_model(cls, read_checkpoint(folder), folder, **changes)
 
@@ -112,7 +113,14 @@ def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object
     folder, for messages. The encoder's weights may have the prefix ``roformer.`` or not. Raises ValueError, before
     memory is allocated, if something does not fit.
     """
-    tensors, config = checkpoint.tensors, model_class.config_class.from_dict(checkpoint.config, **changes)
+    tensors = checkpoint.tensors
+    try:
+        config = model_class.config_class.from_dict(checkpoint.config, **changes)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    broken = [checkpoint.sources[name] for name, array in tensors.items() if not np.isfinite(array).all()]
+    if broken:
+        raise ValueError(f"{where}: has weights that are NaN or infinite{listed(': ', broken)}; copy the folder again")
     with _BUILDING:
         placed = _places(model_class, config, checkpoint, where)
         model = model_class(config)

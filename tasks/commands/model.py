@@ -8,7 +8,7 @@ from paddle_rope.roformer.config import folder_of
 from tasks.commands.options import LABELED, add_computing, add_model_dirs, computing, new_parser, recipe_of, whole
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder, check_output_file, write_json
-from tasks.common.model_folder import FORMATS, ONNX
+from tasks.common.model_folder import FORMATS, ONNX, refuse_changed
 from tasks.common.process import own_command, prepare, quoted
 from tasks.recipes import get_exporter, get_predictor
 
@@ -114,6 +114,7 @@ def convert_weights(argv):
     options = parser.parse_args(argv)
     prepare()
     options.source = Path(folder_of(options.source))
+    refuse_changed(options.source)
     try:
         with atomic_folder(options.target) as folder:
             model = read_model(options.source)

@@ -162,9 +162,9 @@ def digest_of(path):
     return hashlib.sha256(checksums(path).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def checksums(folder, but=""):
-    """The SHA-256 of each file in a folder except ``but``, in the format of the program sha256sum."""
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != but)
+def checksums(folder, *but):
+    """The SHA-256 of each file in a folder except those named ``but``, in the format of the program sha256sum."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in but)
     return "".join(f"{file_sha256(path)}  {path.name}\n" for path in files)
 
 
@@ -174,5 +174,5 @@ def changed_files(folder, sums, and_new=False):
     written = {*(folder / sums).read_text(encoding="utf-8").splitlines()}
     if not written:
         raise ValueError(f"{sums} is empty")
-    found = {*checksums(folder, but=sums).splitlines()}
+    found = {*checksums(folder, sums).splitlines()}
     return sorted(line.partition("  ")[2] for line in (written ^ found if and_new else written - found))

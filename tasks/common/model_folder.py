@@ -18,7 +18,7 @@ MODEL_FILES = (*SETTINGS_FILES, WEIGHTS_FILE)
 MODEL_TYPE = "paddle_rope_"  # in config.json, followed by the name of the recipe
 ENCODER = "roformer"  # follows it instead for the recipes pretraining and language_model
 _WHERE = "give the folder OUTPUT_DIR/model of a training run"
-COPY = "copy the whole folder OUTPUT_DIR/model of the training run again"
+COPY = "copy the whole folder again: OUTPUT_DIR/model of the training run, or the exported folder"
 
 ONNX, PADDLE = "onnx", "paddle"
 FORMATS = (ONNX, PADDLE)
@@ -26,8 +26,7 @@ ONNX_FILE = "model.onnx"
 # Graphs of Paddle Inference: Paddle 3 writes the first and reads both, Paddle 2 knows only the second.
 GRAPH_FILES = ("inference.json", "inference.pdmodel")
 GRAPH_WEIGHTS = "inference.pdiparams"
-CHECKSUMS_FILE = "SHA256SUMS"  # of all other files, as the program sha256sum writes and checks them
-COPY_EXPORTED = "copy the whole exported folder again"
+CHECKSUMS_FILE = "SHA256SUMS"  # as the program sha256sum writes and checks them
 
 
 def refuse_incomplete(folder: str | os.PathLike, needed: tuple[str, ...] = MODEL_FILES) -> None:
@@ -68,12 +67,12 @@ def refuse_other_recipe(folder: str | os.PathLike, recipe: str) -> None:
         )
 
 
-def load_settings(folder: str | os.PathLike, config_class: Any, copy: str = COPY) -> tuple[Any, Any]:
-    """The tokenizer and the configuration (a ``config_class``) of a trained or exported folder. Raises InputError, with
-    the remedy ``copy``, if a file is damaged or the two have different numbers of tokens."""
-    with damage_reported(f"{folder}: vocab.txt or tokenizer_config.json", copy):
+def load_settings(folder: str | os.PathLike, config_class: Any) -> tuple[Any, Any]:
+    """The tokenizer and the configuration (a ``config_class``) of a trained or exported folder. Raises InputError if a
+    file is damaged or the two have different numbers of tokens."""
+    with damage_reported(f"{folder}: vocab.txt or tokenizer_config.json", COPY):
         tokenizer = load_tokenizer(folder)
-    with damage_reported(f"{folder}: config.json", copy):
+    with damage_reported(f"{folder}: config.json", COPY):
         with as_input_error(f"{folder}: config.json: ", RemovedOption):
             config = config_class.from_pretrained(str(folder))
         if config.vocab_size != len(tokenizer):
@@ -105,22 +104,36 @@ def load_model(folder: Path, model_class: Any) -> tuple[Any, Any]:
 
 
 def is_exported(folder: str | os.PathLike) -> bool:
-    """Whether a folder holds an exported model, complete or not."""
-    return any((Path(folder) / name).is_file() for name in (CHECKSUMS_FILE, ONNX_FILE, *GRAPH_FILES))
+    """Whether a folder holds an exported model."""
+    return any((Path(folder) / name).is_file() for name in (ONNX_FILE, *GRAPH_FILES))
 
 
 def load_exported(folder: str | os.PathLike, config_class: Any) -> tuple[Any, Any]:
-    """The tokenizer and the configuration of an exported folder. Raises InputError unless it holds exactly the files
-    that were exported. This finds damage, not forgery: ``check_operators`` protects the engine from foreign graphs."""
-    folder = Path(folder)
+    """The tokenizer and the configuration of an exported folder. Raises InputError if its checksums or its settings are
+    missing or damaged."""
     refuse_incomplete(folder, (*SETTINGS_FILES, CHECKSUMS_FILE))
-    with damage_reported(f"{folder}: {CHECKSUMS_FILE}", COPY_EXPORTED):
-        changed = changed_files(folder, CHECKSUMS_FILE, and_new=True)
+    return load_settings(folder, config_class)
+
+
+# ---- checksums
+
+
+def write_checksums(folder: Path, *but: str) -> None:
+    """Write :data:`CHECKSUMS_FILE` for the other files of a folder except those named ``but``."""
+    write_files(folder, {CHECKSUMS_FILE: checksums(folder, CHECKSUMS_FILE, *but)})
+
+
+def refuse_changed(folder: str | os.PathLike) -> None:
+    """Raise InputError if files of a folder are missing or changed since its checksums were written, or, of an exported
+    model, added. Folders of version 0.3 and of :meth:`save_pretrained` have no checksums, and pass. This finds damage,
+    not forgery: ``check_operators`` protects the engine from foreign graphs."""
+    folder = Path(folder)
+    if not (folder / CHECKSUMS_FILE).is_file():
+        return
+    with damage_reported(f"{folder}: {CHECKSUMS_FILE}", COPY):
+        changed = changed_files(folder, CHECKSUMS_FILE, and_new=is_exported(folder))
     if changed:
-        raise InputError(f"{folder / changed[0]}: is missing, or not the file that was exported; {COPY_EXPORTED}")
-    return load_settings(folder, config_class, COPY_EXPORTED)
-
-
-def write_checksums(folder: Path) -> None:
-    """Write :data:`CHECKSUMS_FILE` for the other files of a folder."""
-    write_files(folder, {CHECKSUMS_FILE: checksums(folder, but=CHECKSUMS_FILE)})
+        raise InputError(
+            f"{folder / changed[0]}: is missing, or not the file that was written; {COPY}, or remove {CHECKSUMS_FILE} "
+            "if you changed a trained model yourself"
+        )

@@ -10,7 +10,14 @@ from typing import Any, ClassVar
 from paddle_rope.machine import import_paddle
 from tasks.common.errors import InputError
 from tasks.common.export.model import ExportedModel
-from tasks.common.model_folder import is_exported, load_exported, load_model, refuse_incomplete, refuse_other_recipe
+from tasks.common.model_folder import (
+    is_exported,
+    load_exported,
+    load_model,
+    refuse_changed,
+    refuse_incomplete,
+    refuse_other_recipe,
+)
 from tasks.common.process import choose_device
 from tasks.common.training.data import LabeledData
 
@@ -59,6 +66,7 @@ class Predictor:
     def _open(self, folder: Folder, device: str | None) -> tuple[Any, Any]:
         """Check a folder and return its tokenizer and model."""
         refuse_other_recipe(folder, self.recipe)
+        refuse_changed(folder)
         if is_exported(folder):
             tokenizer, config = load_exported(folder, self.config_class)
             return tokenizer, self.exported_class(folder, config, device)

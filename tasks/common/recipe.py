@@ -17,10 +17,12 @@ from tqdm import tqdm
 
 from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_tokenizer
+from paddle_rope.roformer.config import folder_of
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, as_input_error, visible
 from tasks.common.files import atomic_writer, check_new_folder, json_line
 from tasks.common.inference import pad_items
+from tasks.common.model_folder import refuse_changed
 from tasks.common.predictor import Predictor, bfloat16_pays
 from tasks.common.process import is_first_process, quiet_paddlenlp
 from tasks.common.reports.tables import scores_line
@@ -202,14 +204,16 @@ class Recipe:
     def build(self, run: Run) -> None:
         """Fill ``run.tokenizer`` and ``run.model``: new ones, or from the folder ``pretrained`` with a new head."""
         folder = run.keys.pretrained
-        with as_input_error(f"{folder or 'configuration'}: "):
-            if folder is None:
+        if folder is None:
+            with as_input_error("configuration: "):
                 run.tokenizer = self.new_tokenizer(run)
                 options = {**run.keys.model_options(), **self.model_options(run)}
                 if run.tokenizer is not None:
                     options["vocab_size"] = len(run.tokenizer)
                 run.model = self.model_class(self.model_class.config_class(**options))
-                return
+            return
+        refuse_changed(folder_of(folder))
+        with as_input_error():  # these messages name the folder
             run.tokenizer = load_tokenizer(folder)
             options = {**self.model_options(run), **run.keys.model_options(run.config)}
             run.model = self.model_class.from_pretrained(folder, **options)
@@ -284,11 +288,13 @@ class Recipe:
                     print("training multiplies in bfloat16, evaluation in float32")
             run.claim()
         run.trainer = self.make_trainer(run)
+        made = run.trainer.started
         is_before = run.checkpoint is None or run.checkpoint.parent != run.checkpoints
         if is_before:
             self.before_training(run)
         run.trainer.train(None if is_before else run.checkpoint)
         train_seconds = time.perf_counter() - run.trainer.started
+        started -= made - run.trainer.started  # the seconds before the checkpoint
         if not is_first_process():
             return None
         shutil.rmtree(run.checkpoints_before, ignore_errors=True)

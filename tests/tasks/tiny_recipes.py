@@ -38,7 +38,7 @@ ENDS = {"ner": 6, "matching": 6, "classification": 6, "pretraining": 9, "languag
 SETTINGS, VOCABULARY = {"config.yaml", "inputs.json", "metrics.json"}, {"vocab.txt", "tokenizer_config.json"}
 LOGS = {"vdl", "checkpoints"}
 BY_EPOCHS = {*LOGS, "epochs.csv", "epochs.png", "predictions_dev.jsonl"}
-MODEL = {"config.json", "model.safetensors"}
+MODEL = {"config.json", "model.safetensors", "SHA256SUMS"}
 LEFT = {  # recipe -> files of the run and of its folder ``model``
     "ner": (BY_EPOCHS, {*MODEL, *VOCABULARY, "features.json"}),
     "matching": (BY_EPOCHS, {*MODEL, *VOCABULARY}),

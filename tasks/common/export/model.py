@@ -12,7 +12,7 @@ from paddle_rope.machine import physical_cores
 from tasks.common.errors import InputError, damage_reported
 from tasks.common.export.operators import check_operators
 from tasks.common.inference import Batch
-from tasks.common.model_folder import COPY_EXPORTED, GRAPH_FILES, GRAPH_WEIGHTS, ONNX_FILE
+from tasks.common.model_folder import COPY, GRAPH_FILES, GRAPH_WEIGHTS, ONNX_FILE
 
 _ONLY_FATAL = 4  # a severity level of onnxruntime's log
 GPU_MEGABYTES = 256  # at the beginning; Paddle allocates more when it needs more
@@ -37,7 +37,7 @@ class ExportedModel:
         """Outputs of the graph for a batch, from which it takes only its inputs; ``outputs`` are names, only for ONNX.
         Raises InputError if the graph cannot be computed, or the first output does not have the ``shape`` of the
         configuration, in which None allows any size."""
-        with damage_reported(f"{self._folder}: the graph", COPY_EXPORTED):
+        with damage_reported(f"{self._folder}: the graph", COPY):
             found = self.graph.run(batch) if outputs is None else self.graph.run(batch, outputs)
             given = found[0].shape
             if len(given) != len(shape) or any(size not in (None, one) for size, one in zip(shape, given)):
@@ -71,7 +71,7 @@ class OnnxGraph:
         providers = _providers(device, onnxruntime.get_available_providers())
         graph = Path(folder) / ONNX_FILE
         check_operators(graph)
-        with damage_reported(f"{folder}: {ONNX_FILE}", COPY_EXPORTED):
+        with damage_reported(f"{folder}: {ONNX_FILE}", COPY):
             # the kernel of SkipLayerNormFusion is slower than the parts that it fuses
             self._session = onnxruntime.InferenceSession(
                 str(graph), options, providers, disabled_optimizers=["SkipLayerNormFusion"]
@@ -123,7 +123,7 @@ class PaddleGraph:
                 "model with this one (Paddle 3 reads that as well), or to ONNX"
             )
         check_operators(graph)
-        with damage_reported(f"{folder}: {GRAPH_WEIGHTS}", COPY_EXPORTED):
+        with damage_reported(f"{folder}: {GRAPH_WEIGHTS}", COPY):
             settings = paddle.inference.Config(str(graph), str(Path(folder) / GRAPH_WEIGHTS))
             settings.disable_glog_info()
             if paddle.get_device().startswith("gpu"):

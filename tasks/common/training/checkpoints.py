@@ -138,7 +138,7 @@ def checkpoint_path(folder: str | Path, step: int) -> Path:
 def mark_complete(checkpoint: Path) -> None:
     """Mark a checkpoint as complete. Its files are already on the disk; their names in the folder are flushed first."""
     _sync(checkpoint)
-    write_files(checkpoint, {COMPLETE_FILE: checksums(checkpoint, but=COMPLETE_FILE)})
+    write_files(checkpoint, {COMPLETE_FILE: checksums(checkpoint, COMPLETE_FILE)})
     for folder in (checkpoint, checkpoint.parent):
         _sync(folder)
 

@@ -12,6 +12,7 @@ import yaml
 
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_writer, check_new_folder, digest_of, locked, read_json_object, write_json
+from tasks.common.model_folder import write_checksums
 from tasks.common.process import own_command, quoted
 from tasks.common.run_config import read_run_config
 from tasks.common.texts.text_files import ADDITIONS, IN_MEMORY, STDIN, open_bytes, reading
@@ -101,9 +102,11 @@ class Run:
                 shutil.rmtree(folder / name, ignore_errors=True)
 
     def save_model(self) -> None:
-        """Write the model, the tokenizer and the objects of ``saved`` into one folder."""
+        """Write the model, the tokenizer and the objects of ``saved`` into one folder, and checksums of all files but
+        config.json, in which ``paddle-rope tune`` and people write thresholds."""
         for one in filter(None, [self.model, self.tokenizer, *self.saved]):
             one.save_pretrained(self.output_dir / MODEL_FOLDER)
+        write_checksums(self.output_dir / MODEL_FOLDER, "config.json")
 
     def finish(self, metrics: dict[str, Any], started: float, what_next: str) -> None:
         """Write ``metrics.json``, the last file of a run that began when ``time.perf_counter()`` was ``started``; print

@@ -127,6 +127,29 @@ def test_a_damaged_file_is_one_line_with_the_folder_and_the_remedy(case, refused
     assert kind == "exported" or "OUTPUT_DIR/model" in message or "removed" in message
 
 
+def test_weights_that_have_changed_are_refused_and_thresholds_may_change(models, tmp_path, refused, write, corpus):
+    folder, texts = shutil.copytree(models["plain"], tmp_path / "model"), write("甲\n")
+    write_checksums(folder, "config.json")
+    config, weights = folder / "config.json", folder / "model.safetensors"
+    config.write_text(config.read_text("utf-8").replace('"thresholds": 0.0', '"thresholds": 1.5'), encoding="utf-8")
+    assert NerPredictor(folder, "cpu").model.config.thresholds == 1.5
+    (folder / "notes.txt").write_text("mine")
+    content = bytearray(weights.read_bytes())
+    content[-2] ^= 64
+    weights.write_bytes(content)
+    message = refused("predict", folder, "--input", texts)
+    assert message.startswith(f"{weights}: is missing, or not the file that was written; copy the whole folder again")
+    train = f"train --recipe ner --train_file {corpus.train} --output_dir new --pretrained MODEL"
+    for words in (train, "export MODEL --output new", "convert-weights MODEL new --to huggingface"):
+        assert refused(*words.replace("MODEL", str(folder)).split()) == message
+    (folder / "SHA256SUMS").unlink()  # as in older folders
+    assert NerPredictor(folder, "cpu").types
+    tensors = load_file(weights)
+    tensors["head.dense.bias"][0] = np.inf
+    save_file(tensors, weights, metadata={"format": "np"})
+    assert "NaN or infinite: head.dense.bias; copy" in refused("predict", folder, "--input", texts)
+
+
 FOREIGN = {  # tests/tasks/common/export/test_operators.py has all kinds
     ".json": b'{"program": {"#": "1.save"}}',
     ".pdmodel": message_class(".pdmodel")(blocks=[{"operators": [{"operator": [b"save"]}]}]).SerializeToString(),
