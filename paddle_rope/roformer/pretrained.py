@@ -130,12 +130,18 @@ def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object
     new = [name for name in state if name not in placed]
     unplaced = set(tensors) - set(placed.values())
     unused = sorted([checkpoint.sources[name] for name in unplaced] + checkpoint.unused)
-    is_head = hasattr(model, "roformer") and not any(name.startswith("roformer.") for name in new)
-    for what, names in (("new, as initialized", new), ("in the folder, but not used", unused)):
-        if names:  # the caller expects a new head, but perhaps no new weights of the encoder
-            level = logging.INFO if is_head else logging.WARNING
+    reports = {"new, as initialized": (new, new, state), "in the folder, but not used": (unused, unplaced, tensors)}
+    for what, (names, ours, among) in reports.items():
+        if names:  # the caller expects another head, but perhaps no other weights of the encoder
+            level = logging.WARNING if _has_encoder(ours, among) else logging.INFO
             logger.log(level, "%s from %s: %s: %s", model_class.__name__, where, what, _summary(names))
     return model
+
+
+def _has_encoder(names, among):
+    """Whether some of the names are of the encoder, whose weights have a prefix if there is a head ``among`` them."""
+    has_head = any(name.startswith(PREFIX) for name in among)
+    return any(name.startswith(PREFIX) or not has_head for name in names)
 
 
 def _places(model_class, config, checkpoint, where):

@@ -60,7 +60,10 @@ def evaluate(argv):
         check_output_file(options.output, [options.data])
     prepare_process()
     predictor_class = get_predictor(recipe)
-    examples = predictor_class.labeled.read_file(options.data)
+    try:
+        examples = predictor_class.labeled.read_file(options.data)
+    except InputError as error:
+        raise InputError(f"{error}; {models[0]} is a model of {recipe}") from None
     predictor = predictor_class(models if recipe == "ner" else models[0], show_progress=True, **computing(options))
     scores = predictor.evaluate(examples, str(options.data), **shown)
     if options.output:

@@ -6,6 +6,7 @@ line with status 2, and nothing is written. A recipe's own tests need none of th
 """
 
 import json
+import re
 import shutil
 
 import pytest
@@ -16,6 +17,7 @@ from tasks.classification.arguments import ClassificationConfig
 from tasks.commands.main import main
 from tasks.common.files import locked
 from tasks.common.run_config import read_run_config
+from tasks.common.training.checkpoints import PROGRESS_FILE, last_checkpoint, mark_complete
 from tasks.matching.model import MatchingConfig
 from tasks.ner.model import NerConfig
 from tasks.recipes import RECIPES, get_arguments, get_recipe
@@ -75,9 +77,16 @@ def test_a_run_that_was_cut_ends_as_one_that_was_not(whole, config_of, recipe, t
         recipes.train(config_of(recipe, folder, checkpoint_minutes=1e-9))
     moved = shutil.copytree(folder, tmp_path / "run")
     shutil.rmtree(folder)
+    checkpoint = last_checkpoint(moved / "checkpoints")
+    progress = checkpoint / PROGRESS_FILE.format(rank=0)
+    content = json.loads(progress.read_text(encoding="utf-8"))
+    progress.write_text(json.dumps({**content, "seconds": 5000}), encoding="utf-8")
+    mark_complete(checkpoint)
     capsys.readouterr()
     assert main(["train", "--resume", str(moved)]) == 0
-    assert "resuming from" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    trained, in_all = map(int, re.search(r"trained in (\d+) s, (\d+) s in all", printed).groups())
+    assert "resuming from" in printed and 5000 <= trained <= in_all
     assert left_by(moved) == left_by(whole(recipe))
 
 

@@ -50,10 +50,8 @@ class RecipeTrainer(Trainer):
         self.progress = callbacks.TrainingProgress(phase)
         self._since_log = None  # the training loss since the last log, a tensor
         self._before = None  # what a resumed run had counted since its last log
-        self._precision = contextlib.nullcontext  # of a training step
-        if self.args.bf16 and paddle.get_device() == "cpu":
-            self._precision = bfloat16_products
-            self.enable_autocast_context_manager = False  # Paddle's leaves products in float32 on CPU
+        is_bfloat16 = self.args.bf16 and paddle.get_device() == "cpu"
+        self._precision = bfloat16_products if is_bfloat16 else contextlib.nullcontext  # of a training step
         timer = callbacks.CheckpointTimer(60 * checkpoint_minutes)
         self.pop_callback(ProgressCallback)
         for callback in (callbacks.ClearedGradients(), timer, self.average, monitor, self.progress):
@@ -149,6 +147,10 @@ class RecipeTrainer(Trainer):
             num_replicas=self.args.dataset_world_size,
             rank=self.args.dataset_rank,
         )
+
+    def _wrap_amp_model(self, args, model):
+        if paddle.get_device() != "cpu":  # there, Paddle's mixed precision has no effect, and warns
+            super()._wrap_amp_model(args, model)
 
     # ---- checkpoints, in place of PaddleNLP's pickles
 

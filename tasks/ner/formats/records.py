@@ -119,7 +119,8 @@ def check_span(
     behind, span = end + inclusive, f"{where}: span [{start}, {end}]"
     counted = f"offsets count characters from 0, and the end is {'' if inclusive else 'not '}included"
     if not 0 <= start < behind <= len(text):
-        raise InputError(f"{span} is not in the text of {len(text)} characters; {counted}")
+        what = "is empty" if start == behind else f"is not in the text of {len(text)} characters"
+        raise InputError(f"{span} {what}; {counted}")
     if surface is not None and text[start:behind] != surface:
         found = f"holds {shown(text[start:behind])}, but its text is {shown(surface)}"
         raise InputError(f"{span} {found}; correct the text or the offsets: {counted}")

@@ -7,6 +7,7 @@ import numpy as np
 import paddle
 import pytest
 import yaml
+from paddlenlp.trainer import TrainerCallback, TrainingArguments
 
 from paddle_rope.layers import Linear
 from paddle_rope.native import products
@@ -15,6 +16,7 @@ from paddle_rope.roformer import RoFormerForMaskedLM
 from tasks.classification.recipe import ClassificationRecipe
 from tasks.commands.main import main
 from tasks.common.errors import InputError
+from tasks.common.training.trainer import RecipeTrainer
 from tasks.ner.demo import UNSEEN_SENTENCES
 from tasks.recipes import open_predictor
 from tests.helpers.comparison import random_tensor
@@ -119,6 +121,13 @@ def test_a_thread_does_not_round_for_another(has_bfloat16):
 def train(folder, **options):
     ClassificationRecipe().train({**TINY, "num_train_epochs": 1, **options, "output_dir": str(folder)})
     return (folder / "model" / "model.safetensors").read_bytes()
+
+
+def test_a_trainer_on_a_cpu_does_without_paddle_s_mixed_precision(tmp_path, recwarn):
+    given = {"args": TrainingArguments(str(tmp_path), bf16=True, device="cpu"), "train_dataset": [0]}
+    trainer = RecipeTrainer(TrainerCallback(), dict, [1], model=paddle.nn.Linear(1, 1), **given)
+    assert trainer._precision is bfloat16_products and not trainer.enable_autocast_context_manager
+    assert not [one for one in recwarn if "AmpScaler" in str(one.message)]
 
 
 def test_training_multiplies_in_bfloat16_where_that_is_faster_and_says_so(has_bfloat16, tmp_path, monkeypatch, capsys):

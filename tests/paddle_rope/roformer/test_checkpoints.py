@@ -237,6 +237,20 @@ def test_the_small_encoder_fills_in_a_hidden_character(text, hidden):
     assert tokenizer.vocab[int(model(paddle.to_tensor([ids]))[0, at].argmax())] == text[hidden]
 
 
+def test_only_weights_of_the_encoder_are_a_warning(caplog, tmp_path):
+    for model, options, warnings in (
+        (RoFormerModel, {}, 0), (RoFormerForSequenceClassification, {}, 0), (RoFormerModel, {"output_gate": True}, 1),
+    ):  # fmt: skip
+        caplog.clear()
+        model.from_pretrained("small", **options)
+        assert len([record for record in caplog.records if record.levelname == "WARNING"]) == warnings
+    make(RoFormerModel, output_gate=True).save_pretrained(tmp_path)
+    for model in (RoFormerModel, RoFormerForMaskedLM):  # a file without a head
+        caplog.clear()
+        model.from_pretrained(tmp_path, output_gate=False)
+        assert any(record.levelname == "WARNING" and "gate" in record.getMessage() for record in caplog.records)
+
+
 def test_a_folder_of_this_name_goes_first(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert folder_of("small") == ENCODERS / "small" and folder_of("runs/mine") == "runs/mine"
