@@ -28,7 +28,7 @@ trained:
 {recipes}
 
 --seeds trains once for each seed, into OUTPUT_DIR/seed_N, and prints mean and spread of the scores; NER models are also
-scored as an ensemble. --folds 5, of matching, cuts train_file into folds by the first text, trains once for each, into
+scored as an ensemble. --folds 5, of matching, cuts train_file into folds by connected texts, trains once for each, into
 OUTPUT_DIR/fold_N, tests on it, and prints mean and spread; with --seeds the folds are drawn anew for each seed.
 --resume continues a run or a series that was interrupted, to the result it would have had.
 On several GPUs, or CPU processes: python -m paddle.distributed.launch $(which paddle-rope) train ..."""

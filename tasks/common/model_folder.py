@@ -125,8 +125,8 @@ def write_checksums(folder: Path, *but: str) -> None:
 
 def refuse_changed(folder: str | os.PathLike) -> None:
     """Raise InputError if files of a folder are missing or changed since its checksums were written, or, of an exported
-    model, added. Folders of version 0.3 and of :meth:`save_pretrained` have no checksums, and pass. This finds damage,
-    not forgery: ``check_operators`` protects the engine from foreign graphs."""
+    model, added. Older folders, and what ``save_pretrained`` alone has written, have no checksums, and pass. This finds
+    damage, not forgery: ``check_operators`` protects the engine from foreign graphs."""
     folder = Path(folder)
     if not (folder / CHECKSUMS_FILE).is_file():
         return
