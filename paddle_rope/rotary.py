@@ -3,6 +3,7 @@
 Sources: Su, https://kexue.fm/archives/8265, eq. (11)-(13); Su et al. 2021, arXiv 2104.09864, eq. (13)-(15), (34).
 """
 
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -11,11 +12,12 @@ from paddle import Tensor, nn
 
 from paddle_rope.layers import Float32Layer, computes_on_cpu, float64_tensor, without_amp
 from paddle_rope.options import ROTARY_LAYOUTS, choice
-from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, rotary_frequencies
+from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, head_frequencies
 
 # In paddle 3.x reshape may return a view with a strided last axis, which as_complex refuses. In 2.6 it copies, and
 # to_static does not support contiguous().
 _RESHAPE_COPIES_VIEWS = paddle.__version__.startswith("2.")
+_FLOATING = (paddle.float16, paddle.bfloat16, paddle.float32, paddle.float64)
 
 
 def interleaved_to_half(head_dim: int) -> np.ndarray:
@@ -64,7 +66,8 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
         layout: which features form pair i: ``"interleaved"`` (2i, 2i+1) or ``"half"`` (i, i + rotary_dim/2).
 
     Raises:
-        ValueError: unknown ``layout``; shapes of ``cos`` and ``x`` that do not match (in static graphs, known sizes).
+        ValueError: ``x`` is not floating; unknown ``layout``; shapes of ``cos``, ``sin`` and ``x`` that do not match
+            (in static graphs, known sizes).
 
     >>> x = paddle.ones([1, 3, 2, 4])  # [batch, seq, heads, head_dim]
     >>> rope = RotaryPositionEmbedding(4).cos_sin(3)
@@ -72,7 +75,7 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
     True
     """
     rotary_dim = 2 * cos.shape[-1]
-    _check_fit(x, cos, rotary_dim)
+    _check_fit(x, cos, sin, rotary_dim)
     choice(*ROTARY_LAYOUTS).check("layout", layout)
     dtype = "float64" if x.dtype == paddle.float64 else "float32"
     with without_amp():
@@ -101,12 +104,17 @@ def _for_axes_of(x, table):
     return with_axes.expand([*table.shape[:-1], *x.shape[2:-1], table.shape[-1]])
 
 
-def _check_fit(x, cos, rotary_dim):
+def _check_fit(x, cos, sin, rotary_dim):
     if x.ndim < 3 or rotary_dim > x.shape[-1]:
         raise ValueError(f"x must be [batch, seq, ..., at least {rotary_dim} features], got {list(x.shape)}")
+    if x.dtype not in _FLOATING:  # the result has the dtype of x, which would round it
+        raise ValueError(f"x must be floating, got {x.dtype}; rotate x.astype('float32')")
     known = paddle.in_dynamic_mode()  # sizes are unknown in static graphs
+    if cos.ndim != sin.ndim or (known and cos.shape != sin.shape):
+        raise ValueError(f"cos and sin must have the same shape, got {list(cos.shape)} and {list(sin.shape)}")
     if cos.ndim not in (2, 3) or (known and cos.shape[-2] != x.shape[1]):
-        raise ValueError(f"positions must be [seq] or [batch, seq] with seq = {x.shape[1]}, got {list(cos.shape[:-1])}")
+        found = f"got {list(cos.shape[:-1])} for x {list(x.shape)}, which is [batch, seq, ..., features]"
+        raise ValueError(f"positions must be [seq] or [batch, seq] with seq = {x.shape[1]}, {found}")
     if known and cos.ndim == 3 and cos.shape[0] not in (1, x.shape[0]):
         raise ValueError(f"positions {list(cos.shape[:-1])} do not fit the batch of x {list(x.shape)}")
 
@@ -151,19 +159,16 @@ class RotaryPositionEmbedding(Float32Layer):
         learned: bool = False,
     ) -> None:
         super().__init__()
-        rotary_dim = head_dim if rotary_dim is None else rotary_dim
-        if rotary_dim > head_dim:
-            raise ValueError(f"rotary_dim must be at most head_dim = {head_dim}, got {rotary_dim}")
         choice(*ROTARY_LAYOUTS).check("layout", layout)
         if scaling is not None and not isinstance(scaling, FrequencyScaling):
             raise ValueError(f"scaling must be None, LinearScaling, NTKScaling or YaRNScaling, got {scaling!r}")
-        self.head_dim, self.rotary_dim, self.base, self.layout = head_dim, rotary_dim, float(base), layout
+        theta = head_frequencies(head_dim, float(base), rotary_dim, scaling)
+        self.head_dim, self.rotary_dim, self.base, self.layout = head_dim, 2 * len(theta), float(base), layout
         self.scaling, self.learned = scaling, learned
         self.amplitude = scaling.amplitude if scaling else 1.0
-        theta = scaling.frequencies(rotary_dim, self.base) if scaling else rotary_frequencies(rotary_dim, self.base)
         if learned:
             start = nn.initializer.Assign(theta.astype(np.float32))
-            self.theta = self.create_parameter([rotary_dim // 2], dtype="float32", default_initializer=start)
+            self.theta = self.create_parameter([len(theta)], dtype="float32", default_initializer=start)
         else:
             self.theta = theta  # [rotary_dim / 2], float64
         self._tables: dict = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; never saved
@@ -190,7 +195,16 @@ class RotaryPositionEmbedding(Float32Layer):
                 integer or real, of any values (for left padding or packed texts, for example).
             offset: integer, added to the positions.
             dtype: dtype of the result, ``"float32"`` or ``"float64"``.
+
+        Raises:
+            ValueError: a negative number of vectors, a tensor of another shape, an ``offset`` that is no integer.
         """
+        if not isinstance(offset, Integral):
+            raise ValueError(f"offset must be an integer, got {offset!r}; add it to a tensor of real positions")
+        if isinstance(positions, Integral):
+            positions = int(positions)  # of numpy, too
+            if positions < 0:
+                raise ValueError(f"positions must be a number of vectors, 0 or more, or a tensor, got {positions}")
         with without_amp():
             if isinstance(positions, int) and not (offset or self.learned) and paddle.in_dynamic_mode():
                 cos, sin = self._table(positions, dtype)

@@ -127,6 +127,21 @@ class YaRNScaling(FrequencyScaling):
         return (1 - gamma) * theta / self.factor + gamma * theta
 
 
+def head_frequencies(
+    head_dim: int, base: float, rotary_dim: int | None = None, scaling: FrequencyScaling | None = None
+) -> np.ndarray:
+    """theta of a head whose first ``rotary_dim`` features turn (None: all ``head_dim``): float64 ``[rotary_dim / 2]``.
+    Raises ValueError if ``rotary_dim`` is odd, not positive or above ``head_dim``, or another argument does not fit.
+
+    >>> head_frequencies(8, 10000, rotary_dim=4)
+    array([1.  , 0.01])
+    """
+    rotary_dim = head_dim if rotary_dim is None else rotary_dim
+    if rotary_dim > head_dim:
+        raise ValueError(f"rotary_dim must be at most head_dim = {head_dim}, got {rotary_dim}")
+    return scaling.frequencies(rotary_dim, base) if scaling else rotary_frequencies(rotary_dim, base)
+
+
 SCALINGS: dict[Any, type[FrequencyScaling]] = {"linear": LinearScaling, "ntk": NTKScaling, "yarn": YaRNScaling}
 
 

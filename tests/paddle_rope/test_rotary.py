@@ -74,6 +74,12 @@ def test_the_table_grows_on_demand_keeps_its_values_and_tabulates_nothing_far_be
 
 
 @pytest.mark.equation("1.7")
+def test_numbers_of_numpy_count_positions():
+    for number, offset in ((np.int64(5), 0), (np.int64(5), np.int32(3))):
+        assert_close(SIX.cos_sin(number, offset).sin, SIX.cos_sin(5, int(offset)).sin, 0)
+
+
+@pytest.mark.equation("1.7")
 def test_a_table_that_another_thread_replaces_by_a_shorter_one_is_not_cut():
     rotary = RotaryPositionEmbedding(4)
 
@@ -214,6 +220,10 @@ REFUSED = [
     *((lambda size=size: interleaved_to_half(size), "even") for size in (5, 0, -4)),
     (lambda: RotaryPositionEmbedding(6, layout="halves"), "half"),
     (lambda: apply_rotary(paddle.ones([1, 5, 6]), *SIX.cos_sin(5)[:2], "Half"), "layout must be"),
+    (lambda: apply_rotary(paddle.ones([1, 5, 6]), SIX.cos_sin(5).cos, SIX.cos_sin(1).sin), "cos and sin must have"),
+    (lambda: SIX(paddle.ones([1, 5, 6], dtype="int64")), "x must be floating, got paddle.int64"),
+    *((lambda number=number: SIX.cos_sin(number), "0 or more, .* got -3") for number in (-3, np.int64(-3))),
+    *((lambda offset=offset: SIX.cos_sin(5, offset), "offset must be an integer") for offset in (0.5, 2.0, None)),
     *((lambda one=one: RotaryPositionEmbedding(6, scaling=one), "YaRNScaling") for one in (2.0, "yarn")),
     *((lambda shape=shape: SIX(paddle.ones(shape)), "x must be") for shape in ((3, 6), (2, 5, 8), (2, 5, 4), (6,))),
     *(
