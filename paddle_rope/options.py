@@ -16,6 +16,7 @@ from typing import Any
 
 ATTENTION_KINDS = ("softmax", "linear", "window")
 FEATURE_MAPS = ("elu_plus_one", "relu", "exp", "softmax_exp", "one_plus_cosine", "favor")
+OVER_SEQUENCE, ROTATES_DENOMINATOR = ("softmax_exp",), ("one_plus_cosine",)  # of them: attributes of FeatureMap
 NORMALIZERS = ("unrotated", "rotated", "none")
 # What RoPE rotates: every subset of q, k, v, o in this order; "o" is the inverse rotation of the output.
 PLACEMENTS = tuple("".join(letter for bit, letter in enumerate("qkvo") if subset >> bit & 1) for subset in range(1, 16))
@@ -108,6 +109,17 @@ POSITIVE = Kind("greater than 0", lambda value: _is_number(value) and value > 0)
 NOT_NEGATIVE = Kind("at least 0", lambda value: _is_number(value) and value >= 0)
 SHARE = Kind("at least 0 and less than 1", lambda value: _is_number(value) and 0 <= value < 1)
 PART = Kind("greater than 0 and at most 1", lambda value: _is_number(value) and 0 < value <= 1)
+
+
+def check_feature_map(
+    name: str, normalizer: str, whole_sequence: bool, over_sequence: bool, rotates_denominator: bool
+) -> None:
+    """Raise ValueError if a feature map with these two attributes of ``FeatureMap`` contradicts the other options of
+    linear attention; ``whole_sequence``: a query sees all keys of its row."""
+    if normalizer == "unrotated" and rotates_denominator:
+        raise ValueError(f"{name} is rotated in the denominator too: give normalizer='rotated'")
+    if not whole_sequence and over_sequence:
+        raise ValueError(f"{name} looks at the whole sequence: it is neither causal nor for packed ones; take exp")
 
 
 def option(default: Any, help: str, kind: Kind) -> Any:

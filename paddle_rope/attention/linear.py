@@ -14,7 +14,7 @@ from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, e
 from paddle_rope.layers import at_least_float32, computes_on_cpu, padded, scaled, without_amp
 from paddle_rope.native.dispatch import native_form
 from paddle_rope.native.operators import native_linear_attention
-from paddle_rope.options import NORMALIZERS, choice
+from paddle_rope.options import NORMALIZERS, check_feature_map, choice
 from paddle_rope.rotary import Rope
 
 # Lower bound of the denominator. Unrotated, it is a sum of non-negative terms: the bound is for a query without any
@@ -172,11 +172,7 @@ def check_linear_options(
     check_placement(placement)
     choice(*NORMALIZERS).check("normalizer", normalizer)
     phi = as_feature_map(feature_map)
-    name = type(phi).__name__
-    if normalizer == "unrotated" and phi.rotates_denominator:
-        raise ValueError(f"{name} is rotated in the denominator too: give normalizer='rotated'")
-    if not whole_sequence and phi.over_sequence:
-        raise ValueError(f"{name} looks at the whole sequence: it is neither causal nor for packed ones; take exp")
+    check_feature_map(type(phi).__name__, normalizer, whole_sequence, phi.over_sequence, phi.rotates_denominator)
 
 
 def _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement):

@@ -1,5 +1,6 @@
 """Configuration of a RoFormer: every option once, with its default, meaning and range."""
 
+import copy
 import dataclasses
 import difflib
 import os
@@ -16,16 +17,19 @@ from paddle_rope.options import (
     MOST_LAYERS,
     NORMALIZERS,
     OBJECT,
+    OVER_SEQUENCE,
     PART,
     PLACEMENTS,
     POOLINGS,
     POSITION_EMBEDDINGS,
     POSITIVE,
     ROTARY_LAYOUTS,
+    ROTATES_DENOMINATOR,
     SHARE,
     TRUTH,
     Kind,
     Options,
+    check_feature_map,
     choice,
     either,
     integer,
@@ -37,7 +41,7 @@ from paddle_rope.options import (
     shown,
     write_json,
 )
-from paddle_rope.rotary_frequencies import frequency_scaling
+from paddle_rope.rotary_frequencies import frequency_scaling, head_frequencies
 
 CONFIG_FILE = "config.json"
 ENCODERS = Path(__file__).with_name("encoders")  # shipped with the package: one folder each, with a model card
@@ -206,6 +210,7 @@ class RoFormerConfig(Options):
         for name in ("attention", "decay"):
             if isinstance(value := getattr(self, name), tuple):
                 setattr(self, name, list(value))
+        self.rotary = copy.deepcopy(self.rotary)  # the caller may change it
         super().__post_init__()
         self._check_together()
 
@@ -274,7 +279,7 @@ class RoFormerConfig(Options):
         return self.position_embedding in PLACEMENTS
 
     def _check_together(self):
-        heads, listed = self.num_attention_heads, len(self.layer_attention)
+        heads, listed, phi = self.num_attention_heads, len(self.layer_attention), self.feature_map
         if self.pad_token_id >= self.vocab_size:
             raise ValueError(f"pad_token_id {self.pad_token_id} has no row in a vocab_size of {self.vocab_size}")
         if self.hidden_size % (2 * heads):
@@ -289,15 +294,22 @@ class RoFormerConfig(Options):
             raise ValueError(f"attention lists {listed} layers, num_hidden_layers is {self.num_hidden_layers}")
         if self.decay is not None and len(self.decay) != heads:
             raise ValueError(f"decay must be {heads} numbers, one for each head, got {self.decay!r}")
+        if "linear" in self.layer_attention:
+            check_feature_map(
+                f"feature_map {phi}", self.normalizer, not self.causal, phi in OVER_SEQUENCE, phi in ROTATES_DENOMINATOR
+            )
         if self.position_embedding == "alibi" and {*self.layer_attention} != {"softmax"}:
             raise ValueError("'alibi' is for softmax attention to all tokens; linear attention has decay: exp(-slope)")
         if self.position_embedding == "sinusoidal" and self.embedding_size % 2:
             raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
-        rotary = self.rotary or {}
+        rotary = {**ROTARY_DEFAULTS, **(self.rotary or {})}
         for name, value in rotary.items():
             choice(*_ROTARY_KINDS).check("a key of rotary", name)
             _ROTARY_KINDS[name].check(f"rotary {name}", value)
-        scaling = frequency_scaling(rotary.get("scaling"))
+        scaling = frequency_scaling(rotary["scaling"])
+        if self.has_rotary:
+            for base in filter(None, (rotary["base"], rotary.get("window_base"))):
+                head_frequencies(self.head_dim, base, rotary["rotary_dim"], scaling)
         if scaling and scaling.amplitude != 1 and self.has_rotary and "linear" in self.layer_attention:
             raise ValueError(
                 "rotary scaling 'yarn' is for softmax attention; with linear attention take 'ntk' or 'linear'"

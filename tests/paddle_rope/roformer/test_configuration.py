@@ -1,5 +1,6 @@
 """Configurations: values that are refused, files of before and of other models, saving."""
 
+import itertools
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paddle_rope import RoFormerConfig
+from paddle_rope import MultiHeadAttention, RoFormerConfig
+from paddle_rope.attention.feature_maps import make_feature_map
+from paddle_rope.options import FEATURE_MAPS, NORMALIZERS
 from paddle_rope.roformer import SequenceClassificationConfig
 from paddle_rope.roformer.config import RemovedOption
 from tasks.classification.model import ClassificationConfig
@@ -49,6 +52,9 @@ YARN = {"type": "yarn", "factor": 2, "original_length": 9}
         ({"rotary": {"scaling": {"type": "ntk", "factor": 1e200}}}, "factor must be .* at most 1e6"),
         ({"rotary": {"scaling": {**YARN, "original_length": "512"}}}, "original_length must be a number"),
         ({"rotary": {"window_base": "small"}}, "rotary window_base must be"),
+        ({"rotary": {"rotary_dim": 66}}, "rotary_dim must be at most head_dim = 64, got 66"),
+        ({"rotary": {"rotary_dim": 3}}, "rotary_dim must be a positive even number .* got 3"),
+        ({"rotary": {"rotary_dim": 2, "scaling": {"type": "ntk", "factor": 2}}}, "NTKScaling needs a rotary_dim of"),
         ({"rotary": {"scaling": YARN}, "attention": ["linear"] + ["softmax"] * 11}, "'yarn' is for softmax"),
         ({"pooling": "max"}, "pooling must be one of first, mean"),
         ({"num_labels": 0}, "num_labels must be .* got 0"),
@@ -85,6 +91,34 @@ def test_every_value_is_saved_and_loaded_and_classes_and_their_number_follow_fro
     assert SequenceClassificationConfig.from_pretrained(str(tmp_path / "new")) == config
     assert default["id2label"] == {0: "LABEL_0", 1: "LABEL_1"}
     assert (config.num_labels, config.label2id) == (3, {"bad": 0, "fair": 1, "好": 2})
+
+
+def accepts(build, *arguments, **options):
+    try:
+        build(*arguments, **options)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("attention", ["softmax", ["linear", "softmax"]])
+def test_a_configuration_accepts_the_feature_maps_that_its_attention_does(attention, causal):
+    sizes, accepted = {"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2}, set()
+    for name, normalizer in itertools.product(FEATURE_MAPS, NORMALIZERS):
+        options = {"normalizer": normalizer, "causal": causal}
+        fits = accepts(RoFormerConfig, attention=attention, feature_map=name, **options, **sizes)
+        layers, phi = [attention] if isinstance(attention, str) else attention, make_feature_map(name, 4)
+        assert fits == all(accepts(MultiHeadAttention, 8, 2, kind, feature_map=phi, **options) for kind in layers)
+        accepted.add(fits)
+    assert accepted == ({True} if attention == "softmax" else {True, False})
+
+
+def test_a_configuration_does_not_share_what_it_was_given():
+    given = {"base": 500.0, "scaling": {"type": "ntk", "factor": 2.0}}
+    config = RoFormerConfig(rotary=given)
+    given["base"], given["scaling"]["factor"] = 1.0, 0.5
+    assert config.rotary == {"base": 500.0, "scaling": {"type": "ntk", "factor": 2.0}}
 
 
 def test_numbers_of_numpy_are_saved_and_loaded(tmp_path):
