@@ -3,6 +3,9 @@
 RoPE may be placed on queries, keys, values and the output, in any combination (kexue.fm 10862).
 """
 
+import warnings
+from typing import Any
+
 import numpy as np
 import paddle
 from paddle import Tensor
@@ -10,6 +13,45 @@ from paddle import Tensor
 from paddle_rope.layers import computes_on_cpu
 from paddle_rope.options import PLACEMENTS
 from paddle_rope.rotary import Rope, apply_rotary
+
+_OF_TOKENS = {"rope", "key_mask", "segment_ids", "score_bias"}  # arguments that must have the number of tokens
+_OF_MASKS = (paddle.bool, paddle.uint8, paddle.int8, paddle.int16, paddle.int32, paddle.int64)
+
+
+def check_layout(q: Tensor, k: Tensor, v: Tensor, *given: Any, **named: Any) -> None:
+    """Raise ValueError unless the ``q`` of an attention kernel is ``[batch, seq, heads, head_dim]`` with a token.
+
+    Warn if it has fewer tokens than heads, as ``[batch, heads, seq, head_dim]`` has, and nothing is given that must
+    have the number of tokens.
+    """
+    if q.ndim != 4:
+        raise ValueError(f"q must be [batch, seq, heads, head_dim], got {list(q.shape)}")
+    check_length("q", q)
+    if paddle.in_dynamic_mode() and q.shape[1] < q.shape[2] and not (given or named.keys() & _OF_TOKENS):
+        found = f"q {list(q.shape)} has fewer tokens, {q.shape[1]}, than heads, {q.shape[2]}"
+        warnings.warn(f"{found}; if it is [batch, heads, seq, head_dim], transpose q, k and v", stacklevel=3)
+
+
+def check_length(name: str, x: Tensor) -> None:
+    """Raise ValueError if ``x`` ``[batch, seq, ...]``, called ``name``, has no token; static graphs do not know it."""
+    if paddle.in_dynamic_mode() and x.shape[1] == 0:
+        raise ValueError(f"{name} {list(x.shape)} has no token; leave empty texts out")
+
+
+def as_mask(name: str, mask: Tensor | None, batch: int, seq: int) -> Tensor | None:
+    """A mask of tokens, called ``name``, as bool ``[batch or 1, seq]``; None for None.
+
+    Raises ValueError unless it is bool or integer (1 for tokens, 0 for padding), and of that shape outside of static
+    graphs.
+    """
+    if mask is None:
+        return None
+    if mask.dtype not in _OF_MASKS:
+        remedy = f"for an additive mask (0 and -10000) give {name} == 0, for 1.0 and 0.0 give {name} == 1"
+        raise ValueError(f"{name} must be bool or integers (1 for tokens, 0 for padding), got {mask.dtype}; {remedy}")
+    if paddle.in_dynamic_mode() and list(mask.shape) not in ([batch, seq], [1, seq]):
+        raise ValueError(f"{name} must be [batch, seq] = {[batch, seq]}, got {list(mask.shape)}")
+    return mask if mask.dtype == paddle.bool else mask.astype("bool")
 
 
 def check_placement(placement: str) -> None:
@@ -33,6 +75,8 @@ def rotate_qkv(q: Tensor, k: Tensor, v: Tensor, rope: Rope | None, placement: st
     """
     if rope is None:
         return [q, k, v]
+    if not isinstance(rope, Rope):
+        raise ValueError(f"rope must be a Rope, from rotary.cos_sin(positions), or None, got {type(rope).__name__}")
     rotated = []  # a loop, because to_static loses the outer variables of a comprehension
     for letter, x in zip("qkv", (q, k, v)):
         rotated.append(rotate(x, rope) if letter in placement else x)

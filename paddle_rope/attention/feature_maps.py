@@ -85,8 +85,13 @@ FeatureMapLike = Union[FeatureMap, Callable[[Tensor], Tensor]]
 
 
 def as_feature_map(feature_map: FeatureMapLike) -> FeatureMap:
-    """A :class:`FeatureMap`, unchanged or made from a function."""
-    return feature_map if isinstance(feature_map, FeatureMap) else FeatureMap(feature_map)
+    """A :class:`FeatureMap`, unchanged or made from a function; anything else, such as a name, raises ValueError."""
+    if isinstance(feature_map, FeatureMap):
+        return feature_map
+    if not callable(feature_map):
+        remedy = f"make_feature_map(name, head_dim) makes {', '.join(FEATURE_MAPS)}"
+        raise ValueError(f"feature_map must be a function or a FeatureMap, got {feature_map!r}; {remedy}")
+    return FeatureMap(feature_map)
 
 
 class SoftmaxExp(FeatureMap):

@@ -9,7 +9,15 @@ import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
+from paddle_rope.attention.arguments import (
+    as_mask,
+    by_head,
+    check_layout,
+    check_placement,
+    check_segments,
+    rotate_back,
+    rotate_qkv,
+)
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
 from paddle_rope.layers import at_least_float32, computes_on_cpu, padded, scaled, without_amp
 from paddle_rope.native.dispatch import native_form
@@ -30,7 +38,7 @@ _MIN_MEAN_SQUARE = 1e-12
 _ONE_CHUNK, _CHUNK = 128, 64
 
 
-@native_form(native_linear_attention, feature_map=elu_plus_one, segment_ids=None, placement="qk")
+@native_form(native_linear_attention, check_layout, feature_map=elu_plus_one, segment_ids=None, placement="qk")
 def linear_attention(
     q: Tensor,
     k: Tensor,
@@ -55,7 +63,7 @@ def linear_attention(
         q, k: ``[batch, seq, heads, head_dim]``.
         v: ``[batch, seq, heads, value_dim]``.
         rope: R, from :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`; None for no position.
-        key_mask: bool ``[batch, seq]``, False at padding; padded keys enter neither numerator nor denominator.
+        key_mask: bool or 0/1 ``[batch, seq]``, False at padding; padded keys enter neither numerator nor denominator.
         feature_map: phi, not negative: a function of any shape or a
             :class:`~paddle_rope.attention.feature_maps.FeatureMap`.
         normalizer: ``"unrotated"``, as above; ``"rotated"``: R also in the denominator, which can vanish or turn
@@ -180,7 +188,7 @@ def _terms(q, k, v, rope, key_mask, feature_map, normalizer, placement):
     numerator, rotated by RoPE; and a list with (q, k, v) of each denominator, the largest of which divides.
     """
     q, k, v = at_least_float32(q, k, v)
-    phi = as_feature_map(feature_map)
+    phi, key_mask = as_feature_map(feature_map), as_mask("key_mask", key_mask, k.shape[0], k.shape[1])
     phi_q, phi_k = phi.query(q), phi.key(k, key_mask)
     if key_mask is not None:
         phi_k = scaled(phi_k, key_mask.unsqueeze([2, 3]))
@@ -324,7 +332,7 @@ def _checked_decay(decay, heads):
     """Tensor ``[heads]`` in (0, 1], or None."""
     if decay is None:
         return None
-    is_list = isinstance(decay, (list, tuple, float))
+    is_list = isinstance(decay, (list, tuple, float, np.ndarray))
     if not is_list and not computes_on_cpu():
         return decay  # a graph variable, or on a GPU, where reading the values would wait for it
     given = np.asarray(decay if is_list else decay.numpy())

@@ -10,7 +10,15 @@ from paddle import Tensor
 from paddle.nn.functional.flash_attention import flash_attn_unpadded
 
 from paddle_rope import layers
-from paddle_rope.attention.arguments import by_head, check_placement, check_segments, rotate_back, rotate_qkv
+from paddle_rope.attention.arguments import (
+    as_mask,
+    by_head,
+    check_layout,
+    check_placement,
+    check_segments,
+    rotate_back,
+    rotate_qkv,
+)
 from paddle_rope.layers import at_least_float32, computes_on_cpu, padded, scaled, without_amp
 from paddle_rope.native.dispatch import native_form
 from paddle_rope.native.operators import native_softmax_attention
@@ -26,7 +34,7 @@ _OLDEST_GPU = 80  # compute capability times ten
 _SMALLEST_BLOCK = 32
 
 
-@native_form(native_softmax_attention, placement="qk", score_bias=None)
+@native_form(native_softmax_attention, check_layout, placement="qk", score_bias=None)
 def softmax_attention(
     q: Tensor,
     k: Tensor,
@@ -47,8 +55,8 @@ def softmax_attention(
         k, v: ``[batch, seq, heads, head_dim]``; the last axis of v is ``value_dim``.
         rope: R, from :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`, for q and k of equal length; None for no
             position.
-        key_mask: bool ``[batch, seq]``, False at padding; padded keys get weight 0 (if all keys of a text are padding,
-            its outputs are finite but meaningless).
+        key_mask: bool or 0/1 ``[batch, seq]``, False at padding; padded keys get weight 0 (if all keys of a text are
+            padding, its outputs are finite but meaningless).
         dropout: probability with which an attention weight is dropped, 0 in evaluation.
         segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i.
         causal: j <= i only.
@@ -71,6 +79,7 @@ def softmax_attention(
     """
     check_placement(placement)
     check_segments(segment_ids, k.shape[0], k.shape[1])
+    key_mask = as_mask("key_mask", key_mask, k.shape[0], k.shape[1])
     dtype, (q, k, v) = q.dtype, computable(q, k, v)
     q, k, v = rotate_qkv(q, k, v, rope, placement)
     fused, visible = score_bias is None and _fits_fused_kernels(q, k, v), None
@@ -123,10 +132,12 @@ def window_attention(
     >>> tuple(window_attention(q, k, v, window=8).shape)
     (1, 500, 2, 4)
     """
+    check_layout(q, k, v, rope, key_mask)
     check_placement(placement)
     if window < 1:
         raise ValueError(f"window must be at least 1, got {window}")
     check_segments(segment_ids, k.shape[0], k.shape[1])
+    key_mask = as_mask("key_mask", key_mask, k.shape[0], k.shape[1])
     dtype, (q, k, v) = q.dtype, computable(q, k, v)
     q, k, v = rotate_qkv(q, k, v, rope, placement)
     size = max(window, _SMALLEST_BLOCK)

@@ -10,6 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from paddle import Tensor
 
+# Score of pairs that are not spans: end before start, or padding. It fits into float16, and its exp is 0.
+MASKED_LOGIT = -1e4
+
 
 class ScoredSpan(NamedTuple):
     """A span of tokens ``start`` .. ``end`` (exclusive) of type number ``type``, with its logit ``score``.
@@ -32,7 +35,8 @@ def decode_spans(
     Args:
         logits: ``[batch, types, seq, seq]``, tensor or array, as from :class:`GlobalPointer`; with ``banded``, from a
             head with ``max_span_length``: ``[batch, types, seq, max_span_length]``.
-        threshold: scores above it are spans; one number, or one for each type. The loss trains for 0.
+        threshold: scores above it are spans; one number, or one for each type. The loss trains for 0. Pairs that are
+            not spans, of the score ``MASKED_LOGIT``, are never found.
 
     Returns:
         For each row of the batch a list of :class:`ScoredSpan`, ordered by start, end, type.
@@ -42,17 +46,18 @@ def decode_spans(
     >>> decode_spans(logits)
     [[ScoredSpan(start=0, end=3, type=1, score=3.0)]]
     """
-    logits = np.asarray(logits if isinstance(logits, np.ndarray) else logits.astype("float32").numpy())
-    batch, types, seq, _ = logits.shape
+    logits = logits if isinstance(logits, np.ndarray) else logits.astype("float32").numpy()
+    logits = logits if logits.dtype.kind == "f" else logits.astype(np.float32)
+    batch, types = logits.shape[:2]
     thresholds = np.asarray(threshold, dtype=np.float64)
     if thresholds.shape not in ((), (types,)):
         raise ValueError(f"threshold must be a number or one for each of {types} types, got {list(thresholds.shape)}")
-    bound = np.broadcast_to(thresholds, [types]).astype(logits.dtype)  # another dtype would copy logits to a wider one
+    bound = np.broadcast_to(np.maximum(thresholds, 0.99 * MASKED_LOGIT), [types])  # bfloat16 rounds MASKED_LOGIT up
+    bound = bound.astype(logits.dtype)  # another dtype would copy logits to a wider one
     row, kind, start, column = np.nonzero(logits > bound[:, np.newaxis, np.newaxis])
     score = logits[row, kind, start, column]
     end = column + 1 + (start if banded else 0)
     order = np.lexsort((kind, end, start, row))
-    order = order[end[order] <= seq]  # a band extends past the text, where a threshold below the mask would find spans
     spans: list[list[ScoredSpan]] = [[] for _ in range(batch)]
     found = (column_of[order].tolist() for column_of in (row, start, end, kind, score))
     for text, *span in zip(*found):

@@ -9,6 +9,8 @@ import math
 import paddle
 from paddle import Tensor, nn
 
+from paddle_rope.attention.arguments import as_mask, check_length
+from paddle_rope.global_pointer.decoding import MASKED_LOGIT
 from paddle_rope.global_pointer.losses import sorted_spans, span_crossentropy
 from paddle_rope.layers import Linear, first_two, padded
 from paddle_rope.native.dispatch import is_enabled
@@ -16,8 +18,6 @@ from paddle_rope.native.operators import native_span_loss
 from paddle_rope.options import WIDEST_BAND, integer, optional
 from paddle_rope.rotary import RotaryPositionEmbedding
 
-# Score of pairs that are not spans: end before start, or padding. It fits into float16, and its exp is 0.
-MASKED_LOGIT = -1e4
 # Smallest block of queries of a band. Blocks as wide as the band compute twice the products needed; blocks narrower
 # than this are slower on CPU.
 _BLOCK = 32
@@ -31,9 +31,9 @@ def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_le
     >>> mask_non_spans(paddle.ones([1, 1, 2, 2])).tolist()
     [[[[1.0, 1.0], [-10000.0, 1.0]]]]
     """
+    token_mask = as_mask("token_mask", token_mask, logits.shape[0], logits.shape[2])
     if token_mask is None:
-        token_mask = paddle.ones_like(logits[:1, 0, :, 0])
-    token_mask = token_mask.astype("bool")
+        token_mask = paddle.ones_like(logits[:1, 0, :, 0], dtype="bool")
     token_mask.stop_gradient = True  # paddle 2.6.2 requires this to expand it in static graphs
     if max_span_length is None:
         position = paddle.arange(logits.shape[2])
@@ -93,6 +93,7 @@ class GlobalPointer(nn.Layer):
             above 0 means span. With ``max_span_length`` the band ``[batch, types, seq, max_span_length]``:
             [b, t, i, d] scores tokens i..i+d. Pairs that are not spans have ``MASKED_LOGIT``.
         """
+        check_length("hidden", hidden)
         qk = self.dense(hidden).reshape([*first_two(hidden), self.num_types, 2, self.head_size])
         if self.rotary is not None:
             qk = self.rotary(qk, positions=positions)
@@ -125,6 +126,7 @@ class EfficientGlobalPointer(GlobalPointer):
 
     def forward(self, hidden: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         """As :meth:`GlobalPointer.forward`."""
+        check_length("hidden", hidden)
         qk, type_scores = self._project(hidden)
         type_scores = type_scores.transpose([0, 2, 1]) / 2  # [batch, 2 * types, seq]
         starts = type_scores[:, : self.num_types].unsqueeze(3)  # [batch, types, seq, 1]
@@ -140,7 +142,7 @@ class EfficientGlobalPointer(GlobalPointer):
         self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
         """As :meth:`GlobalPointer.loss`. The native operator does not store the logits."""
-        if is_enabled(hidden, self.dense.weight):
+        if is_enabled(hidden, self.dense.weight) and spans.shape[0] == hidden.shape[0]:
             (qk, type_scores), rope = self._project(hidden), None
             if self.rotary is not None:
                 rope = self.rotary.cos_sin(hidden.shape[1] if positions is None else positions)

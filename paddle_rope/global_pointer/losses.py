@@ -113,6 +113,10 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
     20
     """
     batch, types, seq, _ = logits.shape
+    if spans.shape[0] != batch:
+        raise ValueError(
+            f"spans must be [batch, count, 3] with the batch of the logits, {batch}, got {list(spans.shape)}"
+        )
     if computes_on_cpu():
         positives = span_positives(spans, types, seq, max_span_length)
         return sparse_multilabel_categorical_crossentropy(logits.reshape([batch, types, -1]), positives)

@@ -29,13 +29,15 @@ _REMEDY = "compute the forward pass within paddle_rope.native.dispatch.plain_for
 _plain_blocks = 0  # number of open plain_forms() blocks
 
 
-def native_form(native: Callable[..., Any], **only: Any) -> Callable[[Function], Function]:
+def native_form(
+    native: Callable[..., Any], check: Callable[..., Any] | None = None, **only: Any
+) -> Callable[[Function], Function]:
     """A decorator that gives a plain function a native form with the same arguments.
 
     The native form is used if :func:`is_enabled` holds for all arguments and it does not return None. The plain
     function is the definition: it is used everywhere else and raises the errors. Static graphs are traced through it
     without rewriting. ``only`` maps an argument to the one value that the native form supports (None, a name or a
-    function); that argument is not passed to the native form.
+    function); that argument is not passed to the native form. ``check`` is called with the arguments before both.
     """
 
     def decorate(plain: Function) -> Function:
@@ -44,6 +46,8 @@ def native_form(native: Callable[..., Any], **only: Any) -> Callable[[Function],
 
         @functools.wraps(plain)
         def dispatch(*arguments, **named):
+            if check is not None:
+                check(*arguments, **named)
             if is_enabled(*arguments, *named.values()):
                 given = {**defaults, **dict(zip(parameters, arguments)), **named}
                 if all(_is(given.pop(name), value) for name, value in only.items()):

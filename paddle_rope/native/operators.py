@@ -178,13 +178,13 @@ def native_span_loss(qk, type_scores, rows, spans, rope, token_mask, max_span_le
     starts and of ends, not yet halved; ``rows`` and ``spans`` are from
     :func:`~paddle_rope.global_pointer.losses.sorted_spans`; the other arguments are the head's.
     """
-    sizes = sizes_of((qk, "batch seq qk"), (type_scores, "batch seq types"), (token_mask, "batch seq"))
+    sizes = sizes_of((qk, "batch seq qk"), (type_scores, "batch seq types"), (token_mask, "batch seq", paddle.bool))
     if sizes is None or sizes["qk"] % 2 or sizes["types"] % 2:
         return None
     batch, seq, types, head_size = sizes["batch"], sizes["seq"], sizes["types"] // 2, sizes["qk"] // 2
     if not _fits_rope(rope, batch, seq, head_size) or (len(rows) and rows[-1] >= batch * types):
         return None
-    mask = None if token_mask is None else dense(token_mask.astype("bool"))
+    mask = dense(token_mask)
     if mask is not None and not mask.numpy()[(rows // types)[:, None], spans].all():
         return None
     bounds = np.searchsorted(rows, np.arange(batch * types + 1)).astype(np.int64)
@@ -198,6 +198,8 @@ def _fits_rope(rope, batch, seq, head_dim):
     """Whether these are constant float32 tables that turn all features of ``[batch, seq, .., head_dim]``, or None."""
     if rope is None:
         return True
+    if not hasattr(rope, "cos"):
+        return False  # the plain form refuses it
     cos, sin, *_ = rope
     if cos.shape != sin.shape or cos.shape[-2:] != [seq, head_dim // 2] or not cos.dtype == sin.dtype == paddle.float32:
         return False

@@ -7,6 +7,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_rope.attention.arguments import as_mask
 from paddle_rope.layers import Dropout, Linear, linear
 from paddle_rope.native.products import are_rounded
 from paddle_rope.roformer.config import RoFormerConfig, SequenceClassificationConfig
@@ -186,9 +187,10 @@ class RoFormerForCausalLM(RoFormerLanguageModel):
         """
         if max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, got {max_new_tokens}")
-        if temperature < 0 or not 0 < top_p <= 1:
+        if not (temperature >= 0 and 0 < top_p <= 1):
             raise ValueError(f"temperature must be 0 or more and top_p in (0, 1], got {temperature} and {top_p}")
-        if attention_mask is not None and not bool(attention_mask[:, -1].astype("bool").all()):
+        attention_mask = as_mask("attention_mask", attention_mask, input_ids.shape[0], input_ids.shape[1])
+        if attention_mask is not None and not bool(attention_mask[:, -1].all()):
             raise ValueError("the last token of each text must be real: pad on the left")
         random = np.random.default_rng(seed)
         ended = np.zeros(input_ids.shape[0], dtype=bool)

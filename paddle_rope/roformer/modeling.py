@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import paddle
 from paddle import Tensor, nn
 
+from paddle_rope.attention.arguments import as_mask, check_length
 from paddle_rope.attention.feature_maps import make_feature_map
 from paddle_rope.attention.multi_head import MultiHeadAttention
 from paddle_rope.layers import DepthwiseConvolution, Dropout, LayerNorm, Linear, RMSNorm, residual_norm
@@ -156,7 +157,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         Raises:
             ValueError: no token, a position beyond the ``"learned"`` table, or token types that the model lacks.
         """
-        key_mask = None if attention_mask is None else attention_mask.astype("bool")
+        key_mask = as_mask("attention_mask", attention_mask, input_ids.shape[0], input_ids.shape[1])
         hidden = self._embed(input_ids, token_type_ids, positions, added_embeddings)
         rope, near = self._ropes(hidden, positions)
         score_bias = self._score_bias(input_ids, positions, positions)
@@ -188,7 +189,9 @@ class RoFormerModel(RoFormerPretrainedModel):
             >>> tuple(hidden.shape)
             (1, 1, 8)
         """
-        key_mask = (paddle.ones_like(input_ids) if attention_mask is None else attention_mask).astype("bool")
+        key_mask = as_mask("attention_mask", attention_mask, input_ids.shape[0], input_ids.shape[1])
+        if key_mask is None:
+            key_mask = paddle.ones_like(input_ids, dtype="bool")
         if cache is not None:
             key_mask = paddle.concat([cache.key_mask, key_mask], axis=1)
         positions = paddle.clip(key_mask.astype("int64").cumsum(axis=1) - 1, min=0)
@@ -206,8 +209,7 @@ class RoFormerModel(RoFormerPretrainedModel):
 
     def _embed(self, input_ids, token_type_ids, positions, added_embeddings=None):
         config = self.config
-        if paddle.in_dynamic_mode() and input_ids.shape[1] == 0:
-            raise ValueError(f"input_ids {list(input_ids.shape)} has no token; leave empty texts out")
+        check_length("input_ids", input_ids)
         hidden = self.token_embedding(input_ids)
         if added_embeddings is not None:
             hidden = hidden + added_embeddings

@@ -1,6 +1,7 @@
 """The contract of all attention kernels: reference, gradients, padding, packing, causality, positions, memory."""
 
 import itertools
+import warnings
 
 import numpy as np
 import paddle
@@ -172,6 +173,10 @@ REFUSED = {  # kernels, what they are given, words of the error
     "segments of one axis": (ALL, {"segment_ids": paddle.zeros([5], dtype="int64")}, "segment_ids"),
     "real segments": (ALL, {"segment_ids": paddle.zeros([1, 5])}, "segment_ids"),
     "segments of truth values": (ALL, {"segment_ids": paddle.ones([1, 5], dtype="bool")}, "segment_ids"),
+    "a mask of another length": (ALL, {"key_mask": paddle.ones([1, 4], "bool")}, r"\[batch, seq\] = \[1, 5\], got"),
+    "an additive mask": (ALL, {"key_mask": paddle.to_tensor([[0.0, 0, 0, 0, -1e4]])}, "additive mask .* key_mask == 0"),
+    "a layer as RoPE": (ALL, {"rope": RotaryPositionEmbedding(4)}, r"rope must be a Rope, .* got RotaryPositionEmb"),
+    "a name as feature map": (FEATURES, {"feature_map": "relu2"}, "feature_map must be .* got 'relu2'; .* favor"),
     **{f"placement {one!r}": (ALL, {"placement": one}, "qkvo") for one in ("", "none", "kq", "QK", None)},
     **{f"decay {place}": (FEATURES, {"decay": one}, "decay must be 2 numbers") for place, one in enumerate(DECAYS)},
     **{f"normalizer {one}": (FEATURES, {"normalizer": one}, "normalizer must be one of") for one in ("Rotated", None)},
@@ -192,3 +197,22 @@ def test_malformed_arguments_are_refused(case, dtype):
     for name in names:
         with pytest.raises(ValueError, match=words):
             KERNELS[name](*random_qkv(1, 5, dtype=dtype), **options)
+
+
+@pytest.mark.parametrize("name", ["softmax", "causal softmax", "window", "linear", "causal linear"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_masks_of_0_and_1_are_read_and_other_layouts_are_told(name, dtype):
+    qkv, mask = random_qkv(3, 9, dtype=dtype), paddle.to_tensor(ragged_mask(3, 9))
+    expected = KERNELS[name](*qkv, key_mask=mask)
+    for given in ("int64", "int32", "uint8"):
+        assert_close(KERNELS[name](*qkv, key_mask=mask.astype(given)), expected, 1e-6)
+    for q, words in ((qkv[0][:, :0], "has no token"), (qkv[0][0], r"q must be \[batch, seq, heads, head_dim\]")):
+        with pytest.raises(ValueError, match=words):
+            KERNELS[name](q, q, q)
+    if "window" not in name:  # windows are for long texts
+        heads_first = [x.transpose([0, 2, 1, 3]) for x in qkv]
+        with pytest.warns(UserWarning, match=r"q \[3, 2, 9, 4\] has fewer tokens, 2, than heads, 9; if it is"):
+            KERNELS[name](*heads_first)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            KERNELS[name](*heads_first, None, paddle.ones([3, 2], dtype="bool"))  # a text of two tokens

@@ -213,6 +213,14 @@ def test_a_trained_decay_has_the_gradient_of_the_double_sum_and_is_not_fetched_f
     assert_same(attended, expected, qkv, atol=1e-9)
 
 
+def test_a_decay_may_be_a_list_or_an_array():
+    qkv = random_qkv(seq=11)
+    for given in ((0.9, 0.3), np.array([0.9, 0.3])):
+        assert_close(linear_attention(*qkv, decay=given), linear_attention(*qkv, decay=[0.9, 0.3]), 0)
+    with pytest.raises(ValueError, match="2 numbers in"):
+        linear_attention(*qkv, decay=np.array([0.9]))
+
+
 @pytest.mark.equation("3.27", "4.8")
 def test_states_are_float32_at_least_are_not_changed_and_pass_gradients_back():
     halves = cast(random_qkv(1, 3), "float16")

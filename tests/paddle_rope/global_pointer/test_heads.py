@@ -30,7 +30,7 @@ SIZES = [(1, None), (5, None), (6, None), (1, 1), (1, 3), (5, 1), (5, 7), (6, 6)
     {
         "head": list(REFERENCES),
         "use_rope": [False, True],
-        "mask_dtype": [None, "bool", "int64", "float32"],
+        "mask_dtype": [None, "bool", "int64"],
         "placed": [False, True],
         "seq, width": [*SIZES, (100, 40), (130, 64)],
         "dtype, tolerance": [("float32", 2e-5), ("float64", 1e-11)],
@@ -90,6 +90,17 @@ def test_sizes_and_positions_that_do_not_fit_are_refused(head):
     for shape in ((4,), (2, 4), (3, 5), (2, 1, 5)):
         with pytest.raises(ValueError, match="positions"):
             random_head(head)(random_tensor(2, 5, 5), positions=paddle.zeros(shape, dtype="int64"))
+    layer, hidden = random_head(head, dtype="float32"), random_tensor(2, 5, 5, dtype="float32")
+    spans = paddle.zeros([1, 1, 3], dtype="int64")
+    with pytest.raises(ValueError, match=r"the batch of the logits, 2, got \[1, 1, 3\]"):
+        layer.loss(hidden, spans)
+    for call in (layer, lambda hidden, mask=None: layer.loss(hidden, spans.expand([2, 1, 3]), mask)):
+        with pytest.raises(ValueError, match="token_mask must be bool .* additive"):
+            call(hidden, paddle.zeros([2, 5]))
+        with pytest.raises(ValueError, match=r"token_mask must be \[batch, seq\] = \[2, 5\], got \[2, 4\]"):
+            call(hidden, paddle.ones([2, 4], dtype="bool"))
+        with pytest.raises(ValueError, match="has no token"):
+            call(hidden[:, :0])
     for threshold in ([0.0], [0.0] * 3, [[0.0, 0.0]]):
         with pytest.raises(ValueError, match="a number or one for each of 2 types"):
             decode_spans(np.zeros([1, 2, 3, 3]), threshold)
@@ -108,13 +119,18 @@ def test_sizes_and_positions_that_do_not_fit_are_refused(head):
 def test_scores_above_the_threshold_are_spans_by_start_end_and_type(shape, threshold):
     texts, types, seq, columns = shape
     logits = np.random.randint(-3, 4, shape) / 2  # some are equal to a threshold
+    is_span = np.random.random(shape) < 0.7
+    if columns < seq:  # a band extends past the text
+        is_span &= np.add.outer(range(seq), range(columns)) < seq
+    logits[~is_span] = MASKED_LOGIT
     bounds = [0.5 * (kind % 3) for kind in range(types)] if threshold == "of types" else threshold
     banded, expected = columns < seq, [[] for _ in range(texts)]
     for text, start, kind in itertools.product(range(texts), range(seq), range(types)):
         for column in range(columns):
             end = column + 1 + banded * start
-            if logits[text, kind, start, column] > np.broadcast_to(bounds, [types])[kind] and end <= seq:
-                expected[text].append((start, end, kind, logits[text, kind, start, column]))
+            score = logits[text, kind, start, column]
+            if score > np.broadcast_to(bounds, [types])[kind] and is_span[text, kind, start, column]:
+                expected[text].append((start, end, kind, score))
     assert decode_spans(logits, bounds, banded) == [sorted(of_text) for of_text in expected]
 
 
@@ -125,5 +141,12 @@ def test_tensors_and_arrays_give_the_same_plain_numbers(dtype):
     expected = [[ScoredSpan(start=1, end=5, type=0, score=0.5)], [ScoredSpan(0, 1, 0, 3.25)]]
     arrays = [] if dtype == "bfloat16" else [logits.astype(dtype)]  # which numpy has not
     for given in (paddle.to_tensor(logits, stop_gradient=False).astype(dtype), *arrays):
-        found = decode_spans(given)
-        assert found == expected and [type(value) for value in found[0][0]] == [int, int, int, float]
+        for threshold in (0.0, -2e4):  # masked scores are below any threshold
+            found = decode_spans(given, threshold)
+            assert found == expected and [type(value) for value in found[0][0]] == [int, int, int, float]
+
+
+def test_a_threshold_keeps_its_fraction_where_scores_are_integers():
+    logits = np.array([[[[-1, 0], [-2, -1]]]])
+    for given in (logits, paddle.to_tensor(logits)):
+        assert decode_spans(given, -0.5) == [[ScoredSpan(0, 2, 0, 0.0)]]

@@ -142,7 +142,8 @@ def test_a_text_ends_with_its_end_token_in_padding_and_the_others_go_on():
     "arguments, words",
     [
         ({"max_new_tokens": 0}, "max_new_tokens"),
-        ({"temperature": -1.0}, "temperature"),
+        *(({"temperature": number}, "temperature") for number in (-1.0, np.nan)),
+        ({"attention_mask": paddle.to_tensor([[0.0, 0.0, -1e4]])}, "additive"),
         ({"top_p": 0.0}, "top_p"),
         ({"attention_mask": paddle.to_tensor([[1, 1, 0]])}, "pad on the left"),
         ({"input_ids": paddle.zeros([1, 0], "int64")}, "has no token"),

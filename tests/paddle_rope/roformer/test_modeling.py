@@ -73,6 +73,13 @@ def test_added_embeddings_are_added_to_those_of_the_tokens():
         ("version 1", np.zeros((1, 2)), {"token_type_ids": paddle.zeros([1, 2], "int64")}, "type_vocab_size is 0"),
         ("learned", np.zeros((1, 513)), {}, "positions go from 0 to 511, got 0 to 512; cut the text"),
         ("learned", np.zeros((1, 1)), {"positions": paddle.to_tensor([[-1]])}, "from 0 to 511, got -1"),
+        ("linear", np.zeros((1, 2)), {"attention_mask": paddle.to_tensor([[0, -1e4]])}, "give attention_mask == 0"),
+        (
+            "linear",
+            np.zeros((1, 2)),
+            {"attention_mask": paddle.ones([1, 3], "int64")},
+            r"mask must be .* \[1, 2\], got",
+        ),
         ("softmax exp", np.zeros((1, 2)), {"segment_ids": paddle.zeros([1, 2], "int64")}, "whole sequence"),
     ],
 )
