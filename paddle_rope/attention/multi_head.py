@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import paddle.nn.functional as F
 from paddle import Tensor, nn, no_grad
+from paddle.base.framework import EagerParamBase
 
 from paddle_rope.attention.arguments import check_placement, for_all_heads
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
@@ -38,7 +39,7 @@ class MultiHeadAttention(nn.Layer):
         bias: whether the projections have biases.
         causal: no token sees a later one.
         feature_map, normalizer, decay: options of linear attention, as in :func:`~paddle_rope.linear_attention`. A
-            trained decay stays a parameter of the caller, who gives it to the optimizer and saves it.
+            trained decay is the parameter ``decay`` of the layer: itself if it is a parameter, otherwise a copy.
         window: largest distance of a key that ``"window"`` sees (:func:`~paddle_rope.window_attention`).
         convolutions: v = SiLU(c(W_v x)), and attended + c(v) with v before any rotation (MILA, arXiv 2405.16605); each
             c is a :class:`~paddle_rope.layers.DepthwiseConvolution`.
@@ -86,6 +87,11 @@ class MultiHeadAttention(nn.Layer):
         self.window = window if kind == "window" else None
         self.dropout = Dropout(dropout)
         self.feature_map = feature_map  # a sublayer if it has tensors
+        if isinstance(decay, Tensor) and not decay.stop_gradient:
+            if not isinstance(decay, EagerParamBase):
+                start = nn.initializer.Assign(decay.detach())
+                decay = self.create_parameter(decay.shape, dtype=decay.dtype, default_initializer=start)
+            self.decay = decay
         self.linear_options: dict[str, Any] = {"feature_map": feature_map, "normalizer": normalizer, "decay": decay}
 
         def projection(heads=num_heads):

@@ -3,6 +3,7 @@
 import numpy as np
 import paddle
 import pytest
+from paddle import nn
 
 from paddle_rope import MultiHeadAttention, RotaryPositionEmbedding, reference
 from paddle_rope.layers import DepthwiseConvolution
@@ -34,6 +35,28 @@ def random_hidden(batch=2, seq=9, hidden_size=12, dtype="float32"):
 def test_sizes_and_kinds_that_do_not_exist_are_an_error(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("as_parameter", [False, True])
+def test_a_trained_decay_is_a_parameter_that_is_saved_and_trained(as_parameter):
+    decay = paddle.to_tensor([0.9, 0.5], stop_gradient=False)
+    if as_parameter:
+        decay = paddle.create_parameter([2], "float32", default_initializer=nn.initializer.Assign(decay))
+    layer, fixed = (
+        MultiHeadAttention(12, 2, "linear", decay=decay),
+        MultiHeadAttention(12, 2, "linear", decay=[0.9, 0.5]),
+    )
+    assert "decay" in dict(layer.named_parameters()) and "decay" not in fixed.state_dict()
+    assert (layer.decay is decay) == as_parameter
+    fixed.set_state_dict(layer.state_dict())
+    hidden = random_hidden()
+    assert_close(layer(hidden), fixed(hidden), 1e-5)
+    layer(hidden).sum().backward()
+    paddle.optimizer.SGD(0.01, parameters=layer.parameters()).step()
+    other = MultiHeadAttention(12, 2, "linear", decay=paddle.to_tensor([1.0, 1.0], stop_gradient=False))
+    other.set_state_dict(layer.state_dict())
+    assert (layer.decay.numpy() != [0.9, 0.5]).all()
+    assert_close(other(hidden), layer(hidden), 1e-6)
 
 
 # from a cache
