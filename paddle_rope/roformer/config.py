@@ -244,8 +244,9 @@ class RoFormerConfig(Options):
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike, **changes: Any) -> "RoFormerConfig":
-        """The configuration in a folder of this library; arguments and errors as in :meth:`from_dict`."""
-        return cls.from_dict(read_json_object(Path(folder) / CONFIG_FILE), **changes)
+        """The configuration in a folder of this library, or of an encoder that comes with the package (``"small"``);
+        arguments and errors as in :meth:`from_dict`."""
+        return cls.from_dict(read_json_object(Path(folder_of(folder)) / CONFIG_FILE), **changes)
 
     def save_pretrained(self, folder: str | os.PathLike, architecture: str | None = None) -> None:
         """Write ``config.json`` into ``folder``, which is made if it is missing."""

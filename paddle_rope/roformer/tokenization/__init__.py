@@ -25,5 +25,5 @@ def load_tokenizer(folder: str | os.PathLike) -> CharTokenizer | WordTokenizer:
     ...     load_tokenizer(folder).vocab[-2:]
     ['京', '北']
     """
-    folder = folder_of(folder)
-    return (WordTokenizer if read_settings(folder)[0] == "WordTokenizer" else CharTokenizer).from_pretrained(folder)
+    kind, _ = read_settings(folder_of(folder))
+    return (WordTokenizer if kind == "WordTokenizer" else CharTokenizer).from_pretrained(folder)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from paddle_rope.options import read_json_object, replace_file, write_json
+from paddle_rope.roformer.config import folder_of
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPACE = "[SPACE]"  # a run of white space; vocabularies that do not have it (BERT's) skip white space
@@ -86,7 +87,9 @@ class Tokenizer:
 
     @classmethod
     def from_pretrained(cls: type[_Tokenizer], folder: str | os.PathLike) -> _Tokenizer:
-        """The tokenizer of this kind in a folder; errors as in :func:`load_tokenizer`, which also detects the kind."""
+        """The tokenizer of this kind in a folder, or of an encoder that comes with the package (``"small"``); errors as
+        in :func:`load_tokenizer`, which also detects the kind."""
+        folder = folder_of(folder)
         kind, do_lower_case = read_settings(folder)
         if kind != cls.__name__:
             raise ValueError(f"{folder}: holds a {kind}, not a {cls.__name__}; read it with load_tokenizer")

@@ -11,6 +11,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from paddle_rope.roformer import (
+    CharTokenizer,
     RoFormerConfig,
     RoFormerForMaskedLM,
     RoFormerForSequenceClassification,
@@ -257,6 +258,11 @@ def test_a_folder_of_this_name_goes_first(tmp_path, monkeypatch):
     make(RoFormerModel).save_pretrained("small")
     assert folder_of("small") == "small"
     assert RoFormerModel.from_pretrained("small").config.hidden_size < 256
+
+
+def test_tokenizer_and_configuration_know_the_small_encoder_too():
+    assert CharTokenizer.from_pretrained("small").vocab == load_tokenizer("small").vocab
+    assert RoFormerConfig.from_pretrained("small").hidden_size == 256
 
 
 def test_a_model_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
