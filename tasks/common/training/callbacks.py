@@ -89,8 +89,8 @@ def dev_scores_so_far(state, args):
 
 
 class WeightAverage(TrainerCallback):
-    """average <- decay * average + (1 - decay) * learned weights after each step; early on decay is
-    (1 + step) / (10 + step). The average reaches back about 1 / (1 - decay) steps."""
+    """average <- d * average + (1 - d) * learned weights after every fifth step (``UPDATE_EVERY``), with d = decay^5;
+    early on decay is (1 + step) / (10 + step). The average reaches back about 1 / (1 - decay) steps."""
 
     def __init__(self, model, decay):
         self.decay = decay
