@@ -279,6 +279,11 @@ class RoFormerConfig(Options):
         """Whether positions are encoded by RoPE."""
         return self.position_embedding in PLACEMENTS
 
+    @property
+    def position_limit(self) -> int | None:
+        """Tokens of the longest text that the model can read; None for any length, where positions are not learned."""
+        return LEARNED_POSITIONS if self.position_embedding == "learned" else None
+
     def _check_together(self):
         heads, listed, phi = self.num_attention_heads, len(self.layer_attention), self.feature_map
         if self.pad_token_id >= self.vocab_size:

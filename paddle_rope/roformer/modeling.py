@@ -11,7 +11,7 @@ from paddle_rope.attention.multi_head import MultiHeadAttention
 from paddle_rope.layers import DepthwiseConvolution, Dropout, LayerNorm, Linear, RMSNorm, residual_norm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.recompute import recompute_layer
-from paddle_rope.roformer.config import LEARNED_POSITIONS, RoFormerConfig
+from paddle_rope.roformer.config import RoFormerConfig
 from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
 from paddle_rope.rotary import Rope, RotaryPositionEmbedding
 from paddle_rope.rotary_frequencies import frequency_scaling
@@ -113,8 +113,8 @@ class RoFormerModel(RoFormerPretrainedModel):
         self.token_embedding = nn.Embedding(config.vocab_size, config.embedding_size)
         if config.type_vocab_size:
             self.token_type_embedding = nn.Embedding(config.type_vocab_size, config.embedding_size)
-        if config.position_embedding == "learned":
-            self.position_embedding = LearnedPositionEmbedding(LEARNED_POSITIONS, config.embedding_size)
+        if config.position_limit is not None:
+            self.position_embedding = LearnedPositionEmbedding(config.position_limit, config.embedding_size)
         self.embedding_norm = make_norm(config, config.embedding_size)
         if config.embedding_size != config.hidden_size:
             self.embedding_projection = make_linear(config, config.embedding_size, config.hidden_size)

@@ -48,6 +48,7 @@ class Recipe:
     scores: ClassVar[tuple[str, ...]] = ()  # names of the scores that are shown, and summed up over several runs
     # the line after training, with {model} for the model's folder, {command} for paddle-rope
     next_step: ClassVar[str] = "predict:  {command} predict {model}"
+    length_key: ClassVar[str] = "max_characters"  # the configuration key that bounds the length of texts
     label_dtype: ClassVar[str] = "int64"  # of the labels of a batch, where they are numbers
     predictor: ClassVar[type[Predictor] | Any] = None  # of a trained model's folder; says how labeled data are read
 
@@ -69,6 +70,10 @@ class Recipe:
     def dataset(self, run: Run, split: str) -> Any:
         """The tokenized examples of a split; ``lengths`` of the training data says how many tokens each one has."""
         raise NotImplementedError
+
+    def longest(self, run: Run) -> int:
+        """Tokens of the longest text that the model reads at once, in training or evaluation."""
+        return max(max(dataset.lengths) for dataset in run.datasets.values())
 
     def collator(self, run: Run) -> Any:
         """A function that makes a batch from a list of tokenized examples; here from pairs of texts and label."""
@@ -278,6 +283,7 @@ class Recipe:
         self.read(run)
         self.build(run)
         run.datasets = {split: self.dataset(run, split) for split in run.examples}
+        self._check_positions(run)
         parameters = sum(int(p.size) for p in run.model.parameters())
         if is_first_process():
             self.describe(run)
@@ -307,6 +313,14 @@ class Recipe:
             write_epochs(run.output_dir, run.trainer.state.log_history, self.scores)
         run.finish(metrics, started, self.next_step)
         return metrics
+
+    def _check_positions(self, run: Run) -> None:
+        """Raise InputError if learned positions end before the longest text does."""
+        limit = run.model.config.position_limit
+        if limit is not None and (longest := self.longest(run)) > limit:
+            found = f"learned positions end at {limit}, and the longest text has {longest} tokens with special ones"
+            remedy = f"lower {self.length_key}, or take another position_embedding, such as qk"
+            raise InputError(f"configuration: {found}; {remedy}")
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
         """Score the trained model, write its folder and its predictions; returns the scores of each split."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Optional
 
 from paddle_rope.options import POSITIVE, Kind
-from paddle_rope.roformer.config import LEARNED_POSITIONS
 from tasks.common.errors import InputError
 from tasks.common.training import arguments as common
 from tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, TrainingPlan, of_encoder, option
@@ -73,8 +72,6 @@ class LanguageModelArguments(common.EncoderArguments):
         if self.scaling_factors and not (can_be_scaled and self.evaluation_times):
             needs = "evaluation_times, softmax attention, heads of 4 features or more, and RoPE that is not learned"
             raise InputError(f"configuration: scaling_factors need {needs}")
-        if self.position_embedding == "learned" and self.length * max(self.evaluation_times or [1]) > LEARNED_POSITIONS:
-            raise InputError(f"configuration: learned positions end at {LEARNED_POSITIONS}; lower the length of texts")
         if self.scale_embeddings and self.position_embedding not in ("sinusoidal", "learned"):
             raise InputError("configuration: scale_embeddings is for positions that are added: sinusoidal or learned")
 

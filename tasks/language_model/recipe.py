@@ -32,6 +32,7 @@ class LanguageModelRecipe(Recipe):
     arguments = LanguageModelArguments
     model_class = RoFormerForCausalLM
     scores = ("loss",)
+    length_key = "length"
     next_step = "use it:   RoFormerForCausalLM.from_pretrained({path!r}).generate(...) in Python"
 
     def resolve(self, config: dict[str, Any]) -> Settings:
@@ -62,6 +63,9 @@ class LanguageModelRecipe(Recipe):
         corpus, training = run.examples["train"], run.training
         sizes = (training.per_device_train_batch_size, training.max_steps)
         return TrainingBatches(corpus, *sizes, training.seed, run.batches_per_step)
+
+    def longest(self, run: Run) -> int:
+        return run.keys.length * max(run.keys.evaluation_times or [1])
 
     def describe(self, run: Run) -> None:
         facts = run.facts["text"]

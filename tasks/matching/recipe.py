@@ -25,6 +25,7 @@ class MatchingRecipe(Recipe):
     arguments = MatchingArguments
     model_class = MatchingModel
     scores = prediction.SCORES
+    length_key = "max_tokens"
     label_dtype = "float32"
     predictor = prediction.MatchingPredictor
     scores_line = staticmethod(prediction.scores_in_words)

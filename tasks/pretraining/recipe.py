@@ -22,6 +22,7 @@ class PretrainingRecipe(Recipe):
     arguments = PretrainingArguments
     model_class = RoFormerForMaskedLM
     scores = ("loss", "accuracy")
+    length_key = "stages"
     next_step = "use it:   {command} train CONFIG.yaml --pretrained {model}"
 
     def read(self, run: Run) -> None:
@@ -66,6 +67,9 @@ class PretrainingRecipe(Recipe):
         run.training.max_steps = sum(stage.steps for stage in stages)
         drawn = run.training.seed, run.batches_per_step, run.keys.first_hidden_share
         return StageBatches(stream, stages, run.tokenizer, masking, *drawn)
+
+    def longest(self, run: Run) -> int:
+        return max(stage.max_tokens for stage in run.datasets["train"].stages)
 
     def describe(self, run: Run) -> None:
         for split, documents in run.examples.items():

@@ -149,6 +149,15 @@ def test_a_mistake_is_one_line_and_writes_nothing(config_of, refused, recipe, mi
     assert [part for part in said if part not in message] == []
 
 
+@pytest.mark.parametrize("recipe", BY_STEPS)
+def test_a_text_beyond_learned_positions_is_refused_before_training(config_of, write, refused, monkeypatch, recipe):
+    monkeypatch.setattr("paddle_rope.roformer.config.LEARNED_POSITIONS", 5)
+    write(config_of(recipe, "run", position_embedding="learned"), "config.yaml")
+    message, key = refused("train", "config.yaml"), get_recipe(recipe).length_key
+    assert "learned positions end at 5, and the longest text has" in message and f"lower {key}, or" in message
+    assert key in get_arguments(recipe).__dataclass_fields__
+
+
 TYPES, CLASSES, SIZES = {"types": ["a"]}, {"classes": ["a", "b"]}, {"vocab_size": 9}
 TYPED = {"token_type_ids": True, "type_vocab_size": 2}
 
