@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging
 import shutil
 from pathlib import Path
 
@@ -134,6 +135,20 @@ def test_weights_that_are_new_or_not_used_are_reported(saved, read, options, new
     again.save_pretrained(tmp_path / "again")
     before = reported()
     assert states_equal(read.from_pretrained(tmp_path / "again"), again) and reported() == before
+
+
+@pytest.mark.parametrize("saved", [RoFormerModel, RoFormerForMaskedLM])
+def test_learned_positions_are_dropped_for_rope_with_a_warning(saved, tmp_path, reported, caplog):
+    model = make(saved, position_embedding="learned")
+    model.save_pretrained(tmp_path)
+    RoFormerForMaskedLM.from_pretrained(tmp_path)
+    assert not any(record.levelno >= logging.WARNING for record in caplog.records)
+    again = RoFormerForMaskedLM.from_pretrained(tmp_path, position_embedding="qk")
+    assert caplog.records[-1].levelno == logging.WARNING
+    assert reported().splitlines()[-1].endswith("position_embedding.weight")
+    encoder, encoder_again = (getattr(one, "roformer", one).state_dict() for one in (model, again))
+    assert {*encoder} - {*encoder_again} == {"position_embedding.weight"}
+    assert all((encoder_again[name].numpy() == encoder[name].numpy()).all() for name in encoder_again)
 
 
 def test_other_heads_are_left_and_named_and_missing_weights_do_not_hide_what_is_left_over(copied, reported):
