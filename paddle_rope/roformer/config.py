@@ -47,7 +47,6 @@ CONFIG_FILE = "config.json"
 ENCODERS = Path(__file__).with_name("encoders")  # shipped with the package: one folder each, with a model card
 # Far above any model: larger values in a file are refused before memory is allocated.
 WIDEST, MOST_ROWS = 2**16, 2**24
-LEARNED_POSITIONS = 512  # as in BERT
 
 # Removed options, which did not help in our experiments, with the values that leave them unused in older files; then
 # removed values of options that still exist. Commit e394b37 is the last with them.
@@ -163,9 +162,10 @@ class RoFormerConfig(Options):
     position_embedding: str = option(
         "qk",
         "what RoPE rotates, some of `qkvo` in this order (`o`: the output is rotated back, kexue.fm 10862); or "
-        "`sinusoidal`, `learned` (512 positions), `alibi`, `none`",
+        "`sinusoidal`, `learned` (512 positions by default), `alibi`, `none`",
         choice(*POSITION_EMBEDDINGS),
     )
+    learned_positions: int = option(512, "rows of the table of `learned`: no text is longer", integer(1, MOST_ROWS))
     rotary: dict[str, Any] | None = option(
         None,
         "arguments of RotaryPositionEmbedding: `base`, `layout`, `rotary_dim`, `learned`, and `scaling` as in "
@@ -282,7 +282,7 @@ class RoFormerConfig(Options):
     @property
     def position_limit(self) -> int | None:
         """Tokens of the longest text that the model can read; None for any length, where positions are not learned."""
-        return LEARNED_POSITIONS if self.position_embedding == "learned" else None
+        return self.learned_positions if self.position_embedding == "learned" else None
 
     def _check_together(self):
         heads, listed, phi = self.num_attention_heads, len(self.layer_attention), self.feature_map

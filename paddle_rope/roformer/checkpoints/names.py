@@ -1,6 +1,6 @@
-"""Names of a RoFormer's weights here, in Hugging Face, in PaddleNLP and in the original TF checkpoints.
+"""Names of an encoder's weights here, in Hugging Face, in PaddleNLP and in the original TensorFlow checkpoints.
 
-Sources: the model code of transformers 5.23 and of PaddleNLP 2.8.1, and the name map of bert4keras.
+Sources: the model code of transformers 5.24 and of PaddleNLP 2.8.1, and the name map of bert4keras.
 """
 
 from typing import Any, NamedTuple
@@ -9,15 +9,19 @@ from paddle_rope.roformer.config import RoFormerConfig
 
 
 class Layout(NamedTuple):
-    """How a source names its weights, and its defaults for sizes that a folder's configuration lacks."""
+    """How a source names the weights of a kind of model, and its defaults for what a folder's configuration lacks."""
 
+    kind: str  # of model: a key of MODELS
     prefix: str  # of the encoder
     transposed: bool  # linear weights are [out, in]
-    changes: tuple[tuple[str, str], ...]  # (old, new) in order: turn Hugging Face's names into its names
-    copies: dict  # copies that the file may hold: {name of the copy: name of the original}
+    changes: tuple[
+        tuple[str, str], ...
+    ]  # (old, new) in order: turn the names of Hugging Face's RoFormer into its names
     defaults: dict[str, Any]
 
 
+MODELS = {"bert": "BERT", "electra": "ELECTRA", "ernie": "ERNIE", "roformer": "RoFormer", "roformerv2": "RoFormerV2"}
+WITH_LEARNED_POSITIONS = ("bert", "electra", "ernie")
 DEFAULT_SIZES = {
     "vocab_size": 50000,
     "hidden_size": 768,
@@ -26,8 +30,7 @@ DEFAULT_SIZES = {
     "intermediate_size": 3072,
     "type_vocab_size": 2,
 }
-_DEFAULTS = {**DEFAULT_SIZES, "hidden_act": "gelu"}
-_TABLE = "roformer.embeddings.word_embeddings.weight"
+_DEFAULTS = {**DEFAULT_SIZES, "hidden_act": "gelu", "max_position_embeddings": 512}
 _PADDLENLP = (
     (".layer.", ".layers."),
     ("embeddings.LayerNorm", "embeddings.layer_norm"),
@@ -42,8 +45,13 @@ _PADDLENLP = (
     ("transform.dense", "transform"),
     ("transform.LayerNorm", "layer_norm"),
     ("predictions.bias", "predictions.decoder_bias"),
-    ("classifier.dense", "roformer.pooler.dense"),
-    ("classifier.out_proj", "classifier"),
+)
+_POOLED = (("classifier.dense", "roformer.pooler.dense"), ("classifier.out_proj", "classifier"))
+_GENERATOR = (("cls.predictions.transform", "generator_predictions"), ("cls.predictions", "generator_lm_head"))
+_PADDLENLP_GENERATOR = (
+    *_GENERATOR,
+    ("generator_predictions.LayerNorm", "generator_predictions.layer_norm"),
+    ("generator_lm_head.bias", "generator_lm_head_bias"),
 )
 _TENSORFLOW = (
     ("roformer.", "bert."),
@@ -56,23 +64,48 @@ _TENSORFLOW = (
     (".weight", ".kernel"),
     (".", "/"),
 )
-_COPIES = {"cls.predictions.decoder.weight": _TABLE, "cls.predictions.decoder.bias": "cls.predictions.bias"}
-HUGGINGFACE = Layout("roformer.", True, (), _COPIES, _DEFAULTS)
-PADDLENLP = Layout(
-    "roformer.", False, _PADDLENLP, {"cls.predictions.decoder_weight": _TABLE},
-    {**_DEFAULTS, "vocab_size": 30522, "embedding_size": 768, "pool_act": "tanh"},
-)  # fmt: skip
-PADDLENLP_V2 = Layout(
-    "roformerv2.", False, (("roformer.", "roformerv2."), *_PADDLENLP),
-    {"cls.decoder_weight": _TABLE.replace("roformer", "roformerv2")},
-    {**_DEFAULTS, "vocab_size": 12000, "hidden_act": "relu"},
-)  # fmt: skip
-TENSORFLOW = Layout("bert/", False, _TENSORFLOW, {}, _DEFAULTS)
 
-# Modules with a weight and a bias: name here -> Hugging Face's
+
+def _layouts(transposed, **kinds):
+    return {
+        kind: Layout(kind, f"{kind}.", transposed, (*changes, ("roformer.", f"{kind}.")), {**_DEFAULTS, **defaults})
+        for kind, (changes, defaults) in kinds.items()
+    }
+
+
+# `pool_act` is the activation of the classifier, without it `hidden_act`
+HUGGINGFACE = _layouts(
+    True,
+    roformer=((), {}),
+    bert=(_POOLED, {"pool_act": "tanh"}),
+    electra=(_GENERATOR, {}),
+    ernie=(_POOLED, {"pool_act": "tanh"}),
+)
+PADDLENLP = _layouts(
+    False,
+    roformer=((*_PADDLENLP, *_POOLED), {"vocab_size": 30522, "embedding_size": 768, "pool_act": "tanh"}),
+    roformerv2=(_PADDLENLP, {"vocab_size": 12000, "hidden_act": "relu"}),
+    bert=((*_PADDLENLP, *_POOLED), {"type_vocab_size": 16, "pool_act": "tanh"}),
+    electra=((*_PADDLENLP_GENERATOR, *_PADDLENLP), {}),
+    ernie=((*_PADDLENLP, *_POOLED), {"type_vocab_size": 16, "pool_act": "tanh"}),
+)
+TENSORFLOW = Layout("roformer", "bert/", False, _TENSORFLOW, _DEFAULTS)
+# Copies that a file may hold: name of the copy -> name of the original here
+COPIES = {
+    **dict.fromkeys(
+        ("cls.predictions.decoder.weight", "cls.predictions.decoder_weight", "cls.decoder_weight",
+         "generator_lm_head.weight"),
+        "roformer.token_embedding.weight",
+    ),
+    "cls.predictions.decoder.bias": "lm_head.bias",
+}  # fmt: skip
+TASK_TYPES = "embeddings.task_type_embeddings.weight"  # of ERNIE 3.0, after the prefix
+
+# Modules with a weight and a bias: name here -> that of Hugging Face's RoFormer, or of BERT for learned positions
 _EMBEDDING = {
     "token_embedding": "embeddings.word_embeddings",
     "token_type_embedding": "embeddings.token_type_embeddings",
+    "position_embedding": "embeddings.position_embeddings",
     "embedding_norm": "embeddings.LayerNorm",
     "embedding_projection": "embeddings_project",
 }
@@ -115,6 +148,8 @@ def _exists(name, config):
     """Whether a RoFormer with this configuration, or its head, has the weight ``name``."""
     module, _, leaf = name.rpartition(".")
     if module.endswith("token_type_embedding") and not config.type_vocab_size:
+        return False
+    if module.endswith("position_embedding") and config.position_embedding != "learned":
         return False
     if module.endswith("embedding_projection") and config.embedding_size == config.hidden_size:
         return False

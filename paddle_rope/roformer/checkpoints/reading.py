@@ -1,7 +1,8 @@
-"""Read RoFormer checkpoints of other libraries as our configurations and weights.
+"""Read checkpoints of other libraries as our configurations and weights: RoFormers, and BERT, ELECTRA and ERNIE, which
+are RoFormers with learned positions.
 
-The sources are Hugging Face (also JunnYu's RoFormerV2, which uses the same names), PaddleNLP's RoFormer and RoFormerV2,
-and the original TensorFlow checkpoints of ZhuiyiTechnology, which bert4keras reads.
+The sources are Hugging Face (also JunnYu's RoFormerV2, which uses the same names), PaddleNLP, and the original
+TensorFlow checkpoints of BERT and of ZhuiyiTechnology's RoFormer, which bert4keras reads.
 """
 
 import os
@@ -14,11 +15,14 @@ import numpy as np
 
 from paddle_rope.options import read_json_object, shown
 from paddle_rope.roformer.checkpoints.names import (
+    COPIES,
     DEFAULT_SIZES,
     HUGGINGFACE,
+    MODELS,
     PADDLENLP,
-    PADDLENLP_V2,
+    TASK_TYPES,
     TENSORFLOW,
+    WITH_LEARNED_POSITIONS,
     Layout,
     is_transposed,
     source_names,
@@ -41,6 +45,8 @@ REDUNDANT = re.compile(
     r"(.*\.)?(embed_positions\.weight|position_ids|self_attn\.rotary\.(sin|cos))$"
     r"|(.*/)?(adam_[mv](_\d+)?|AdamWeightDecayOptimizer.*|global_step)$"
 )
+# `model_type`, or the class of the model in older folders of PaddleNLP
+KIND = re.compile(rf"({'|'.join(MODELS)})(model|for.*|discriminator|generator)?", re.IGNORECASE)
 POOLER = re.compile(r"[a-z0-9]+[./]pooler[./]")
 MOST_NAMES, LONGEST_NAME = 5, 120  # weight names in a message, and characters of each
 HEADS = ("cls.", "classifier.", "qa_outputs.")
@@ -65,10 +71,6 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
     """
     folder = folder_of(folder)
     settings = read_settings(folder)
-    named = settings.get("model_type") or settings.get("init_class", "")
-    kind = str(named).lower()
-    if not is_ours(settings) and not kind.startswith("roformer"):
-        raise ValueError(f"{folder}: model_type is {shown(named)}; only RoFormer and RoFormerV2 can be read")
     path = find_weights(folder)
     if path is None:
         raise ValueError(f"{folder}: no weights here; one of {', '.join(WEIGHT_FILES)} must be in the folder")
@@ -78,18 +80,16 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
         heads = {"MaskedLM": "lm", "CausalLM": "lm", "SequenceClassification": "classifier"}
         head = next((heads[kind] for kind in heads if f"RoFormerFor{kind}" in architecture), None)
         return Checkpoint(settings, tensors, {name: name for name in tensors}, [], head)
-    layout = HUGGINGFACE
-    if kind.startswith("roformerv2"):
-        layout = PADDLENLP_V2
-    elif any(name.endswith("self_attn.q_proj.weight") for name in tensors):
-        layout = PADDLENLP
-    return _convert(folder, tensors, settings, layout, architecture)
+    kind = _kind(settings)
+    is_paddlenlp = kind not in HUGGINGFACE or any(name.endswith("self_attn.q_proj.weight") for name in tensors)
+    return _convert(folder, tensors, settings, (PADDLENLP if is_paddlenlp else HUGGINGFACE)[kind], architecture)
 
 
 def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], Any]) -> Checkpoint:
     """The original checkpoint in a folder: ``bert_config.json``, and ``NAME.index`` with its ``NAME.data-...``.
 
-    A checkpoint without normalization weights is version 2. Errors as in :func:`read_checkpoint`;
+    A checkpoint with a table of positions is BERT, one without normalization weights is RoFormerV2. Errors as in
+    :func:`read_checkpoint`;
     ``open_checkpoint`` is ``tensorflow.train.load_checkpoint``.
     """
     folder = Path(folder)
@@ -103,13 +103,14 @@ def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], 
         tensors = {name: np.asarray(reader.get_tensor(name)) for name in names}
     except Exception as error:  # tensorflow raises its own errors
         raise ValueError(f"{indices[0]}: cannot be read ({error}); copy or download the checkpoint again") from error
+    layout = TENSORFLOW._replace(kind="bert") if "bert/embeddings/position_embeddings" in tensors else TENSORFLOW
     version = 1 if "bert/embeddings/LayerNorm/gamma" in tensors else 2
-    return _convert(folder, tensors, settings, TENSORFLOW, "RoFormerForMaskedLM", version=version)
+    return _convert(folder, tensors, settings, layout, "RoFormerForMaskedLM", version=version)
 
 
 def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     """The dictionary in the configuration file of a folder, or of a shipped encoder, given by name; raises ValueError
-    if there is no such folder or file, or it is not JSON.
+    if there is no such folder or file, it is not JSON, or it is of a model that cannot be read.
     """
     folder = Path(folder_of(folder))
     if not folder.is_dir():
@@ -128,7 +129,21 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     given = settings.pop("init_args", None) or []
     if not isinstance(given, list) or not all(isinstance(inner, dict) for inner in given):
         raise ValueError(f"{path}: init_args is no list of objects; copy or download it again")
-    return {key: value for inner in [settings, *given][::-1] for key, value in inner.items()}
+    settings = {key: value for inner in [settings, *given][::-1] for key, value in inner.items()}
+    if not is_ours(settings) and _kind(settings) is None:
+        named, readable = shown(_name(settings)), ", ".join(MODELS.values())
+        raise ValueError(f"{path}: model_type is {named}; the models that can be read are {readable}")
+    return settings
+
+
+def _name(settings):
+    return settings.get("model_type") or settings.get("init_class", "")
+
+
+def _kind(settings):
+    """The key in :data:`MODELS` of a model of another library; None for one that cannot be read."""
+    found = KIND.fullmatch(str(_name(settings)))
+    return found and found[1].lower()
 
 
 def is_ours(settings: dict[str, Any]) -> bool:
@@ -143,20 +158,24 @@ def options_of(settings: dict[str, Any], layout: Layout) -> dict[str, Any]:
     settings = {**layout.defaults, **settings}
     options = {key: settings[key] for key in SAME_KEYS if key in DEFAULT_SIZES or settings.get(key) is not None}
     options["embedding_size"] = settings.get("embedding_size") or settings["hidden_size"]
-    options["position_embedding"] = "qkv" if settings.get("rotary_value") else "qk"
     options["hidden_act"] = _activation(settings, "hidden_act")
-    if layout is HUGGINGFACE:
+    options["position_embedding"] = "qkv" if settings.get("rotary_value") else "qk"
+    if layout.kind in WITH_LEARNED_POSITIONS:
+        _refuse(settings, position_embedding_type="absolute", task_id=0)
+        options.update(position_embedding="learned", learned_positions=settings["max_position_embeddings"])
+    if layout is HUGGINGFACE.get(layout.kind):
         _refuse(settings, add_cross_attention=False)
+        if layout.kind == "electra":
+            _refuse(settings, hidden_act="gelu")  # its heads have it in any case
         options["causal"] = bool(settings.get("is_decoder", False))
-        options["classifier_activation"] = options["hidden_act"]
         if settings.get("norm_type", "layer_norm") != "layer_norm":  # JunnYu's RoFormerV2
             _refuse(settings, norm_type="rms_norm", use_bias=False)
             options["version"] = 2
-    elif layout is PADDLENLP:
-        options["classifier_activation"] = _activation(settings, "pool_act")
-    elif layout is PADDLENLP_V2:  # its epsilon is 1e-12 whatever is configured
+    elif layout.kind == "roformerv2":
         _refuse(settings, use_bias=False)
         options.update(version=2, layer_norm_eps=1e-12, embedding_size=settings["hidden_size"])
+    elif layout.kind == "ernie":
+        options["layer_norm_eps"] = 1e-12  # as in RoFormerV2, PaddleNLP's epsilon whatever is configured
     if settings.get("id2label"):
         NAMED.check("id2label", settings["id2label"])
         options["id2label"] = settings["id2label"]
@@ -176,29 +195,35 @@ def _refuse(settings, **supported):
             raise ValueError(f"{key} is {shown(settings[key])} in its configuration; only {value!r} can be read")
 
 
-def _convert(folder, tensors, settings, layout, architecture, **known):
-    """The :class:`Checkpoint` of tensors named as in ``layout``; ``architecture`` is the class that was saved."""
+def _convert(folder, *arguments, **known):
     try:
-        options = {**options_of(settings, layout), **known}
-        config = RoFormerConfig(**{name: options[name] for name in options if name in RoFormerConfig.names()})
+        return _converted(*arguments, **known)
     except ValueError as error:
         raise ValueError(f"{folder}: {error}") from None
-    tensors = {name: array for name, array in tensors.items() if not REDUNDANT.match(name)}
+
+
+def _converted(tensors, settings, layout, architecture, **known):
+    """The :class:`Checkpoint` of tensors named as in ``layout``; ``architecture`` is the class that was saved."""
+    options = {**options_of(settings, layout), **known}
+    config = RoFormerConfig(**{name: options[name] for name in options if name in RoFormerConfig.names()})
     names = source_names(config, layout)
+    tensors = {_current(name): array for name, array in tensors.items() if not REDUNDANT.match(name)}
     if names["roformer.token_embedding.weight"].removeprefix(layout.prefix) in tensors:
         # an encoder saved without a head has no prefix
         tensors = {name if name.startswith(HEADS) else layout.prefix + name: array for name, array in tensors.items()}
-    _drop_copies(folder, tensors, layout)
+    _drop_copies(tensors, names)
+    task_types = tensors.pop(layout.prefix + TASK_TYPES, None)
     bias = names["classifier.output.bias"]
-    # PaddleNLP also calls other heads "classifier"
-    is_classifier = layout is HUGGINGFACE or (layout is PADDLENLP and "ForSequenceClassification" in architecture)
     head = None
     if any(source in tensors for name, source in names.items() if name.startswith("lm_head.")):
         head = "lm"
     elif config.version == 2 and re.search("MaskedLM|CausalLM", architecture):
         head = "lm"  # its head has no weights except the embedding
-    elif is_classifier and bias in tensors:
+    # other heads are called "classifier" too
+    elif bias in tensors and (layout is HUGGINGFACE["roformer"] or "ForSequenceClassification" in architecture):
         head = "classifier"
+        key = "pool_act" if "pool_act" in layout.defaults else "hidden_act"
+        options["classifier_activation"] = _activation({**layout.defaults, **settings}, key)
         options["num_labels"] = tensors[bias].size
         if len(options.get("id2label", ())) != options["num_labels"]:
             options.pop("id2label", None)
@@ -210,12 +235,22 @@ def _convert(folder, tensors, settings, layout, architecture, **known):
     left_over = [name for name in unused if name.startswith(layout.prefix) and not POOLER.match(name)]
     if missing or left_over:
         of_missing, of_left_over = listed("; missing: ", missing), listed("; left over: ", left_over)
-        raise ValueError(f"{folder}: the weights do not match its configuration{of_missing}{of_left_over}")
+        raise ValueError(f"the weights do not match its configuration{of_missing}{of_left_over}")
     arrays = {}
     for name, source in sources.items():
         array = tensors[source].T if is_transposed(name, layout) else tensors[source]
         arrays[name] = np.ascontiguousarray(array, dtype=np.float32)
+    if settings.get("use_task_id"):  # ERNIE 3.0 adds row 0 to every token; here it becomes part of each token type
+        types = arrays.get("roformer.token_type_embedding.weight")
+        if task_types is None or types is None or task_types.shape[1:] != types.shape[1:]:
+            raise ValueError(f"use_task_id is true, but {TASK_TYPES} is missing or does not fit the token types")
+        arrays["roformer.token_type_embedding.weight"] = types + task_types[0].astype(np.float32)
     return Checkpoint(options, arrays, sources, unused, head)
+
+
+def _current(name):
+    """The name in today's files of a weight that Hugging Face's first files called gamma or beta."""
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
 
 def listed(words: str, names: list[str]) -> str:
@@ -224,13 +259,11 @@ def listed(words: str, names: list[str]) -> str:
     return words + ", ".join(name[:LONGEST_NAME] for name in names[:MOST_NAMES]) + more if names else ""
 
 
-def _drop_copies(folder, tensors, layout):
+def _drop_copies(tensors, names):
     """Remove copies of the embedding and of the head's bias from ``tensors``; a copy must equal its original."""
-    for copy, original in layout.copies.items():
-        if copy not in tensors:
-            continue
-        array = tensors.pop(copy)
+    for copy in COPIES.keys() & tensors.keys():
+        original, array = names.get(COPIES[copy], copy), tensors.pop(copy)
         if original in tensors and not np.array_equal(array, tensors[original]):
             what = f"{copy} is not equal to {original}, to which it is tied here"
-            raise ValueError(f"{folder}: {what}; if you need only the encoder, save it there without the head")
+            raise ValueError(f"{what}; if you need only the encoder, save it there without the head")
         tensors.setdefault(original, array)

@@ -110,9 +110,9 @@ class PaddleNLPSide(OurSide):
         settings = {key: getattr(ours.config, key) for key in encoder_settings(1, HEAD_SIZE)}
         model = RoFormerModel(RoFormerConfig(**settings, max_position_embeddings=length))
         state, theirs = ours.state_dict(), model.state_dict()
-        for name, source in source_names(ours.config, PADDLENLP).items():
-            if name.startswith(PADDLENLP.prefix):
-                theirs[source.removeprefix(PADDLENLP.prefix)].set_value(state[name.removeprefix("roformer.")])
+        for name, source in source_names(ours.config, PADDLENLP["roformer"]).items():
+            if name.startswith("roformer."):
+                theirs[source.removeprefix("roformer.")].set_value(state[name.removeprefix("roformer.")])
         return model
 
     def hidden(self, model, ids):

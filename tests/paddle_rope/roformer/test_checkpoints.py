@@ -174,7 +174,10 @@ WRONG_FOREIGN = [
     ({"hidden_act": "swish"}, "hidden_act is 'swish'; known are gelu, "),
     ({"hidden_act": ["gelu"]}, r"hidden_act is \['gelu'\]"),
     ({"add_cross_attention": True}, "add_cross_attention is True"),
-    ({"model_type": "bert"}, "model_type is 'bert'"),
+    (
+        {"model_type": "albert"},
+        "model_type is 'albert'; the models that can be read are BERT, ELECTRA, ERNIE, RoFormer",
+    ),
     ({"norm_type": "rms_norm", "use_bias": True}, "use_bias is True"),
     ({"id2label": ["a"]}, "id2label must be an object"),
     ({"embedding_size": "24"}, "embedding_size must be an integer .* got '24'"),

@@ -9,6 +9,9 @@ import numpy as np
 import paddle
 import paddlenlp.transformers as paddlenlp
 import pytest
+from paddlenlp.transformers.bert.configuration import BertConfig
+from paddlenlp.transformers.electra.configuration import ElectraConfig
+from paddlenlp.transformers.ernie.configuration import ErnieConfig
 from paddlenlp.transformers.roformer.configuration import RoFormerConfig as PaddlenlpConfig
 from paddlenlp.transformers.roformerv2.configuration import RoFormerv2Config as PaddlenlpV2Config
 from safetensors.numpy import load_file, save_file
@@ -75,8 +78,9 @@ def tensorflow_folder(tmp_path, monkeypatch):
     """The folder of an original checkpoint of a model; tensorflow is a stand-in, which is not installed for tests."""
 
     def write(model):
-        settings = {**SIZES, "type_vocab_size": 2, "max_position_embeddings": 512}
+        settings = {**SIZES, "type_vocab_size": 2}
         settings.update(embedding_size=model.config.embedding_size, hidden_act=model.config.hidden_act)
+        settings["max_position_embeddings"] = model.config.learned_positions
         state = model.state_dict()
         names = source_names(model.config, TENSORFLOW)
         tensors = {names[name]: weight.numpy() for name, weight in state.items()}
@@ -100,6 +104,7 @@ def tensorflow_folder(tmp_path, monkeypatch):
 
 ORIGINAL = [({}, "龦", CharTokenizer), ({"embedding_size": 8}, "中国", WordTokenizer)]
 ORIGINAL += [({"version": 2, "hidden_act": "relu"}, "中国", WordTokenizer)]
+ORIGINAL += [({"position_embedding": "learned", "learned_positions": 64}, "龦", CharTokenizer)]  # BERT
 
 
 @pytest.mark.parametrize("options, last, kind", ORIGINAL)
@@ -116,7 +121,9 @@ def test_an_original_checkpoint_is_converted_with_its_vocabulary(
         tokenizer = load_tokenizer(tmp_path / target)
         assert (type(tokenizer), tokenizer.vocab, tokenizer.do_lower_case) == (kind, vocab, True)
         if target == "huggingface":
-            assert load_file(tmp_path / target / "model.safetensors")[POSITIONS].shape[0] == 512
+            tensors, is_bert = load_file(tmp_path / target / "model.safetensors"), "position_embedding" in options
+            positions = "bert.embeddings.position_embeddings.weight" if is_bert else POSITIONS
+            assert tensors[positions].shape[0] == again.config.learned_positions
     assert all(line.endswith("not used: bert/pooler/dense/kernel") for line in reported().splitlines())
 
 
@@ -174,6 +181,9 @@ FORMS = {
     "v1": (PaddlenlpConfig, "RoFormer", {"embedding_size": 8}),
     "v1 rotary value": (PaddlenlpConfig, "RoFormer", ROTARY_VALUE),
     "v2": (PaddlenlpV2Config, "RoFormerv2", {"layer_norm_eps": 1e-3}),  # which it does not use
+    "bert": (BertConfig, "Bert", {"layer_norm_eps": 1e-3, "hidden_act": "relu"}),
+    "electra": (ElectraConfig, "Electra", {"embedding_size": 8}),
+    "ernie": (ErnieConfig, "Ernie", {"layer_norm_eps": 1e-3, "use_task_id": True}),  # the first is not used
 }
 
 
@@ -223,6 +233,15 @@ def test_the_classifier_and_an_older_configuration_are_those_of_paddlenlp(tmp_pa
     convert(tmp_path, tmp_path / "converted", "huggingface")
     positions = load_file(tmp_path / "converted" / "model.safetensors")[POSITIONS]
     assert len(positions) == THEIRS["max_position_embeddings"]
+
+
+@pytest.mark.parametrize("which", ["bert", "electra", "ernie"])
+def test_classifiers_are_those_of_paddlenlp(which, tmp_path, reported):
+    config_class, stem, options = FORMS[which]
+    theirs = getattr(paddlenlp, f"{stem}ForSequenceClassification")(config_class(**THEIRS, **options, num_labels=3))
+    randomise(theirs).save_pretrained(str(tmp_path))
+    assert_same(RoFormerForSequenceClassification.from_pretrained(tmp_path), theirs, 9, 4, 1)
+    assert reported() == ""
 
 
 def test_junnyus_version_2_is_read(tmp_path):

@@ -1,0 +1,102 @@
+"""Small BERT, ELECTRA and ERNIE of Hugging Face with random weights, made from numbers alone, so that the library that
+computes what they should say (make_encoder_data.py) and the tests have the same ones without sharing files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+
+SIZES = {
+    "vocab_size": 40,
+    "hidden_size": 52,  # heads of 26, as in ERNIE 3.0 nano
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 30,
+    "type_vocab_size": 2,
+    "max_position_embeddings": 512,
+    "layer_norm_eps": 1e-3,  # large, so that another one would be seen
+    "hidden_act": "gelu",
+}
+# Class that was saved -> its settings
+CASES = {
+    "BertForMaskedLM": {"hidden_act": "gelu_new"},
+    "BertForSequenceClassification": {"num_labels": 3},
+    "ElectraModel": {"embedding_size": 20},  # the discriminator without its head
+    "ElectraForMaskedLM": {"embedding_size": 52},
+    "ElectraForSequenceClassification": {"embedding_size": 20, "num_labels": 3},
+    "ErnieForMaskedLM": {
+        "hidden_act": "relu", "type_vocab_size": 4, "max_position_embeddings": 2048, "use_task_id": True,
+        "task_type_vocab_size": 3,
+    },
+}  # fmt: skip
+LENGTHS = 600, 512, 37, 1
+CLASSIFIER = {"classifier.dense": (52, 52), "classifier.out_proj": (3, 52)}
+
+
+def settings_of(name):
+    """The config.json of a case; a text has at most ``max_position_embeddings`` tokens."""
+    kind = name.partition("For")[0].removesuffix("Model").lower()
+    return {"model_type": kind, "architectures": [name], **SIZES, **CASES[name]}
+
+
+def inputs_of(name):
+    """Random ids and token types ``[batch, seq]`` of the case, and its attention mask, which hides padding."""
+    settings, random = settings_of(name), np.random.RandomState(7)
+    lengths = [length for length in LENGTHS if length <= settings["max_position_embeddings"]]
+    mask = np.arange(lengths[0]) < np.array(lengths)[:, np.newaxis]
+    ids = random.randint(1, settings["vocab_size"], mask.shape)
+    return np.where(mask, ids, 0), random.randint(0, settings["type_vocab_size"], mask.shape), mask
+
+
+def weights_of(name):
+    """The weights of a case by Hugging Face's names, float32."""
+    settings = settings_of(name)
+    hidden, inner = settings["hidden_size"], settings["intermediate_size"]
+    width, is_electra = settings.get("embedding_size", hidden), settings["model_type"] == "electra"
+    tables = {"word": "vocab_size", "position": "max_position_embeddings", "token_type": "type_vocab_size"}
+    if "use_task_id" in settings:
+        tables["task_type"] = "task_type_vocab_size"
+    shapes = {f"embeddings.{table}_embeddings.weight": (settings[rows], width) for table, rows in tables.items()}
+    linear, norms = {}, {"embeddings.LayerNorm": width}
+    if width != hidden:
+        linear["embeddings_project"] = (hidden, width)
+    for layer in range(settings["num_hidden_layers"]):
+        block = f"encoder.layer.{layer}"
+        linear |= {f"{block}.attention.self.{one}": (hidden, hidden) for one in ("query", "key", "value")}
+        linear |= {f"{block}.attention.output.dense": (hidden, hidden)}
+        linear |= {f"{block}.intermediate.dense": (inner, hidden), f"{block}.output.dense": (hidden, inner)}
+        norms |= {f"{block}.attention.output.LayerNorm": hidden, f"{block}.output.LayerNorm": hidden}
+    if not is_electra:
+        linear["pooler.dense"] = (hidden, hidden)
+    prefix = "" if name.endswith("Model") else f"{settings['model_type']}."
+    shapes, linear, norms = ({prefix + one: size for one, size in part.items()} for part in (shapes, linear, norms))
+    if name.endswith("MaskedLM"):
+        of_head = "generator_predictions" if is_electra else "cls.predictions.transform"
+        linear[f"{of_head}.dense"], norms[f"{of_head}.LayerNorm"] = (width, hidden), width
+        shapes["generator_lm_head.bias" if is_electra else "cls.predictions.bias"] = (settings["vocab_size"],)
+    if name.endswith("SequenceClassification"):
+        linear |= CLASSIFIER if is_electra else {"classifier": (3, hidden)}
+    for one, size in linear.items():
+        shapes |= {f"{one}.weight": size, f"{one}.bias": size[:1]}
+    for one, size in norms.items():
+        shapes |= {f"{one}.weight": (size,), f"{one}.bias": (size,)}
+    random = np.random.RandomState(2021)
+    centers = {one: float(one.endswith("LayerNorm.weight")) for one in shapes}
+    return {
+        one: (centers[one] + 0.3 * random.standard_normal(shapes[one])).astype(np.float32) for one in sorted(shapes)
+    }
+
+
+def write(name, folder, weights=None, **changes):
+    """Write a case as a folder of Hugging Face, with other ``weights`` or settings."""
+    Path(folder).mkdir(exist_ok=True)
+    settings = json.dumps({**settings_of(name), **changes})
+    (Path(folder) / "config.json").write_text(settings, encoding="utf-8")
+    save_file(weights_of(name) if weights is None else weights, Path(folder) / "model.safetensors", {"format": "pt"})
+
+
+def chosen(mask):
+    """A few tokens of each text, as bool ``[batch, seq]``: one in 40, and the last."""
+    last = np.arange(mask.shape[1]) == mask.sum(axis=1, keepdims=True) - 1
+    return mask & (last | (np.arange(mask.shape[1]) % 40 == 0))
