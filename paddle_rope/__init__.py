@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # only type checkers run this; lazy_names loads the names at 
         RoFormerForMaskedLM,
         RoFormerForSequenceClassification,
         RoFormerModel,
+        WordPieceTokenizer,
         WordTokenizer,
         load_tokenizer,
     )

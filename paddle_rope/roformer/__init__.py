@@ -9,6 +9,12 @@ if TYPE_CHECKING:  # the names of type checkers, which lazy_names loads at first
     from paddle_rope.roformer.heads import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification
     from paddle_rope.roformer.modeling import RoFormerCache, RoFormerModel
     from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
-    from paddle_rope.roformer.tokenization import CharTokenizer, Encoding, WordTokenizer, load_tokenizer
+    from paddle_rope.roformer.tokenization import (
+        CharTokenizer,
+        Encoding,
+        WordPieceTokenizer,
+        WordTokenizer,
+        load_tokenizer,
+    )
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

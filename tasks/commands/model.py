@@ -183,5 +183,5 @@ def write(model, folder, options):
         model.save_pretrained(folder)
     if (options.source / VOCAB_FILE).is_file():
         tokenizer = load_tokenizer(options.source)
-        theirs = {"CharTokenizer": "BertTokenizer", "WordTokenizer": "RoFormerTokenizer"}[type(tokenizer).__name__]
+        theirs = "RoFormerTokenizer" if type(tokenizer).__name__ == "WordTokenizer" else "BertTokenizer"
         tokenizer.save_pretrained(folder, theirs if options.to == "huggingface" else None)

@@ -1,20 +1,22 @@
-"""Tokenizers by character and by word, and :func:`load_tokenizer`, which reads either kind from a folder."""
+"""Tokenizers by character, word and word piece, and :func:`load_tokenizer`, which reads any of them from a folder."""
 
 import os
 
 from paddle_rope.roformer.config import folder_of
 from paddle_rope.roformer.tokenization.char_tokenizer import CharTokenizer
-from paddle_rope.roformer.tokenization.tokenizer import Encoding, read_settings
+from paddle_rope.roformer.tokenization.tokenizer import Encoding, Tokenizer, read_settings
 from paddle_rope.roformer.tokenization.word_tokenizer import WordTokenizer
+from paddle_rope.roformer.tokenization.wordpiece_tokenizer import WordPieceTokenizer
 
 
-def load_tokenizer(folder: str | os.PathLike) -> CharTokenizer | WordTokenizer:
+def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
     """Read the tokenizer of ``folder``, or of an encoder that comes with the package (``"small"``); ``tokenizer_class``
     in its ``tokenizer_config.json`` decides the kind.
 
-    ``CharTokenizer`` and ``WordTokenizer`` are read as they were saved. Folders of PaddleNLP and Hugging Face that hold
-    a ``vocab.txt``: ``RoFormerTokenizer`` becomes a :class:`WordTokenizer`, or with ``"use_jieba": false`` a
-    :class:`CharTokenizer`; ``BertTokenizer`` and ``RoFormerv2Tokenizer`` become a :class:`CharTokenizer`.
+    Our own tokenizers are read as they were saved. Folders of PaddleNLP and Hugging Face that hold a ``vocab.txt``:
+    ``RoFormerTokenizer`` becomes a :class:`WordTokenizer`; the tokenizers of BERT, ELECTRA, ERNIE and RoFormerV2, and
+    ``RoFormerTokenizer`` with ``"use_jieba": false``, become a :class:`WordPieceTokenizer`, or without ``##`` pieces in
+    the vocabulary a :class:`CharTokenizer`.
 
     Raises:
         ValueError: a file is missing or damaged, or names another tokenizer.
@@ -25,5 +27,5 @@ def load_tokenizer(folder: str | os.PathLike) -> CharTokenizer | WordTokenizer:
     ...     load_tokenizer(folder).vocab[-2:]
     ['京', '北']
     """
-    kind, _ = read_settings(folder_of(folder))
-    return (WordTokenizer if kind == "WordTokenizer" else CharTokenizer).from_pretrained(folder)
+    kinds = {one.__name__: one for one in (CharTokenizer, WordTokenizer, WordPieceTokenizer)}
+    return kinds[read_settings(folder_of(folder))[0]].from_pretrained(folder)

@@ -1,12 +1,13 @@
 """Shared code of the tokenizers: vocabulary, special tokens, pairs, truncation, padding, decoding, and the files
 ``vocab.txt`` and ``tokenizer_config.json``, as our own tokenizers, PaddleNLP and Hugging Face write them."""
 
+import math
 import os
 import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,13 +19,18 @@ SPACE = "[SPACE]"  # a run of white space; vocabularies that do not have it (BER
 PIECE = "##"  # begins a token that continues a word
 VOCAB_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
-OWN_CLASSES = ("CharTokenizer", "WordTokenizer")
+MAX_WORD = 100  # characters; BERT's WordPiece treats a longer word as unknown
+OWN_CLASSES = ("CharTokenizer", "WordTokenizer", "WordPieceTokenizer")
 # Tokenizer class, also of PaddleNLP and Hugging Face -> our class that reads its vocabulary
 KINDS = {
     **{name: name for name in OWN_CLASSES},
     **dict.fromkeys(("RoFormerTokenizer", "RoFormerTokenizerFast"), "WordTokenizer"),
-    **dict.fromkeys(("BertTokenizer", "BertTokenizerFast", "RoFormerv2Tokenizer"), "CharTokenizer"),
-}
+    **dict.fromkeys(
+        ("BertTokenizer", "BertTokenizerFast", "ElectraTokenizer", "ElectraTokenizerFast", "ErnieTokenizer",
+         "ErnieTokenizerFast", "RoFormerv2Tokenizer"),
+        "WordPieceTokenizer",
+    ),
+}  # fmt: skip
 _CHINESE_WORD = re.compile("[\u4e00-\u9fff]{2,}")
 _Tokenizer = TypeVar("_Tokenizer", bound="Tokenizer")
 
@@ -60,6 +66,8 @@ class Tokenizer:
         mask_token_id: id of ``[MASK]``, None where the vocabulary lacks it.
     """
 
+    OPTIONS: ClassVar[tuple[str, ...]] = ("do_lower_case",)  # in tokenizer_config.json
+
     def __init__(self, vocab: Iterable[str], do_lower_case: bool = False) -> None:
         self.vocab = list(vocab)
         self.do_lower_case = do_lower_case
@@ -77,11 +85,13 @@ class Tokenizer:
         self._longest_token = max(len(token) for token in self.vocab)
 
     @classmethod
-    def from_vocab_file(cls: type[_Tokenizer], path: str | os.PathLike, do_lower_case: bool = True) -> _Tokenizer:
+    def from_vocab_file(
+        cls: type[_Tokenizer], path: str | os.PathLike, do_lower_case: bool = True, **options: Any
+    ) -> _Tokenizer:
         """The tokenizer of a ``vocab.txt``; raises ValueError if it is missing, not UTF-8 or not a vocabulary."""
         vocab = _read_vocab(path)
         try:
-            return cls(vocab, do_lower_case)
+            return cls(vocab, do_lower_case, **options)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -90,17 +100,21 @@ class Tokenizer:
         """The tokenizer of this kind in a folder, or of an encoder that comes with the package (``"small"``); errors as
         in :func:`load_tokenizer`, which also detects the kind."""
         folder = folder_of(folder)
-        kind, do_lower_case = read_settings(folder)
+        kind, settings = read_settings(folder)
         if kind != cls.__name__:
             raise ValueError(f"{folder}: holds a {kind}, not a {cls.__name__}; read it with load_tokenizer")
-        return cls.from_vocab_file(Path(folder) / VOCAB_FILE, do_lower_case)
+        options = {name: settings[name] for name in cls.OPTIONS if name in settings}
+        for name, value in options.items():
+            if not isinstance(value, bool) and not (name == "strip_accents" and value is None):
+                raise ValueError(f"{Path(folder) / CONFIG_FILE}: {name} is {value!r}; make it true or false")
+        return cls.from_vocab_file(Path(folder) / VOCAB_FILE, **options)
 
     def save_pretrained(self, folder: str | os.PathLike, written_class: str | None = None) -> None:
         """Write the files into ``folder``, which is made if it is missing; ``written_class`` is the ``tokenizer_class``
         for a folder of another library, by default our own.
         """
-        settings = {"tokenizer_class": written_class or type(self).__name__, "do_lower_case": self.do_lower_case}
-        write_json(Path(folder) / CONFIG_FILE, settings)
+        options = {name: getattr(self, name) for name in self.OPTIONS}
+        write_json(Path(folder) / CONFIG_FILE, {"tokenizer_class": written_class or type(self).__name__, **options})
         replace_file(Path(folder) / VOCAB_FILE, "".join(f"{token}\n" for token in self.vocab).encode("utf-8"))
 
     def __len__(self) -> int:
@@ -207,8 +221,11 @@ class Tokenizer:
         """(ids, offsets) of a text, without special tokens."""
         raise NotImplementedError
 
-    def _pieces_of_word(self, word):
-        """WordPiece: (id, start, end) of the longest tokens from left to right; one ``[UNK]`` where none fits."""
+    def _pieces_of_word(self, word, longest=math.inf):
+        """WordPiece: (id, start, end) of the longest tokens from left to right; one ``[UNK]`` where none fits, and for
+        a word longer than ``longest``."""
+        if len(word) > longest:
+            return [(self.unk_token_id, 0, len(word))]
         pieces, start = [], 0
         while start < len(word):
             prefix = PIECE if start else ""
@@ -235,32 +252,32 @@ def _read_vocab(path: str | os.PathLike) -> list[str]:
     return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
 
 
-def read_settings(folder: str | os.PathLike) -> tuple[str, bool]:
-    """The name of our class for the tokenizer of a folder, and ``do_lower_case``; raises ValueError as in
+def read_settings(folder: str | os.PathLike) -> tuple[str, dict[str, Any]]:
+    """The name of our class for the tokenizer of a folder, and its settings; raises ValueError as in
     :func:`load_tokenizer`.
 
     PaddleNLP's ``RoFormerTokenizer`` cuts words if its ``use_jieba`` is true; Hugging Face's always does and has no
     such key. Without a ``tokenizer_class`` (older folders, original checkpoints), a vocabulary with words of two or
-    more Chinese characters is for a :class:`WordTokenizer`, any other for a :class:`CharTokenizer`.
+    more Chinese characters is for a :class:`WordTokenizer`. BERT's tokenizers become a :class:`WordPieceTokenizer`, or
+    a :class:`CharTokenizer` if the vocabulary has no ``##`` pieces, without which words of letters are unknown.
     """
     path, vocab = Path(folder) / CONFIG_FILE, Path(folder) / VOCAB_FILE
     if not path.is_file() and not vocab.is_file():
         raise ValueError(f"{folder}: has no {VOCAB_FILE}; give a folder with the files of a tokenizer")
     settings = read_json_object(path) if path.is_file() else {}
     name = settings.get("tokenizer_class")
+    if name in OWN_CLASSES:
+        return name, {"do_lower_case": None, **settings}
     if name is None:
         has_words = any(_CHINESE_WORD.fullmatch(token) for token in _read_vocab(vocab))
-        kind = "WordTokenizer" if has_words else "CharTokenizer"
+        kind = "WordTokenizer" if has_words else "WordPieceTokenizer"
     elif isinstance(name, str) and name in KINDS:
         kind = KINDS[name]
     else:
         raise ValueError(f"{path}: tokenizer_class is {name!r}; correct it to one of {', '.join(KINDS)}")
-    if name not in OWN_CLASSES and not settings.get("use_jieba", True):
-        kind = "CharTokenizer"
-    do_lower_case = settings.get("do_lower_case", None if name in OWN_CLASSES else True)
-    if not isinstance(do_lower_case, bool):
-        raise ValueError(f"{path}: do_lower_case is {do_lower_case!r}; make it true or false")
-    return kind, do_lower_case
+    if kind == "WordPieceTokenizer" or not settings.get("use_jieba", True):
+        kind = "WordPieceTokenizer" if any(map(_is_piece, _read_vocab(vocab))) else "CharTokenizer"
+    return kind, settings
 
 
 def _is_piece(token):

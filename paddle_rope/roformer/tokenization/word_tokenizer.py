@@ -8,15 +8,14 @@ import unicodedata
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
+from paddle_rope.roformer.tokenization.tokenizer import MAX_WORD, Tokenizer
 
 if TYPE_CHECKING:
     import jieba
 
-MAX_WORD = 100  # normalized characters; BERT's WordPiece treats a longer word as unknown
 MAX_REMEMBERED = 1 << 16  # chunks whose tokens are kept for the next text
 # BERT's blocks of Chinese characters; kana and hangul are not among them.
-_CHINESE = re.compile(
+CHINESE = re.compile(
     "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
 # Letters and numbers by Unicode category, at which PaddleNLP's tokenizers nevertheless cut as at symbols.
@@ -71,7 +70,7 @@ class WordTokenizer(Tokenizer):
             if word in self.token_to_id or word.isspace():
                 apart.append((start, word))
             else:
-                apart += [(start + match.start(), match[0]) for match in _CHINESE.finditer(word)]
+                apart += [(start + match.start(), match[0]) for match in CHINESE.finditer(word)]
             start += len(word)
         rest = 0  # the text between rest and the next of them is a chunk
         for at, chunk in [*apart, (start, "")]:
@@ -86,10 +85,7 @@ class WordTokenizer(Tokenizer):
         num_marks, normal, starts, ends = _normalize(chunk) if self.do_lower_case else _as_it_is(chunk)
         tokens = []
         for start, end in _words(normal):
-            if end - start > MAX_WORD:
-                pieces = [(self.unk_token_id, 0, end - start)]
-            else:
-                pieces = self._pieces_of_word(normal[start:end])
+            pieces = self._pieces_of_word(normal[start:end], MAX_WORD)
             tokens += [(index, starts[start + first], ends[start + last - 1]) for index, first, last in pieces]
         if len(chunk) <= MAX_WORD:
             if len(self._remembered) >= MAX_REMEMBERED:

@@ -1,4 +1,5 @@
-"""Make ``data/encoders.npz``: what transformers computes in float64 with the models of :mod:`encoders`.
+"""Make ``data/encoders.npz``, what transformers computes in float64 with the models of encoders.py, and
+``data/wordpiece.npz``, what the tokenizers of Hugging Face make of the texts of wordpiece.py.
 
     PYTHONPATH=. PEER_PYTHON tests/paddle_rope/roformer/make_encoder_data.py
 
@@ -9,10 +10,11 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import tokenizers
 import torch
 import transformers
 
-from tests.paddle_rope.roformer import encoders
+from tests.paddle_rope.roformer import encoders, wordpiece
 
 FOLDER = Path(__file__).with_name("data")
 
@@ -34,6 +36,21 @@ def computed(name):
     return arrays
 
 
+def tokenized(name):
+    """For each token of the texts of one of the settings: number of its text, id, start and end."""
+    settings, vocab = dict(wordpiece.SETTINGS[name]), wordpiece.vocabulary()
+    names = {"do_lower_case": "lowercase", "tokenize_chinese_chars": "handle_chinese_chars"}
+    options = {names.get(key, key): value for key, value in settings.items()}
+    vocab = {token: index for index, token in enumerate(vocab)}
+    tokenizer = tokenizers.BertWordPieceTokenizer(vocab, **options)
+    rows = []
+    for number, text in enumerate(wordpiece.texts(name)):
+        encoding = tokenizer.encode(text, add_special_tokens=False)
+        rows += [(number, index, *offsets) for index, offsets in zip(encoding.ids, encoding.offsets)]
+    return np.array(rows, dtype=np.uint16)
+
+
 if __name__ == "__main__":
     arrays = {key: array.astype(np.float32) for name in encoders.CASES for key, array in computed(name).items()}
     np.savez_compressed(FOLDER / "encoders.npz", **arrays)
+    np.savez_compressed(FOLDER / "wordpiece.npz", **{name: tokenized(name) for name in wordpiece.SETTINGS})

@@ -1,4 +1,4 @@
-"""What both tokenizers share: pairs, truncation, batches, decoding, files."""
+"""What the tokenizers share: pairs, truncation, batches, decoding, files."""
 
 import json
 
@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_rope import CharTokenizer, Encoding, WordTokenizer, load_tokenizer
+from paddle_rope import CharTokenizer, Encoding, WordPieceTokenizer, WordTokenizer, load_tokenizer
 from paddle_rope.roformer.tokenization.tokenizer import CLS, PAD, SEP, SPACE, UNK
 from tests.paddle_rope.roformer.conftest import SENTENCES, SPECIAL
 
 VOCAB = [*SPECIAL, *"中国人学习一二三四五六七八九十。", "中国", "学习", "gpu", "##s", "a", "b"]
-each_class = pytest.mark.parametrize("cls", [CharTokenizer, WordTokenizer])
+CLASSES = [CharTokenizer, WordTokenizer, WordPieceTokenizer]
+each_class = pytest.mark.parametrize("cls", CLASSES)
 
 
-@pytest.fixture(params=[CharTokenizer, WordTokenizer], scope="module")
+@pytest.fixture(params=CLASSES, scope="module")
 def tokenizer(request):
     return request.param(VOCAB, do_lower_case=True)
 
@@ -141,9 +142,9 @@ N L P 1234567890 abcdefghijklmnopqrstuvwxyz 龘靐齉 一二三四五六七八�
     "name, settings, expected",
     [
         ("RoFormerTokenizer", {"use_jieba": True, "do_lower_case": False}, WordTokenizer),
-        ("RoFormerTokenizer", {"use_jieba": False}, CharTokenizer),
-        ("RoFormerv2Tokenizer", {}, CharTokenizer),
-        *(("BertTokenizer", {"do_lower_case": lower}, CharTokenizer) for lower in (False, True)),
+        ("RoFormerTokenizer", {"use_jieba": False}, WordPieceTokenizer),
+        *((name, {}, WordPieceTokenizer) for name in ("RoFormerv2Tokenizer", "ErnieTokenizer", "ElectraTokenizer")),
+        *(("BertTokenizer", {"do_lower_case": lower}, WordPieceTokenizer) for lower in (False, True)),
     ],
 )
 def test_folders_that_paddlenlp_wrote_are_read(name, settings, expected, bert_vocab_file, tmp_path):
@@ -158,20 +159,25 @@ def test_folders_that_paddlenlp_wrote_are_read(name, settings, expected, bert_vo
     assert len({*ours.encode(PLAIN).ids} - {ours.unk_token_id}) > 70
 
 
+WORDS, PIECES = ("中国", "学习"), ("##s",)
+
+
 @pytest.mark.parametrize(
-    "settings, has_words, expected",
+    "settings, without, expected",
     [
-        ({"tokenizer_class": "RoFormerTokenizer"}, False, WordTokenizer),  # Hugging Face's has no use_jieba
-        ({"tokenizer_class": "RoFormerTokenizerFast", "do_lower_case": False}, False, WordTokenizer),
-        ({"tokenizer_class": "BertTokenizerFast", "strip_accents": None}, True, CharTokenizer),
-        *(({"do_lower_case": False}, *kind) for kind in ((True, WordTokenizer), (False, CharTokenizer))),
-        *((None, *kind) for kind in ((True, WordTokenizer), (False, CharTokenizer))),
+        ({"tokenizer_class": "RoFormerTokenizer"}, WORDS, WordTokenizer),  # Hugging Face's has no use_jieba
+        ({"tokenizer_class": "RoFormerTokenizerFast", "do_lower_case": False}, WORDS, WordTokenizer),
+        ({"tokenizer_class": "BertTokenizerFast", "strip_accents": None}, (), WordPieceTokenizer),
+        ({"tokenizer_class": "BertTokenizer"}, PIECES, CharTokenizer),
+        *(
+            (settings, *kind)
+            for settings in ({"do_lower_case": False}, None)
+            for kind in (((), WordTokenizer), (WORDS, WordPieceTokenizer), ((*WORDS, *PIECES), CharTokenizer))
+        ),
     ],
 )
-def test_the_class_in_the_settings_or_else_words_in_the_vocabulary_tell_the_kind(
-    settings, has_words, expected, tmp_path
-):
-    vocab = [token for token in VOCAB if has_words or token not in ("中国", "学习")]
+def test_the_class_in_the_settings_or_else_the_vocabulary_tells_the_kind(settings, without, expected, tmp_path):
+    vocab = [token for token in VOCAB if token not in without]
     (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in vocab), encoding="utf-8")
     if settings is not None:
         (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
