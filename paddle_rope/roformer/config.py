@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import difflib
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -280,9 +281,9 @@ class RoFormerConfig(Options):
         return self.position_embedding in PLACEMENTS
 
     @property
-    def position_limit(self) -> int | None:
-        """Tokens of the longest text that the model can read; None for any length, where positions are not learned."""
-        return self.learned_positions if self.position_embedding == "learned" else None
+    def most_tokens(self) -> float:
+        """How many tokens a text may have: as many as there are learned positions, otherwise infinitely many."""
+        return self.learned_positions if self.position_embedding == "learned" else math.inf
 
     def _check_together(self):
         heads, listed, phi = self.num_attention_heads, len(self.layer_attention), self.feature_map

@@ -113,8 +113,8 @@ class RoFormerModel(RoFormerPretrainedModel):
         self.token_embedding = nn.Embedding(config.vocab_size, config.embedding_size)
         if config.type_vocab_size:
             self.token_type_embedding = nn.Embedding(config.type_vocab_size, config.embedding_size)
-        if config.position_limit is not None:
-            self.position_embedding = LearnedPositionEmbedding(config.position_limit, config.embedding_size)
+        if config.position_embedding == "learned":
+            self.position_embedding = LearnedPositionEmbedding(config.learned_positions, config.embedding_size)
         self.embedding_norm = make_norm(config, config.embedding_size)
         if config.embedding_size != config.hidden_size:
             self.embedding_projection = make_linear(config, config.embedding_size, config.hidden_size)

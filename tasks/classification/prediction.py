@@ -11,7 +11,7 @@ from tasks.classification.arguments import ClassificationConfig
 from tasks.classification.data import LABELED
 from tasks.common.errors import InputError, visible
 from tasks.common.inference import Tokens, encoder_outputs
-from tasks.common.predictor import Predictor, check_least
+from tasks.common.predictor import Predictor, check_least, check_positions
 from tasks.common.reports.tables import f1_row, print_score_rows
 
 MOST_CLASSES = 40  # rows of a table
@@ -72,6 +72,7 @@ class Classifier(Predictor):
     ) -> None:
         check_least("max_characters", max_characters)
         super().__init__(model_dir, device, batch_size, show_progress, bf16)
+        check_positions("max_characters", max_characters, self.model.config)
         self.classes = self.model.config.classes
         self.max_characters = max_characters or self.model.config.max_characters
 

@@ -19,6 +19,7 @@ from tasks.common.model_folder import (
     refuse_other_recipe,
 )
 from tasks.common.process import choose_device
+from tasks.common.training.arguments import SPECIAL_TOKENS
 from tasks.common.training.data import LabeledData
 
 Folder = str | os.PathLike
@@ -80,6 +81,16 @@ def check_least(option: str, value: int | None, least: int = 1) -> None:
     """Raise InputError unless the value of a command's option is ``least`` or more, or None."""
     if value is not None and value < least:
         raise InputError(f"--{option} {value}: must be {least} or more")
+
+
+def check_positions(option: str, value: int | None, config: Any, special_tokens: int = SPECIAL_TOKENS) -> None:
+    """Raise InputError if the value of a command's option, to which ``special_tokens`` are added, is more than a model
+    has learned positions."""
+    most = config.most_tokens - special_tokens
+    if value is not None and value > most:
+        raise InputError(
+            f"--{option} {value}: the model has {config.most_tokens} learned positions; give at most {most}"
+        )
 
 
 def predict_in_bfloat16(model: Any) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tasks.common.errors import InputError, visible
 from tasks.common.inference import Tokens, encoder_outputs
-from tasks.common.predictor import Predictor, check_least
+from tasks.common.predictor import Predictor, check_least, check_positions
 from tasks.common.reports.tables import f1_row, scores_line
 from tasks.matching.arguments import GRADES, PAIRS, SHORTEST, TRIPLES, MatchingConfig
 from tasks.matching.data import LABELED, Example, prediction_records, task_of
@@ -99,6 +99,7 @@ class MatchingPredictor(Predictor):
     ) -> None:
         check_least("max_tokens", max_tokens, SHORTEST)
         super().__init__(model_dir, device, batch_size, show_progress, bf16)
+        check_positions("max_tokens", max_tokens, self.model.config, special_tokens=0)
         self.max_tokens = max_tokens or self.model.config.max_tokens
         self.threshold = self.model.config.threshold
 

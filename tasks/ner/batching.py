@@ -18,7 +18,7 @@ def refuse_longer(examples, max_characters):
         raise InputError(
             f"{longest.where}: {len(longer)} of {len(examples)} training texts have more characters than "
             f"max_characters {max_characters}, this one the most, {len(longest.text)}; give --cut_long_texts true to "
-            f"cut them into windows, or --max_characters {len(longest.text)} or more (RoPE has no longest position)"
+            f"cut them into windows, or with RoPE, which has no longest position, --max_characters {len(longest.text)}"
         )
 
 

@@ -1,14 +1,15 @@
-"""The settings that a run with ``fit_to_data`` chooses by the size of its data. Few labels need many steps in small
-batches and a pretrained encoder; many labels need more layers and few epochs. docs/guides/training.md has the table and
-what it was measured on."""
+"""The settings that a run with ``fit_to_data`` chooses by the size of its data and of its encoder. Few labels need many
+steps in small batches and a pretrained encoder; many labels need more layers and few epochs. docs/guides/training.md
+has the tables, what they were measured on, and what comes from published recipes."""
 
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from paddle_rope.roformer.checkpoints.reading import read_settings
+from paddle_rope.roformer.checkpoints.reading import read_config
 from tasks.common.errors import as_input_error
 from tasks.ner.examples import Example
+from tasks.ner.features import FEATURE_KINDS
 
 CHARACTERS = 40  # per text in TABLE: about the mean in CLUENER, People's Daily and Weibo
 FEWEST_EPOCHS, MOST_EPOCHS = 3, 140
@@ -19,7 +20,6 @@ FEWEST_ENTITIES = 300  # in dev; with fewer, the best of many epochs is just the
 PATIENCE = 1 / 3  # of the epochs: more than the quarter of the steps by which the averaged weights lag
 LEAST_PATIENCE = 3  # epochs
 FEW_TEXTS = 2_000  # a model trained on more labeled texts finds enough with threshold 0
-WIDE = 512  # a pretrained encoder at least this wide is a published one
 
 
 class Row(NamedTuple):
@@ -45,6 +45,7 @@ TABLE = (
     Row(15_000, 32, 1800, 1800, 4, 6, 0.3, 0.5, 0.1, 0.3),
     Row(math.inf, 32, 2600, 2600, 4, 3, 0.3, 0.5, 0.1, 0.3),
 )
+WITH_FEATURES = {"features": list(FEATURE_KINDS)}
 FROM_SCRATCH = {"learning_rate": 1e-3, "intermediate_size": 512, "hidden_act": "relu"}
 # Linear attention with decay, convolutions and a gate, so nearness of tokens need not be learned from labels.
 NEAR = {
@@ -57,9 +58,21 @@ NEAR = {
 # If one of these keys is given, no key of NEAR is chosen.
 _OF_ATTENTION = {*NEAR, "attention_window", "feature_map", "position_embedding", "num_attention_heads"}
 _OF_STEPS = ("max_steps", "num_train_epochs", "per_device_train_batch_size", "gradient_accumulation_steps")
-FROM_FOLDER = {"learning_rate": 5e-4, "hidden_dropout_prob": 0.1, "embedding_dropout_prob": 0.3}
-FROM_WIDE_FOLDER = {"learning_rate": 3e-5}
-INPUT_DROPOUT = {"character_dropout": 0.1, "feature_dropout": 0.3}  # from a folder
+# An encoder as small as ours, on which these were measured.
+SMALL_WIDTH, SMALL_DEPTH = 256, 4
+FROM_SMALL = {
+    "learning_rate": 5e-4,
+    "hidden_dropout_prob": 0.1,
+    "embedding_dropout_prob": 0.3,
+    "character_dropout": 0.1,
+    "feature_dropout": 0.3,
+}
+# Learning rates of larger ones, by the greatest hidden size: as published for ELECTRA small (github.com/ymcui/
+# Chinese-ELECTRA); twice the largest that PaddleNLP tried on CLUE, which suited most narrow models best; the middle of
+# its range, and of BERT's; and its rate for models of 1,024. They have dropout 0.1 and no word features.
+RATES = ((256, 3e-4), (511, 1e-4), (768, 3e-5), (math.inf, 2e-5))
+FROM_LARGER = {"hidden_dropout_prob": 0.1, "features": None}
+MOST_EPOCHS_OF_LARGER = 50  # as PaddleNLP gives CLUEWSC2020, the smallest data set of CLUE
 
 
 class Fit(NamedTuple):
@@ -89,7 +102,7 @@ def fit_keys(
     size = max(1.0, sum(len(example.text) for example in examples) / CHARACTERS)
     texts = sum(math.ceil(len(example.text) / (window or math.inf)) or 1 for example in examples)
     row = next(row for row in TABLE if size <= row.texts)
-    wanted = _of_the_model(row, given)
+    wanted, most_epochs = _of_the_model(row, given)
     if dev and labeled <= FEW_TEXTS and "tune_thresholds" not in given:
         wanted["threshold_for_f1"] = True
     entities = sum(len(example.entities) for example in dev)
@@ -105,7 +118,7 @@ def fit_keys(
 
     per_epoch = max(1, batches(texts) // accumulated)
     enough = row.steps_from_folder if given.get("pretrained") else row.steps
-    wanted["num_train_epochs"] = min(MOST_EPOCHS, max(FEWEST_EPOCHS, math.ceil(enough / per_epoch)))
+    wanted["num_train_epochs"] = min(most_epochs, max(FEWEST_EPOCHS, math.ceil(enough / per_epoch)))
     epochs = float(given.get("num_train_epochs") or wanted["num_train_epochs"])
     most = int(given.get("max_steps") or -1)
     steps = most if most > 0 else max(1, math.ceil(epochs * per_epoch))
@@ -122,15 +135,22 @@ def fit_keys(
 
 
 def _of_the_model(row, given):
-    """The settings that do not depend on batches."""
+    """The settings that do not depend on batches, and the most epochs."""
     folder = given.get("pretrained")  # empty: from scratch
     if not folder:
         keys = [key for key in Row._fields if key.endswith(("_prob", "_dropout", "_layers", "_lm_epochs"))]
         near = {} if _OF_ATTENTION & set(given) else NEAR
-        return {**FROM_SCRATCH, **near, **{key: getattr(row, key) for key in keys}}
-    with as_input_error(kind=(ValueError, TypeError)):
-        width = int(read_settings(folder).get("hidden_size", WIDE))
-    return {**(FROM_FOLDER if width < WIDE else FROM_WIDE_FOLDER), **INPUT_DROPOUT, "masked_lm_epochs": 0}
+        return {**FROM_SCRATCH, **near, **{key: getattr(row, key) for key in keys}, **WITH_FEATURES}, MOST_EPOCHS
+    with as_input_error():
+        encoder = read_config(folder)
+    if encoder.hidden_size <= SMALL_WIDTH and encoder.num_hidden_layers <= SMALL_DEPTH:
+        return {**FROM_SMALL, **WITH_FEATURES, "masked_lm_epochs": 0}, MOST_EPOCHS
+    rate = next(rate for widest, rate in RATES if encoder.hidden_size <= widest)
+    return {"learning_rate": rate, **FROM_LARGER, "masked_lm_epochs": 0}, MOST_EPOCHS_OF_LARGER
+
+
+def _shown(value):
+    return "none" if value is None else "+".join(value) if isinstance(value, list) else value
 
 
 def _lines(given, wanted, examples, more, entities, steps):
@@ -141,7 +161,7 @@ def _lines(given, wanted, examples, more, entities, steps):
         f"{entities:,} entities in dev: {steps:,} steps"
     ]
     for title, is_given in (("chosen", False), ("kept as given", True)):
-        listed = [f"{key} {given.get(key, wanted[key])}" for key in wanted if (key in given) == is_given]
+        listed = [f"{key} {_shown(given.get(key, wanted[key]))}" for key in wanted if (key in given) == is_given]
         if listed:
             lines.append(f"  {title}: {', '.join(listed)}")
     if steps < FEWEST_STEPS:

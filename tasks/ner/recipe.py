@@ -61,21 +61,23 @@ class NerRecipe(Recipe):
         if not run.keys.cut_long_texts:
             refuse_longer(run.examples["train"], run.keys.max_characters)
             refuse_longer(run.taught, run.keys.max_characters)
+        given = run.given
         if run.keys.keep_types:
             self._keep_types(run)
-        elif run.keys.features:
+            given = {**given, "features": list(run.features.kinds) if run.features else None}
+        if run.keys.fit_to_data:
+            training, dev, window = run.training, run.examples.get("dev", ()), run.keys.max_characters
+            shared = training.dataset_world_size, training.gradient_accumulation_steps
+            fit = fit_keys(given, run.examples["train"], run.more_texts, *shared, dev, window, run.taught)
+            chosen = {**given, **fit.keys, "fit_to_data": False}  # the saved configuration has explicit keys
+            run.config, run.keys, run.training, run.given = self.resolve(chosen)
+            if is_first_process():
+                print("\n".join(fit.lines))
+        if run.keys.features and not run.keys.keep_types:
             train, more = run.examples["train"], run.more_texts + run.taught
             run.features = WordFeatures.from_examples(train, run.keys.features, more=more)
         if run.features is not None:
             run.saved.append(run.features)
-        if run.keys.fit_to_data:
-            training, dev, window = run.training, run.examples.get("dev", ()), run.keys.max_characters
-            shared = training.dataset_world_size, training.gradient_accumulation_steps
-            fit = fit_keys(run.given, run.examples["train"], run.more_texts, *shared, dev, window, run.taught)
-            chosen = {**run.given, **fit.keys, "fit_to_data": False}  # the saved configuration has explicit keys
-            run.config, run.keys, run.training, run.given = self.resolve(chosen)
-            if is_first_process():
-                print("\n".join(fit.lines))
 
     def _keep_types(self, run: NerRun) -> None:
         """Mark the types of the model ``pretrained`` in the examples, and take its word features."""

@@ -12,6 +12,7 @@ import shutil
 import pytest
 import yaml
 
+from paddle_rope.roformer import RoFormerConfig
 from tasks import recipes
 from tasks.classification.arguments import ClassificationConfig
 from tasks.commands.main import main
@@ -151,7 +152,7 @@ def test_a_mistake_is_one_line_and_writes_nothing(config_of, refused, recipe, mi
 
 @pytest.mark.parametrize("recipe", BY_STEPS)
 def test_a_text_beyond_learned_positions_is_refused_before_training(config_of, write, refused, monkeypatch, recipe):
-    monkeypatch.setattr(RoFormerConfig, "position_limit", 5)
+    monkeypatch.setattr(RoFormerConfig, "most_tokens", 5)
     write(config_of(recipe, "run", position_embedding="learned"), "config.yaml")
     message, key = refused("train", "config.yaml"), get_recipe(recipe).length_key
     assert "learned positions end at 5, and the longest text has" in message and f"lower {key}, or" in message

@@ -136,6 +136,15 @@ def read_settings(folder: str | os.PathLike) -> dict[str, Any]:
     return settings
 
 
+def read_config(folder: str | os.PathLike) -> RoFormerConfig:
+    """The configuration of the encoder in a folder that :func:`read_checkpoint` reads, without reading its weights."""
+    settings = read_settings(folder)
+    if not is_ours(settings):
+        kind = _kind(settings)
+        settings = options_of(settings, HUGGINGFACE.get(kind) or PADDLENLP[kind])
+    return RoFormerConfig.from_dict(settings)
+
+
 def _name(settings):
     return settings.get("model_type") or settings.get("init_class", "")
 

@@ -117,6 +117,12 @@ class Tokenizer:
         write_json(Path(folder) / CONFIG_FILE, {"tokenizer_class": written_class or type(self).__name__, **options})
         replace_file(Path(folder) / VOCAB_FILE, "".join(f"{token}\n" for token in self.vocab).encode("utf-8"))
 
+    def fill_up(self, size: int) -> None:
+        """Add unused tokens until there are ``size``, for a model that has more embeddings than tokens."""
+        for index in range(len(self.vocab), size):
+            self.token_to_id[f"[unused {index}]"] = index
+            self.vocab.append(f"[unused {index}]")
+
     def __len__(self) -> int:
         return len(self.vocab)
 

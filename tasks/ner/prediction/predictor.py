@@ -14,7 +14,7 @@ from tasks.common.errors import InputError, damage_reported, visible
 from tasks.common.export.model import ExportedModel
 from tasks.common.inference import Batch
 from tasks.common.model_folder import COPY, is_exported, refuse_incomplete
-from tasks.common.predictor import Folder, Predictor, check_least
+from tasks.common.predictor import Folder, Predictor, check_least, check_positions
 from tasks.common.training.data import LabeledData
 from tasks.ner.arguments import NerConfig, of_types
 from tasks.ner.batching import NerDataset, with_unseen
@@ -93,6 +93,7 @@ class NerPredictor(Predictor):
         check_least("max_tokens", max_tokens)
         check_least("max_entity_tokens", max_entity_tokens, 0)
         super().__init__(model_dir, device, batch_size, show_progress, bf16)
+        check_positions("max_tokens", max_tokens, self.model.config)
         self.types = self.model.config.types
         self.reading = reading_of(self.model.config, max_tokens, overlap, max_entity_tokens)
         if overlap is not None and not 0 <= overlap <= self.max_tokens - 2:

@@ -11,6 +11,7 @@ from tasks.common.errors import InputError
 from tasks.common.run_config import read_run_config
 from tasks.ner.data.reading import read_examples, write_examples
 from tasks.ner.examples import Entity, Example
+from tasks.ner.features import FEATURE_KINDS
 from tasks.ner.fitting import CHARACTERS, FEWEST_ENTITIES, FEWEST_STEPS, MOST_EPOCHS, NEAR, TABLE, fit_keys
 from tasks.ner.recipe import NerRecipe
 from tests.conftest import REPOSITORY
@@ -18,7 +19,7 @@ from tests.conftest import REPOSITORY
 CHOSEN = {
     "learning_rate", "hidden_dropout_prob", "embedding_dropout_prob", "character_dropout", "feature_dropout",
     "num_hidden_layers", "intermediate_size", "hidden_act", "per_device_train_batch_size", "num_train_epochs",
-    "ema_decay", "masked_lm_epochs", *NEAR,
+    "ema_decay", "masked_lm_epochs", "features", *NEAR,
 }  # fmt: skip
 # Keys of a run that is over soon; the rest it chooses.
 SOON = {
@@ -114,14 +115,22 @@ def test_the_threshold_is_lowered_for_few_texts_alone():
     assert taught["threshold_for_f1"] and taught["num_train_epochs"] == fit(number=6_300).keys["num_train_epochs"]
 
 
-def test_a_pretrained_folder_has_its_sizes_and_its_width_decides_the_learning_rate(tmp_path):
-    for width in (16, 512):
-        RoFormerConfig(9, hidden_size=width, num_attention_heads=2).save_pretrained(tmp_path / str(width))
-    narrow, wide = (fit({"pretrained": str(tmp_path / str(width))}).keys for width in (16, 512))
-    assert not {"num_hidden_layers", "intermediate_size", "hidden_act"} & (set(narrow) | set(wide))
-    assert (narrow["learning_rate"], wide["learning_rate"]) == (5e-4, 3e-5)
-    assert (narrow["hidden_dropout_prob"], narrow["masked_lm_epochs"]) == (0.1, 0)
-    assert narrow["num_train_epochs"] == math.ceil(TABLE[1].steps_from_folder / math.ceil(300 / 16))
+def test_the_size_of_a_pretrained_encoder_decides_the_learning_rate_and_the_rest_that_was_measured_on_ours(tmp_path):
+    sizes = {(16, 4): 5e-4, (256, 12): 3e-4, (312, 4): 1e-4, (512, 8): 3e-5, (768, 3): 3e-5, (1024, 24): 2e-5}
+    fitted = {}
+    for width, depth in sizes:
+        options = {"num_hidden_layers": depth, "num_attention_heads": 2, "position_embedding": "learned"}
+        RoFormerConfig(9, width, **options).save_pretrained(tmp_path / f"{width}x{depth}")
+        fitted[width, depth] = fit({"pretrained": str(tmp_path / f"{width}x{depth}")}, number=100)
+    assert {size: one.keys["learning_rate"] for size, one in fitted.items()} == sizes
+    small, larger = fitted[16, 4].keys, fitted[768, 3].keys
+    assert not {"num_hidden_layers", "intermediate_size", "hidden_act"} & (small.keys() | larger.keys())
+    measured = {"embedding_dropout_prob": 0.3, "character_dropout": 0.1, "feature_dropout": 0.3}
+    assert {key: small[key] for key in small.keys() - larger.keys()} == measured
+    assert small["hidden_dropout_prob"] == larger["hidden_dropout_prob"] == 0.1
+    assert (small["features"], larger["features"]) == (list(FEATURE_KINDS), None)
+    assert (small["num_train_epochs"], larger["num_train_epochs"]) == (math.ceil(1200 / math.ceil(100 / 8)), 50)
+    assert "features segmentation+bigrams+" in fitted[16, 4].lines[1] and "features none" in fitted[768, 3].lines[1]
     assert fit({"pretrained": ""}).keys == fit().keys
     with pytest.raises(InputError, match="no such folder"):
         fit({"pretrained": "nowhere"})

@@ -15,9 +15,13 @@ from paddle_rope.roformer import (
     WordTokenizer,
     load_tokenizer,
 )
+from paddle_rope.roformer.checkpoints.reading import read_settings
 from tasks.commands.main import main
+from tasks.common.errors import InputError
 from tasks.common.training.trainer import RecipeTrainer
+from tasks.ner.prediction.predictor import NerPredictor
 from tasks.ner.recipe import NerRecipe
+from tests.helpers import runs
 from tests.helpers.runs import read_json_lines, words_of
 from tests.tasks.ner.conftest import TINY, spans_of
 
@@ -110,6 +114,34 @@ def test_options_of_the_folder_are_kept_unless_given_and_the_configuration_fed_b
     again = train(tmp_path / "again", config=run.folder / "config.yaml")
     assert again.weights == run.weights
     assert {**again.config, "output_dir": ""} == {**run.config, "output_dir": ""}
+
+
+@pytest.mark.slow
+def test_an_encoder_trains_to_the_same_weights_from_a_folder_of_bert(few_texts, tmp_path, capsys):
+    encoder = {"position_embedding": "learned", "learned_positions": 64, "type_vocab_size": 2}
+    RoFormerForMaskedLM.from_pretrained("small", **encoder).save_pretrained(tmp_path / "ours")
+    load_tokenizer("small").save_pretrained(tmp_path / "ours")
+    assert main(["convert-weights", str(tmp_path / "ours"), str(tmp_path / "bert"), "--to", "huggingface"]) == 0
+    assert read_settings(tmp_path / "bert")["model_type"] == "bert"
+    keys = {"train_file": few_texts.train, "dev_file": few_texts.dev, "max_steps": 30, "device": "cpu"}
+    ours, bert = (
+        runs.train("configs/ner/own_data.yaml", tmp_path / f"{name}_run", **keys, pretrained=tmp_path / name)
+        for name in ("ours", "bert")
+    )
+    assert "64 learned positions" in capsys.readouterr().out
+    assert bert.weights == ours.weights and bert.metrics["dev"] == ours.metrics["dev"]
+    assert bert.config["max_characters"] == 62 and bert.config["learning_rate"] == 5e-4
+    with pytest.raises(InputError, match="--max_tokens 63: the model has 64 learned positions; give at most 62"):
+        NerPredictor(bert.model, max_tokens=63)
+
+
+def test_a_published_model_may_have_more_embeddings_than_tokens(train, small_config, pretrained, tmp_path):
+    folder = shutil.copytree(pretrained("huggingface"), tmp_path / "folder")
+    vocab = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in vocab[:-1]), encoding="utf-8")
+    run = train(tmp_path / "run", config=small_config, pretrained=folder, num_train_epochs=1)
+    assert load_tokenizer(run.model).vocab == [*vocab[:-1], f"[unused {len(vocab) - 1}]"]
+    NerPredictor(run.model)(["昨天"])
 
 
 @pytest.mark.slow
