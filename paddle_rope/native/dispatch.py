@@ -11,6 +11,7 @@ import inspect
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import paddle
@@ -26,7 +27,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _TRACER_READS_FRAMES = paddle.__version__.startswith("2.")
 _TAKEN = (paddle.float32, paddle.int32, paddle.int64, paddle.bool)
 _REMEDY = "compute the forward pass within paddle_rope.native.dispatch.plain_forms()"
-_plain_blocks = 0  # number of open plain_forms() blocks
+_is_plain = ContextVar("is_plain", default=False)  # within plain_forms()
 
 
 def native_form(
@@ -64,7 +65,7 @@ def native_form(
 def is_enabled(*arguments: Any) -> bool:
     """Whether native operators accept the tensors among the arguments: float32, integers or bool, not empty, on CPU,
     neither in a static graph nor under AMP."""
-    if _plain_blocks or library() is None or not paddle.in_dynamic_mode() or paddle.get_device() != "cpu":
+    if _is_plain.get() or library() is None or not paddle.in_dynamic_mode() or paddle.get_device() != "cpu":
         return False
     if _TRACER_READS_FRAMES and _is_traced(sys._getframe()):
         return False
@@ -76,13 +77,12 @@ def is_enabled(*arguments: Any) -> bool:
 
 @contextlib.contextmanager
 def plain_forms() -> Iterator[None]:
-    """A context in which the plain forms are used, for comparison."""
-    global _plain_blocks
-    _plain_blocks += 1
+    """A context in which the plain forms are used, for comparison. It does not apply to other threads."""
+    before = _is_plain.set(True)
     try:
         yield
     finally:
-        _plain_blocks -= 1
+        _is_plain.reset(before)
 
 
 def sizes_of(*expected: tuple) -> dict[str, int] | None:

@@ -1,5 +1,7 @@
 """Native forms end as the plain ones: calls that do not fit or have no native form, long texts, bounds."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import paddle
 import pytest
@@ -149,6 +151,12 @@ def test_a_call_that_does_not_fit_ends_as_that_of_the_plain_form(name):
 
 def test_no_native_form_computes_under_automatic_mixed_precision(amp_as_on_gpu):
     assert not is_enabled(tensor(2, 3))
+
+
+def test_plain_forms_of_one_thread_leave_another_its_native_forms():
+    arguments = OPERATORS["linear"].arguments()
+    with plain_forms(), ThreadPoolExecutor() as other:
+        assert not is_enabled(*arguments) and other.submit(is_enabled, *arguments).result()
 
 
 # ---- attention: long texts, several heads, bounds
