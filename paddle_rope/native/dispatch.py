@@ -8,6 +8,7 @@ before a call: the device and dtypes here for all operators, the shapes by :func
 import contextlib
 import functools
 import inspect
+import itertools
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # By default, paddle.jit.to_static of 2.6 runs frames in dynamic mode and fails if it cannot read one.
 _TRACER_READS_FRAMES = paddle.__version__.startswith("2.")
+# Of several arguments of a PyLayer, paddle.grad cuts off those that lead to none of its inputs, and then refuses their
+# gradients; a list is one argument. Paddle 2.6 gives a gradient to the last tensor of a list alone.
+_LISTS_ARE_WHOLE = not paddle.__version__.startswith("2.")
 _TAKEN = (paddle.float32, paddle.int32, paddle.int64, paddle.bool)
 _REMEDY = "compute the forward pass within paddle_rope.native.dispatch.plain_forms()"
 _is_plain = ContextVar("is_plain", default=False)  # within plain_forms()
@@ -135,7 +139,8 @@ def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Ten
     if not any(needs):
         return compute(needs, *map(dense, inputs))[0]
     graph = _Graph()
-    output = _Operator.apply(graph, compute, needs, *inputs)
+    computed, given = functools.partial(compute, needs, *map(dense, inputs)), list(itertools.compress(inputs, needs))
+    output = _Operator.apply(graph, computed, needs, *([given] if _LISTS_ARE_WHOLE else given))
     output.register_hook(functools.partial(_refuse_second_backward, weakref.ref(graph)))
     return output
 
@@ -146,23 +151,23 @@ class _Graph:
 
 class _Operator(PyLayer):
     @staticmethod
-    def forward(ctx: Any, graph: _Graph, compute: Callable, needs: Sequence[bool], *inputs: Tensor | None) -> Tensor:
-        output, ctx.differentiate, saved = compute(needs, *map(dense, inputs))
-        ctx.graph, ctx.needs, ctx.is_tensor = graph, needs, [x is not None for x in inputs]
+    def forward(ctx: Any, graph: _Graph, computed: Callable, needs: Sequence[bool], *inputs: Any) -> Tensor:
+        output, ctx.differentiate, saved = computed()
+        ctx.graph, ctx.needs = graph, needs
         ctx.saved = [x for x in saved if isinstance(x, Tensor)]
         ctx.versions = [tensor.inplace_version for tensor in ctx.saved]
         return output
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
+    def backward(ctx: Any, gradient: Tensor) -> Sequence[Tensor]:
         if paddle.is_grad_enabled():  # create_graph=True
             raise RuntimeError(f"a native operator has no gradient of its gradient; {_REMEDY}")
         if [tensor.inplace_version for tensor in ctx.saved] != ctx.versions:
             raise RuntimeError(
                 "a tensor that a gradient needs was changed in place after the forward pass; change a copy"
             )
-        of_inputs = zip(ctx.differentiate(dense(gradient)), ctx.needs, ctx.is_tensor)
-        return tuple(found if need else None for found, need, is_tensor in of_inputs if is_tensor)
+        of_inputs = list(itertools.compress(ctx.differentiate(dense(gradient)), ctx.needs))
+        return of_inputs if _LISTS_ARE_WHOLE else tuple(of_inputs)
 
 
 def _refuse_second_backward(graph, _):

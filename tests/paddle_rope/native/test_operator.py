@@ -75,6 +75,18 @@ def test_paddle_grad_may_be_repeated_and_a_second_backward_is_refused(name):
             other.backward()
 
 
+@pytest.mark.skipif(paddle.__version__.startswith("2."), reason="Paddle 2 refuses the gradients of the others")
+@each_operator
+def test_paddle_grad_takes_any_of_the_inputs_alone(name):
+    arguments = OPERATORS[name].arguments()
+    inputs = differentiable(arguments)
+    total = OPERATORS[name](*(one if one.stop_gradient else 1.5 * one for one in arguments)).square().sum()
+    for one, expected in zip(inputs, paddle.grad(total, inputs, retain_graph=True)):
+        (found,) = paddle.grad(total, one, retain_graph=True)
+        np.testing.assert_array_equal(found.numpy(), expected.numpy())
+    assert all(one.grad is None for one in inputs)
+
+
 @each_operator
 def test_a_gradient_of_a_gradient_is_refused(name):
     arguments = OPERATORS[name].arguments()
