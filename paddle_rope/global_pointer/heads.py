@@ -142,7 +142,7 @@ class EfficientGlobalPointer(GlobalPointer):
         self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
         """As :meth:`GlobalPointer.loss`. The native operator does not store the logits."""
-        if is_enabled(hidden, self.dense.weight) and spans.shape[0] == hidden.shape[0]:
+        if is_enabled(hidden, self.dense.weight, token_mask) and spans.shape[0] == hidden.shape[0]:
             (qk, type_scores), rope = self._project(hidden), None
             if self.rotary is not None:
                 rope = self.rotary.cos_sin(hidden.shape[1] if positions is None else positions)

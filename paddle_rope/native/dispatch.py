@@ -29,7 +29,7 @@ _TRACER_READS_FRAMES = paddle.__version__.startswith("2.")
 # Of several arguments of a PyLayer, paddle.grad cuts off those that lead to none of its inputs, and then refuses their
 # gradients; a list is one argument. Paddle 2.6 gives a gradient to the last tensor of a list alone.
 _LISTS_ARE_WHOLE = not paddle.__version__.startswith("2.")
-_TAKEN = (paddle.float32, paddle.int32, paddle.int64, paddle.bool)
+_TAKEN = (paddle.float32, paddle.bool, paddle.int64, paddle.int32)
 _REMEDY = "compute the forward pass within paddle_rope.native.dispatch.plain_forms()"
 _is_plain = ContextVar("is_plain", default=False)  # within plain_forms()
 
@@ -67,8 +67,8 @@ def native_form(
 
 
 def is_enabled(*arguments: Any) -> bool:
-    """Whether native operators accept the tensors among the arguments: float32, integers or bool, not empty, on CPU,
-    neither in a static graph nor under AMP."""
+    """Whether native operators accept the tensors among the arguments: float32, integers or bool, not empty, on CPU, as
+    new tensors are, neither in a static graph nor under AMP."""
     if _is_plain.get() or library() is None or not paddle.in_dynamic_mode() or paddle.get_device() != "cpu":
         return False
     if _TRACER_READS_FRAMES and _is_traced(sys._getframe()):
@@ -76,7 +76,7 @@ def is_enabled(*arguments: Any) -> bool:
     if _amp_level() != core.AmpLevel.O0:
         return False
     tensors = (one for one in arguments if isinstance(one, Tensor))
-    return all(tensor.dtype in _TAKEN and 0 not in tensor.shape for tensor in tensors)
+    return all(one.dtype in _TAKEN and 0 not in one.shape and one.place.is_cpu_place() for one in tensors)
 
 
 @contextlib.contextmanager

@@ -195,13 +195,16 @@ def native_span_loss(qk, type_scores, rows, spans, rope, token_mask, max_span_le
 
 
 def _fits_rope(rope, batch, seq, head_dim):
-    """Whether these are constant float32 tables that turn all features of ``[batch, seq, .., head_dim]``, or None."""
+    """Whether these are constant float32 tables on CPU that turn all features of ``[batch, seq, .., head_dim]``, or
+    None."""
     if rope is None:
         return True
     if not hasattr(rope, "cos"):
         return False  # the plain form refuses it
     cos, sin, *_ = rope
     if cos.shape != sin.shape or cos.shape[-2:] != [seq, head_dim // 2] or not cos.dtype == sin.dtype == paddle.float32:
+        return False
+    if not (cos.place.is_cpu_place() and sin.place.is_cpu_place()):
         return False
     return head_dim % 2 == 0 and cos.stop_gradient and sin.stop_gradient and cos.shape[:-2] in ([], [1], [batch])
 

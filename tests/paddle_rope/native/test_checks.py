@@ -1,6 +1,7 @@
 """Native forms end as the plain ones: calls that do not fit or have no native form, long texts, bounds."""
 
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import paddle
@@ -151,6 +152,16 @@ def test_a_call_that_does_not_fit_ends_as_that_of_the_plain_form(name):
 
 def test_no_native_form_computes_under_automatic_mixed_precision(amp_as_on_gpu):
     assert not is_enabled(tensor(2, 3))
+
+
+def test_no_native_form_reads_a_tensor_of_another_device(monkeypatch):
+    q, rope = tensor(1, 3, 2, 4), RotaryPositionEmbedding(4).cos_sin(3)
+    assert is_native(softmax_attention(q, q, q, rope))
+    place = paddle.Tensor.place.__get__
+    for there in (q, rope.cos, rope.sin):  # on a GPU, which is not the device of the process
+        gpu, cpu = SimpleNamespace(is_cpu_place=lambda: False), place(there)
+        monkeypatch.setattr(paddle.Tensor, "place", property(lambda x, it=there: gpu if x is it else cpu))
+        assert not is_native(softmax_attention(q, q, q, rope))
 
 
 def test_plain_forms_of_one_thread_leave_another_its_native_forms():
