@@ -229,7 +229,7 @@ class RotaryPositionEmbedding(Float32Layer):
         return paddle.cos(phases).astype(dtype), paddle.sin(phases).astype(dtype)
 
     def _table(self, length, dtype):
-        """cos and sin of m theta for m = 0 .. length - 1: ``[length, rotary_dim / 2]`` each."""
+        """cos and sin of m theta for m = 0 .. length - 1: ``[length, rotary_dim / 2]`` each, copied from the tables."""
         key = f"{dtype} {paddle.get_device()}"
         tables = self._tables.get(key)  # read once: another thread may replace it by a shorter one
         known = 0 if tables is None else tables[0].shape[0]
@@ -238,7 +238,7 @@ class RotaryPositionEmbedding(Float32Layer):
             rotation = np.exp(1j * np.outer(positions, self.theta))
             tables = tuple(paddle.to_tensor(x.astype(dtype)) for x in (rotation.real, rotation.imag))
             self._tables[key] = tables
-        return tables[0][:length], tables[1][:length]
+        return tables[0][:length].clone(), tables[1][:length].clone()  # a slice may be a view
 
 
 def _turn_interleaved(x, cos, sin):

@@ -91,6 +91,16 @@ def test_a_table_that_another_thread_replaces_by_a_shorter_one_is_not_cut():
     assert [rotary.cos_sin(length).cos.shape[0] for length in (700, 2, 600)] == [700, 2, 600]
 
 
+def test_a_change_of_what_is_handed_out_does_not_reach_later_rotations():
+    rotary, x = RotaryPositionEmbedding(4), random_tensor(1, 600, 4, dtype="float32")
+    with views():  # as without prepare_process()
+        for length in (3, 600):  # 600 is all of the table
+            expected = rotary(x[:, :length]).numpy()
+            for table in rotary.cos_sin(length)[:2]:
+                table.zero_()
+            np.testing.assert_array_equal(rotary(x[:, :length]).numpy(), expected)
+
+
 # precision
 
 
