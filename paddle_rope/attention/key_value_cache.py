@@ -1,5 +1,6 @@
 """Causal softmax attention token by token with a key-value cache, which holds only the last tokens with a window."""
 
+import functools
 from dataclasses import dataclass
 
 import paddle
@@ -78,15 +79,17 @@ def _attend_to_room(q, keys, values, length, key_mask, dropout, score_bias):
     """Causal softmax attention of the last of ``length`` tokens to keys and values followed by free room."""
     batch, new, heads, _ = q.shape
     groups, room = keys.shape[1:3]
-    visible = (paddle.arange(room) <= paddle.arange(length - new, length).unsqueeze(1)).unsqueeze([0, 1])
+    conditions = []
     if key_mask is not None:
-        is_key = padded(key_mask.astype("int32"), 1, after=room - length).astype("bool")
-        visible = paddle.logical_and(visible, is_key.unsqueeze([1, 2]))
+        conditions.append(padded(key_mask.astype("int32"), 1, after=room - length).astype("bool").unsqueeze([1, 2]))
+    if key_mask is None or new > 1:  # one token sees all keys of the mask
+        causal = paddle.arange(room) <= paddle.arange(length - new, length).unsqueeze(1)
+        conditions.append(causal.unsqueeze([0, 1]))
     if score_bias is not None:
         score_bias = padded(score_bias.expand([-1, heads, new, length]), 3, after=room - length)
         score_bias = score_bias.reshape([-1, groups, heads // groups * new, room])
     rows = by_head(q).reshape([batch, groups, heads // groups * new, q.shape[3]])  # all queries of a group
-    visible = visible.tile([1, 1, heads // groups, 1])
+    visible = functools.reduce(paddle.logical_and, conditions).tile([1, 1, heads // groups, 1])
     rows, keys, values = computable(rows, keys, values)
     attended = weighted_values(rows, keys, values, visible, dropout, score_bias)
     return by_head(attended.reshape([batch, heads, new, values.shape[3]])).astype(q.dtype)

@@ -55,8 +55,7 @@ def softmax_attention(
         k, v: ``[batch, seq, heads, head_dim]``; the last axis of v is ``value_dim``.
         rope: R, from :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`, for q and k of equal length; None for no
             position.
-        key_mask: bool or 0/1 ``[batch, seq]``, False at padding; padded keys get weight 0 (if all keys of a text are
-            padding, its outputs are finite but meaningless).
+        key_mask: bool or 0/1 ``[batch, seq]``, False at padding; padded keys get weight 0.
         dropout: probability with which an attention weight is dropped, 0 in evaluation.
         segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with the id of i.
         causal: j <= i only.
@@ -66,11 +65,12 @@ def softmax_attention(
             :func:`~paddle_rope.positions.alibi_bias`.
         cu_seqlens: int32 ``[runs + 1]``, the information of ``segment_ids`` and ``key_mask`` in another form, given in
             addition to them: the start of each text or stretch of padding in the concatenated rows, then the end. GPU
-            kernels then need no mask. The number of runs is a shape, so it is known without reading from the device.
+            kernels then need no mask, and padding sees the padding of its run. The number of runs is a shape, so it is
+            known without reading from the device.
 
     Returns:
-        ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; time and memory are quadratic in seq. With
-        ``segment_ids`` or ``causal`` a query that sees no key gets 0.
+        ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; time and memory are quadratic in seq. A query that
+        sees no key, as in a text of padding alone, gets 0 and passes no gradient on, in every form of attention.
 
     >>> q = k = v = paddle.ones([1, 5, 2, 4])
     >>> from paddle_rope import RotaryPositionEmbedding
@@ -82,7 +82,7 @@ def softmax_attention(
     key_mask = as_mask("key_mask", key_mask, k.shape[0], k.shape[1])
     dtype, (q, k, v) = q.dtype, computable(q, k, v)
     q, k, v = rotate_qkv(q, k, v, rope, placement)
-    fused, visible = score_bias is None and _fits_fused_kernels(q, k, v), None
+    fused = score_bias is None and _fits_fused_kernels(q, k, v)
     if fused and cu_seqlens is not None:
         attended = _fused_runs(q, k, v, cu_seqlens, dropout, causal)
     elif fused and causal and key_mask is None and segment_ids is None and q.shape[1] == k.shape[1]:
@@ -93,8 +93,6 @@ def softmax_attention(
             attended = _fused(q, k, v, visible, dropout)
         else:
             attended = by_head(weighted_values(by_head(q), by_head(k), by_head(v), visible, dropout, score_bias))
-    if visible is not None and (causal or segment_ids is not None):
-        attended = _zero_where_none(attended, by_head(visible))
     return rotate_back(attended, rope, placement).astype(dtype)
 
 
@@ -143,7 +141,7 @@ def window_attention(
     size = max(window, _SMALLEST_BLOCK)
     if 0 <= k.shape[1] <= size + 2 * window:  # no more products than with blocks
         visible = _visible_keys(q, k, key_mask, segment_ids, causal, window)
-        attended = _zero_where_none(weighted_values(by_head(q), by_head(k), by_head(v), visible, dropout), visible)
+        attended = weighted_values(by_head(q), by_head(k), by_head(v), visible, dropout)
     else:
         q, k, v = by_head(q), by_head(k), by_head(v)
         attended = _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal)
@@ -180,7 +178,7 @@ def weighted_values(
     """sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the visible j, of rotated q, k and v.
 
     q is ``[..., queries, head_dim]``, k and v are ``[..., seq, size]``; ``visible`` is a bool that broadcasts to
-    ``[..., queries, seq]``, None for all. Where i sees no j the weights are spread over all.
+    ``[..., queries, seq]``, None for all. 0 where i sees no j.
     """
     scores = paddle.matmul(q * (1.0 / math.sqrt(q.shape[-1])), k, transpose_y=True)  # [..., queries, seq]
     if score_bias is not None:
@@ -190,12 +188,15 @@ def weighted_values(
         shown = visible.expand(scores.shape if paddle.in_dynamic_mode() else paddle.shape(scores))
         scores = paddle.where(shown, scores, paddle.full_like(scores, _masked_score(scores.dtype)))
     weights = F.thresholded_relu(F.softmax(scores, axis=-1), _SMALLEST_WEIGHT)
-    return paddle.matmul(layers.dropout(weights, dropout), v)
+    attended = paddle.matmul(layers.dropout(weights, dropout), v)
+    return attended if visible is None else _zero_where_none(attended, visible)
 
 
 def _zero_where_none(attended, visible):
     """0 for queries that see no key: ``[..., queries, value_dim]`` and bool ``[..., queries, seq]``."""
-    return scaled(attended, visible.astype("float32").max(axis=-1, keepdim=True)).astype(attended.dtype)
+    if computes_on_cpu() and visible.numpy().any(axis=-1).all():  # reading it takes less time than a product
+        return attended
+    return scaled(attended, visible.astype("float32").max(axis=-1, keepdim=True))
 
 
 def _masked_score(dtype):
@@ -233,9 +234,10 @@ def _fused(q, k, v, visible, dropout, causal=False):
         hidden = paddle.full_like(visible, _masked_score(q.dtype), dtype=q.dtype)
         added = paddle.where(visible, paddle.zeros_like(hidden), hidden)
     with without_amp():  # AMP would cast the mask to another dtype than q
-        return F.scaled_dot_product_attention(
+        attended = F.scaled_dot_product_attention(
             q, k, v, attn_mask=added, dropout_p=dropout, is_causal=causal, training=dropout > 0
         )
+    return attended if visible is None else _zero_where_none(attended, by_head(visible))
 
 
 def _fused_runs(q, k, v, cu_seqlens, dropout, causal):
@@ -282,6 +284,6 @@ def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal):
     if segment_ids is not None:
         ids = segment_ids.unsqueeze([1, 3])
         visible = paddle.logical_and(visible, own(ids[:, :, earlier:]) == near(ids).transpose([0, 1, 2, 4, 3]))
-    attended = _zero_where_none(weighted_values(own(q), near(k), near(v), visible, dropout), visible)
+    attended = weighted_values(own(q), near(k), near(v), visible, dropout)
     attended = attended.reshape([-1, v.shape[1], blocks * size, v.shape[3]])
     return paddle.index_select(attended, paddle.arange(queries), axis=2)

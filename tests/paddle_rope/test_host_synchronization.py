@@ -7,7 +7,7 @@ import paddle
 import pytest
 
 from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, layers, positions
-from paddle_rope.attention import arguments, linear
+from paddle_rope.attention import arguments, linear, softmax
 from paddle_rope.global_pointer import losses
 from paddle_rope.native.dispatch import plain_forms
 from tasks.ner.model import NerConfig, NerModel
@@ -59,7 +59,7 @@ def counted_fetches():
 @pytest.mark.parametrize("name", MODELS)
 @plain_forms()  # those of a GPU
 def test_a_training_step_fetches_no_value(name, attention, monkeypatch):
-    for module in (layers, losses, arguments, linear, positions):  # as on another device
+    for module in (layers, losses, arguments, linear, softmax, positions):  # as on another device
         monkeypatch.setattr(module, "computes_on_cpu", lambda: False)
     kind, options, given = MODELS[name]
     config = NerConfig if kind is NerModel else kind.config_class

@@ -11,6 +11,7 @@ from tests.helpers.comparison import assert_close, assert_same, random_tensor, r
 from tests.helpers.pairwise import pairwise
 
 ROTARY = RotaryPositionEmbedding(6)
+LEFT = np.arange(9) >= np.array([[5], [2]])  # left padding
 
 
 def random_layer(kind, hidden_size=12, num_heads=2, **options):
@@ -115,6 +116,19 @@ def test_a_bias_of_any_shape_that_broadcasts_goes_on_from_a_cache(shape):
     _, cache = layer.forward_with_cache(hidden[:, :5], score_bias=bias[:, :, :5, :5])
     last, _ = layer.forward_with_cache(hidden[:, 5:], cache, score_bias=bias[:, :, -4:])
     assert_close(last, layer(hidden, score_bias=bias)[:, 5:], 1e-5)
+
+
+@pytest.mark.equation("2.10")
+@pytest.mark.parametrize("kind", ["softmax", "window", "linear"])
+def test_padding_that_goes_on_from_a_cache_of_padding_is_zero_as_in_the_whole(kind):
+    layer, hidden, mask = random_layer(kind, causal=True), random_hidden(), paddle.to_tensor(LEFT)
+    cache, outputs = None, []
+    for start, end in ((0, 3), (3, 4), (4, 9)):
+        rope = ROTARY.cos_sin(end - start, start)
+        y, cache = layer.forward_with_cache(hidden[:, start:end], cache, rope, mask[:, :end])
+        outputs.append(y)
+    assert_close(paddle.concat(outputs, axis=1), layer(hidden, ROTARY.cos_sin(9), mask), 1e-5)
+    np.testing.assert_array_equal(outputs[1][0, 0].numpy(), layer.output.bias.numpy())
 
 
 # ---- short convolutions

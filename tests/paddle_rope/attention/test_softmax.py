@@ -152,7 +152,7 @@ OPTIONS = {  # and the shape of their mask
     "causal": (CAUSAL, None),
     "causal, padding": (CAUSAL | PADDED, [3, 1, 7, 7]),
     "causal, packed by lengths": (CAUSAL | RUNS, None),
-    "a text of padding": ({"key_mask": paddle.to_tensor([[True] * 7] * 2 + [[False] * 7]), **CAUSAL}, [3, 1, 7, 7]),
+    "a text of padding": ({"key_mask": paddle.to_tensor([[True] * 7] * 2 + [[False] * 7])}, [3, 1, 1, 7]),
 }
 
 
