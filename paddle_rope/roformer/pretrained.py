@@ -12,10 +12,10 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import paddle
 from paddle import nn
-from safetensors.numpy import save
 
 from paddle_rope.options import replace_file
 from paddle_rope.roformer.checkpoints.reading import Checkpoint, listed, read_checkpoint
+from paddle_rope.roformer.checkpoints.tensor_files import as_safetensors
 from paddle_rope.roformer.config import RoFormerConfig
 
 WEIGHTS_FILE = "model.safetensors"
@@ -76,10 +76,10 @@ class RoFormerPretrainedModel(nn.Layer):
         return build_model(cls, read_checkpoint(folder), folder, **changes)
 
     def save_pretrained(self, folder: str | os.PathLike) -> None:
-        """Write ``config.json`` and ``model.safetensors`` into ``folder``, which is made if it is missing."""
+        """Write ``config.json``, and ``model.safetensors`` with weights in their dtypes, into ``folder``, which is made
+        if it is missing."""
         self.config.save_pretrained(folder, architecture=type(self).__name__)
-        state = {name: tensor.numpy() for name, tensor in self.state_dict().items()}
-        replace_file(Path(folder) / WEIGHTS_FILE, save(state, metadata={"format": "np"}))
+        replace_file(Path(folder) / WEIGHTS_FILE, as_safetensors(self.state_dict()))
 
     def init_weights(self) -> None:
         """Initialize the layers that no inner model has initialized yet."""

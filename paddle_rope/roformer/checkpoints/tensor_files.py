@@ -1,13 +1,21 @@
-"""Read files of named tensors as numpy arrays: safetensors, PyTorch, Paddle, and checkpoints split into parts."""
+"""Read files of named tensors as numpy arrays: safetensors, PyTorch, Paddle, and checkpoints split into parts; write
+safetensors."""
+
+from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import safetensors
 
 from paddle_rope.roformer.checkpoints.pickled_tensors import NotTensors, bfloat16_to_float32, read_paddle, read_torch
+
+if TYPE_CHECKING:
+    from paddle import Tensor
 
 # In the order in which a folder is searched; instead of a file there may be an index of its parts, NAME.index.json.
 WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin", "model_state.pdparams")
@@ -24,6 +32,21 @@ class TensorFileError(ValueError):
         # the message may quote the file
         line = "".join(one if one.isprintable() else repr(one)[1:-1] for one in message)
         super().__init__(line if len(line) <= LONGEST_MESSAGE else f"{line[:LONGEST_MESSAGE]} [...]")
+
+
+def as_safetensors(tensors: Mapping[str, Tensor]) -> bytes:
+    """The content of a safetensors file with the tensors in their own dtypes, bfloat16 too."""
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}  # bfloat16 as uint16, its bits
+    specs = {
+        name: safetensors.TensorSpec(
+            dtype=str(tensor.dtype).rpartition(".")[2],  # "paddle.float32"
+            shape=tensor.shape,
+            data_ptr=arrays[name].ctypes.data,
+            data_len=arrays[name].nbytes,
+        )
+        for name, tensor in tensors.items()
+    }
+    return bytes(safetensors.serialize(specs, metadata={"format": "np"}))
 
 
 def find_weights(folder: str | os.PathLike) -> Path | None:
@@ -60,7 +83,7 @@ def _read_safetensors(path):
     tensors = {}
     for name, tensor in safetensors.deserialize(path.read_bytes()):
         dtype, data = tensor["dtype"], tensor["data"]
-        if dtype in ("BF16", "U16"):  # U16: how paddle writes bfloat16
+        if dtype in ("BF16", "U16"):  # U16: how paddle and version 0.2 write bfloat16
             array = bfloat16_to_float32(np.frombuffer(data, "<u2"))
         elif dtype in DTYPES:
             array = np.frombuffer(data, DTYPES[dtype])

@@ -154,14 +154,13 @@ def test_no_native_form_computes_under_automatic_mixed_precision(amp_as_on_gpu):
     assert not is_enabled(tensor(2, 3))
 
 
-def test_no_native_form_reads_a_tensor_of_another_device(monkeypatch):
+@pytest.mark.parametrize("there", ["q", "cos", "sin"])
+def test_no_native_form_reads_a_tensor_of_another_device(there, monkeypatch):
     q, rope = tensor(1, 3, 2, 4), RotaryPositionEmbedding(4).cos_sin(3)
     assert is_native(softmax_attention(q, q, q, rope))
-    place = paddle.Tensor.place.__get__
-    for there in (q, rope.cos, rope.sin):  # on a GPU, which is not the device of the process
-        gpu, cpu = SimpleNamespace(is_cpu_place=lambda: False), place(there)
-        monkeypatch.setattr(paddle.Tensor, "place", property(lambda x, it=there: gpu if x is it else cpu))
-        assert not is_native(softmax_attention(q, q, q, rope))
+    given, here, gpu = {"q": q, **rope._asdict()}, q.place, SimpleNamespace(is_cpu_place=lambda: False)
+    monkeypatch.setattr(paddle.Tensor, "place", property(lambda x: gpu if x is given[there] else here))
+    assert not is_native(softmax_attention(q, q, q, rope))
 
 
 def test_plain_forms_of_one_thread_leave_another_its_native_forms():

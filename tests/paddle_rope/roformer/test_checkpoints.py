@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import paddle
 import pytest
+from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from paddle_rope.roformer import (
@@ -241,6 +242,17 @@ def test_a_folder_without_a_model_is_refused_and_says_what_to_do(file, message, 
         (tmp_path / "folder" / file).write_text('{"model_type": "roformer"}', encoding="utf-8")
     with pytest.raises(ValueError, match=f"{tmp_path / 'folder'}: .*{message}"):
         RoFormerModel.from_pretrained(tmp_path / "folder")
+
+
+@pytest.mark.parametrize("dtype, stored", [("float32", "F32"), ("bfloat16", "BF16"), ("float16", "F16")])
+def test_a_model_is_stored_in_the_dtype_of_its_weights(dtype, stored, tmp_path):
+    model = make(RoFormerModel)
+    model.to(dtype=dtype)
+    model.save_pretrained(tmp_path)
+    with safe_open(tmp_path / "model.safetensors", framework="np") as file:
+        assert {file.get_slice(name).get_dtype() for name in file.keys()} == {stored}  # noqa: SIM118  not a dict
+    model.to(dtype="float32")  # which is exact
+    assert states_equal(RoFormerModel.from_pretrained(tmp_path), model)
 
 
 # ---- the encoder that comes with the package
