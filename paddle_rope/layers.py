@@ -1,9 +1,10 @@
-"""Linear layers, dropout, norms, short convolutions and broadcasting products, each with a fast form on CPU.
+"""Linear layers, embeddings, dropout, norms, short convolutions and broadcasting products, with fast forms on CPU.
 
 On other devices, and in static graphs, they use Paddle's operators.
 """
 
 import contextlib
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_rope.native.dispatch import native_form
+from paddle_rope.native.dispatch import native_form, switched_on
 from paddle_rope.native.operators import native_convolution, native_dropout, native_linear, native_residual_norm
 
 ACTIVATION_FUNCTIONS = {
@@ -24,6 +25,7 @@ ACTIVATION_FUNCTIONS = {
 # paddle 2.6.2 refuses auto_cast while it traces a static graph, where nothing is cast anyway.
 _GUARDS_GRAPHS = not paddle.__version__.startswith("2.")
 _LEVELS = 1 << 16  # number of values of the 16-bit random numbers for dropout
+_has_no_values = ContextVar("has_no_values", default=False)  # within shapes_only()
 
 
 def computes_on_cpu() -> bool:
@@ -35,6 +37,27 @@ def computes_on_cpu() -> bool:
 def first_two(x: Tensor) -> list[int]:
     """The first two sizes of ``x`` for ``reshape``: 0 in static graphs, where 0 keeps the (unknown) size."""
     return list(x.shape[:2]) if paddle.in_dynamic_mode() else [0, 0]
+
+
+def shapes_only() -> contextlib.AbstractContextManager:
+    """A context in which new linear and embedding layers have weights of a shape, without values and memory, to learn
+    the sizes of a model before it is built. It does not apply to other threads.
+    """
+    return switched_on(_has_no_values)
+
+
+class _NoValues(nn.initializer.Initializer):
+    def forward(self, var, block=None):
+        return var
+
+
+class _Sized(nn.Layer):
+    """The base of layers with large weights: obeys :func:`shapes_only`."""
+
+    def create_parameter(self, shape, attr=None, **options):
+        if _has_no_values.get():
+            options["default_initializer"] = _NoValues()
+        return super().create_parameter(shape, attr, **options)
 
 
 @native_form(native_linear)
@@ -54,7 +77,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | Non
     return y if activation is None else ACTIVATION_FUNCTIONS[activation](y)
 
 
-class Linear(nn.Linear):
+class Linear(_Sized, nn.Linear):
     """:func:`linear` with the weights of ``paddle.nn.Linear``."""
 
     def __init__(
@@ -65,6 +88,10 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         return linear(x, self.weight, self.bias, self.activation)
+
+
+class Embedding(_Sized, nn.Embedding):
+    """``paddle.nn.Embedding``."""
 
 
 @native_form(native_dropout)

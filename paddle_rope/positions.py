@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor, nn
 
-from paddle_rope.layers import computes_on_cpu, float64_tensor
+from paddle_rope.layers import Embedding, computes_on_cpu, float64_tensor
 from paddle_rope.rotary_frequencies import rotary_frequencies
 
 
@@ -23,7 +23,7 @@ def sinusoidal_embedding(positions: Tensor, size: int, base: float = 10000.0) ->
     return pairs.reshape([*positions.shape, size]).astype("float32")
 
 
-class LearnedPositionEmbedding(nn.Embedding):
+class LearnedPositionEmbedding(Embedding):
     """A trained vector of ``size`` features for each position below ``max_positions``, as in BERT (arXiv 1810.04805).
 
     >>> embedding = LearnedPositionEmbedding(max_positions=512, size=8)

@@ -80,13 +80,18 @@ def is_enabled(*arguments: Any) -> bool:
 
 
 @contextlib.contextmanager
-def plain_forms() -> Iterator[None]:
-    """A context in which the plain forms are used, for comparison. It does not apply to other threads."""
-    before = _is_plain.set(True)
+def switched_on(switch: ContextVar[bool]) -> Iterator[None]:
+    """A context in which a switch is True, in this thread alone."""
+    before = switch.set(True)
     try:
         yield
     finally:
-        _is_plain.reset(before)
+        switch.reset(before)
+
+
+def plain_forms() -> contextlib.AbstractContextManager:
+    """A context in which the plain forms are used, for comparison. It does not apply to other threads."""
+    return switched_on(_is_plain)
 
 
 def sizes_of(*expected: tuple) -> dict[str, int] | None:

@@ -4,13 +4,13 @@ import contextlib
 import math
 import os
 import platform
-from collections.abc import Iterator
 from contextvars import ContextVar
 
 import paddle
 from paddle import Tensor
 
 from paddle_rope.machine import processors
+from paddle_rope.native.dispatch import switched_on
 from paddle_rope.native.library import call, library, state_in_words
 
 # Linux's names of the x86 instructions that multiply bfloat16. Without them oneDNN is slower than in float32.
@@ -19,8 +19,7 @@ DECISION = "PADDLE_ROPE_BFLOAT16"
 _is_rounding = ContextVar("is_rounding", default=False)
 
 
-@contextlib.contextmanager
-def bfloat16_products() -> Iterator[None]:
+def bfloat16_products() -> contextlib.AbstractContextManager:
     """A context in which linear layers round the factors of their products to bfloat16: 8 bits of mantissa, not 24.
 
     A factor is changed by at most 2^-8 = 0.4 % of itself. Everything else stays in float32. The products of the
@@ -29,11 +28,7 @@ def bfloat16_products() -> Iterator[None]:
     """
     if why := why_no_bfloat16():
         raise RuntimeError(why)
-    before = _is_rounding.set(True)
-    try:
-        yield
-    finally:
-        _is_rounding.reset(before)
+    return switched_on(_is_rounding)
 
 
 def why_no_bfloat16() -> str | None:

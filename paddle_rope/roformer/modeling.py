@@ -8,7 +8,7 @@ from paddle import Tensor, nn
 from paddle_rope.attention.arguments import as_mask, check_length
 from paddle_rope.attention.feature_maps import make_feature_map
 from paddle_rope.attention.multi_head import MultiHeadAttention
-from paddle_rope.layers import DepthwiseConvolution, Dropout, LayerNorm, Linear, RMSNorm, residual_norm
+from paddle_rope.layers import DepthwiseConvolution, Dropout, Embedding, LayerNorm, Linear, RMSNorm, residual_norm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.recompute import recompute_layer
 from paddle_rope.roformer.config import RoFormerConfig
@@ -110,9 +110,9 @@ class RoFormerModel(RoFormerPretrainedModel):
 
     def __init__(self, config: RoFormerConfig) -> None:
         super().__init__(config)
-        self.token_embedding = nn.Embedding(config.vocab_size, config.embedding_size)
+        self.token_embedding = Embedding(config.vocab_size, config.embedding_size)
         if config.type_vocab_size:
-            self.token_type_embedding = nn.Embedding(config.type_vocab_size, config.embedding_size)
+            self.token_type_embedding = Embedding(config.type_vocab_size, config.embedding_size)
         if config.position_embedding == "learned":
             self.position_embedding = LearnedPositionEmbedding(config.learned_positions, config.embedding_size)
         self.embedding_norm = make_norm(config, config.embedding_size)

@@ -4,7 +4,6 @@ import logging
 import math
 import os
 import re
-import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -13,6 +12,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from paddle_rope.layers import shapes_only
 from paddle_rope.options import replace_file
 from paddle_rope.roformer.checkpoints.reading import Checkpoint, listed, read_checkpoint
 from paddle_rope.roformer.checkpoints.tensor_files import as_safetensors
@@ -25,7 +25,6 @@ EMBEDDING_DEVIATION = 0.02
 LINEAR_GAIN = 0.5
 MOST_NEW_NUMBERS = 2**28  # of weights that a folder lacks: 1 GB
 _SMALL = 2**22  # numbers in a square matrix that fits into any memory
-_BUILDING = threading.Lock()  # LazyGuard affects all threads
 _Model = TypeVar("_Model", bound="RoFormerPretrainedModel")
 
 logger = logging.getLogger(__name__)
@@ -56,8 +55,8 @@ class RoFormerPretrainedModel(nn.Layer):
 
     @classmethod
     def from_pretrained(cls: type[_Model], folder: str | os.PathLike, **changes: Any) -> _Model:
-        """A model with the weights of a folder on this machine, or of an encoder that comes with the package
-        (``"small"``); nothing is downloaded.
+        """A model in evaluation mode with the weights of a folder on this machine, or of an encoder that comes with the
+        package (``"small"``); nothing is downloaded. Call ``train()`` before you train it.
 
         The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or
         RoFormerV2. You can load a softmax checkpoint as a linear model, or a masked language model as a classifier:
@@ -98,7 +97,7 @@ class RoFormerPretrainedModel(nn.Layer):
         and span heads so close to 0 that training hardly starts. In version 2 it is 1 / sqrt(size * layers), where size
         is the number of inputs of a linear layer or the columns of an embedding (bert4keras, RoFormerV2).
         """
-        if not isinstance(layer, (nn.Linear, nn.Embedding)) or not layer.weight._is_initialized():  # in a LazyGuard
+        if not isinstance(layer, (nn.Linear, nn.Embedding)) or not layer.weight._is_initialized():  # in shapes_only()
             return
         is_linear = isinstance(layer, nn.Linear)
         size = layer.weight.shape[0 if is_linear else 1]
@@ -109,7 +108,7 @@ class RoFormerPretrainedModel(nn.Layer):
 
 
 def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object, **changes: Any) -> _Model:
-    """A model with the weights of a checkpoint, as in :meth:`RoFormerPretrainedModel.from_pretrained`; ``where`` is its
+    """A model in evaluation mode with the weights of a checkpoint, as in :meth:`RoFormerPretrainedModel.from_pretrained`; ``where`` is its
     folder, for messages. The encoder's weights may have the prefix ``roformer.`` or not. Raises ValueError, before
     memory is allocated, if something does not fit.
     """
@@ -121,9 +120,8 @@ def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object
     broken = [checkpoint.sources[name] for name, array in tensors.items() if not np.isfinite(array).all()]
     if broken:
         raise ValueError(f"{where}: has weights that are NaN or infinite{listed(': ', broken)}; copy the folder again")
-    with _BUILDING:
-        placed = _places(model_class, config, checkpoint, where)
-        model = model_class(config)
+    placed = _places(model_class, config, checkpoint, where)
+    model = model_class(config)
     state = model.state_dict()
     for name, source in placed.items():
         state[name].set_value(paddle.to_tensor(tensors[source], dtype=state[name].dtype))
@@ -135,6 +133,7 @@ def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object
         if names:  # the caller expects another head, but perhaps no other weights of the encoder
             level = logging.WARNING if _has_encoder(ours, among) else logging.INFO
             logger.log(level, "%s from %s: %s: %s", model_class.__name__, where, what, _summary(names))
+    model.eval()
     return model
 
 
@@ -150,8 +149,7 @@ def _places(model_class, config, checkpoint, where):
     numbers = sum(array.size for array in tensors.values())
     if config.hidden_size**2 > max(numbers, _SMALL):
         raise ValueError(f"{where}: holds {numbers:,} numbers, too few for hidden_size {config.hidden_size}")
-    # lazy parameters have a shape but no values yet; the guard keeps Paddle's name counters as they were
-    with paddle.utils.unique_name.guard(), paddle.LazyGuard():
+    with shapes_only():
         shapes = {name: list(weight.shape) for name, weight in model_class(config).state_dict().items()}
     names = {name.removeprefix(PREFIX): name for name in shapes}
     placed = {names[bare]: name for name in tensors if (bare := name.removeprefix(PREFIX)) in names}

@@ -96,7 +96,6 @@ def load_model(folder: Path, model_class: Any) -> tuple[Any, Any]:
                 f"its weights do not fit config.json: {len(wanted - stored)} missing, {len(stored - wanted)} unknown, "
                 f"such as {min(wanted ^ stored)}"
             )
-    model.eval()
     return tokenizer, model
 
 

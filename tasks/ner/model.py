@@ -10,7 +10,7 @@ from paddle import nn
 
 from paddle_rope.global_pointer.decoding import decode_spans
 from paddle_rope.global_pointer.heads import EfficientGlobalPointer, GlobalPointer
-from paddle_rope.layers import Linear
+from paddle_rope.layers import Embedding, Linear
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.checkpoints.reading import read_checkpoint
 from paddle_rope.roformer.pretrained import build_model
@@ -38,11 +38,11 @@ class FeatureEmbedding(nn.Layer):
         super().__init__()
         rows = sizes["tables"]
         self.kinds = [kind for kind in COLUMNS if kind in rows]
-        self.tables = nn.LayerDict({kind: nn.Embedding(rows[kind], COLUMN_SIZES[kind]) for kind in self.kinds})
+        self.tables = nn.LayerDict({kind: Embedding(rows[kind], COLUMN_SIZES[kind]) for kind in self.kinds})
         inputs = sum(COLUMNS[kind] * COLUMN_SIZES[kind] for kind in self.kinds)
         self.flags = None
         if sizes["flags"]:
-            self.flags = nn.Embedding(sizes["flags"], FLAGS_SIZE)  # a token gets the sum over its flags
+            self.flags = Embedding(sizes["flags"], FLAGS_SIZE)  # a token gets the sum over its flags
             inputs += FLAGS_SIZE
         self.projection = Linear(inputs, embedding_size)
         self.init_projection()
@@ -50,7 +50,7 @@ class FeatureEmbedding(nn.Layer):
     def init_projection(self):
         """Initialize the projection with the standard deviation 1 / sqrt(inputs)."""
         weight = self.projection.weight
-        if not weight._is_initialized():  # in a LazyGuard
+        if not weight._is_initialized():  # in shapes_only()
             return
         weight.set_value(paddle.normal(std=weight.shape[0] ** -0.5, shape=weight.shape).astype(weight.dtype))
 

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import logging
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -215,6 +216,21 @@ def test_a_configuration_or_weights_that_do_not_fit_are_refused(source, changes,
     assert str(raised.value).count(str(folder)) == 1
 
 
+def test_models_that_other_threads_build_meanwhile_have_values(tmp_path):
+    make(RoFormerModel).save_pretrained(tmp_path)
+    found = []
+
+    class Watched(RoFormerModel):  # built for its shapes, then with values
+        def __init__(self, config):
+            super().__init__(config)
+            with ThreadPoolExecutor() as other:
+                model = other.submit(RoFormerModel, config).result()
+            found.append([all(one._is_initialized() for one in each.parameters()) for each in (self, model)])
+
+    assert not Watched.from_pretrained(tmp_path).training
+    assert found == [[False, True], [True, True]]
+
+
 def test_a_tied_decoder_may_stand_for_the_embedding_and_an_untied_one_is_refused(copied):
     tensors, embedding = load_file(DATA / "hf_tiny/model.safetensors"), "roformer.embeddings.word_embeddings.weight"
     tensors["cls.predictions.decoder.weight"] = tensors.pop(embedding)
@@ -261,7 +277,6 @@ def test_a_model_is_stored_in_the_dtype_of_its_weights(dtype, stored, tmp_path):
 @pytest.mark.parametrize("text, hidden", [("他在北京大学学习历史。", 3), ("公司与员工签订劳动合同。", 9)])
 def test_the_small_encoder_fills_in_a_hidden_character(text, hidden):
     tokenizer, model = load_tokenizer("small"), RoFormerForMaskedLM.from_pretrained("small")
-    model.eval()
     ids = tokenizer.encode(text).ids
     at = ids.index(tokenizer.vocab.index(text[hidden]))
     ids[at] = tokenizer.mask_token_id
