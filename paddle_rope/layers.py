@@ -91,7 +91,28 @@ class Linear(_Sized, nn.Linear):
 
 
 class Embedding(_Sized, nn.Embedding):
-    """``paddle.nn.Embedding``."""
+    """``paddle.nn.Embedding`` that refuses ids without a row, for which Paddle's kernel may read memory of others: on
+    CPU and except in static graphs. ``ids`` and ``remedy`` are what the error calls them and advises.
+
+    >>> Embedding(20, 8, "input_ids")(paddle.to_tensor([[2, -1]]))
+    Traceback (most recent call last):
+    ValueError: input_ids must be 0 to 19, got -1 at [0, 1]
+    """
+
+    def __init__(self, rows: int, size: int, ids: str, remedy: str = "") -> None:
+        super().__init__(rows, size)
+        self.ids, self.remedy = ids, remedy
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Integer ids of any shape -> ``[*x.shape, size]``."""
+        if computes_on_cpu():
+            ids, rows = x.numpy(), self.weight.shape[0]
+            # as unsigned numbers, of which negative ones are the largest
+            if ids.size and ids.view(f"u{ids.itemsize}").max() >= rows:
+                place = np.argwhere((ids < 0) | (ids >= rows))[0]
+                got = f"got {ids[tuple(place)]} at {place.tolist()}{self.remedy}"
+                raise ValueError(f"{self.ids} must be 0 to {rows - 1}, {got}")
+        return nn.Embedding.forward(self, x)  # super() fails in static graphs of paddle 2.6.2
 
 
 @native_form(native_dropout)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 import paddle
-from paddle import Tensor, nn
+from paddle import Tensor
 
-from paddle_rope.layers import Embedding, computes_on_cpu, float64_tensor
+from paddle_rope.layers import Embedding, float64_tensor
 from paddle_rope.rotary_frequencies import rotary_frequencies
 
 
@@ -26,25 +26,15 @@ def sinusoidal_embedding(positions: Tensor, size: int, base: float = 10000.0) ->
 class LearnedPositionEmbedding(Embedding):
     """A trained vector of ``size`` features for each position below ``max_positions``, as in BERT (arXiv 1810.04805).
 
+    Positions are integers of any shape. On CPU, except in static graphs, others raise ValueError.
+
     >>> embedding = LearnedPositionEmbedding(max_positions=512, size=8)
     >>> tuple(embedding(paddle.arange(10)).shape)
     (10, 8)
     """
 
     def __init__(self, max_positions: int, size: int) -> None:
-        super().__init__(max_positions, size)
-        self.max_positions = max_positions
-
-    def forward(self, positions: Tensor) -> Tensor:
-        """``positions`` integer, any shape -> ``[*positions.shape, size]``. On CPU, except in static graphs, raises
-        ValueError if a position is negative or not below ``max_positions``.
-        """
-        if computes_on_cpu() and positions.size:
-            first, last = int(positions.min()), int(positions.max())
-            if first < 0 or last >= self.max_positions:
-                most = self.max_positions - 1
-                raise ValueError(f"learned positions go from 0 to {most}, got {first} to {last}; cut the text")
-        return nn.Embedding.forward(self, positions)  # super() fails in static graphs of paddle 2.6.2
+        super().__init__(max_positions, size, "learned positions", "; cut the text")
 
 
 def alibi_slopes(num_heads: int) -> list[float]:

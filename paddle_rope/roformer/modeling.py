@@ -110,9 +110,11 @@ class RoFormerModel(RoFormerPretrainedModel):
 
     def __init__(self, config: RoFormerConfig) -> None:
         super().__init__(config)
-        self.token_embedding = Embedding(config.vocab_size, config.embedding_size)
+        self.token_embedding = Embedding(
+            config.vocab_size, config.embedding_size, "input_ids", "; take the tokenizer of this model"
+        )
         if config.type_vocab_size:
-            self.token_type_embedding = Embedding(config.type_vocab_size, config.embedding_size)
+            self.token_type_embedding = Embedding(config.type_vocab_size, config.embedding_size, "token_type_ids")
         if config.position_embedding == "learned":
             self.position_embedding = LearnedPositionEmbedding(config.learned_positions, config.embedding_size)
         self.embedding_norm = make_norm(config, config.embedding_size)
@@ -155,7 +157,8 @@ class RoFormerModel(RoFormerPretrainedModel):
             cu_seqlens: with ``segment_ids``, for GPU kernels, as in :func:`~paddle_rope.softmax_attention`.
 
         Raises:
-            ValueError: no token, a position beyond the ``"learned"`` table, or token types that the model lacks.
+            ValueError: no token, or token types that the model lacks; on CPU also an id, a token type or a position
+                without a row in its table.
         """
         key_mask = as_mask("attention_mask", attention_mask, input_ids.shape[0], input_ids.shape[1])
         hidden = self._embed(input_ids, token_type_ids, positions, added_embeddings)

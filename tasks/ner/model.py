@@ -38,11 +38,11 @@ class FeatureEmbedding(nn.Layer):
         super().__init__()
         rows = sizes["tables"]
         self.kinds = [kind for kind in COLUMNS if kind in rows]
-        self.tables = nn.LayerDict({kind: Embedding(rows[kind], COLUMN_SIZES[kind]) for kind in self.kinds})
+        self.tables = nn.LayerDict({kind: Embedding(rows[kind], COLUMN_SIZES[kind], kind) for kind in self.kinds})
         inputs = sum(COLUMNS[kind] * COLUMN_SIZES[kind] for kind in self.kinds)
         self.flags = None
         if sizes["flags"]:
-            self.flags = Embedding(sizes["flags"], FLAGS_SIZE)  # a token gets the sum over its flags
+            self.flags = Embedding(sizes["flags"], FLAGS_SIZE, "flags")  # a token gets the sum over its flags
             inputs += FLAGS_SIZE
         self.projection = Linear(inputs, embedding_size)
         self.init_projection()

@@ -147,7 +147,8 @@ def test_a_text_ends_with_its_end_token_in_padding_and_the_others_go_on():
         ({"top_p": 0.0}, "top_p"),
         ({"attention_mask": paddle.to_tensor([[1, 1, 0]])}, "pad on the left"),
         ({"input_ids": paddle.zeros([1, 0], "int64")}, "has no token"),
-        ({"input_ids": random_ids(1, 512), "max_new_tokens": 2}, "positions go from 0 to 511"),
+        ({"input_ids": paddle.to_tensor([[4, -1]])}, "input_ids must be 0 to 39, got -1"),
+        ({"input_ids": random_ids(1, 512), "max_new_tokens": 2}, "positions must be 0 to 511"),
     ],
     ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )

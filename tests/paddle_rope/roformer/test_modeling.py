@@ -71,8 +71,16 @@ def test_added_embeddings_are_added_to_those_of_the_tokens():
     [
         ("version 1", np.zeros((2, 0)), {}, r"input_ids \[2, 0\] has no token"),
         ("version 1", np.zeros((1, 2)), {"token_type_ids": paddle.zeros([1, 2], "int64")}, "type_vocab_size is 0"),
-        ("learned", np.zeros((1, 513)), {}, "positions go from 0 to 511, got 0 to 512; cut the text"),
-        ("learned", np.zeros((1, 1)), {"positions": paddle.to_tensor([[-1]])}, "from 0 to 511, got -1"),
+        ("version 1", [[2, 3], [4, -1]], {}, r"input_ids must be 0 to 39, got -1 at \[1, 1\]; take the tokenizer"),
+        ("version 1", [[40, 3]], {}, r"input_ids must be 0 to 39, got 40 at \[0, 0\]"),
+        (
+            "embedding size",
+            [[2, 3]],
+            {"token_type_ids": paddle.to_tensor([[0, 2]])},
+            r"token_type_ids must be 0 to 1, got 2 at",
+        ),
+        ("learned", np.zeros((1, 513)), {}, r"learned positions must be 0 to 511, got 512 at \[0, 512\]; cut the text"),
+        ("learned", np.zeros((1, 1)), {"positions": paddle.to_tensor([[-1]])}, "0 to 511, got -1"),
         ("linear", np.zeros((1, 2)), {"attention_mask": paddle.to_tensor([[0, -1e4]])}, "give attention_mask == 0"),
         (
             "linear",
