@@ -136,15 +136,28 @@ def library_path() -> Path:
 
 def foreign(path: Path) -> str | None:
     """Why other users could replace a path, in words; None if only this user and root can write there."""
-    real = path.resolve()
-    for part in (path, *path.absolute().parents, real, *real.parents):
-        status = part.stat()
+    for part in _passed_through(path):
+        status = part.lstat()
         if status.st_uid not in (0, os.geteuid()):
             return f"{part} belongs to another user"
         is_shared = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX  # as /tmp: owners keep their files
-        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_shared:
+        is_writable = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(status.st_mode)
+        if is_writable and not is_shared:
             return f"others may write to {part}"
     return None
+
+
+def _passed_through(path):
+    """Yield every folder and link that the look-up of a path passes through, links of links too, and its end."""
+    place, names = Path(), [*reversed(path.absolute().parts)]
+    while names:
+        name = names.pop()
+        one = place.parent if name == os.pardir else place / name  # of an absolute path the first name is /
+        yield one
+        if one.is_symlink():
+            names += reversed(Path(os.readlink(one)).parts)
+        else:
+            place = one
 
 
 def build() -> None:

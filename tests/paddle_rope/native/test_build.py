@@ -78,6 +78,19 @@ def test_a_library_that_others_may_write_is_not_loaded(copied, kind):
             build()
 
 
+def test_a_library_behind_links_that_others_may_replace_is_not_loaded(copied):
+    """The cache folder is a link to a link in an open folder, which leads to the private folder of the library."""
+    folder, private, shared = copied.parent, copied.parent.with_name("private"), copied.parent.with_name("open")
+    folder.rename(private)
+    shared.mkdir()
+    (shared / "link").symlink_to(os.path.join("..", private.name))
+    folder.symlink_to(shared / "link")
+    assert loading.library() is not None
+    loading.loaded.cache_clear()
+    shared.chmod(0o777)
+    assert loading.library() is None and f"others may write to {shared};" in loading.state_in_words()
+
+
 def test_folders_that_are_made_for_the_library_are_private_and_its_name_follows_the_sources(cache, monkeypatch):
     folder, built = cache
     assert built.parent == REPOSITORY / ".pytest_cache" / "home" / "paddle_rope"  # not that of the user
