@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import reprlib
+import secrets
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -187,9 +188,16 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file as a whole, or not at all; the folder is made if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_path(path)
     try:
-        temporary.write_bytes(content)
+        with open(temporary, "xb") as file:
+            file.write(content)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def temporary_path(path: Path) -> Path:
+    """A path beside ``path`` that nobody can guess, to be opened with mode ``x``, which follows no link, and renamed
+    when the content is complete."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")

@@ -21,10 +21,10 @@ def atomic_writer(path, binary=False):
     InputError if the folder is missing or not writable, or ``path`` is a folder or a device."""
     path = Path(path)
     check_output_file(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = options.temporary_path(path)
     try:
         text = {} if binary else {"encoding": "utf-8", "newline": "\n"}
-        file = open(temporary, "wb" if binary else "w", **text)  # noqa: SIM115  closed below
+        file = open(temporary, "xb" if binary else "x", **text)  # noqa: SIM115  closed below
     except OSError as error:
         if error.errno in NO_ROOM:  # the folder is right
             raise
@@ -50,7 +50,7 @@ def atomic_folder(path):
         raise InputError(
             f"{path}: is a mount point or the current folder, which cannot be replaced; name a folder in it"
         )
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = options.temporary_path(path)
     temporary.mkdir(parents=True)
     try:
         yield temporary

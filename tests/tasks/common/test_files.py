@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from paddle_rope import RoFormerConfig, RoFormerForMaskedLM
+from paddle_rope.options import replace_file
 from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
 from tasks.common.errors import InputError
 from tasks.common.files import atomic_folder, atomic_writer, check_new_folder, check_output_file, json_line, write_json
@@ -34,6 +35,19 @@ def test_file_appears_only_when_all_of_it_is_written_and_on_the_disk(tmp_path, m
             assert (path.read_bytes() if path.exists() else None) == before
         assert path.read_bytes() == content.encode() and names(tmp_path) == ["file"]
     assert calls == [len("中\n".encode()), "replace", len("new"), "replace"]
+
+
+def test_two_writers_of_a_file_do_not_meet_and_no_link_is_followed(tmp_path, monkeypatch):
+    with atomic_writer(tmp_path / "file") as one, atomic_writer(tmp_path / "file") as other:
+        one.write("one")
+        other.write("other")
+    assert (tmp_path / "file").read_text() == "one"  # the last to end
+    monkeypatch.setattr("secrets.token_hex", lambda size: "foreseen")
+    (tmp_path / ".file.foreseen.tmp").symlink_to("victim")
+    for write, error in ((write_json, InputError), (replace_file, FileExistsError)):
+        with pytest.raises(error, match="File exists"):
+            write(tmp_path / "file", b"")
+    assert not (tmp_path / "victim").exists() and (tmp_path / "file").read_text() == "one"
 
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])

@@ -129,9 +129,10 @@ def test_newest_checkpoint_has_most_steps(tmp_path):
 
 def test_mark_comes_after_the_names_of_the_files_are_on_the_disk(tmp_path, monkeypatch):
     synced = []
+    monkeypatch.setattr("secrets.token_hex", lambda size: "random")
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
     path = make(tmp_path, 1)
-    mark = str(path / f".{COMPLETE_FILE}.{os.getpid()}.tmp")  # before it gets its name
+    mark = str(path / f".{COMPLETE_FILE}.random.tmp")  # before it gets its name
     assert synced == [str(path), mark, str(path), str(tmp_path)]
 
 
