@@ -57,7 +57,7 @@ def evaluate(argv):
     models, recipe = options.model_dirs, recipe_of(options.model_dirs, options)
     shown = {} if options.examples is None else {"num_examples": options.examples}
     if options.output:
-        check_output_file(options.output, [options.data])
+        check_output_file(options.output, [options.data, *models])
     prepare_process()
     predictor_class = get_predictor(recipe)
     try:

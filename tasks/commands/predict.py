@@ -7,7 +7,7 @@ import sys
 from paddle_rope.machine import physical_cores, prepare_process
 from tasks.commands.options import add_computing, add_model_dirs, add_wanted, computing, new_parser, recipe_of, whole
 from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_output_file, json_line
+from tasks.common.files import atomic_writer, check_apart, check_output_file, json_line
 from tasks.common.output import check_standard_output, standard_output
 from tasks.common.texts.json_records import TEXT_KEYS
 from tasks.common.texts.streams import FileStream, TextStream
@@ -62,7 +62,7 @@ def predict(argv):
         (options.input,) = inputs
     if options.embed and options.output == STDIN:
         raise InputError("--embed writes an array: give --output FILE.npy")
-    check_files(options, [*inputs, *filter(None, (options.dictionary, options.patterns))])
+    check_files(options, [*inputs, *options.model_dirs, *filter(None, (options.dictionary, options.patterns))])
     if recipe == "ner":
         find_entities(options)
     elif options.embed:
@@ -212,6 +212,7 @@ def predict_many(task, options):
         raise InputError("--input: many documents are read from files; give files or a folder")
     if options.output == STDIN:
         raise InputError("many documents are written to a folder; give --output FOLDER")
+    check_apart(options.output, options.model_dirs)
     if (options.format or "jsonl") != "jsonl":
         raise InputError(f"--format {options.format}: many documents are written as JSON lines; leave it out")
     for name in ("html", "embed"):

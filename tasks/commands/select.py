@@ -31,7 +31,7 @@ def select(argv):
     add_computing(parser)
     options = parser.parse_args(argv)
     recipe_of(options.model_dirs, options, ["ner"])
-    check_files(options, [options.input, *([options.labeled] if options.labeled else [])])
+    check_files(options, [options.input, *options.model_dirs, *([options.labeled] if options.labeled else [])])
     from tasks.ner.calibration import LOWEST_THRESHOLD
     from tasks.ner.data.reading import EntityTextStream, read_examples
     from tasks.ner.prediction.output_formats import written

@@ -82,18 +82,22 @@ def json_line(value, **options):
 
 
 def check_output_file(path, inputs=()):
-    """Raise InputError if ``path`` cannot be written, or is one of the ``inputs``, the other paths of the same command,
-    or a file in one of them."""
+    """Raise InputError if ``path`` cannot be written, or lies in the ``inputs`` as in :func:`check_apart`."""
+    check_apart(path, inputs)
     path = Path(path)
-    place = os.path.realpath(path)
-    if {place, os.path.dirname(place)} & set(map(os.path.realpath, inputs)):
-        raise InputError(f"{path}: is among the other files of this command; give another file to write")
     if os.path.isdir(path):  # not Path.is_dir, which raises OSError for a name that is too long
         raise InputError(f"{path}: is a folder; give the name of a file")
     if os.path.exists(path) and not os.path.isfile(path):  # a file would replace it
         raise InputError(f"{path}: is a device or pipe; give the name of a file")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(f"{path}: cannot be written ({path.parent} is not a writable folder); give another file")
+
+
+def check_apart(path, inputs):
+    """Raise InputError if ``path`` is one of the ``inputs``, the other paths of the same command, or lies in one."""
+    place = Path(os.path.realpath(path))
+    if {place, *place.parents} & set(map(Path, map(os.path.realpath, inputs))):
+        raise InputError(f"{path}: is among the other files of this command; give another place to write")
 
 
 def check_new_folder(path, option="--output_dir"):

@@ -96,6 +96,15 @@ def test_the_input_is_not_written_over(call, labeled, tmp_path, verb):
     assert "data.jsonl: is " in call(verb, DATA="data.jsonl", out="./data.jsonl")
 
 
+@pytest.mark.parametrize("verb, more", [
+    *(("predict", ()), ("predict", ("--processes", "1"))), ("select", ()), ("evaluate", ()),
+])  # fmt: skip
+def test_nothing_is_written_into_the_folder_of_the_model(call, folders, tmp_path, verb, more):
+    (tmp_path / "link").symlink_to(folders["ner"])
+    for place in (folders["ner"] / "new", "link/sub/new"):
+        assert f"{place}: is among the other files of this command" in call(verb, *more, out=place)
+
+
 @pytest.mark.parametrize("verb", ["train", "predict", "select", "evaluate", "tune"])
 def test_a_device_that_is_not_there_is_named(call, verb):
     assert "--device abacus" in call(verb, "--device", "abacus")
