@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -31,24 +32,37 @@ def read_run_config(config_file, overrides=()):
     return {key: shipped(value) if isinstance(value, str) else value for key, value in config.items()}
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that a mapping has twice, whose last value YAML would take."""
+MOST_DIGITS = 1000  # of a number
+MOST_REPEATED = 100_000  # characters that aliases may add to a file: a few lines of them could stand for billions
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # in C, if PyYAML has it: ten times faster
+    """Refuses a key that a mapping has twice, whose last value YAML would take, and endless numbers."""
 
     def construct_mapping(self, node, deep=False):
         keys = set()
         for key, _ in node.value:
-            if str(key.value) in keys:
-                raise yaml.MarkedYAMLError(problem=f"{key.value!r} a second time", problem_mark=key.start_mark)
-            keys.add(str(key.value))  # a list or mapping is refused below
+            if isinstance(key, yaml.ScalarNode):  # others are refused below
+                if key.value in keys:
+                    raise yaml.MarkedYAMLError(problem=f"{key.value!r} a second time", problem_mark=key.start_mark)
+                keys.add(key.value)
         return super().construct_mapping(node, deep)
+
+    def construct_number(self, node):
+        if len(node.value) > MOST_DIGITS:
+            raise yaml.MarkedYAMLError(problem="a number without end", problem_mark=node.start_mark)
+        return self.construct_yaml_int(node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_number)
 
 
 def read_mapping(path, remedy):
     """The mapping of a YAML file, from names to any values; raises InputError, with the ``remedy``, if it is none."""
     content, path = read_text(path)
     try:
+        _check_aliases(content)
         config = yaml.load(content, _Loader) or {}
-        str(config)  # refuses numbers of thousands of digits, also in hexadecimal
     except Exception as error:  # YAML's errors, or ValueError and others for an impossible date
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
@@ -56,6 +70,25 @@ def read_mapping(path, remedy):
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
         raise InputError(f"{path}:1: not a mapping; {remedy}")
     return config
+
+
+def _check_aliases(content):
+    """Raise YAML's error if aliases add more than ``MOST_REPEATED`` characters, or one stands for what it is in."""
+    size, sizes, begun = 0, {}, []  # of all so far; of what has an anchor; (anchor, size before) of what is not complete
+    for event in yaml.parse(content, _Loader):
+        if isinstance(event, yaml.AliasEvent):
+            size += sizes.get(event.anchor, math.inf)
+        elif isinstance(event, yaml.ScalarEvent):
+            size += len(event.value) + 1
+            sizes[event.anchor] = len(event.value) + 1
+        elif isinstance(event, yaml.CollectionStartEvent):
+            begun.append((event.anchor, size))
+            size += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = begun.pop()
+            sizes[anchor] = size - before
+        if size > len(content) + MOST_REPEATED:
+            raise yaml.MarkedYAMLError(problem="aliases stand for too much", problem_mark=event.start_mark)
 
 
 def parse_overrides(words):
