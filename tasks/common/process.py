@@ -5,8 +5,12 @@ import contextlib
 import os
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from paddle_rope.machine import import_paddle, prepare_process
@@ -62,6 +66,28 @@ def choose_device(name: str | None = None) -> str:
 def is_first_process() -> bool:
     """Whether this process is the only one, or the one among several that prints and writes."""
     return int(os.environ.get("PADDLE_TRAINER_ID", "0")) == 0  # the variable that paddle.distributed.get_rank reads
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Within this block, raise TimeoutError after so many seconds of this thread's processor time; in other threads
+    than the main one there is no limit, because signals do not reach them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    end = time.thread_time() + seconds
+
+    def check(number, frame):
+        if time.thread_time() >= end:  # the timer also counts other threads
+            raise TimeoutError
+
+    before = signal.signal(signal.SIGVTALRM, check)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds / 10)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 # ---- commands to paste, in messages

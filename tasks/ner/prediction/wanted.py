@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks.common.errors import InputError
+from tasks.common.process import time_limit
 from tasks.common.run_config import read_mapping
-from tasks.common.texts.text_files import read_text, split_lines
+from tasks.common.texts.text_files import read_text, shown, split_lines
 from tasks.ner.arguments import of_types
 from tasks.ner.examples import Entity, without_overlaps
 from tasks.ner.features.gazetteer import automaton_of, found_in
 
 HINT_LOGIT = 3.0  # times the temperature: how far a hint lowers the threshold, as from probability 0.5 to 0.05
+PATTERN_SECONDS = 2.0  # of processor time for a pattern in 10,000 characters, or in fewer
 MODES = FORCE, HINT = ("force", "hint")
 Row = tuple[str, str, str]  # term or pattern, type, mode
 
@@ -196,9 +198,20 @@ class Listed:
     def _find(self, text: str, mode: str) -> Iterator[tuple[int, int, str]]:
         for start, end, types in found_in(text, self._terms[mode]):
             yield from ((start, end, kind) for kind in types)
-        for pattern, kind, one in self._patterns:
-            if one == mode:
-                yield from ((*match.span(), kind) for match in pattern.finditer(text) if match.group())
+        yield from self._matches(text, [(pattern, kind) for pattern, kind, one in self._patterns if one == mode])
+
+    def _matches(self, text, patterns):
+        found: list[tuple[int, int, str]] = []
+        try:
+            with time_limit(PATTERN_SECONDS * max(1, len(text) / 10_000) * len(patterns)):
+                for pattern, kind in patterns:
+                    found += [(*match.span(), kind) for match in pattern.finditer(text) if match.group()]
+        except TimeoutError:
+            raise InputError(
+                f"the pattern {shown(pattern.pattern)} takes too long in a text of {len(text):,} characters; write it "
+                "without repetitions of what repeats, such as (a+)+"
+            ) from None
+        return found
 
 
 def read_terms(path: str | os.PathLike) -> list[Row]:

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.commands.main import main
+from tasks.common.errors import InputError
 from tasks.ner import NerPredictor
 from tasks.ner.calibration import LOWEST_THRESHOLD
 from tasks.ner.data.reading import read_examples
 from tasks.ner.examples import Entity, as_record, entities_of
+from tasks.ner.prediction import wanted as wanted_module
 from tasks.ner.prediction.selection import rank, uncertainty
 from tasks.ner.prediction.wanted import HINT_LOGIT, Listed, Wanted
 from tests.helpers.models import FORMATS, export
@@ -112,6 +114,14 @@ def test_files_options_and_python_agree(predictor, predict, trained, dev_texts, 
     windows = list(one.windows(text))
     assert one.join(text, one.find_in_windows(windows)) == record
     assert predictor.join(text, predictor.find_in_windows(windows, [one.wanted])) == predictor([text])[0]
+
+
+def test_a_pattern_without_end_is_named(monkeypatch):
+    monkeypatch.setattr(wanted_module, "PATTERN_SECONDS", 0.1)
+    listed = Listed(patterns=[("[0-9]+", "number", "force"), ("(x+x+)+y", "item", "force")])
+    with pytest.raises(InputError, match=r"the pattern '\(x\+x\+\)\+y' takes too long in a text of 60 characters; write "):
+        listed.forced("x" * 60, nested=True)
+    assert spans(sum(listed.forced("1xxy", nested=True), [])) == [(0, 1, "number"), (1, 4, "item")]
 
 
 @pytest.mark.parametrize("probabilities", [[], [0.0], [1.0], [0.3], [0.9999], [0.2, 0.6, 0.95]])
