@@ -49,7 +49,7 @@ class Gazetteer:
         type's number * ``BINS`` + the bin of its share. If the text is one of the training data, ``own`` is its
         :class:`~tasks.ner.examples.Example`, whose entities and occurrences are left out of the counts: they would give
         its labels away."""
-        places = found_in(text, self._strings)
+        places = list(found_in(text, self._strings))
         if own is None:
             return places
         own_counts = _own_entities(own), Counter(text[start:end] for start, end, _ in places)
@@ -77,9 +77,9 @@ def automaton_of(strings):
 
 
 def found_in(text, automaton):
-    """List of (start, end, value) of all places in a text where a string of an automaton occurs."""
-    found = automaton.iter(text) if len(automaton) else ()
-    return [(last + 1 - length, last + 1, value) for last, (length, value) in found]
+    """Yield (start, end, value) of all places in a text where a string of an automaton occurs."""
+    for last, (length, value) in automaton.iter(text) if len(automaton) else ():
+        yield last + 1 - length, last + 1, value
 
 
 def is_storable(string):

@@ -3,10 +3,11 @@ user lists as terms or regular expressions, to be forced or hinted at."""
 
 from __future__ import annotations
 
-import bisect
+import functools
 import math
 import os
 import re
+import string
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +20,12 @@ from tasks.ner.arguments import of_types
 from tasks.ner.examples import Entity, without_overlaps
 from tasks.ner.features.gazetteer import automaton_of, found_in
 
+LEAST_PROBABILITY = 0.001  # to ask for; nearly all spans of a text are less probable
 HINT_LOGIT = 3.0  # times the temperature: how far a hint lowers the threshold, as from probability 0.5 to 0.05
 PATTERN_SECONDS = 2.0  # of processor time for a pattern in 10,000 characters, or in fewer
 MODES = FORCE, HINT = ("force", "hint")
 Row = tuple[str, str, str]  # term or pattern, type, mode
+_WORD = frozenset(f"{string.ascii_letters}{string.digits}_")
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Wanted:
 
     Attributes:
         types: types to find; None for all types of the model and of ``listed``.
-        min_probability: lowest probability, for all types or for each type named; None for the model's thresholds.
+        min_probability: lowest probability, for all types or for each type named; None for the model's thresholds. It
+            is at least ``LEAST_PROBABILITY`` without ``top_k``.
         top_k: keep this many entities of a text, the most probable ones; None for all.
         consistent: decide the same for all places of a mention: a string that is found as a type at more than half of
             its places in a text is found at all of them, otherwise at none.
@@ -59,34 +63,40 @@ class Wanted:
         return cls(types if types is None else tuple(types), listed=listed, **options)
 
     def thresholds(self, config: Any) -> list[float]:
-        """For each type of a model, the logit above which a span can be kept.
-
-        Raises:
-            InputError: the model has no such type, or a probability is not between 0 and 1.
-        """
-        least = self.min_probability
-        if not isinstance(least, dict):
-            least = {} if least is None else dict.fromkeys(config.types, least)
-        self._check_types(least, config)
+        """For each type of a model, the logit above which a span can be kept."""
+        least = self._least(config)
         own, temperatures = (of_types(one, len(config.types)) for one in (config.thresholds, config.temperatures))
         return [
-            _logit(least[kind]) * temperature if kind in least else bound
+            math.log(least[kind] / (1 - least[kind])) * temperature if kind in least else bound
             for kind, bound, temperature in zip(config.types, own, temperatures)
         ]
 
     def candidates(self, config: Any) -> list[float]:
-        """The :meth:`thresholds`, lowered if there are hints."""
-        lowered = HINT_LOGIT if self.listed is not None and self.listed.hinted_types else 0.0
+        """The :meth:`thresholds`; those of the model are lowered for types with hints."""
+        hinted = (self.listed.hinted_types if self.listed else set()).difference(self._least(config))
         bounds, temperatures = self.thresholds(config), of_types(config.temperatures, len(config.types))
-        return [bound - lowered * temperature for bound, temperature in zip(bounds, temperatures)]
+        return [
+            bound - HINT_LOGIT * temperature * (kind in hinted)
+            for kind, bound, temperature in zip(config.types, bounds, temperatures)
+        ]
+
+    def _least(self, config):
+        """dict from types to their lowest probability, where there is one."""
+        least = self.min_probability
+        return least if isinstance(least, dict) else {} if least is None else dict.fromkeys(config.types, least)
 
     def check(self, config: Any) -> None:
         """Raise InputError if a model cannot give these entities."""
         if self.top_k is not None and self.top_k < 1:
             raise InputError(f"top_k must be at least 1, got {self.top_k}")
         listed, hinted = (self.listed.types, self.listed.hinted_types) if self.listed else ((), ())
-        self._check_types([*hinted, *{*(self.types or ())}.difference(listed)], config)
-        self.thresholds(config)
+        least = self._least(config)
+        self._check_types([*hinted, *least, *{*(self.types or ())}.difference(listed)], config)
+        for probability in least.values():
+            is_enough = probability > 0 if self.top_k else probability >= LEAST_PROBABILITY
+            if not (is_enough and probability < 1):
+                bounds = f"at least {LEAST_PROBABILITY} (with top_k, above 0) and below 1"
+                raise InputError(f"min_probability must be {bounds}, got {probability:g}")
 
     def _check_types(self, types, config):
         unknown = sorted(set(types).difference(config.types))
@@ -95,14 +105,14 @@ class Wanted:
 
     def kept(self, text: str, entities: list[Entity], config: Any) -> list[Entity]:
         """The entities of a text to keep, from its candidates and the listed entities, ordered."""
-        bounds = dict(zip(config.types, self.thresholds(config)))
+        bounds, of_hints = (dict(zip(config.types, one(config))) for one in (self.thresholds, self.candidates))
         hinted = self.listed.hinted(text) if self.listed else ()
-        entities = [one for one in entities if one.score > bounds[one.type] or one[:3] in hinted]
+        entities = [one for one in entities if one.score > (of_hints if one[:3] in hinted else bounds)[one.type]]
         if self.listed is not None:
-            for forced in self.listed.forced(text, config.allow_overlap):
-                entities = _with_forced(entities, forced)
+            entities = _with_forced(text, entities, self.listed.forced(text, config.allow_overlap))
         if self.types is not None:
-            entities = [entity for entity in entities if entity.type in self.types]
+            types = set(self.types)
+            entities = [entity for entity in entities if entity.type in types]
         settled = list if config.allow_overlap else without_overlaps
         entities = settled(entities)
         if self.consistent:
@@ -112,28 +122,21 @@ class Wanted:
         return sorted(entities)
 
 
-def _logit(probability):
-    if not 0 < probability < 1:
-        raise InputError(f"min_probability must be between 0 and 1, got {probability:g}")
-    return math.log(probability / (1 - probability))
+def _with_forced(text: str, entities: list[Entity], forced: list[Entity]) -> list[Entity]:
+    """The forced entities, and the others unless one has the span of a forced entity or crosses one: overlaps it
+    without being nested."""
+    same = {one[:2] for one in forced}
+    last_end, first_start = ([place] * (len(text) + 1) for place in (0, len(text)))  # of those that begin, end at each
+    for start, end, *_ in forced:
+        last_end[start] = max(last_end[start], end)
+        first_start[end] = min(first_start[end], start)
 
+    def fits(one):
+        inside = slice(one.start + 1, one.end)
+        crosses = max(last_end[inside], default=0) > one.end or min(first_start[inside], default=one.start) < one.start
+        return not crosses and one[:2] not in same
 
-def _with_forced(entities: list[Entity], forced: list[Entity]) -> list[Entity]:
-    """The entities that contradict no forced entity, and the forced entities, which do not overlap."""
-    ends = [one.end for one in forced]
-
-    def fits(entity):
-        near = {bisect.bisect_right(ends, place) for place in (entity.start, entity.end - 1)} - {len(forced)}
-        return entity.score == math.inf or not any(_contradict(entity, forced[number]) for number in near)
-
-    return [entity for entity in entities if fits(entity)] + forced
-
-
-def _contradict(one: Entity, forced: Entity) -> bool:
-    """Whether two spans are the same or overlap without being nested."""
-    if one[:2] == forced[:2]:
-        return True
-    return one.start < forced.start < one.end < forced.end or forced.start < one.start < forced.end < one.end
+    return [one for one in entities if fits(one)] + forced
 
 
 def _same_everywhere(text: str, entities: list[Entity]) -> list[Entity]:
@@ -142,12 +145,13 @@ def _same_everywhere(text: str, entities: list[Entity]) -> list[Entity]:
     for entity in entities:
         taken[entity.start : entity.end] = b"\1" * (entity.end - entity.start)
         by_mention.setdefault((text[entity.start : entity.end], entity.type), []).append(entity)
+    free: dict[str, list[tuple[int, int]]] = {mention: [] for mention, _ in by_mention}  # where no entity is
+    for start, end, mention in found_in(text, automaton_of({mention: mention for mention in free})):
+        if taken.find(1, start, end) < 0:
+            free[mention].append((start, end))
     kept: list[Entity] = []
-    for (string, kind), found in by_mention.items():
-        places = (
-            (match.start(), match.start() + len(string)) for match in re.finditer(f"(?={re.escape(string)})", text)
-        )
-        others = [(start, end) for start, end in places if not any(taken[start:end])]
+    for (mention, kind), found in by_mention.items():
+        others = free[mention]
         if len(found) > len(others):
             mean = [sum(numbers) / len(found) for numbers in zip(*(entity[3:] for entity in found))]
             kept += found + [Entity(*place, kind, *mean) for place in others]
@@ -169,35 +173,51 @@ class Listed:
     Attributes:
         types: all types in terms and patterns.
         hinted_types: types with at least one hint.
+        characters: of all terms.
     """
 
     def __init__(self, terms: Sequence[Row] = (), patterns: Sequence[Row] = ()):
-        types_of: dict[str, dict[str, dict[str, None]]] = {mode: {} for mode in MODES}
-        for string, kind, mode in terms:
-            types_of[mode].setdefault(string, {})[kind] = None
-        self._terms = {mode: automaton_of(strings) for mode, strings in types_of.items()}
+        self._terms = terms
         self._patterns = [(re.compile(pattern), kind, mode) for pattern, kind, mode in patterns]
         self.types = {kind for _, kind, _ in (*terms, *patterns)}
         self.hinted_types = {kind for _, kind, mode in (*terms, *patterns) if mode == HINT}
+        self.characters = sum(len(term) for term, _, _ in terms)
 
-    def forced(self, text: str, nested: bool) -> list[list[Entity]]:
-        """The forced entities, with an infinite score, in groups without overlaps: one group per type if entities may
-        be ``nested``, otherwise a single group. Where members of a group overlap, the one that begins first is kept,
-        and the longest of several that begin together."""
-        groups: dict[str, list[Entity]] = {}
-        for start, end, kind in sorted(self._find(text, FORCE), key=lambda span: (span[0], -span[1], span[2])):
-            group = groups.setdefault(kind if nested else "", [])
-            if not group or start >= group[-1].end:
-                group.append(Entity(start, end, kind, math.inf, 1.0))
-        return list(groups.values())
+    @functools.cached_property
+    def _automata(self) -> dict[str, Any]:
+        """What finds the terms of each mode; made by the first thread that needs it, as many terms take a second."""
+        types_of: dict[str, dict[str, dict[str, None]]] = {mode: {} for mode in MODES}
+        for term, kind, mode in self._terms:
+            types_of[mode].setdefault(term, {})[kind] = None
+        return {mode: automaton_of(terms) for mode, terms in types_of.items()}
+
+    def forced(self, text: str, nested: bool) -> list[Entity]:
+        """The forced entities, with an infinite score. Those of a type do not overlap, and none do unless entities may
+        be ``nested``: where several overlap, the one that begins first is kept, and the longest of those that begin
+        together."""
+        groups: dict[str, dict[int, tuple[int, str]]] = {}  # of those that may not overlap: start -> longest end, type
+        for start, end, kind in self.places(text, FORCE):
+            longest = groups.setdefault(kind if nested else "", {})
+            longest[start] = min(longest.get(start, (0, kind)), (-end, kind))
+        forced = []
+        for longest in groups.values():
+            reached = 0
+            for start, (end, kind) in sorted(longest.items()):
+                if start >= reached:
+                    reached = -end
+                    forced.append(Entity(start, reached, kind, math.inf, 1.0))
+        return forced
 
     def hinted(self, text: str) -> set[tuple[int, int, str]]:
         """The (start, end, type) that are hinted at."""
-        return set(self._find(text, HINT))
+        return set(self.places(text, HINT))
 
-    def _find(self, text: str, mode: str) -> Iterator[tuple[int, int, str]]:
-        for start, end, types in found_in(text, self._terms[mode]):
-            yield from ((start, end, kind) for kind in types)
+    def places(self, text: str, mode: str) -> Iterator[tuple[int, int, str]]:
+        """The (start, end, type) of all terms and patterns of a mode in a text. A term is not found within an ASCII
+        word: AI is not in MAIL, 5G not in 15GB."""
+        for start, end, types in found_in(text, self._automata[mode]):
+            if not (_is_in_word(text, start) or _is_in_word(text, end)):
+                yield from ((start, end, kind) for kind in types)
         yield from self._matches(text, [(pattern, kind) for pattern, kind, one in self._patterns if one == mode])
 
     def _matches(self, text, patterns):
@@ -212,6 +232,11 @@ class Listed:
                 "without repetitions of what repeats, such as (a+)+"
             ) from None
         return found
+
+
+def _is_in_word(text, place):
+    """Whether the characters on both sides of a place belong to an ASCII word."""
+    return 0 < place < len(text) and text[place - 1] in _WORD and text[place] in _WORD
 
 
 def read_terms(path: str | os.PathLike) -> list[Row]:

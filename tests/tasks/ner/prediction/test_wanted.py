@@ -33,7 +33,7 @@ def spans(entities):
     return [entity[:3] for entity in entities]
 
 
-@given(st.lists(st.text("ab", min_size=1, max_size=4), max_size=5), st.text("ab", max_size=12))
+@given(st.lists(st.text("甲乙", min_size=1, max_size=4), max_size=5), st.text("甲乙", max_size=12))
 def test_terms_are_found_wherever_they_occur(terms, text):
     places = {(at, at + len(term), "place") for term in terms for at in range(len(text)) if text.startswith(term, at)}
     assert Listed([(term, "place", "hint") for term in terms]).hinted(text) == places
@@ -41,7 +41,37 @@ def test_terms_are_found_wherever_they_occur(terms, text):
     for place in sorted(places, key=lambda place: (place[0], -place[1])):
         if place[0] >= end:
             forced, end = [*forced, place], place[1]
-    assert spans(sum(Listed([(term, "place", "force") for term in terms]).forced(text, nested=True), [])) == forced
+    assert spans(Listed([(term, "place", "force") for term in terms]).forced(text, nested=True)) == forced
+
+
+@pytest.mark.parametrize("term, text, starts", [
+    ("AI", "MAIL AI, AI_x 用AI的xAI", [5, 15]),
+    ("5G", "15GB 5G 5G网 2.5G", [5, 8, 14]),
+    ("C++", "C++x 和C++", [0, 6]),
+    (".x", "a.x .xy", [1]),
+])  # fmt: skip
+def test_terms_in_ascii_are_found_as_words(term, text, starts):
+    found = Listed([(term, "place", "hint")]).hinted(text)
+    assert found == {(start, start + len(term), "place") for start in starts}
+
+
+SPANS = st.tuples(st.integers(0, 7), st.integers(1, 4), st.sampled_from(["person", "place", "brand"]))
+
+
+@given(st.lists(st.text("甲乙", min_size=1, max_size=3), max_size=4), st.text("甲乙", max_size=9), st.lists(SPANS))
+def test_an_entity_stays_if_it_contradicts_no_forced_one(terms, text, given):
+    listed = Listed([(term, f"t{number}", "force") for number, term in enumerate(terms)])
+    forced = spans(listed.forced(text, nested=True))
+
+    def crosses(one, other):
+        return one[0] < other[0] < one[1] < other[1]
+
+    entities = found(*((start, start + size, kind, 9) for start, size, kind in sorted(set(given)) if kind != "brand"))
+    kept = [
+        one for one in spans(entities)
+        if not any(one[:2] == other[:2] or crosses(one, other) or crosses(other, one) for other in forced)
+    ]  # fmt: skip
+    assert spans(Wanted(listed=listed).kept(text, entities, CONFIG)) == sorted([*kept, *forced])
 
 
 @pytest.mark.parametrize(
@@ -53,20 +83,34 @@ def test_terms_are_found_wherever_they_occur(terms, text):
     ids=["nested", "flat"],
 )
 def test_a_forced_entity_replaces_those_that_cross_it_and_keeps_those_that_are_nested(config, expected):
-    listed = Listed([("bc", "brand", "force"), ("bc", "place", "force")])
+    listed = Listed([("乙丙", "brand", "force"), ("乙丙", "place", "force")])
     entities = found((0, 4, "place", 5), (1, 3, "person", 9), (2, 4, "person", 9), (5, 6, "place", 2))
-    kept = Wanted(listed=listed).kept("abcdef", entities, config)
+    kept = Wanted(listed=listed).kept("甲乙丙丁戊己", entities, config)
     assert spans(kept) == expected
-    assert entities_of(json.loads(json.dumps(as_record("abcdef", kept)))) == [
+    assert entities_of(json.loads(json.dumps(as_record("甲乙丙丁戊己", kept)))) == [
         entity._replace(probability=round(entity.probability, 4)) for entity in kept
     ]
 
 
 def test_a_hint_lowers_the_threshold_of_its_span():
     wanted = Wanted(listed=Listed([("ab", "person", "hint")]))
-    assert wanted.candidates(CONFIG) == [-2 * HINT_LOGIT, 1 - 2 * HINT_LOGIT]  # the temperature is 2
+    assert wanted.candidates(CONFIG) == [-2 * HINT_LOGIT, 1]  # the temperature is 2
     entities = found((0, 2, "person", -2), (3, 5, "place", -2), (2, 4, "person", -2), (5, 6, "person", 1))
     assert spans(wanted.kept("ab.ab.", entities, CONFIG)) == [(0, 2, "person"), (5, 6, "person")]
+
+
+@pytest.mark.parametrize("least", [0.4, {"person": 0.4}], ids=str)
+def test_a_hint_does_not_lower_min_probability(least):
+    wanted = Wanted(min_probability=least, listed=Listed([("ab", "person", "hint")]))
+    entities = found((0, 2, "person", -2), (3, 5, "person", -0.5))  # probabilities 0.27 and 0.44
+    assert spans(wanted.kept("ab.ab.", entities, CONFIG)) == [(3, 5, "person")]
+
+
+def test_only_the_most_probable_may_be_improbable():
+    for wanted in ({"min_probability": 0.0009}, {"min_probability": {"place": 0}, "top_k": 1}, {"min_probability": 1}):
+        with pytest.raises(InputError, match="min_probability must be"):
+            Wanted(**wanted).check(CONFIG)
+    Wanted(min_probability=1e-300, top_k=1).check(CONFIG)
 
 
 @pytest.mark.parametrize("wanted, expected", [
