@@ -6,7 +6,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Optional
 
@@ -90,12 +90,12 @@ class WordFeatures:
         text: str,
         offsets: list[tuple[int, int]],
         own: Optional[Example] = None,
-        hinted: Optional[Callable[[str], Iterable[tuple[int, int, str]]]] = None,
+        hinted: Iterable[tuple[int, int, str]] = (),
     ) -> TokenFeatures:
         """The features of a text. ``offsets`` are the half-open characters of each token, empty for special tokens.
         ``own`` is the text's example if it is in the training data: a text must not find its own labels in the
-        gazetteer, because new texts will not find theirs. ``hinted`` finds (start, end, type) in a text; they are
-        flagged like strings of the gazetteer that are always entities."""
+        gazetteer, because new texts will not find theirs. The (start, end, type) that are ``hinted`` at are flagged
+        like strings of the gazetteer that are always entities."""
         words = _words_of(text, self.kinds)
         places = token_features.token_places(tuple(offsets), len(text))
         spans = token_features.dictionary_spans(words) if "dictionary" in self.kinds else []
@@ -104,8 +104,7 @@ class WordFeatures:
             found = self.gazetteer(text, own)
             spans += [(start, end, first + number) for start, end, numbers in found for number in numbers]
             strongest = {kind: first + number * BINS + BINS - 1 for number, kind in enumerate(self.gazetteer.types)}
-            more = hinted(text) if hinted else ()
-            spans += [(start, end, strongest[kind]) for start, end, kind in more if kind in strongest]
+            spans += [(start, end, strongest[kind]) for start, end, kind in hinted if kind in strongest]
         flags = token_features.span_flags(spans, self._classes, len(text), places)
         return TokenFeatures(self._columns(words, places), np.packbits(flags, axis=1), flags.shape[1])
 

@@ -18,6 +18,7 @@ entities of the training data that reach into it, so tokens and features are as 
 import bisect
 import functools
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
@@ -213,14 +214,26 @@ def _last_end(cut, text, first, last):
 
 
 def read_parts(
-    text: str, tokenizer: Any, features: Callable[..., TokenFeatures] | None, characters: int | None = None
+    text: str,
+    tokenizer: Any,
+    features: Callable[..., TokenFeatures] | None,
+    characters: int | None = None,
+    hinted: Iterable[tuple[int, int, str]] = (),
 ) -> Iterator[TokenizedText]:
     """The tokens of each part of a text, between special tokens, with their features if a model takes them. A part has
-    at most ``characters`` characters; offsets count characters of the whole text."""
+    at most ``characters`` characters; offsets, and the (start, end, type) that are ``hinted`` at, count characters of
+    the whole text."""
+    ahead, near = deque(sorted(hinted)), []  # hints after the part, and around it
     for start, end in part_bounds(text, characters or PART_CHARACTERS):
         ids, offsets, _ = tokenizer.encode(text[start:end])
-        around = max(0, start - CONTEXT_CHARACTERS)
-        of_tokens = features and features(text[around : end + CONTEXT_CHARACTERS], _moved(offsets, start - around))
+        of_tokens = None
+        if features is not None:
+            first, last = max(0, start - CONTEXT_CHARACTERS), min(len(text), end + CONTEXT_CHARACTERS)
+            while ahead and ahead[0][0] < last:
+                near.append(ahead.popleft())
+            near = [hint for hint in near if hint[1] > first]
+            inside = [(max(begin, first) - first, min(until, last) - first, kind) for begin, until, kind in near]
+            of_tokens = features(text[first:last], _moved(offsets, start - first), hinted=inside)
         yield TokenizedText(ids, _moved(offsets, start), [], of_tokens)
 
 

@@ -1,8 +1,7 @@
 """From texts to entities with a trained model."""
 
-import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from tasks.ner.batching import NerDataset, with_unseen
 from tasks.ner.data.reading import check_labeled, read_examples, read_lines
 from tasks.ner.examples import Entity, Example, Found, TokenizedText, as_record, labeled_record
 from tasks.ner.features import FILE_NAME as FEATURES_FILE
-from tasks.ner.features import TokenFeatures, WordFeatures
+from tasks.ner.features import WordFeatures
 from tasks.ner.lengths import reading_of
 from tasks.ner.metrics import scores_and_errors, worst_examples
 from tasks.ner.prediction import finding
@@ -202,10 +201,8 @@ class NerPredictor(Predictor):
     def _parts(self, text: str, place: str, wanted: Wanted) -> Iterator[TokenizedText]:
         """The text in parts. Prints a note, once, if a text is read whole and is longer than all training texts."""
         tokens = 0
-        features: Callable[..., TokenFeatures] | None = self.features
-        if features is not None and wanted.listed is not None and wanted.listed.hinted_types:
-            features = functools.partial(features, hinted=wanted.listed.hinted)
-        for part in finding.read_parts(text, self.tokenizer, features):
+        hinted = wanted.listed.hinted(text) if self.features is not None and wanted.listed is not None else ()
+        for part in finding.read_parts(text, self.tokenizer, self.features, hinted=hinted):
             tokens += part.size
             yield part
         if not self._has_warned and min(tokens, self.max_tokens) > self.longest_text:

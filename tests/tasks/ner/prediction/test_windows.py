@@ -191,9 +191,12 @@ def features():
     return WordFeatures.from_examples(examples, FEATURE_KINDS, min_count=1)
 
 
+HINTED = [(4000, 4999, "b"), (150, 700, "a"), (0, 2, "b"), (165, 170, "b")]
+
+
 def whole(text, tokenizer, features):
     ids, offsets, _ = tokenizer.encode(text)
-    return TokenizedText(ids, offsets, [], features and features(text, offsets))
+    return TokenizedText(ids, offsets, [], features and features(text, offsets, hinted=HINTED))
 
 
 @pytest.mark.parametrize("characters", [80, 200, 1000])
@@ -203,7 +206,7 @@ def test_tokens_features_and_windows_are_those_of_the_whole_text(features, chara
     tokenizer = CharTokenizer.from_corpus([text_of(9)])
     together = whole(text, tokenizer, features)
     assert together.features.flags.any()
-    parts = list(read_parts(text, tokenizer, features, characters))
+    parts = list(read_parts(text, tokenizer, features, characters, HINTED))
     assert len(parts) >= len(text) / characters
     windows, expected = (windows_of(pieces, length, overlap) for pieces in (parts, [together]))
     for window, other in zip(windows, expected, strict=True):
