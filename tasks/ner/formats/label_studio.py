@@ -225,14 +225,15 @@ def _region(text, entity):
 def prediction_task(record: dict, model_version: str) -> dict:
     """A record of predicted entities as a task that Label Studio imports, so that annotators can correct them.
 
-    The ``score`` of a region is the probability of its entity; the score of the task is their minimum, or 1 without
-    entities, by which the data manager sorts doubtful texts to the front.
+    The ``score`` of a region is the probability of its entity; the score of the task is their minimum, by which the
+    data manager sorts doubtful texts to the front. A task without entities has none.
     """
     regions, scores = [], []
     for entity in entities_of(record):
         scores.append(round(entity.probability, 4))
         regions.append({**_region(record["text"], entity), "score": scores[-1]})
-    prediction = {"model_version": model_version, "score": min(scores, default=1.0), "result": regions}
+    score = {"score": min(scores)} if scores else {}
+    prediction = {"model_version": model_version, **score, "result": regions}
     return {"data": {TEXT_KEY: record["text"]}, "predictions": [prediction]}
 
 
