@@ -6,7 +6,7 @@ from typing import ClassVar, Optional
 from paddle_rope.options import NAMES, POOLINGS, choice, integer
 from paddle_rope.options import option as model_field
 from paddle_rope.roformer.config import SequenceClassificationConfig
-from tasks.common.training.arguments import SPECIAL_TOKENS, RecipeArguments, model_option, option
+from tasks.common.training.arguments import RecipeArguments, model_option, option
 
 
 @dataclass
@@ -48,6 +48,3 @@ class ClassificationArguments(RecipeArguments):
     train_file: Optional[str] = option(None, "labeled texts, JSON Lines or tab-separated")
     max_characters: int = model_option(ClassificationConfig, "max_characters")
     pooling: str = model_option(ClassificationConfig, "pooling")
-
-    def limit_lengths(self, most_tokens):
-        self.max_characters = min(self.max_characters, most_tokens - SPECIAL_TOKENS)

@@ -19,7 +19,6 @@ from tasks.common.model_folder import (
     refuse_other_recipe,
 )
 from tasks.common.process import choose_device
-from tasks.common.training.arguments import SPECIAL_TOKENS
 from tasks.common.training.data import LabeledData
 
 Folder = str | os.PathLike
@@ -83,14 +82,12 @@ def check_least(option: str, value: int | None, least: int = 1) -> None:
         raise InputError(f"--{option} {value}: must be {least} or more")
 
 
-def check_positions(option: str, value: int | None, config: Any, special_tokens: int = SPECIAL_TOKENS) -> None:
+def check_positions(option: str, value: int | None, config: Any, special_tokens: int = 2) -> None:
     """Raise InputError if the value of a command's option, to which ``special_tokens`` are added, is more than a model
     has learned positions."""
     most = config.most_tokens - special_tokens
     if value is not None and value > most:
-        raise InputError(
-            f"--{option} {value}: the model has {config.most_tokens} learned positions; give at most {most}"
-        )
+        raise InputError(f"--{option} {value}: learned positions end at {config.most_tokens}; give at most {most}")
 
 
 def predict_in_bfloat16(model: Any) -> None:

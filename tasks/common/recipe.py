@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_tokenizer
+from paddle_rope.roformer.checkpoints.reading import read_config as read_encoder_config
 from paddle_rope.roformer.config import folder_of
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from tasks.common.errors import InputError, as_input_error, visible
@@ -36,6 +37,7 @@ from tasks.common.training.run import BEFORE_FOLDER, CHECKPOINTS_FOLDER, METRICS
 from tasks.common.training.settings import Settings, resolve_config
 from tasks.common.training.trainer import RecipeTrainer, StepTrainer
 
+SPECIAL_TOKENS = {"max_characters": 2, "max_tokens": 0}  # length key of a recipe -> tokens that are added
 MOST_SPARE = 0.01  # of a published model's embeddings, which belong to no token: 36 of 18,000 in ERNIE 1.0
 
 
@@ -134,8 +136,16 @@ class Recipe:
         return self.labeled.read_file(path)
 
     def resolve(self, config: dict[str, Any]) -> Settings:
-        """See :func:`tasks.common.training.settings.resolve_config`."""
-        return resolve_config(config, self.arguments)
+        """See :func:`tasks.common.training.settings.resolve_config`. No text is read beyond the learned positions of
+        ``pretrained``."""
+        settings, key = resolve_config(config, self.arguments), self.length_key
+        with contextlib.suppress(ValueError):  # a folder that cannot be read is refused where its weights are needed
+            if settings.keys.pretrained is not None and key in SPECIAL_TOKENS:
+                most = read_encoder_config(settings.keys.pretrained).most_tokens - SPECIAL_TOKENS[key]
+                if most < getattr(settings.keys, key) and settings.given.get("position_embedding") in (None, "learned"):
+                    setattr(settings.keys, key, most)
+                    settings.config[key] = most
+        return settings
 
     def train(self, config: dict[str, Any], data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
         """Train one run and write its folder.
@@ -321,7 +331,7 @@ class Recipe:
     def _check_positions(self, run: Run) -> None:
         """Raise InputError if learned positions end before the longest text does."""
         limit = run.model.config.most_tokens
-        if limit < math.inf and (longest := self.longest(run)) > limit:
+        if (longest := self.longest(run)) > limit:
             found = f"learned positions end at {limit}, and the longest text has {longest} tokens with special ones"
             remedy = f"lower {self.length_key}, or take another position_embedding, such as qk"
             raise InputError(f"configuration: {found}; {remedy}")

@@ -92,9 +92,6 @@ class MatchingArguments(RecipeArguments):
     folds: Optional[int] = option(None, "cut `train_file` into so many folds, test on each", FOLDS)
     fold: Optional[int] = option(None, "test on this fold only, counted from 1", POSITIVE)
 
-    def limit_lengths(self, most_tokens):
-        self.max_tokens = min(self.max_tokens, most_tokens)
-
     def check(self, config):
         if self.fold is not None and not (self.folds and self.fold <= self.folds):
             raise InputError(

@@ -24,7 +24,7 @@ from paddle_rope.options import (
 from paddle_rope.options import option as model_field
 from paddle_rope.roformer.config import RoFormerConfig
 from tasks.common.errors import InputError
-from tasks.common.training.arguments import SPECIAL_TOKENS, RecipeArguments, model_option, option
+from tasks.common.training.arguments import RecipeArguments, model_option, option
 from tasks.ner.features import COLUMNS, FEATURE_KINDS
 
 EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
@@ -147,9 +147,6 @@ class NerArguments(RecipeArguments):
         False, "keep the types of the NER model `pretrained`: of those not labeled here, it marks what it finds"
     )
     fit_to_data: bool = option(False, "choose by the size of the training data what is not given")
-
-    def limit_lengths(self, most_tokens):
-        self.max_characters = min(self.max_characters, most_tokens - SPECIAL_TOKENS)
 
     def check(self, config):
         chosen = self.fit_to_data and "masked_lm_epochs" not in config

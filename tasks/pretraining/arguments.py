@@ -70,14 +70,6 @@ class PretrainingArguments(common.EncoderArguments):
     REQUIRED = ("text_files", "output_dir")
     SETTLED_BY_PRETRAINED = (*common.EncoderArguments.SETTLED_BY_PRETRAINED, "tokenizer", "vocab_file")
 
-    def limit_lengths(self, most_tokens):
-        longest = max(stage.max_tokens for stage in parse_stages(self.stages))
-        if longest > most_tokens:
-            raise InputError(
-                f"configuration: stages have rows of {longest} tokens, and the encoder has {most_tokens} learned "
-                f"positions; give rows of {most_tokens} or less, or --position_embedding qk"
-            )
-
     def check(self, config):
         parse_stages(self.stages)
         if self.pretrained is None and self.tokenizer == "word" and self.vocab_file is None:

@@ -159,6 +159,23 @@ def test_a_text_beyond_learned_positions_is_refused_before_training(config_of, w
     assert key in get_arguments(recipe).__dataclass_fields__
 
 
+@pytest.mark.parametrize("recipe", ["ner", "classification", "matching"])
+def test_no_text_is_read_beyond_the_learned_positions_of_the_pretrained_encoder(recipe, write, tmp_path):
+    bert = {"model_type": "bert", "hidden_size": 16, "num_attention_heads": 2, "max_position_embeddings": 64}
+    write(json.dumps(bert), "config.json")
+    given, key = {"train_file": "a", "output_dir": "b", "device": "cpu"}, get_recipe(recipe).length_key
+    most = {"max_characters": 62, "max_tokens": 64}[key]  # with [CLS] and [SEP]
+    for folder, position, chosen, expected in (
+        (tmp_path, {}, 1000, most),
+        (tmp_path, {"position_embedding": "learned"}, 1000, most),
+        (tmp_path, {"position_embedding": "qk"}, 1000, 1000),
+        (tmp_path, {}, 30, 30),
+        ("nowhere", {}, 1000, 1000),
+    ):
+        found = get_recipe(recipe).resolve({**given, **position, "pretrained": str(folder), key: chosen})
+        assert found.config[key] == getattr(found.keys, key) == expected
+
+
 TYPES, CLASSES, SIZES = {"types": ["a"]}, {"classes": ["a", "b"]}, {"vocab_size": 9}
 TYPED = {"token_type_ids": True, "type_vocab_size": 2}
 

@@ -10,7 +10,6 @@ from tasks.common.errors import InputError, as_input_error
 
 DEV_SPLITS = ("stratified", "random", "contiguous")
 LARGEST_SEED = 2**32 - 1  # numpy's
-SPECIAL_TOKENS = 2  # of a text: [CLS] and [SEP]
 SIZE_KEYS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 FRACTION = Kind("greater than 0 and less than 1", lambda value: 0 < value < 1)
 
@@ -115,9 +114,6 @@ class EncoderArguments:
     )  # fmt: skip
     DEFAULTS = {}  # the recipe's own defaults of keys of ``TrainingArguments``
     PLAN = BY_EPOCHS
-
-    def limit_lengths(self, most_tokens):
-        """Read no more of a text than ``most_tokens``, with special tokens: the encoder's learned positions."""
 
     def check(self, config):
         """Raise InputError for keys that contradict each other; ``config`` is the configuration as the user gave it."""

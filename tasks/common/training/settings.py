@@ -4,9 +4,7 @@ Only :func:`resolve_config` imports Paddle and PaddleNLP, because that takes sec
 configuration use this module without them.
 """
 
-import dataclasses
 import importlib.util
-import math
 import os
 import re
 from dataclasses import dataclass, fields
@@ -14,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Optional, get_type_hints
 
 from paddle_rope.options import NOT_NEGATIVE, POSITIVE, choice, integer, number
-from paddle_rope.roformer.config import REMOVED, RemovedOption, RoFormerConfig, without_removed
+from paddle_rope.roformer.config import REMOVED, RemovedOption, without_removed
 from tasks.common.errors import InputError, as_input_error, did_you_mean
 from tasks.common.run_config import parse_arguments, typed
 from tasks.common.training.arguments import LARGEST_SEED, EncoderArguments, check_kinds, option
@@ -124,9 +122,6 @@ def check_config(config, arguments_class):
     keys, training = parse_arguments(known, arguments_class), parse_arguments(known, TrainingKeys)
     keys.check_ranges()
     check_kinds(training)
-    most_tokens = _most_tokens(keys, given)
-    if most_tokens < math.inf:
-        keys.limit_lengths(most_tokens)
     unused = keys.unused_keys() - given.keys()
     config = {key: value for key, value in vars(keys).items() if key not in unused}
     config.update({key: getattr(training, key) for key in usable})
@@ -143,21 +138,6 @@ def check_config(config, arguments_class):
         why = f"sizes and tokenizer come from the folder {keys.pretrained}"
         raise InputError(f"key {min(settled)!r}: {why}; leave it out, or train from scratch with --pretrained=")
     return Settings(config, keys, training, given)
-
-
-def _most_tokens(keys, given):
-    """How many tokens a text may have for the encoder of a run; any number if the folder ``pretrained`` cannot be read,
-    because that error is reported where its weights are read."""
-    chosen = {"position_embedding": keys.position_embedding}
-    if keys.pretrained is None:
-        return RoFormerConfig(**chosen).most_tokens
-    from paddle_rope.roformer.checkpoints.reading import read_config  # safetensors, which prediction does not need
-
-    try:
-        config = read_config(keys.pretrained)
-    except ValueError:
-        return math.inf
-    return (dataclasses.replace(config, **chosen) if "position_embedding" in given else config).most_tokens
 
 
 def _refuse_key(key, arguments_class, usable):

@@ -131,7 +131,7 @@ def test_an_encoder_trains_to_the_same_weights_from_a_folder_of_bert(few_texts, 
     assert "64 learned positions" in capsys.readouterr().out
     assert bert.weights == ours.weights and bert.metrics["dev"] == ours.metrics["dev"]
     assert bert.config["max_characters"] == 62 and bert.config["learning_rate"] == 5e-4
-    with pytest.raises(InputError, match="--max_tokens 63: the model has 64 learned positions; give at most 62"):
+    with pytest.raises(InputError, match="--max_tokens 63: learned positions end at 64; give at most 62"):
         NerPredictor(bert.model, max_tokens=63)
 
 

@@ -1,6 +1,5 @@
 """One YAML file and the command line after it; keys: documented, refused, removed, or passed through to PaddleNLP."""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional, get_args, get_type_hints
@@ -8,8 +7,6 @@ from typing import Any, Optional, get_args, get_type_hints
 import pytest
 from paddlenlp.trainer import SchedulerType, TrainingArguments
 
-from paddle_rope.roformer import RoFormerConfig
-from tasks.classification.arguments import ClassificationArguments
 from tasks.common.errors import InputError
 from tasks.common.run_config import parse_arguments, read_run_config
 from tasks.common.training.settings import (
@@ -17,7 +14,6 @@ from tasks.common.training.settings import (
     INSTEAD,
     SCHEDULERS,
     TrainingKeys,
-    check_config,
     paddlenlp_names,
     resolve_config,
 )
@@ -178,37 +174,3 @@ def test_removed_keys_that_are_not_in_use_are_left_out():
     unused = {"score_scaling_length": None, "convolution_size": 3, "position_gaps": None, "join_share": 0.0}
     unused["join_characters"] = None  # as config.yaml of an earlier run holds them
     assert resolve(**unused).config == resolve().config
-
-
-# ---- learned positions
-
-
-@pytest.mark.parametrize("position", [None, "learned", "qk"])
-@pytest.mark.parametrize("start", ["scratch", "ours", "bert"])
-def test_texts_are_no_longer_than_the_encoder_has_learned_positions(start, position, tmp_path):
-    most = {"scratch": 512, "ours": 40, "bert": 64}[start]
-    if start == "ours":
-        RoFormerConfig(9, 16, 1, 2, position_embedding="learned", learned_positions=most).save_pretrained(tmp_path)
-    settings = {"model_type": "bert", "hidden_size": 16, "num_attention_heads": 2, "max_position_embeddings": most}
-    if start == "bert":
-        (tmp_path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
-    given = {} if start == "scratch" else {"pretrained": str(tmp_path)}
-    given |= {"train_file": "a", "text_files": "a", "output_dir": "b", "position_embedding": position}
-    is_limited = (position or ("qk" if start == "scratch" else "learned")) == "learned"
-    for arguments, key, special in (
-        (NerArguments, "max_characters", 2),
-        (ClassificationArguments, "max_characters", 2),
-        (MatchingArguments, "max_tokens", 0),
-    ):
-        keys = {name: value for name, value in given.items() if name != "text_files" and value is not None}
-        for chosen, expected in ((1000, most - special if is_limited else 1000), (30, 30)):
-            found = check_config({**keys, key: chosen}, arguments)
-            assert found.config[key] == getattr(found.keys, key) == expected
-    keys = {name: value for name, value in given.items() if name != "train_file" and value is not None}
-    check_config({**keys, "stages": f"{most}x1x1"}, PretrainingArguments)
-    longer = {**keys, "stages": f"16x1x1,{most + 1}x1x1"}
-    if is_limited:
-        message = f"stages have rows of {most + 1} tokens, and the encoder has {most} learned positions"
-        assert message in error_of(check_config, longer, PretrainingArguments)
-    else:
-        check_config(longer, PretrainingArguments)
