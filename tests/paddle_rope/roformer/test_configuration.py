@@ -75,7 +75,7 @@ def test_a_wrong_value_is_an_error_that_names_it(wrong, message):
 CHANGED = {
     "vocab_size": 31, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 17,
     "attention": ["linear", "softmax"], "attention_window": 3, "embedding_size": 128, "type_vocab_size": 2,
-    "version": 2, "hidden_act": "relu", "causal": True, "position_embedding": "qkvo",
+    "version": 2, "hidden_act": "relu", "causal": True, "position_embedding": "qkvo", "learned_positions": 64,
     "rotary": {"layout": "half", "rotary_dim": 4, "scaling": {"type": "ntk", "factor": 4.0}, "learned": True},
     "share_kv": True, "num_key_value_heads": 2, "feature_map": "favor", "normalizer": "none",
     "decay": (0.9, 0.5, 1.0, 1), "convolutions": True, "output_gate": True, "hidden_dropout_prob": 0.25,
