@@ -1,9 +1,7 @@
-"""Linear layers, embeddings, dropout, norms, short convolutions and broadcasting products, with fast forms on CPU.
-
-On other devices, and in static graphs, they use Paddle's operators.
-"""
+"""Linear layers, embeddings, dropout, norms and short convolutions, with fast forms on CPU."""
 
 import contextlib
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,6 +10,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
+from paddle_rope.backend import as_factor, at_least_float32, computes_on_cpu, expanded, first_two, padded, scaled
 from paddle_rope.native.dispatch import native_form, switched_on
 from paddle_rope.native.operators import native_convolution, native_dropout, native_linear, native_residual_norm
 
@@ -22,21 +21,8 @@ ACTIVATION_FUNCTIONS = {
     "tanh": paddle.tanh,
 }
 
-# paddle 2.6.2 refuses auto_cast while it traces a static graph, where nothing is cast anyway.
-_GUARDS_GRAPHS = not paddle.__version__.startswith("2.")
 _LEVELS = 1 << 16  # number of values of the 16-bit random numbers for dropout
 _has_no_values = ContextVar("has_no_values", default=False)  # within shapes_only()
-
-
-def computes_on_cpu() -> bool:
-    """Whether operators run on a CPU here, outside of static graphs."""
-    # not x.place, which the tracing of to_static in paddle 3.x cannot read
-    return paddle.in_dynamic_mode() and paddle.get_device() == "cpu"
-
-
-def first_two(x: Tensor) -> list[int]:
-    """The first two sizes of ``x`` for ``reshape``: 0 in static graphs, where 0 keeps the (unknown) size."""
-    return list(x.shape[:2]) if paddle.in_dynamic_mode() else [0, 0]
 
 
 def shapes_only() -> contextlib.AbstractContextManager:
@@ -88,6 +74,22 @@ class Linear(_Sized, nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         return linear(x, self.weight, self.bias, self.activation)
+
+
+def projected(x: Tensor, layers: Sequence[Linear], head_dim: int) -> list[Tensor]:
+    """``x`` ``[batch, seq, hidden]`` through each of the linear layers: ``[batch, seq, heads, head_dim]``, with as many
+    heads as a layer gives.
+
+    Where calling operators is what takes time, on a GPU, it is one product with all weights side by side. On CPU and in
+    static graphs, where int8 needs each weight as it is, it is one for each layer.
+    """
+    if computes_on_cpu() or not paddle.in_dynamic_mode():
+        found = [layer(x) for layer in layers]
+        return [y.reshape([*first_two(y), y.shape[-1] // head_dim, head_dim]) for y in found]
+    weight = paddle.concat([layer.weight for layer in layers], axis=1)
+    bias = None if layers[0].bias is None else paddle.concat([layer.bias for layer in layers])
+    y = linear(x, weight, bias).reshape([*x.shape[:2], weight.shape[1] // head_dim, head_dim])
+    return paddle.split(y, [layer.weight.shape[1] // head_dim for layer in layers], axis=2)
 
 
 class Embedding(_Sized, nn.Embedding):
@@ -208,28 +210,25 @@ def depthwise_convolution(
     texts. ``x`` is ``[batch, seq, hidden]``, ``weight`` ``[size, hidden]``, whose first row belongs to the smallest t;
     ``key_mask`` and ``segment_ids`` are as in :func:`~paddle_rope.softmax_attention`.
 
-    Computed as a sum of shifted products: on CPU the mask and the weight of a shift form one outer product, whose
-    gradient is a matrix product. Paddle's grouped convolution is slower on short texts and does not support segments.
+    A sum of shifted products: Paddle's grouped convolution is slower on short texts and does not know segments.
 
     >>> x = paddle.to_tensor([[[1.0], [2.0], [4.0]]])
     >>> depthwise_convolution(x, paddle.ones([3, 1])).flatten().tolist()
     [3.0, 7.0, 6.0]
     """
-    seq = paddle.shape(x)[1]
-    index = paddle.arange(seq).unsqueeze(0)  # [1, seq]
-    real = paddle.ones_like(x[:, :, 0]) if key_mask is None else key_mask.astype(x.dtype)
-    real.stop_gradient = True
+    if key_mask is not None:
+        x = scaled(x, as_factor(key_mask, 3, x.dtype))
+    size = weight.shape[0]
+    before = _before(size, causal)
+    around = padded(x, 1, before, size - 1 - before)
+    ids = None if segment_ids is None else padded(segment_ids, 1, before, size - 1 - before)
     y = None
-    for lag, row in enumerate(paddle.unbind(weight.astype(x.dtype), axis=0), start=-_before(weight.shape[0], causal)):
-        visible = paddle.roll(real, -lag, axis=1) if lag else real  # [batch, seq]: whether i sees i + lag
-        if lag:
-            inside = paddle.logical_and(index + lag >= 0, index + lag < seq)
-            visible = visible * inside.astype(x.dtype)
-            if segment_ids is not None:
-                same = paddle.roll(segment_ids, -lag, axis=1) == segment_ids
-                visible = visible * same.astype(x.dtype)
-        seen, columns = paddle.roll(x, -lag, axis=1) if lag else x, visible.unsqueeze(-1)
-        product = seen * (paddle.matmul(columns, row.unsqueeze(0)) if computes_on_cpu() else columns * row)
+    for place, row in enumerate(paddle.unbind(weight.astype(x.dtype), axis=0)):
+        here = slice(place, place - size + 1 or None)
+        seen = x if place == before else around[:, here]
+        if segment_ids is not None and place != before:
+            seen = scaled(seen, (ids[:, here] == segment_ids).unsqueeze(-1))
+        product = seen * expanded(row, seen.shape)
         y = product if y is None else y + product
     return y
 
@@ -249,87 +248,25 @@ class DepthwiseConvolution(nn.Layer):
         weight[_before(3, causal)] = center
         self.weight = self.create_parameter([3, hidden_size], default_initializer=nn.initializer.Assign(weight))
 
-    def forward(self, x: Tensor, key_mask: Tensor | None = None, segment_ids: Tensor | None = None) -> Tensor:
-        return depthwise_convolution(x, self.weight, key_mask, segment_ids, self.causal)
-
-    def forward_with_cache(
-        self, x: Tensor, cache: Tensor | None = None, key_mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Convolve the next tokens ``[batch, new, hidden]`` of a causal layer. Also returns the new cache, the last
-        size - 1 tokens, 0 at padding; ``cache`` is None at the start.
-        """
+    def forward(
+        self,
+        x: Tensor,
+        key_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        cache: dict[str, Any] | None = None,
+    ) -> Tensor:
+        """:func:`depthwise_convolution`. With a ``cache``, {} at the beginning of a text, a causal layer goes on from
+        the tokens of the last call."""
+        if cache is None:
+            return depthwise_convolution(x, self.weight, key_mask, segment_ids, self.causal)
         before = self.weight.shape[0] - 1
         if key_mask is not None:
-            x = x * key_mask.unsqueeze(-1).astype(x.dtype)
-        if cache is None:
-            cache = paddle.zeros([x.shape[0], before, x.shape[2]], x.dtype)
-        seen = paddle.concat([cache, x], axis=1)
-        return self(seen)[:, before:], seen[:, seen.shape[1] - before :]
+            x = scaled(x, as_factor(key_mask, 3, x.dtype))
+        x = paddle.concat([cache["tokens"], x], axis=1) if cache else padded(x, 1, before)
+        cache["tokens"] = x[:, x.shape[1] - before :].detach()
+        return depthwise_convolution(x, self.weight, causal=True)[:, before:]
 
 
 def _before(size, causal):
     """Number of tokens before the current one that a kernel sees."""
     return size - 1 if causal else size // 2
-
-
-def padded(x: Tensor, axis: int, before: int | Tensor = 0, after: int | Tensor = 0) -> Tensor:
-    """``x`` with ``before`` and ``after`` zeros added along an axis; counts unknown to a static graph are tensors."""
-
-    def zeros(count):
-        if isinstance(count, int) and count == 0:
-            return []
-        shape = [paddle.shape(x)[i] if size < 0 else size for i, size in enumerate(x.shape)]
-        return [paddle.zeros([*shape[:axis], count, *shape[axis + 1 :]], x.dtype)]
-
-    parts = [*zeros(before), x, *zeros(after)]
-    return x if len(parts) == 1 else paddle.concat(parts, axis=axis)
-
-
-def scaled(x: Tensor, factor: Tensor) -> Tensor:
-    """``x`` times a factor (numbers or a bool mask) that broadcasts to the shape of ``x``. On CPU the factor is
-    expanded first, because Paddle's broadcasting kernels are slower, especially in backward.
-    """
-    factor = factor.astype(x.dtype)
-    return x * (factor.expand(x.shape) if computes_on_cpu() else factor)
-
-
-# protection from lower precision
-
-
-def without_amp() -> contextlib.AbstractContextManager:
-    """A context in which AMP casts nothing."""
-    if _GUARDS_GRAPHS or paddle.in_dynamic_mode():
-        return paddle.amp.auto_cast(enable=False)
-    return contextlib.nullcontext()
-
-
-def at_least_float32(*tensors: Tensor) -> list[Tensor]:
-    """The tensors, with float16 and bfloat16 cast to float32."""
-    return [x.astype("float32") if x.dtype in (paddle.float16, paddle.bfloat16) else x for x in tensors]
-
-
-def float64_tensor(array: np.ndarray) -> Tensor:
-    """A constant float64 array as a tensor. In static graphs it is the sum of two float32 constants, which holds 48
-    bits, because paddle 2.6.2 rounds constants to float32 there.
-    """
-    if paddle.in_dynamic_mode():
-        return paddle.to_tensor(array)
-    near = array.astype(np.float32)
-    rest = (array - near).astype(np.float32)
-    return paddle.to_tensor(near).astype("float64") + paddle.to_tensor(rest).astype("float64")
-
-
-class Float32Layer(nn.Layer):
-    """A layer that stays float32 if ``model.to(dtype=...)`` or ``paddle.amp.decorate`` casts a model to half precision.
-
-    (``model.astype`` casts all tensors of a model directly, including these.)
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        # paddle.amp.decorate checks this before it casts a layer: 3.x reads the first name, 2.6 the second.
-        self._cast_to_low_precision = self._cast_to_low_precison = False
-
-    def _apply(self, func, device, dtype, blocking, include_sublayers=True):
-        is_half = str(dtype).rpartition(".")[2] in ("float16", "bfloat16")  # a name or a dtype, "paddle.float16"
-        super()._apply(func, device, None if is_half else dtype, blocking, include_sublayers)

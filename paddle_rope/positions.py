@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import paddle
 from paddle import Tensor
 
-from paddle_rope.layers import Embedding, float64_tensor
+from paddle_rope.backend import float64_tensor
+from paddle_rope.layers import Embedding
 from paddle_rope.rotary_frequencies import rotary_frequencies
 
 
@@ -18,7 +19,7 @@ def sinusoidal_embedding(positions: Tensor, size: int, base: float = 10000.0) ->
     >>> tuple(sinusoidal_embedding(paddle.arange(3), size=4).shape)
     (3, 4)
     """
-    phases = positions.astype("float64").unsqueeze(-1) * float64_tensor(rotary_frequencies(size, base))
+    phases = positions.astype("float64").unsqueeze(-1) * float64_tensor(tuple(rotary_frequencies(size, base)))
     pairs = paddle.stack([paddle.sin(phases), paddle.cos(phases)], axis=-1)
     return pairs.reshape([*positions.shape, size]).astype("float32")
 

@@ -8,15 +8,23 @@ from typing import NamedTuple
 
 import numpy as np
 import paddle
+import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_rope.layers import Float32Layer, computes_on_cpu, float64_tensor, without_amp
+from paddle_rope.backend import (
+    Float32Layer,
+    by_complex_numbers,
+    derived,
+    float64_tensor,
+    is_known,
+    length_of,
+    remembered,
+    without_amp,
+)
 from paddle_rope.options import ROTARY_LAYOUTS, choice
 from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, head_frequencies
 
-# In paddle 3.x reshape may return a view with a strided last axis, which as_complex refuses. In 2.6 it copies, and
-# to_static does not support contiguous().
-_RESHAPE_COPIES_VIEWS = paddle.__version__.startswith("2.")
+_SHORTEST_TABLE = 512  # rows of cosines and sines
 _FLOATING = (paddle.float16, paddle.bfloat16, paddle.float32, paddle.float64)
 
 
@@ -54,8 +62,10 @@ class Rope(NamedTuple):
             return Rope(self.cos / square, -self.sin / square, self.layout)
 
 
-def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved") -> Tensor:
-    """Rotate the pairs of features of ``x``: (a, b) -> (a cos - b sin, a sin + b cos).
+def apply_rotary(
+    x: Tensor, cos: Tensor | None = None, sin: Tensor | None = None, layout: str = "interleaved"
+) -> Tensor:
+    """Rotate the pairs of features of ``x``: (a, b) -> (a cos - b sin, a sin + b cos). Without cos and sin, x itself.
 
     Computed in float32 (float64 for float64 inputs), even under AMP.
 
@@ -74,34 +84,45 @@ def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor, layout: str = "interleaved
     >>> bool((apply_rotary(x, *rope) == RotaryPositionEmbedding(4)(x)).all())
     True
     """
+    if cos is None or sin is None:
+        return x
     rotary_dim = 2 * cos.shape[-1]
     _check_fit(x, cos, sin, rotary_dim)
     choice(*ROTARY_LAYOUTS).check("layout", layout)
     dtype = "float64" if x.dtype == paddle.float64 else "float32"
     with without_amp():
-        turning, rest = x.astype(dtype), None
-        if rotary_dim < x.shape[-1]:  # cut after the cast: on CPU Paddle has no gradients of bfloat16 slices
-            turning, rest = turning[..., :rotary_dim], turning[..., rotary_dim:]
-        cos, sin = _for_axes_of(x, cos).astype(dtype), _for_axes_of(x, sin).astype(dtype)
-        if layout == "half":
-            turned = _turn_pairs(turning, cos, sin, -2)
-        elif paddle.in_dynamic_mode():
-            turned = _turn_interleaved(turning, cos, sin)
-        else:
-            turned = _turn_pairs(turning, cos, sin, -1)
-        return (turned if rest is None else paddle.concat([turned, rest], axis=-1)).astype(x.dtype)
+        return _turned(x.astype(dtype), cos, sin, layout).astype(x.dtype)
 
 
-def _for_axes_of(x, table):
-    """The table with an axis for each axis of ``x`` between seq and the features, such as heads."""
-    between = x.ndim - 3
-    if not between:
-        return table
-    with_axes = table.unsqueeze(list(range(table.ndim - 1, table.ndim - 1 + between)))
-    if not computes_on_cpu():
-        return with_axes
-    # Paddle's kernels for CPU are slow where an axis in the middle is broadcast
-    return with_axes.expand([*table.shape[:-1], *x.shape[2:-1], table.shape[-1]])
+@by_complex_numbers
+def _turned(x, cos, sin, layout):
+    """x cos + (J x) sin, where J turns pairs by 90 degrees, (a, b) -> (-b, a); the table of sines has the sign."""
+    size, between = x.shape[-1], x.ndim - 3
+    partners = paddle.index_select(x, _partners(size, cos.shape[-1], layout), axis=-1)
+    return x * _for_features(cos, size, between, layout, 1, 1, x.dtype) + partners * _for_features(
+        sin, size, between, layout, -1, 0, x.dtype
+    )
+
+
+@remembered
+def _partners(size, pairs, layout):
+    """The index of the other feature of each feature's pair, its own beyond the pairs: ``[size]``."""
+    index = np.arange(size)
+    turning = index[: 2 * pairs].reshape([-1, 2] if layout == "interleaved" else [2, -1])
+    index[: 2 * pairs] = np.flip(turning, axis=1 if layout == "interleaved" else 0).reshape(-1)
+    return paddle.to_tensor(index)
+
+
+@derived
+def _for_features(table, size, between, layout, sign, rest, dtype):
+    """A value for each feature instead of each pair, times ``sign`` for the first of a pair, ``rest`` beyond the pairs,
+    and axes of size 1 ``between`` seq and the features."""
+    table = table.astype(dtype)
+    first = -table if sign < 0 else table
+    table = paddle.stack([first, table], axis=-1 if layout == "interleaved" else -2).flatten(-2)
+    if table.shape[-1] < size:
+        table = F.pad(table, [0] * (2 * table.ndim - 1) + [size - table.shape[-1]], value=float(rest))
+    return table.unsqueeze(list(range(table.ndim - 1, table.ndim - 1 + between))) if between else table
 
 
 def _check_fit(x, cos, sin, rotary_dim):
@@ -109,7 +130,7 @@ def _check_fit(x, cos, sin, rotary_dim):
         raise ValueError(f"x must be [batch, seq, ..., at least {rotary_dim} features], got {list(x.shape)}")
     if x.dtype not in _FLOATING:  # the result has the dtype of x, which would round it
         raise ValueError(f"x must be floating, got {x.dtype}; rotate x.astype('float32')")
-    known = paddle.in_dynamic_mode()  # sizes are unknown in static graphs
+    known = is_known(*x.shape, *cos.shape)
     if cos.ndim != sin.ndim or (known and cos.shape != sin.shape):
         raise ValueError(f"cos and sin must have the same shape, got {list(cos.shape)} and {list(sin.shape)}")
     if cos.ndim not in (2, 3) or (known and cos.shape[-2] != x.shape[1]):
@@ -171,7 +192,6 @@ class RotaryPositionEmbedding(Float32Layer):
             self.theta = self.create_parameter([len(theta)], dtype="float32", default_initializer=start)
         else:
             self.theta = theta  # [rotary_dim / 2], float64
-        self._tables: dict = {}  # cos and sin by dtype and device, [length, rotary_dim / 2]; never saved
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None, inverse: bool = False) -> Tensor:
         """Rotate ``x`` ``[batch, seq, ..., head_dim]`` of any floating dtype; ``offset`` and ``positions`` are as in
@@ -179,10 +199,7 @@ class RotaryPositionEmbedding(Float32Layer):
         """
         if x.ndim < 3 or x.shape[-1] != self.head_dim:
             raise ValueError(f"x must be [batch, seq, ..., {self.head_dim}], got {list(x.shape)}")
-        if positions is None:
-            known = paddle.in_dynamic_mode()
-            # cast, because CPU graphs of paddle 2.6.2 cannot take the shape in half precision
-            positions = x.shape[1] if known else paddle.arange(paddle.shape(x.astype("float32"))[1])
+        positions = length_of(x, 1) if positions is None else positions
         rope = self.cos_sin(positions, offset, "float64" if x.dtype == paddle.float64 else "float32")
         rope = rope.inverse() if inverse else rope
         return apply_rotary(x, rope.cos, rope.sin, rope.layout)  # not *rope: to_static of paddle 2.6.2 cannot read it
@@ -206,8 +223,9 @@ class RotaryPositionEmbedding(Float32Layer):
             if positions < 0:
                 raise ValueError(f"positions must be a number of vectors, 0 or more, or a tensor, got {positions}")
         with without_amp():
-            if isinstance(positions, int) and not (offset or self.learned) and paddle.in_dynamic_mode():
-                cos, sin = self._table(positions, dtype)
+            if isinstance(positions, int) and not (offset or self.learned):
+                rows = max(_SHORTEST_TABLE, 1 << (positions - 1).bit_length())
+                cos, sin = (table[:positions].clone() for table in _table(tuple(self.theta), rows, dtype))
             else:
                 cos, sin = self._at(positions, offset, dtype)
             if self.amplitude != 1:
@@ -217,40 +235,20 @@ class RotaryPositionEmbedding(Float32Layer):
 
     def _at(self, positions, offset, dtype):
         """cos and sin of the phases at positions."""
-        if isinstance(positions, int):
+        if isinstance(positions, int) or positions.ndim == 0:
             positions = paddle.arange(positions)
         if positions.ndim not in (1, 2):
             raise ValueError(f"positions must be [seq] or [batch, seq], got {list(positions.shape)}")
         positions = positions.astype("float64")
         if offset:  # as a tensor: paddle 2.6.2 rounds numbers added to a tensor to float32
             positions = positions + paddle.full([1], offset, "int64").astype("float64")
-        theta = self.theta.astype("float64") if self.learned else float64_tensor(self.theta)
+        theta = self.theta.astype("float64") if self.learned else float64_tensor(tuple(self.theta))
         phases = positions.unsqueeze(-1) * theta
         return paddle.cos(phases).astype(dtype), paddle.sin(phases).astype(dtype)
 
-    def _table(self, length, dtype):
-        """cos and sin of m theta for m = 0 .. length - 1: ``[length, rotary_dim / 2]`` each, copied from the tables."""
-        key = f"{dtype} {paddle.get_device()}"
-        tables = self._tables.get(key)  # read once: another thread may replace it by a shorter one
-        known = 0 if tables is None else tables[0].shape[0]
-        if tables is None or known < length:
-            positions = np.arange(max(length, 2 * known, 512), dtype=np.float64)
-            rotation = np.exp(1j * np.outer(positions, self.theta))
-            tables = tuple(paddle.to_tensor(x.astype(dtype)) for x in (rotation.real, rotation.imag))
-            self._tables[key] = tables
-        return tables[0][:length].clone(), tables[1][:length].clone()  # a slice may be a view
 
-
-def _turn_interleaved(x, cos, sin):
-    """Rotate pairs (2i, 2i+1) as complex numbers, several times faster on CPU than in real numbers."""
-    pairs = x.reshape([*x.shape[:-1], x.shape[-1] // 2, 2])
-    if not _RESHAPE_COPIES_VIEWS:
-        pairs = pairs.contiguous()
-    return paddle.as_real(paddle.as_complex(pairs) * paddle.complex(cos, sin)).reshape(x.shape)
-
-
-def _turn_pairs(x, cos, sin, axis):
-    """Rotate pairs in real numbers, also of unknown sizes: (2i, 2i+1) with axis -1, (i, i + size/2) with axis -2."""
-    same, pairs = [0] * (x.ndim - 1), x.shape[-1] // 2  # 0 for reshape: keep the size
-    a, b = paddle.unbind(x.reshape([*same, *([pairs, 2] if axis == -1 else [2, pairs])]), axis=axis)
-    return paddle.stack([a * cos - b * sin, a * sin + b * cos], axis=axis).reshape([*same, x.shape[-1]])
+@remembered
+def _table(theta, rows, dtype):
+    """cos and sin of m theta for m = 0 .. rows - 1: ``[rows, rotary_dim / 2]`` each."""
+    rotation = np.exp(1j * np.outer(np.arange(rows, dtype=np.float64), theta))
+    return tuple(paddle.to_tensor(x.astype(dtype)) for x in (rotation.real, rotation.imag))

@@ -4,15 +4,17 @@ RoPE may be placed on queries, keys, values and the output, in any combination (
 """
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_rope.layers import computes_on_cpu
-from paddle_rope.options import PLACEMENTS
-from paddle_rope.rotary import Rope, apply_rotary
+from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map
+from paddle_rope.backend import is_known, values_on_cpu
+from paddle_rope.options import NORMALIZERS, PLACEMENTS, check_feature_map, choice
+from paddle_rope.rotary import Rope
 
 _OF_TOKENS = {"rope", "key_mask", "segment_ids", "score_bias"}  # arguments that must have the number of tokens
 _OF_MASKS = (paddle.bool, paddle.uint8, paddle.int8, paddle.int16, paddle.int32, paddle.int64)
@@ -27,14 +29,14 @@ def check_layout(q: Tensor, k: Tensor, v: Tensor, *given: Any, **named: Any) -> 
     if q.ndim != 4:
         raise ValueError(f"q must be [batch, seq, heads, head_dim], got {list(q.shape)}")
     check_length("q", q)
-    if paddle.in_dynamic_mode() and q.shape[1] < q.shape[2] and not (given or named.keys() & _OF_TOKENS):
+    if is_known(*q.shape[1:3]) and q.shape[1] < q.shape[2] and not (given or named.keys() & _OF_TOKENS):
         found = f"q {list(q.shape)} has fewer tokens, {q.shape[1]}, than heads, {q.shape[2]}"
         warnings.warn(f"{found}; if it is [batch, heads, seq, head_dim], transpose q, k and v", stacklevel=3)
 
 
 def check_length(name: str, x: Tensor) -> None:
     """Raise ValueError if ``x`` ``[batch, seq, ...]``, called ``name``, has no token; static graphs do not know it."""
-    if paddle.in_dynamic_mode() and x.shape[1] == 0:
+    if is_known(x.shape[1]) and x.shape[1] == 0:
         raise ValueError(f"{name} {list(x.shape)} has no token; leave empty texts out")
 
 
@@ -49,7 +51,7 @@ def as_mask(name: str, mask: Tensor | None, batch: int, seq: int) -> Tensor | No
     if mask.dtype not in _OF_MASKS:
         remedy = f"for an additive mask (0 and -10000) give {name} == 0, for 1.0 and 0.0 give {name} == 1"
         raise ValueError(f"{name} must be bool or integers (1 for tokens, 0 for padding), got {mask.dtype}; {remedy}")
-    if paddle.in_dynamic_mode() and list(mask.shape) not in ([batch, seq], [1, seq]):
+    if is_known(batch, seq, *mask.shape) and list(mask.shape) not in ([batch, seq], [1, seq]):
         raise ValueError(f"{name} must be [batch, seq] = {[batch, seq]}, got {list(mask.shape)}")
     return mask if mask.dtype == paddle.bool else mask.astype("bool")
 
@@ -60,36 +62,40 @@ def check_placement(placement: str) -> None:
         raise ValueError(f"placement must be some of the letters qkvo in this order, such as 'qk', got {placement!r}")
 
 
-def rotate(x: Tensor, rope: Rope) -> Tensor:
-    """``apply_rotary(x, *rope)``, in a form that ``to_static`` of Paddle 2.6.2 can read."""
-    return apply_rotary(x, rope.cos, rope.sin, rope.layout)
+def check_linear_options(
+    feature_map: FeatureMapLike, normalizer: str, placement: str, whole_sequence: bool = False
+) -> None:
+    """Raise ValueError for options that contradict each other; ``whole_sequence``: a query sees all keys of its row."""
+    check_placement(placement)
+    choice(*NORMALIZERS).check("normalizer", normalizer)
+    phi = as_feature_map(feature_map)
+    check_feature_map(type(phi).__name__, normalizer, whole_sequence, phi.over_sequence, phi.rotates_denominator)
 
 
-def rotate_qkv(q: Tensor, k: Tensor, v: Tensor, rope: Rope | None, placement: str) -> list[Tensor]:
-    """q, k and v, rotated where ``placement`` has their letter.
+def check_decay(decay: Sequence[float] | Tensor | None, heads: int) -> tuple[float, ...] | Tensor | None:
+    """The decay, a tuple if it is not a tensor. Raises ValueError unless it is a number in (0, 1] for each head."""
+    if decay is None:
+        return None
+    is_list = isinstance(decay, (list, tuple, np.ndarray))
+    given = np.asarray(decay, dtype=np.float64) if is_list else values_on_cpu(decay)
+    if given is not None and (given.shape != (heads,) or not ((given > 0) & (given <= 1)).all()):
+        raise ValueError(f"decay must be {heads} numbers in (0, 1], one for each head, got {given.tolist()}")
+    return tuple(given.tolist()) if is_list else decay
+
+
+def placed(rope: Rope | None, placement: str) -> list[tuple]:
+    """The arguments of :func:`~paddle_rope.apply_rotary` after x for q, k, v and the output: the rotation, for the
+    output its inverse, or none where ``placement`` lacks the letter.
 
     >>> from paddle_rope import RotaryPositionEmbedding
-    >>> rope, ones = RotaryPositionEmbedding(2).cos_sin(1, offset=2), paddle.ones([1, 1, 1, 2])
-    >>> [bool((x == ones).all()) for x in rotate_qkv(ones, ones, ones, rope, "qk")]
-    [False, False, True]
+    >>> [len(one) for one in placed(RotaryPositionEmbedding(2).cos_sin(1), "qk")]
+    [3, 3, 0, 0]
     """
     if rope is None:
-        return [q, k, v]
+        return [()] * 4
     if not isinstance(rope, Rope):
         raise ValueError(f"rope must be a Rope, from rotary.cos_sin(positions), or None, got {type(rope).__name__}")
-    rotated = []  # a loop, because to_static loses the outer variables of a comprehension
-    for letter, x in zip("qkv", (q, k, v)):
-        rotated.append(rotate(x, rope) if letter in placement else x)
-    return rotated
-
-
-def rotate_back(output: Tensor, rope: Rope | None, placement: str) -> Tensor:
-    """The output, rotated back where ``placement`` has the letter o.
-
-    >>> rotate_back(paddle.ones([1, 1, 1, 2]), None, "qkvo").flatten().tolist()
-    [1.0, 1.0]
-    """
-    return output if rope is None or "o" not in placement else rotate(output, rope.inverse())
+    return [(rope.inverse() if letter == "o" else rope) if letter in placement else () for letter in "qkvo"]
 
 
 def by_head(x: Tensor) -> Tensor:
@@ -109,14 +115,14 @@ def check_segments(segment_ids: Tensor | None, batch: int, seq: int, contiguous:
     """
     if segment_ids is None:
         return
-    if paddle.in_dynamic_mode() and list(segment_ids.shape) != [batch, seq]:
+    if is_known(batch, seq, *segment_ids.shape) and list(segment_ids.shape) != [batch, seq]:
         raise ValueError(f"segment_ids must be [batch, seq] = {[batch, seq]}, got {list(segment_ids.shape)}")
     if segment_ids.dtype not in (paddle.int32, paddle.int64):
         raise ValueError(f"segment_ids must be int32 or int64, got {segment_ids.dtype}")
-    if contiguous and computes_on_cpu():
-        for row in segment_ids.numpy():
-            if 1 + (row[1:] != row[:-1]).sum() != len(set(row.tolist())):
-                raise ValueError("linear attention needs the tokens of a segment side by side; segment_ids has gaps")
+    rows = values_on_cpu(segment_ids) if contiguous else None
+    for row in () if rows is None else rows:
+        if 1 + (row[1:] != row[:-1]).sum() != len(set(row.tolist())):
+            raise ValueError("linear attention needs the tokens of a segment side by side; segment_ids has gaps")
 
 
 def cumulative_lengths(segment_ids: np.ndarray) -> np.ndarray:

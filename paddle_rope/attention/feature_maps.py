@@ -12,7 +12,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_rope.layers import Float32Layer, scaled
+from paddle_rope.backend import Float32Layer, as_factor, scaled
 from paddle_rope.options import FEATURE_MAPS, choice
 
 # At its bound the slope of clip is 1 in paddle 3.x and 0 in 2.6.2: keep the bound off 0.
@@ -138,7 +138,7 @@ class OnePlusCosine(FeatureMap):
         """``[..., head_dim]`` -> ``[..., head_dim + 1]``: the feature 1, but 0 at masked keys."""
         one = paddle.ones_like(features[..., :1])
         if key_mask is not None:
-            one = scaled(one, key_mask.unsqueeze([2, 3]))
+            one = scaled(one, as_factor(key_mask, 4, one.dtype))
         return paddle.concat([features, one], axis=-1)
 
 

@@ -1,28 +1,22 @@
 """Multi-head self-attention: projections around an attention kernel."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+import paddle
 import paddle.nn.functional as F
-from paddle import Tensor, nn, no_grad
+from paddle import Tensor, nn
 from paddle.base.framework import EagerParamBase
 
-from paddle_rope.attention.arguments import check_placement, for_all_heads
+from paddle_rope.attention.arguments import check_linear_options, check_placement, for_all_heads
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
 from paddle_rope.attention.key_value_cache import softmax_attention_step
-from paddle_rope.attention.linear import check_linear_options, linear_attention, linear_attention_step
+from paddle_rope.attention.linear import linear_attention, linear_attention_step
 from paddle_rope.attention.softmax import softmax_attention, window_attention
-from paddle_rope.layers import DepthwiseConvolution, Dropout, Linear, first_two
+from paddle_rope.backend import first_two
+from paddle_rope.layers import DepthwiseConvolution, Dropout, Linear, projected
 from paddle_rope.options import ATTENTION_KINDS, choice
 from paddle_rope.rotary import Rope
-
-
-class AttentionCache(NamedTuple):
-    """The cache of a causal :class:`MultiHeadAttention` after the previous tokens."""
-
-    state: Any = None  # of linear_attention_step or softmax_attention_step
-    of_values: Tensor | None = None  # caches of the convolutions
-    of_output: Tensor | None = None
 
 
 class MultiHeadAttention(nn.Layer):
@@ -114,91 +108,68 @@ class MultiHeadAttention(nn.Layer):
         segment_ids: Tensor | None = None,
         score_bias: Tensor | None = None,
         cu_seqlens: Tensor | None = None,
+        cache: dict[str, Any] | None = None,
     ) -> Tensor:
-        """Attend within ``hidden``, ``[batch, seq, hidden]`` -> same shape.
+        """Attend within ``hidden``, ``[batch, seq, hidden]`` -> same shape, and to the tokens of a ``cache``.
 
         Args:
             rope: from :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`; None for no rotation.
-            key_mask: bool ``[batch, seq]``, False at padding.
+            key_mask: bool ``[batch, seq]``, False at padding; with a cache, of all tokens, old and new.
             segment_ids, cu_seqlens: for packed texts, as in :func:`~paddle_rope.softmax_attention`.
             score_bias: added to the scores of softmax attention, broadcast to ``[batch, heads, seq, seq]``; linear
                 and window attention ignore it.
+            cache: what earlier calls of a causal layer left, {} at the beginning of a text; this call adds its tokens,
+                without gradients. Texts that branch need a ``copy.deepcopy`` each.
         """
-        query, key, value = self._project(hidden)
+        if cache is not None and not self.causal:
+            raise ValueError("only causal attention continues from a cache: give causal=True")
+        of_values, of_output = (None if cache is None else cache.setdefault(name, {}) for name in ("values", "output"))
+        new_keys = key_mask if key_mask is None or cache is None else key_mask[:, -hidden.shape[1] :]
+        q, k, v, gate = self._project(hidden)
         if self.value_convolution is not None:
-            value = F.silu(self.value_convolution(value, key_mask, segment_ids))
-        q, k, v = self._heads(query, key, value)
+            v = self._split(F.silu(self.value_convolution(_joined(v), new_keys, segment_ids, of_values)))
+        if cache is None:
+            attended = self._attend(q, k, v, rope, key_mask, segment_ids, score_bias, cu_seqlens)
+        else:
+            attended = self._continue(q, k, v, rope, key_mask, new_keys, score_bias, cache)
+        if self.output_convolution is not None:
+            added = self._split(self.output_convolution(_joined(v), new_keys, segment_ids, of_output))
+            attended = attended + for_all_heads(added, self.num_heads)
+        return self.output(_joined(attended if gate is None else attended * F.silu(gate)))
+
+    def _project(self, hidden):
+        """Query, key, value and gate ``[batch, seq, heads, head_dim]``; v is k where the value is the key."""
+        layers = [layer for layer in (self.query, self.key, self.value, self.gate) if layer is not None]
+        q, k, *others = projected(hidden, layers, self.head_dim)
+        v = k if self.value is None else others[0]
+        return q, k, v, None if self.gate is None else others[-1]
+
+    def _attend(self, q, k, v, rope, key_mask, segment_ids, score_bias, cu_seqlens):
         k, v = (for_all_heads(x, self.num_heads) for x in (k, v))
         options: dict[str, Any] = {"segment_ids": segment_ids, "causal": self.causal, "placement": self.placement}
         if self.kind == "linear":
-            attended = linear_attention(q, k, v, rope, key_mask, **options, **self.linear_options)
-        elif self.window is not None:
-            attended = window_attention(q, k, v, self.window, rope, key_mask, self.dropout.rate, **options)
-        else:
-            options |= {"score_bias": score_bias, "cu_seqlens": cu_seqlens}
-            attended = softmax_attention(q, k, v, rope, key_mask, self.dropout.rate, **options)
-        added = self.output_convolution and self.output_convolution(value, key_mask, segment_ids)
-        return self._merge(attended, added, hidden)
+            return linear_attention(q, k, v, rope, key_mask, **options, **self.linear_options)
+        if self.window is not None:
+            return window_attention(q, k, v, self.window, rope, key_mask, self.dropout.rate, **options)
+        options |= {"score_bias": score_bias, "cu_seqlens": cu_seqlens}
+        return softmax_attention(q, k, v, rope, key_mask, self.dropout.rate, **options)
 
-    @no_grad()
-    def forward_with_cache(
-        self,
-        hidden: Tensor,
-        cache: AttentionCache | None = None,
-        rope: Rope | None = None,
-        key_mask: Tensor | None = None,
-        score_bias: Tensor | None = None,
-    ) -> tuple[Tensor, AttentionCache]:
-        """Attend from the next tokens to the cached ones and each other, without gradients; causal layers only.
-
-        Args:
-            hidden: ``[batch, new, hidden]``.
-            cache: as returned by the previous call, None at the start. Several texts may continue it.
-            rope, score_bias: as in :meth:`forward`, but at the positions of the new tokens.
-            key_mask: bool ``[batch, seq]`` of all tokens, old and new.
-
-        Returns:
-            ``[batch, new, hidden]``, as :meth:`forward` of the whole text gives for its last tokens; and the new cache.
-        """
-        if not self.causal:
-            raise ValueError("only causal attention continues from a cache: give causal=True")
-        state, of_values, of_output = cache or AttentionCache()
-        new_keys = None if key_mask is None else key_mask[:, -hidden.shape[1] :]
-        query, key, value = self._project(hidden)
-        if self.value_convolution is not None:
-            value, of_values = self.value_convolution.forward_with_cache(value, of_values, new_keys)
-            value = F.silu(value)
-        q, k, v = self._heads(query, key, value)
+    @paddle.no_grad()
+    def _continue(self, q, k, v, rope, key_mask, new_keys, score_bias, cache):
+        state = cache.get("state")
         if self.kind == "linear":
             k, v = (for_all_heads(x, self.num_heads) for x in (k, v))
             options = {"placement": self.placement, **self.linear_options}
-            state, attended = linear_attention_step(state, q, k, v, rope, new_keys, **options)
+            cache["state"], attended = linear_attention_step(state, q, k, v, rope, new_keys, **options)
         else:
             options = {"placement": self.placement, "score_bias": score_bias, "window": self.window}
-            state, attended = softmax_attention_step(state, q, k, v, rope, key_mask, self.dropout.rate, **options)
-        added = None
-        if self.output_convolution is not None:
-            added, of_output = self.output_convolution.forward_with_cache(value, of_output, new_keys)
-        return self._merge(attended, added, hidden), AttentionCache(state, of_values, of_output)
-
-    def _project(self, hidden):
-        """Query, key and value ``[batch, seq, heads * head_dim]``."""
-        key = self.key(hidden)
-        return self.query(hidden), key, key if self.value is None else self.value(hidden)
-
-    def _heads(self, query, key, value):
-        """``[batch, seq, heads, head_dim]`` each; v is k where the value is the key."""
-        k = self._split(key)
-        return self._split(query), k, k if value is key else self._split(value)
+            options["dropout"] = self.dropout.rate
+            cache["state"], attended = softmax_attention_step(state, q, k, v, rope, key_mask, **options)
+        return attended
 
     def _split(self, x):
         return x.reshape([*first_two(x), x.shape[-1] // self.head_dim, self.head_dim])
 
-    def _merge(self, attended, added, hidden):
-        """Join the heads, add the output of the convolution, multiply by the gate and project."""
-        if added is not None:
-            attended = attended + for_all_heads(self._split(added), self.num_heads)
-        attended = attended.reshape([*first_two(attended), attended.shape[2] * attended.shape[3]])
-        if self.gate is not None:
-            attended = attended * F.silu(self.gate(hidden))
-        return self.output(attended)
+
+def _joined(x):
+    return x.reshape([*first_two(x), x.shape[2] * x.shape[3]])

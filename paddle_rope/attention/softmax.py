@@ -2,33 +2,35 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
-from paddle.nn.functional.flash_attention import flash_attn_unpadded
 
 from paddle_rope import layers
-from paddle_rope.attention.arguments import (
-    as_mask,
-    by_head,
-    check_layout,
-    check_placement,
-    check_segments,
-    rotate_back,
-    rotate_qkv,
+from paddle_rope.attention.arguments import as_mask, by_head, check_layout, check_placement, check_segments, placed
+from paddle_rope.backend import (
+    computable,
+    derived,
+    fits_fused_attention,
+    fits_fused_window,
+    fused_attention,
+    fused_attention_of_runs,
+    fused_window_attention,
+    is_known,
+    length_of,
+    masked_score,
+    padded,
+    remembered,
+    scaled,
+    with_hidden,
+    without_subnormals,
 )
-from paddle_rope.layers import at_least_float32, computes_on_cpu, padded, scaled, without_amp
 from paddle_rope.native.dispatch import native_form
 from paddle_rope.native.operators import native_softmax_attention
-from paddle_rope.rotary import Rope
+from paddle_rope.rotary import Rope, apply_rotary
 
-# Smaller weights, which are lost in a float32 sum, become 0. Paddle's softmax on CPU leaves exp(-64) at masked keys;
-# gradients that small underflow to subnormal numbers, which make the matrix products of backward many times slower.
-_SMALLEST_WEIGHT = 1e-20
-_LARGEST_HEAD, _HEAD_STEP = 256, 8  # sizes of heads that flash attention takes
-_OLDEST_GPU = 80  # compute capability times ten
 # Smallest block of queries in a window: in narrower ones Paddle's overhead for each block outweighs the products that
 # they save.
 _SMALLEST_BLOCK = 32
@@ -80,20 +82,21 @@ def softmax_attention(
     check_placement(placement)
     check_segments(segment_ids, k.shape[0], k.shape[1])
     key_mask = as_mask("key_mask", key_mask, k.shape[0], k.shape[1])
-    dtype, (q, k, v) = q.dtype, computable(q, k, v)
-    q, k, v = rotate_qkv(q, k, v, rope, placement)
-    fused = score_bias is None and _fits_fused_kernels(q, k, v)
-    if fused and cu_seqlens is not None:
-        attended = _fused_runs(q, k, v, cu_seqlens, dropout, causal)
-    elif fused and causal and key_mask is None and segment_ids is None and q.shape[1] == k.shape[1]:
-        attended = _fused(q, k, v, None, dropout, causal)
+    dtype, (*turns, of_output) = q.dtype, placed(rope, placement)
+    q, k, v = (apply_rotary(x, *turn) for x, turn in zip(computable(q, k, v), turns))
+    fits, hidden = score_bias is None and fits_fused_attention(q, k, v), None
+    if fits and cu_seqlens is not None:
+        attended = fused_attention_of_runs(q, k, v, cu_seqlens, dropout, causal)
+    elif fits and causal and key_mask is None and segment_ids is None and q.shape[1] == k.shape[1]:
+        attended = fused_attention(q, k, v, None, dropout, causal)
     else:
-        visible = _visible_keys(q, k, key_mask, segment_ids, causal)
-        if fused:
-            attended = _fused(q, k, v, visible, dropout)
+        hidden = hidden_keys(length_of(q, 1), length_of(k, 1), key_mask, segment_ids, causal, None, q.dtype)
+        if fits:
+            attended = fused_attention(q, k, v, hidden, dropout)
+            attended = attended if hidden is None else scaled(attended, by_head(sees_any(hidden)))
         else:
-            attended = by_head(weighted_values(by_head(q), by_head(k), by_head(v), visible, dropout, score_bias))
-    return rotate_back(attended, rope, placement).astype(dtype)
+            attended = by_head(weighted_values(by_head(q), by_head(k), by_head(v), hidden, dropout, score_bias))
+    return apply_rotary(attended, *of_output).astype(dtype)
 
 
 @paddle.jit.not_to_static  # the rewriting of to_static mistakes unknown sizes for tensors
@@ -136,154 +139,179 @@ def window_attention(
         raise ValueError(f"window must be at least 1, got {window}")
     check_segments(segment_ids, k.shape[0], k.shape[1])
     key_mask = as_mask("key_mask", key_mask, k.shape[0], k.shape[1])
-    dtype, (q, k, v) = q.dtype, computable(q, k, v)
-    q, k, v = rotate_qkv(q, k, v, rope, placement)
+    dtype, (*turns, of_output) = q.dtype, placed(rope, placement)
+    q, k, v = (apply_rotary(x, *turn) for x, turn in zip(computable(q, k, v), turns))
     size = max(window, _SMALLEST_BLOCK)
-    if 0 <= k.shape[1] <= size + 2 * window:  # no more products than with blocks
-        visible = _visible_keys(q, k, key_mask, segment_ids, causal, window)
-        attended = weighted_values(by_head(q), by_head(k), by_head(v), visible, dropout)
+    if key_mask is None and segment_ids is None and q.shape[1] == k.shape[1] and fits_fused_window(q, k, v):
+        attended = fused_window_attention(q, k, v, window, dropout, causal)
+    elif 0 <= k.shape[1] <= size + 2 * window:  # no more products than with blocks
+        hidden = hidden_keys(length_of(q, 1), length_of(k, 1), key_mask, segment_ids, causal, window, q.dtype)
+        attended = by_head(weighted_values(by_head(q), by_head(k), by_head(v), hidden, dropout))
     else:
-        q, k, v = by_head(q), by_head(k), by_head(v)
-        attended = _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal)
-    return rotate_back(by_head(attended), rope, placement).astype(dtype)
+        queries, seq = length_of(q, 1), length_of(k, 1)
+        earlier = seq - queries if is_known(q.shape[1], k.shape[1]) else 0
+        blocks = _Blocks(queries, earlier, window, causal, size)
+        attended = by_head(_in_blocks(by_head(q), by_head(k), by_head(v), blocks, key_mask, dropout, segment_ids))
+    return apply_rotary(attended, *of_output).astype(dtype)
 
 
-def computable(*tensors: Tensor) -> Sequence[Tensor]:
-    """The tensors, on CPU in float32 instead of half precision, in which Paddle cannot multiply matrices there."""
-    return at_least_float32(*tensors) if computes_on_cpu() else tensors
+# What hides keys: added to the scores, 0 or masked_score, and computed once for all layers.
 
 
-def _visible_keys(q, k, key_mask, segment_ids, causal, window=None):
-    r"""True where i sees j, with a ``window`` only if \|i - j\| <= ``window``: a bool that broadcasts to
+def hidden_keys(
+    queries: int | Tensor,
+    seq: int | Tensor,
+    key_mask: Tensor | None,
+    segment_ids: Tensor | None,
+    causal: bool,
+    window: int | None,
+    dtype: paddle.dtype,
+) -> Tensor | None:
+    r"""What to add to the scores of the last ``queries`` of ``seq`` tokens, in ``dtype``, so that i sees j if both are
+    of one segment, j is no padding, with ``causal`` j <= i, with a ``window`` \|i - j\| <= ``window``. It broadcasts to
     ``[batch, 1, queries, seq]``; None if every i sees every j.
     """
-    conditions = []
+    parts = []
     if key_mask is not None:
-        conditions.append(key_mask.unsqueeze([1, 2]))
+        parts.append(_of_padding(key_mask, dtype))
     if segment_ids is not None:
-        own = segment_ids if q.shape[1] == k.shape[1] else segment_ids[:, -q.shape[1] :]
-        conditions.append((own.unsqueeze(2) == segment_ids.unsqueeze(1)).unsqueeze(1))
-    if window is not None or (causal and q.shape[1] != 1):  # the last token alone sees all keys
-        queries, seq = (x.shape[1] if paddle.in_dynamic_mode() else paddle.shape(x)[1] for x in (q, k))
-        lag = ((paddle.arange(queries) + (seq - queries)).unsqueeze(1) - paddle.arange(seq)).unsqueeze([0, 1])  # i - j
-        conditions.append(lag >= (0 if causal else -window))
-        if window is not None:
-            conditions.append(lag <= window)
-    return functools.reduce(paddle.logical_and, conditions) if conditions else None
+        parts.append(_of_segments(segment_ids, queries, dtype))
+    if window is not None or (causal and not (isinstance(queries, int) and queries == 1)):  # the last one sees all
+        parts.append(_of_places(queries, seq, causal, window, dtype))
+    return functools.reduce(_together, parts) if parts else None
+
+
+_together = derived(paddle.minimum)
+
+
+@derived
+def sees_any(hidden: Tensor) -> Tensor:
+    """1 where a query sees a key, otherwise 0: ``[..., queries, 1]`` for ``hidden`` ``[..., queries, seq]``."""
+    return (hidden.max(axis=-1, keepdim=True) == 0).astype(hidden.dtype)
+
+
+def where_not(visible: Tensor, dtype: paddle.dtype) -> Tensor:
+    """What hides the keys that are not ``visible``, bool or 0/1."""
+    lowest = masked_score(dtype)
+    return paddle.scale(visible.astype(dtype), -lowest, bias=lowest)
+
+
+@derived
+def _of_padding(key_mask, dtype):
+    return where_not(key_mask, dtype).unsqueeze([1, 2])
+
+
+@derived
+def _of_segments(segment_ids, queries, dtype):
+    return where_not(segment_ids[:, -queries:].unsqueeze(2) == segment_ids.unsqueeze(1), dtype).unsqueeze(1)
+
+
+@remembered
+def _of_places(queries, seq, causal, window, dtype):
+    lag = ((paddle.arange(queries) + (seq - queries)).unsqueeze(1) - paddle.arange(seq)).unsqueeze([0, 1])  # i - j
+    near = lag >= (0 if causal else -window)
+    return where_not(near if window is None else paddle.logical_and(near, lag <= window), dtype)
 
 
 def weighted_values(
-    q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, dropout: float = 0.0, score_bias: Tensor | None = None
+    q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None, dropout: float = 0.0, score_bias: Tensor | None = None
 ) -> Tensor:
-    """sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j over the visible j, of rotated q, k and v.
+    """sum_j softmax_j(q_i . k_j / sqrt(head_dim)) v_j, of rotated q, k and v.
 
-    q is ``[..., queries, head_dim]``, k and v are ``[..., seq, size]``; ``visible`` is a bool that broadcasts to
-    ``[..., queries, seq]``, None for all. 0 where i sees no j.
+    q is ``[..., queries, head_dim]``, k and v are ``[..., seq, size]``; ``hidden`` and ``score_bias`` broadcast to
+    ``[..., queries, seq]`` and are added to the scores. 0 where i sees no j.
     """
     scores = paddle.matmul(q * (1.0 / math.sqrt(q.shape[-1])), k, transpose_y=True)  # [..., queries, seq]
     if score_bias is not None:
         scores = scores + score_bias.astype(scores.dtype)
-    if visible is not None:
-        visible.stop_gradient = True  # required to expand a bool in static graphs
-        shown = visible.expand(scores.shape if paddle.in_dynamic_mode() else paddle.shape(scores))
-        scores = paddle.where(shown, scores, paddle.full_like(scores, _masked_score(scores.dtype)))
-    weights = F.thresholded_relu(F.softmax(scores, axis=-1), _SMALLEST_WEIGHT)
+    if hidden is not None:
+        scores = with_hidden(scores, hidden)
+    weights = without_subnormals(F.softmax(scores, axis=-1))
     attended = paddle.matmul(layers.dropout(weights, dropout), v)
-    return attended if visible is None else _zero_where_none(attended, visible)
+    return attended if hidden is None else scaled(attended, sees_any(hidden))
 
 
-def _zero_where_none(attended, visible):
-    """0 for queries that see no key: ``[..., queries, value_dim]`` and bool ``[..., queries, seq]``."""
-    if computes_on_cpu() and visible.numpy().any(axis=-1).all():  # reading it takes less time than a product
-        return attended
-    return scaled(attended, visible.astype("float32").max(axis=-1, keepdim=True))
+class _Blocks(NamedTuple):
+    """How tokens are cut into blocks of ``size`` queries, each with its keys and up to ``window`` on each side. Key r
+    of a block is ``window`` tokens before its query r. Numbers that a static graph does not know are tensors."""
 
+    queries: Any  # the last of the keys
+    earlier: Any  # keys before the first query
+    window: int
+    causal: bool
+    size: int
 
-def _masked_score(dtype):
-    """The score of masked keys: finite in ``dtype`` and below any real score, so that they get no weight. In types
-    wider than float16 it is not the lowest number, because kernels multiply scores by log2(e).
-    """
-    return -65504.0 if dtype == paddle.float16 else -1e30
+    @property
+    def count(self):
+        return (self.queries + self.size - 1) // self.size
 
+    @property
+    def seen(self):
+        """Number of keys that a query sees in addition to its own."""
+        return self.window if self.causal else 2 * self.window
 
-def _fits_fused_kernels(q, k, v):
-    """Whether flash attention supports these: half precision with a common head_dim, on a GPU of compute capability 8.0
-    (Ampere) or newer, and not in a static graph.
-    """
-    # not q.place, which the tracing of to_static in paddle 3.x cannot read
-    if not paddle.in_dynamic_mode() or not paddle.get_device().startswith("gpu") or not _fits_fused_shapes(q, k, v):
-        return False
-    major, minor = paddle.device.cuda.get_device_capability()
-    return 10 * major + minor >= _OLDEST_GPU and q.dtype in (paddle.float16, paddle.bfloat16)
+    @property
+    def parts(self):
+        """Number of neighboring blocks that hold the keys of a block."""
+        return -(-(self.size + self.seen) // self.size)
 
-
-def _fits_fused_shapes(q, k, v):
-    head_dim = q.shape[-1]
-    return head_dim <= _LARGEST_HEAD and head_dim % _HEAD_STEP == 0 and head_dim == k.shape[-1] == v.shape[-1]
-
-
-def _fused(q, k, v, visible, dropout, causal=False):
-    """:func:`weighted_values` by the kernels of a GPU, which never store the weights; ``[batch, seq, heads, size]``.
-
-    The mask is a finite number added to the scores, so that a row without visible keys is not NaN. It is
-    ``[batch, 1, 1, seq]`` where all queries see the same keys.
-    """
-    added = None
-    if visible is not None:
-        visible = visible.expand([q.shape[0], *visible.shape[1:]])
-        hidden = paddle.full_like(visible, _masked_score(q.dtype), dtype=q.dtype)
-        added = paddle.where(visible, paddle.zeros_like(hidden), hidden)
-    with without_amp():  # AMP would cast the mask to another dtype than q
-        attended = F.scaled_dot_product_attention(
-            q, k, v, attn_mask=added, dropout_p=dropout, is_causal=causal, training=dropout > 0
-        )
-    return attended if visible is None else _zero_where_none(attended, by_head(visible))
-
-
-def _fused_runs(q, k, v, cu_seqlens, dropout, causal):
-    """:func:`_fused` within the runs of tokens that ``cu_seqlens`` bounds. The longest run is assumed to fill a row,
-    because its length is not known on the host."""
-    rows, seq = [x.flatten(0, 1) for x in (q, k, v)], k.shape[1]
-    with without_amp():
-        found, _ = flash_attn_unpadded(
-            *rows, cu_seqlens, cu_seqlens, seq, seq, scale=q.shape[-1] ** -0.5,
-            dropout=dropout, causal=causal, training=dropout > 0,
-        )  # fmt: skip
-    return found.reshape(q.shape)
-
-
-def _in_blocks(q, k, v, window, size, key_mask, dropout, segment_ids, causal):
-    """:func:`window_attention` of rotated tensors, heads before tokens: queries are cut into blocks, and each block is
-    multiplied with its keys and up to ``window`` keys on each side. Key number r of a block is ``window`` tokens
-    before its query number r."""
-    queries = paddle.shape(q)[2] if q.shape[2] < 0 else q.shape[2]
-    earlier = 0 if k.shape[2] < 0 or q.shape[2] < 0 else k.shape[2] - queries  # keys before the first query
-    if key_mask is None:
-        key_mask = paddle.ones([1, earlier + queries], dtype="int32")
-    seen = window if causal else 2 * window  # keys that a query sees in addition to its own
-    blocks, parts = (queries + size - 1) // size, -(-(size + seen) // size)
-    # Not slices, whose gradient is slow on CPU
-    neighbors = (paddle.arange(blocks).unsqueeze(1) + paddle.arange(parts)).flatten()
-
-    def own(x):
+    def own(self, x):
         """``[batch, heads, queries, features]`` -> ``[batch, heads, blocks, size, features]``, zeros at the end."""
-        return padded(x, 2, after=blocks * size - queries).reshape([-1, x.shape[1], blocks, size, x.shape[3]])
+        x = padded(x, 2, after=self.count * self.size - self.queries)
+        return x.reshape([-1, x.shape[1], self.count, self.size, x.shape[3]])
 
-    def near(x):
+    def near(self, x):
         """``[batch, heads, seq, features]`` -> ``[batch, heads, blocks, parts * size, features]``, zeros outside."""
-        if earlier > window:
-            x = x[:, :, earlier - window :]
-        x = padded(x, 2, max(window - earlier, 0), (blocks + parts - 1) * size - queries - window)
-        x = x.reshape([-1, x.shape[1], blocks + parts - 1, size, x.shape[3]])
-        return paddle.index_select(x, neighbors, axis=2).reshape([-1, x.shape[1], blocks, parts * size, x.shape[4]])
+        width, all_parts = self.parts * self.size, self.count + self.parts - 1
+        if isinstance(self.earlier, int) and self.earlier > self.window:
+            x = x[:, :, self.earlier - self.window :]
+        x = padded(x, 2, max(self.window - self.earlier, 0), all_parts * self.size - self.queries - self.window)
+        x = x.reshape([-1, x.shape[1], all_parts, self.size, x.shape[3]])
+        x = paddle.index_select(x, _neighbors(self.count, self.parts), axis=2)
+        return x.reshape([-1, x.shape[1], self.count, width, x.shape[4]])
 
-    lag = paddle.arange(parts * size) - paddle.arange(size).unsqueeze(1)  # j - i + window
-    visible = paddle.logical_and(lag >= 0, lag <= seen)
-    is_key = near(key_mask.astype("int32").unsqueeze([1, 3]))  # paddle 2.6.2 cannot select from a bool tensor
-    visible = paddle.logical_and(visible, is_key.astype("bool").transpose([0, 1, 2, 4, 3]))
+
+def _in_blocks(q, k, v, blocks, key_mask, dropout, segment_ids):
+    """:func:`window_attention` of rotated tensors, heads before tokens."""
+    hidden = _of_blocks(*blocks, q.dtype)
+    if key_mask is not None:
+        hidden = _together(_of_padding_in_blocks(key_mask, blocks, q.dtype), hidden)
     if segment_ids is not None:
-        ids = segment_ids.unsqueeze([1, 3])
-        visible = paddle.logical_and(visible, own(ids[:, :, earlier:]) == near(ids).transpose([0, 1, 2, 4, 3]))
-    attended = weighted_values(own(q), near(k), near(v), visible, dropout)
-    attended = attended.reshape([-1, v.shape[1], blocks * size, v.shape[3]])
-    return paddle.index_select(attended, paddle.arange(queries), axis=2)
+        hidden = _together(_of_segments_in_blocks(segment_ids, blocks, q.dtype), hidden)
+    attended = weighted_values(blocks.own(q), blocks.near(k), blocks.near(v), hidden, dropout)
+    attended = attended.reshape([-1, v.shape[1], blocks.count * blocks.size, v.shape[3]])
+    return paddle.index_select(attended, _first(blocks.queries), axis=2)  # not a slice, whose gradient is slow on CPU
+
+
+_first = remembered(paddle.arange)
+
+
+@remembered
+def _neighbors(blocks, parts):
+    """The blocks of keys that a block of queries sees, one after the other: ``[blocks * parts]``."""
+    return (paddle.arange(blocks).unsqueeze(1) + paddle.arange(parts)).flatten()
+
+
+@remembered
+def _of_blocks(queries, earlier, window, causal, size, dtype):
+    """By the places of query and key: ``[1, 1, blocks, size, parts * size]``."""
+    blocks = _Blocks(queries, earlier, window, causal, size)
+    column = paddle.arange(blocks.parts * size)
+    lag = column - paddle.arange(size).unsqueeze(1)  # j - i + window
+    key = column + paddle.arange(blocks.count).unsqueeze([1, 2]) * size + (earlier - window)
+    visible = [lag >= 0, lag <= blocks.seen, key >= 0, key < earlier + queries]
+    return where_not(functools.reduce(paddle.logical_and, visible), dtype).unsqueeze([0, 1])
+
+
+@derived
+def _of_padding_in_blocks(key_mask, blocks, dtype):
+    # in int32: paddle 2.6.2 cannot select from a bool tensor
+    is_key = blocks.near(key_mask.astype("int32").unsqueeze([1, 3]))
+    return where_not(is_key.transpose([0, 1, 2, 4, 3]), dtype)
+
+
+@derived
+def _of_segments_in_blocks(segment_ids, blocks, dtype):
+    ids = segment_ids.unsqueeze([1, 3])
+    same = blocks.own(ids[:, :, blocks.earlier :]) == blocks.near(ids).transpose([0, 1, 2, 4, 3])
+    return where_not(same, dtype)

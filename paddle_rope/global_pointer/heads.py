@@ -10,9 +10,10 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_rope.attention.arguments import as_mask, check_length
+from paddle_rope.backend import first_two, padded
 from paddle_rope.global_pointer.decoding import MASKED_LOGIT
 from paddle_rope.global_pointer.losses import sorted_spans, span_crossentropy
-from paddle_rope.layers import Linear, first_two, padded
+from paddle_rope.layers import Linear
 from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.native.operators import native_span_loss
 from paddle_rope.options import WIDEST_BAND, integer, optional

@@ -10,7 +10,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor
 
-from paddle_rope.layers import at_least_float32, computes_on_cpu, without_amp
+from paddle_rope.backend import at_least_float32, values_on_cpu, without_amp
 
 EXCLUDED = -1e9  # a float32 score that is negligible compared with any other
 _SMALLEST_EXPONENT = -40.0  # exp of it is lost in a float32 sum; smaller ones underflow, which is slow on CPU
@@ -117,8 +117,9 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
         raise ValueError(
             f"spans must be [batch, count, 3] with the batch of the logits, {batch}, got {list(spans.shape)}"
         )
-    if computes_on_cpu():
-        positives = span_positives(spans, types, seq, max_span_length)
+    known = values_on_cpu(spans)
+    if known is not None:
+        positives = span_positives(known, types, seq, max_span_length)
         return sparse_multilabel_categorical_crossentropy(logits.reshape([batch, types, -1]), positives)
     (logits,) = at_least_float32(logits)
     if not spans.shape[1]:
@@ -180,12 +181,9 @@ def _without_fetching(logits, spans, width, in_band):
     counts = (paddle.tril(equal, -1).sum(axis=-1) == 0) & (kind >= 0)  # neither padding nor equal to an earlier span
     index = kind * classes + first * width + (last - first if in_band else last)
     index = index + paddle.arange(batch, dtype=index.dtype).unsqueeze(1) * (types * classes)
-    flat = logits.reshape([-1])
-    end = flat.shape[0]  # index of one more element, which padding excludes
-    gathered = paddle.gather(flat, paddle.where(counts, index, paddle.zeros_like(index)).reshape([-1]))
-    excluded = paddle.where(counts, index, paddle.full_like(index, end)).reshape([-1])
-    extended = paddle.concat([flat, paddle.zeros([1], flat.dtype)])
-    negatives = paddle.scatter(extended, excluded, paddle.full_like(gathered, EXCLUDED))[:end]
+    flat, places = logits.reshape([-1]), (index * counts.astype(index.dtype)).reshape([-1])  # 0 for padding
+    gathered = paddle.gather(flat, places)
+    negatives = paddle.scatter_nd_add(flat, places.unsqueeze(1), counts.astype(flat.dtype).reshape([-1]) * EXCLUDED)
     of_type = (kind.unsqueeze(1) == paddle.arange(types, dtype=kind.dtype).unsqueeze(1)) & counts.unsqueeze(1)
     scores = -gathered.reshape([batch, 1, -1]).expand(of_type.shape)  # [batch, types, count]
     positives = paddle.where(of_type, scores, paddle.full_like(scores, EXCLUDED))

@@ -85,19 +85,22 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
         labels: Tensor | None = None,
         labeled: Tensor | None = None,
         cu_seqlens: Tensor | None = None,
+        cache: RoFormerCache | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Logits ``[batch, seq, vocab]``; arguments except ``labels``, ``labeled`` as in :meth:`RoFormerModel.forward`.
+
+        With a ``cache``, they are of the last token only, ``[batch, 1, vocab]``.
 
         ``labels``, int64 ``[batch, seq]``, has the token to predict at each place, or -100. With it, the result is the
         pair (mean cross-entropy over the labeled tokens, their logits ``[labeled, vocab]`` in batch order).
         ``labeled``, int64 ``[labeled]``, gives the places of these tokens in the flattened batch and so avoids waiting
         for a GPU. Raises ValueError if no token is labeled.
         """
-        of_packed = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens}
-        hidden = self.roformer(input_ids, attention_mask, token_type_ids, positions, **of_packed)
+        others = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens, "cache": cache}
+        hidden = self.roformer(input_ids, attention_mask, token_type_ids, positions, **others)
         embedding = self.roformer.token_embedding.weight
         if labels is None:
-            return self.lm_head(hidden, embedding)
+            return self.lm_head(hidden if cache is None else hidden[:, -1:], embedding)
         return self.lm_head.loss(hidden, embedding, labels, labeled)
 
 
@@ -113,20 +116,18 @@ class RoFormerForMaskedLM(RoFormerLanguageModel):
 
 
 def _choose(logits, temperature, top_p, random):
-    """A token for each row of ``logits`` ``[batch, vocab]``: int64 ``[batch]``."""
+    """A token for each row of ``logits`` ``[batch, vocab]``: int64 ``[batch]``, on their device."""
     if temperature == 0:
         return logits.argmax(axis=-1)
-    tokens = []
-    for row in logits / temperature:
-        probabilities = np.exp(row - row.max())
-        probabilities /= probabilities.sum()
-        if top_p < 1:
-            order = np.argsort(-probabilities, kind="stable")
-            before = np.cumsum(probabilities[order]) - probabilities[order]
-            probabilities[order[before >= top_p]] = 0.0
-            probabilities /= probabilities.sum()
-        tokens.append(random.choice(len(probabilities), p=probabilities))
-    return np.array(tokens, dtype=np.int64)
+    probabilities = F.softmax(logits.astype("float64") / temperature, axis=-1)
+    if top_p < 1:
+        order = paddle.argsort(-probabilities, axis=-1, stable=True)
+        best = paddle.take_along_axis(probabilities, order, axis=-1)
+        best = best * (best.cumsum(axis=-1) - best < top_p).astype("float64")
+        probabilities = paddle.put_along_axis(paddle.zeros_like(best), order, best, axis=-1)
+        probabilities = probabilities / probabilities.sum(axis=-1, keepdim=True)
+    uniform = paddle.to_tensor(random.random([logits.shape[0], 1]))
+    return (probabilities.cumsum(axis=-1) <= uniform).astype("int64").sum(axis=-1)
 
 
 class RoFormerForCausalLM(RoFormerLanguageModel):
@@ -140,17 +141,6 @@ class RoFormerForCausalLM(RoFormerLanguageModel):
 
     def __init__(self, config: RoFormerConfig) -> None:
         super().__init__(config if config.causal else dataclasses.replace(config, causal=True))
-
-    def forward_with_cache(
-        self,
-        input_ids: Tensor,
-        cache: RoFormerCache | None = None,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-    ) -> tuple[Tensor, RoFormerCache]:
-        """As :meth:`RoFormerModel.forward_with_cache`, but with the last token's logits, ``[batch, vocab]``."""
-        hidden, cache = self.roformer.forward_with_cache(input_ids, cache, attention_mask, token_type_ids)
-        return self.lm_head(hidden[:, -1], self.roformer.token_embedding.weight), cache
 
     @paddle.no_grad()
     def generate(
@@ -192,18 +182,18 @@ class RoFormerForCausalLM(RoFormerLanguageModel):
         attention_mask = as_mask("attention_mask", attention_mask, input_ids.shape[0], input_ids.shape[1])
         if attention_mask is not None and not bool(attention_mask[:, -1].all()):
             raise ValueError("the last token of each text must be real: pad on the left")
-        random = np.random.default_rng(seed)
-        ended = np.zeros(input_ids.shape[0], dtype=bool)
-        tokens = []
-        logits, cache = self.forward_with_cache(input_ids, None, attention_mask)
+        random, cache, tokens = np.random.default_rng(seed), RoFormerCache(), []
+        ended = paddle.zeros([input_ids.shape[0]], "bool")
         while True:
-            token = _choose(logits.astype("float64").numpy(), temperature, top_p, random)
-            token[ended] = self.config.pad_token_id
+            logits = self(input_ids, attention_mask, cache=cache)[:, -1]
+            token = _choose(logits, temperature, top_p, random)
+            if eos_token_id is not None:
+                token = paddle.where(ended, paddle.full_like(token, self.config.pad_token_id), token)
+                ended = paddle.logical_or(ended, token == eos_token_id)
             tokens.append(token)
-            ended |= eos_token_id is not None and token == eos_token_id
-            if len(tokens) >= max_new_tokens or ended.all():
-                return paddle.to_tensor(np.stack(tokens, axis=1))
-            logits, cache = self.forward_with_cache(paddle.to_tensor(token).unsqueeze(1), cache)
+            if len(tokens) >= max_new_tokens or (eos_token_id is not None and bool(ended.all())):
+                return paddle.stack(tokens, axis=1)
+            input_ids, attention_mask = token.unsqueeze(1), None
 
 
 class RoFormerForSequenceClassification(RoFormerPretrainedModel):

@@ -1,6 +1,8 @@
 """RoFormer: a transformer encoder with RoPE (arXiv 2104.09864), or another position encoding to compare it with."""
 
-from typing import Any, NamedTuple
+import copy
+from dataclasses import dataclass, field
+from typing import Any
 
 import paddle
 from paddle import Tensor, nn
@@ -8,6 +10,7 @@ from paddle import Tensor, nn
 from paddle_rope.attention.arguments import as_mask, check_length
 from paddle_rope.attention.feature_maps import make_feature_map
 from paddle_rope.attention.multi_head import MultiHeadAttention
+from paddle_rope.backend import length_of
 from paddle_rope.layers import DepthwiseConvolution, Dropout, Embedding, LayerNorm, Linear, RMSNorm, residual_norm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.recompute import recompute_layer
@@ -33,7 +36,7 @@ class RoFormerBlock(nn.Layer):
     With an input convolution c, the block's input x is replaced by x + c(x) (MILA, arXiv 2405.16605).
 
     >>> block = RoFormerBlock(RoFormerConfig(hidden_size=8, num_attention_heads=2))
-    >>> tuple(block(paddle.ones([1, 3, 8]), None, None, None, None).shape)
+    >>> tuple(block(paddle.ones([1, 3, 8]), None, None, None).shape)
     (1, 3, 8)
     """
 
@@ -65,36 +68,37 @@ class RoFormerBlock(nn.Layer):
         self.feed_forward_norm = make_norm(config, config.hidden_size)
         self.dropout = Dropout(config.hidden_dropout_prob)
 
-    def forward(self, hidden: Tensor, *context: Any) -> Tensor:
-        """``[batch, seq, hidden]`` -> the same shape; ``context`` as in :meth:`MultiHeadAttention.forward`."""
+    def forward(
+        self,
+        hidden: Tensor,
+        rope: Rope | None,
+        key_mask: Tensor | None,
+        segment_ids: Tensor | None,
+        *context: Any,
+        cache: dict[str, Any] | None = None,
+    ) -> Tensor:
+        """``[batch, seq, hidden]`` -> the same shape; arguments as in :meth:`MultiHeadAttention.forward`."""
         if self.input_convolution is not None:
-            _, key_mask, segment_ids, *_ = context
-            hidden = hidden + self.input_convolution(hidden, key_mask, segment_ids)
-        return self._after_attention(hidden, self.attention(hidden, *context))
-
-    def forward_with_cache(
-        self, hidden: Tensor, cache: tuple | None, rope: Rope | None, key_mask: Tensor, score_bias: Tensor | None
-    ) -> tuple[Tensor, tuple]:
-        """As :meth:`MultiHeadAttention.forward_with_cache`; the cache also holds the state of the convolution."""
-        of_input, of_attention = cache or (None, None)
-        if self.input_convolution is not None:
-            new_keys = key_mask[:, -hidden.shape[1] :]
-            added, of_input = self.input_convolution.forward_with_cache(hidden, of_input, new_keys)
-            hidden = hidden + added
-        attended, of_attention = self.attention.forward_with_cache(hidden, of_attention, rope, key_mask, score_bias)
-        return self._after_attention(hidden, attended), (of_input, of_attention)
-
-    def _after_attention(self, hidden, attended):
+            new_keys = key_mask if key_mask is None else key_mask[:, -hidden.shape[1] :]
+            of_input = None if cache is None else cache.setdefault("input", {})
+            hidden = hidden + self.input_convolution(hidden, new_keys, segment_ids, of_input)
+        attended = self.attention(hidden, rope, key_mask, segment_ids, *context, cache=cache)
         hidden = residual_norm(self.attention_norm, hidden, attended, self.dropout)
         inner = self.feed_forward_out(self.feed_forward_in(hidden))
         return residual_norm(self.feed_forward_norm, hidden, inner, self.dropout)
 
 
-class RoFormerCache(NamedTuple):
-    """The state that a causal RoFormer keeps of earlier tokens."""
+@dataclass
+class RoFormerCache:
+    """What a causal RoFormer keeps of earlier tokens: empty at the beginning of a text; each call adds its tokens."""
 
-    layers: tuple  # one for each block, see RoFormerBlock.forward_with_cache
-    key_mask: Tensor  # bool [batch, seq], False at padding
+    layers: dict[int, dict[str, Any]] = field(default_factory=dict)
+    length: int = 0  # number of tokens, padding included
+    key_mask: Tensor | None = None  # bool [batch, length], False at padding; None without padding
+
+    def copy(self) -> "RoFormerCache":
+        """A cache of its own, for a text that branches."""
+        return copy.deepcopy(self)
 
 
 class RoFormerModel(RoFormerPretrainedModel):
@@ -143,6 +147,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         segment_ids: Tensor | None = None,
         added_embeddings: Tensor | None = None,
         cu_seqlens: Tensor | None = None,
+        cache: RoFormerCache | None = None,
     ) -> Tensor:
         """Hidden states ``[batch, seq, hidden]`` of a batch; values at padding are meaningless.
 
@@ -155,60 +160,45 @@ class RoFormerModel(RoFormerPretrainedModel):
             segment_ids: integer ``[batch, seq]``, marks texts packed into one row, which do not see each other.
             added_embeddings: float ``[batch, seq, embedding_size]``, added to the embeddings before the normalization.
             cu_seqlens: with ``segment_ids``, for GPU kernels, as in :func:`~paddle_rope.softmax_attention`.
+            cache: makes a causal model go on: ``input_ids`` and the mask are of the tokens that follow, and the result
+                equals that of the whole text, without gradients. Positions count real tokens only: padding, which must
+                be on the left, does not shift them.
 
         Raises:
             ValueError: no token, or token types that the model lacks; on CPU also an id, a token type or a position
                 without a row in its table.
         """
         key_mask = as_mask("attention_mask", attention_mask, input_ids.shape[0], input_ids.shape[1])
+        if cache is not None:
+            return self._continue(input_ids, key_mask, token_type_ids, cache)
         hidden = self._embed(input_ids, token_type_ids, positions, added_embeddings)
+        context = key_mask, segment_ids, self._score_bias(input_ids, positions, positions), cu_seqlens
         rope, near = self._ropes(hidden, positions)
-        score_bias = self._score_bias(input_ids, positions, positions)
         for block in self.blocks:
-            own_rope = near if block.attention.kind == "window" else rope
-            context = own_rope, key_mask, segment_ids, score_bias, cu_seqlens
+            own = (near if block.attention.kind == "window" else rope), *context
             recomputes = self.enable_recompute and self.training
-            hidden = recompute_layer(block, hidden, *context) if recomputes else block(hidden, *context)
+            hidden = recompute_layer(block, hidden, *own) if recomputes else block(hidden, *own)
         return hidden
 
     @paddle.no_grad()
-    def forward_with_cache(
-        self,
-        input_ids: Tensor,
-        cache: RoFormerCache | None = None,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-    ) -> tuple[Tensor, RoFormerCache]:
-        """Encode the tokens ``[batch, new]`` that follow the ``cache`` (None at the start) in a causal model.
-
-        Positions count real tokens only: padding, which must be on the left, does not shift them. The hidden states
-        ``[batch, new, hidden]`` equal the output of :meth:`forward` for the whole text, without gradients.
-
-        Example:
-            >>> config = RoFormerConfig(20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, causal=True)
-            >>> model = RoFormerModel(config)
-            >>> hidden, cache = model.forward_with_cache(paddle.to_tensor([[2, 7, 9]]))
-            >>> hidden, cache = model.forward_with_cache(paddle.to_tensor([[3]]), cache)
-            >>> tuple(hidden.shape)
-            (1, 1, 8)
-        """
-        key_mask = as_mask("attention_mask", attention_mask, input_ids.shape[0], input_ids.shape[1])
-        if key_mask is None:
-            key_mask = paddle.ones_like(input_ids, dtype="bool")
-        if cache is not None:
-            key_mask = paddle.concat([cache.key_mask, key_mask], axis=1)
-        positions = paddle.clip(key_mask.astype("int64").cumsum(axis=1) - 1, min=0)
-        new_positions = positions if cache is None else positions[:, -input_ids.shape[1] :]
+    def _continue(self, input_ids, new_keys, token_type_ids, cache):
+        """Hidden states of the tokens that follow those of the cache, which takes them in."""
+        first, cache.length = cache.length, cache.length + input_ids.shape[1]
+        if new_keys is not None or cache.key_mask is not None:
+            known = paddle.ones([input_ids.shape[0], first], "bool") if cache.key_mask is None else cache.key_mask
+            new_keys = paddle.ones_like(input_ids).astype("bool") if new_keys is None else new_keys
+            cache.key_mask = paddle.concat([known, new_keys], axis=1)
+            positions = paddle.clip(cache.key_mask.astype("int64").cumsum(axis=1) - 1, min=0)
+        else:
+            positions = paddle.arange(cache.length).unsqueeze(0)
+        new_positions = positions[:, first:]
         hidden = self._embed(input_ids, token_type_ids, new_positions)
         rope, near = self._ropes(hidden, new_positions)
         score_bias = self._score_bias(input_ids, new_positions, positions)
-        layers = []
         for index, block in enumerate(self.blocks):
-            known = None if cache is None else cache.layers[index]
-            own_rope = near if block.attention.kind == "window" else rope
-            hidden, known = block.forward_with_cache(hidden, known, own_rope, key_mask, score_bias)
-            layers.append(known)
-        return hidden, RoFormerCache(tuple(layers), key_mask)
+            own = (near if block.attention.kind == "window" else rope), cache.key_mask, None, score_bias
+            hidden = block(hidden, *own, cache=cache.layers.setdefault(index, {}))
+        return hidden
 
     def _embed(self, input_ids, token_type_ids, positions, added_embeddings=None):
         config = self.config
@@ -235,7 +225,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         if self.rotary is None:
             return None, None
         if positions is None:
-            positions = hidden.shape[1] if paddle.in_dynamic_mode() else paddle.arange(paddle.shape(hidden)[1])
+            positions = length_of(hidden, 1)
         dtype = "float64" if hidden.dtype == paddle.float64 else "float32"
         rope = self.rotary.cos_sin(positions, dtype=dtype)
         return rope, rope if self.window_rotary is None else self.window_rotary.cos_sin(positions, dtype=dtype)

@@ -74,7 +74,7 @@ def read_mapping(path, remedy):
 
 def _check_aliases(content):
     """Raise YAML's error if aliases add more than ``MOST_REPEATED`` characters, or one stands for what it is in."""
-    size, sizes, begun = 0, {}, []  # of all so far; of what has an anchor; (anchor, size before) of what is not complete
+    size, sizes, begun = 0, {}, []  # so far; of what has an anchor; (anchor, size before) of what is not complete
     for event in yaml.parse(content, _Loader):
         if isinstance(event, yaml.AliasEvent):
             size += sizes.get(event.anchor, math.inf)

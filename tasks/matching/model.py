@@ -3,8 +3,8 @@
 import paddle
 import paddle.nn.functional as F
 
+from paddle_rope.backend import at_least_float32, without_amp
 from paddle_rope.global_pointer.losses import EXCLUDED
-from paddle_rope.layers import at_least_float32, without_amp
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.heads import ClassificationHead, pool
 from tasks.matching.arguments import TRIPLES, MatchingConfig

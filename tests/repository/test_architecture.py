@@ -82,3 +82,12 @@ def test_no_circle_leads_through_folders(imports, package):
             graph.setdefault(part, set()).update(inside - {part})
     assert len(graph) > 4
     assert set(TopologicalSorter(graph).static_order()) == set(graph)  # CycleError names a circle
+
+
+def test_equations_have_no_branch_for_a_device_a_graph_or_a_version():
+    words = ("computes_on_cpu", "in_dynamic_mode", "get_device", "__version__")
+    files = ["rotary.py", "roformer/modeling.py", "attention/*.py", "global_pointer/*.py"]
+    paths = [path for pattern in files for path in (REPOSITORY / "paddle_rope").glob(pattern)]
+    assert len(paths) > 10
+    found = [(path.name, word) for path in paths for word in words if word in path.read_text(encoding="utf-8")]
+    assert found == []

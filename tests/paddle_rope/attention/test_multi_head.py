@@ -1,5 +1,7 @@
 """Multi-head attention: where the heads are, what goes to the kernel, and what goes on from a cache."""
 
+import copy
+
 import numpy as np
 import paddle
 import pytest
@@ -30,7 +32,7 @@ def random_hidden(batch=2, seq=9, hidden_size=12, dtype="float32"):
         (lambda: MultiHeadAttention(10, 3), "multiple"),
         *((lambda kind=kind: MultiHeadAttention(8, 2, kind), "attention must be") for kind in ("Softmax", None)),
         (lambda: MultiHeadAttention(8, 2, placement="kq"), "letters qkvo"),
-        (lambda: random_layer("linear").forward_with_cache(random_hidden()), "causal"),
+        (lambda: random_layer("linear")(random_hidden(), cache={}), "causal"),
     ],
 )
 def test_sizes_and_kinds_that_do_not_exist_are_an_error(call, words):
@@ -78,43 +80,44 @@ def test_a_trained_decay_is_a_parameter_that_is_saved_and_trained(as_parameter):
 )
 def test_shared_keys_and_values_are_one_tensor_in_the_cache_where_both_turn_or_none(options, one_tensor):
     layer, hidden = random_layer("softmax", causal=True, share_kv=True, **options), random_hidden()
-    _, cache = layer.forward_with_cache(hidden[:, :4], None, ROTARY.cos_sin(4))
-    last, cache = layer.forward_with_cache(hidden[:, 4:], cache, ROTARY.cos_sin(5, 4))
+    cache: dict = {}
+    layer(hidden[:, :4], ROTARY.cos_sin(4), cache=cache)
+    last = layer(hidden[:, 4:], ROTARY.cos_sin(5, 4), cache=cache)
     assert_close(last, layer(hidden, ROTARY.cos_sin(9))[:, 4:], 1e-4)
-    assert cache.state.keys.shape == [2, 2, 256, 6] and cache.state.length == 9
-    assert (cache.state.values is None) == one_tensor
+    assert cache["state"].keys.shape == [2, 2, 256, 6] and cache["state"].length == 9
+    assert (cache["state"].values is None) == one_tensor
 
 
 @pytest.mark.equation("4.7")
 @pytest.mark.parametrize("kind", ["softmax", "window", "linear"])
-def test_several_texts_may_continue_a_cache_and_one_text_writes_in_place(kind):
+def test_copies_of_a_cache_go_on_apart_and_a_cache_is_written_in_place(kind):
     layer, hidden = random_layer(kind, causal=True, convolutions=True), random_hidden(batch=1)
 
     def continued(cache, length, *places):
         for at, place in enumerate(places, length):
-            y, cache = layer.forward_with_cache(hidden[:, place : place + 1], cache, ROTARY.cos_sin(1, at))
-        return y.numpy(), cache
+            y = layer(hidden[:, place : place + 1], ROTARY.cos_sin(1, at), cache=cache)
+        return y.numpy()
 
-    _, cache = layer.forward_with_cache(hidden[:, :3], None, ROTARY.cos_sin(3))
-    _, cache = continued(cache, 3, 3)  # which has room now
-    expected = [continued(cache, 4, *places)[0] for places in ((4, 6), (5, 6), (4, 6))]
-    np.testing.assert_array_equal(expected[0], expected[2])
-    assert np.abs(expected[0] - expected[1]).max() > 1e-3
-    _, first = continued(cache, 4, 4)
-    _, other = continued(cache, 4, 5)  # is another text, although the first has written already
-    np.testing.assert_array_equal(continued(first, 5, 6)[0], expected[0])
-    y, longer = continued(other, 5, 6)
-    np.testing.assert_array_equal(y, expected[1])
+    cache: dict = {}
+    layer(hidden[:, :3], ROTARY.cos_sin(3), cache=cache)
+    continued(cache, 3, 3)  # which has capacity now
+    first, other, again = (copy.deepcopy(cache) for _ in range(3))
+    expected = continued(first, 4, 4, 6)
+    assert np.abs(continued(other, 4, 5, 6) - expected).max() > 1e-3
+    np.testing.assert_array_equal(continued(again, 4, 4, 6), expected)
     if kind == "softmax":
-        assert longer.state.keys is other.state.keys
+        keys = cache["state"].keys
+        continued(cache, 4, 4)
+        assert cache["state"].keys is keys
 
 
 @pytest.mark.equation("4.7")
 @pytest.mark.parametrize("shape", [(2, 2, 9, 9), (2, 1, 1, 9), (1, 1, 9, 9), (1, 2, 1, 9)], ids=str)
 def test_a_bias_of_any_shape_that_broadcasts_goes_on_from_a_cache(shape):
     layer, hidden, bias = random_layer("softmax", causal=True), random_hidden(), random_tensor(*shape, dtype="float32")
-    _, cache = layer.forward_with_cache(hidden[:, :5], score_bias=bias[:, :, :5, :5])
-    last, _ = layer.forward_with_cache(hidden[:, 5:], cache, score_bias=bias[:, :, -4:])
+    cache: dict = {}
+    layer(hidden[:, :5], score_bias=bias[:, :, :5, :5], cache=cache)
+    last = layer(hidden[:, 5:], score_bias=bias[:, :, -4:], cache=cache)
     assert_close(last, layer(hidden, score_bias=bias)[:, 5:], 1e-5)
 
 
@@ -122,11 +125,10 @@ def test_a_bias_of_any_shape_that_broadcasts_goes_on_from_a_cache(shape):
 @pytest.mark.parametrize("kind", ["softmax", "window", "linear"])
 def test_padding_that_goes_on_from_a_cache_of_padding_is_zero_as_in_the_whole(kind):
     layer, hidden, mask = random_layer(kind, causal=True), random_hidden(), paddle.to_tensor(LEFT)
-    cache, outputs = None, []
+    cache, outputs = {}, []
     for start, end in ((0, 3), (3, 4), (4, 9)):
         rope = ROTARY.cos_sin(end - start, start)
-        y, cache = layer.forward_with_cache(hidden[:, start:end], cache, rope, mask[:, :end])
-        outputs.append(y)
+        outputs.append(layer(hidden[:, start:end], rope, mask[:, :end], cache=cache))
     assert_close(paddle.concat(outputs, axis=1), layer(hidden, ROTARY.cos_sin(9), mask), 1e-5)
     np.testing.assert_array_equal(outputs[1][0, 0].numpy(), layer.output.bias.numpy())
 
@@ -154,11 +156,10 @@ def test_outputs_and_gradients_equal_the_loops(size, causal, masked, packed):
     if masked:
         np.testing.assert_array_equal(layer(other, *given).numpy()[MASK], layer(x, *given).numpy()[MASK])
     if causal and not packed:
-        cache, outputs = None, []
+        cache, outputs = {}, []
         for start, end in ((0, 1), (1, 2), (2, 6), (6, 7)):
             new = None if mask is None else given[0][:, start:end]
-            y, cache = layer.forward_with_cache(x[:, start:end], cache, new)
-            outputs.append(y)
+            outputs.append(layer(x[:, start:end], new, cache=cache))
         assert_close(paddle.concat(outputs, axis=1), expected, 1e-12)
 
 

@@ -8,7 +8,7 @@ import paddle
 import paddle.nn.functional as F
 import pytest
 
-from paddle_rope import softmax_attention, window_attention
+from paddle_rope import backend, softmax_attention, window_attention
 from paddle_rope.attention import softmax
 from paddle_rope.attention.arguments import cumulative_lengths
 from paddle_rope.native.dispatch import plain_forms
@@ -132,9 +132,9 @@ def as_on_a_gpu(monkeypatch):
 
         return call
 
-    monkeypatch.setattr(softmax, "_fits_fused_kernels", softmax._fits_fused_shapes)
+    monkeypatch.setattr(softmax, "fits_fused_attention", backend._fits_fused_shapes)
     monkeypatch.setattr(F, "scaled_dot_product_attention", recorded(F.scaled_dot_product_attention, dense_call))
-    monkeypatch.setattr(softmax, "flash_attn_unpadded", recorded(softmax.flash_attn_unpadded, call_of_runs))
+    monkeypatch.setattr(backend, "flash_attn_unpadded", recorded(backend.flash_attn_unpadded, call_of_runs))
     with plain_forms():
         yield calls
 
@@ -168,7 +168,7 @@ def test_the_fused_calls_compute_the_plain_form_and_take_heads_of_some_sizes(nam
         mask = call.get("attn_mask")
         assert shape == (None if mask is None else mask.shape)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(softmax, "_fits_fused_kernels", lambda *_: False)
+        patch.setattr(softmax, "fits_fused_attention", lambda *_: False)
         expected = softmax_attention(*exact, **options)
     if "cu_seqlens" in options:  # padding sees padding
         found, expected = (x * options["key_mask"].astype(x.dtype).unsqueeze([2, 3]) for x in (found, expected))
@@ -191,5 +191,5 @@ def test_dropout_of_the_fused_call_keeps_the_mean_and_no_call_is_fused_on_a_cpu(
     np.testing.assert_allclose(np.mean(drawn, axis=0), plain, rtol=0, atol=0.3)
     monkeypatch.undo()
     q = paddle.zeros([1, 2, 1, 8], dtype="bfloat16")
-    assert softmax._fits_fused_shapes(q, q, q) and not softmax._fits_fused_shapes(q, q, q[..., :-2])
-    assert not softmax._fits_fused_kernels(q, q, q)
+    assert backend._fits_fused_shapes(q, q, q) and not backend._fits_fused_shapes(q, q, q[..., :-2])
+    assert not backend.fits_fused_attention(q, q, q)

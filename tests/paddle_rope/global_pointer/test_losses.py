@@ -9,12 +9,12 @@ import pytest
 from paddle_rope import (
     EfficientGlobalPointer,
     GlobalPointer,
+    backend,
     multilabel_categorical_crossentropy,
     reference,
     span_positives,
     sparse_multilabel_categorical_crossentropy,
 )
-from paddle_rope.global_pointer import losses
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from paddle_rope.global_pointer.losses import span_crossentropy
 from tests.helpers.comparison import assert_close, assert_same, cast, is_native, random_tensor
@@ -51,7 +51,7 @@ def sparse(logits, spans):
 def of_spans(logits, spans, on_cpu=True):
     with pytest.MonkeyPatch.context() as patch:
         if not on_cpu:
-            patch.setattr(losses, "computes_on_cpu", lambda: False)
+            patch.setattr(backend, "computes_on_cpu", lambda: False)
         return span_crossentropy(logits, paddle.to_tensor(spans), width_of(logits))
 
 

@@ -315,11 +315,10 @@ def test_a_model_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     model.save_pretrained(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
-    def fail(path, content):
-        path.touch()
+    def fail(source, target):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pathlib.Path.write_bytes", fail)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OSError, match="No space left"):
         model.save_pretrained(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -9,6 +9,7 @@ import pytest
 
 from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, RoFormerModel
 from paddle_rope.attention import key_value_cache
+from paddle_rope.roformer.modeling import RoFormerCache
 from tests.helpers.comparison import assert_close
 from tests.paddle_rope.roformer.small_models import FORMS, make, random_ids
 
@@ -66,22 +67,22 @@ def test_a_classifier_pools_real_tokens_and_drops_before_each_of_its_layers(pool
 @pytest.mark.equation("2.12", "2.13", "4.7", "4.9")
 @pytest.mark.parametrize("form", CAUSAL)
 def test_a_cache_gives_the_hidden_states_and_tokens_of_the_whole_also_under_left_padding(form, monkeypatch):
-    monkeypatch.setattr(key_value_cache, "_ROOM", 3)
+    monkeypatch.setattr(key_value_cache, "_GROWTH", 3)
     model = make(RoFormerForCausalLM, **CAUSAL[form])
     ids = random_ids(2, 11)
     whole = model.roformer(ids)
     for pieces, padding in (((1, 5, 1, 1, 3), 0), ((4, 7), 0), ((5, 1, 8), 3)):
         text, mask = paddle.concat([random_ids(2, padding), ids], axis=1), paddle.arange(11 + padding) >= padding
-        outputs, cache, start = [], None, 0
+        outputs, cache, start = [], RoFormerCache(), 0
         for length in pieces:
             new = slice(start, start + length)
-            hidden, cache = model.roformer.forward_with_cache(text[:, new], cache, mask[new].tile([2, 1]))
-            outputs.append(hidden)
+            given = mask[new].tile([2, 1]) if padding else None
+            outputs.append(model.roformer(text[:, new], given, cache=cache))
             start += length
         assert_close(paddle.concat(outputs, axis=1)[:, padding:], whole, 1e-4)
-    for block, (_, of_attention) in zip(model.roformer.blocks, cache.layers):
+    for index, block in enumerate(model.roformer.blocks):
         if block.attention.kind == "window":
-            assert of_attention.state.keys.shape[2] == min(model.config.attention_window, 14)
+            assert cache.layers[index]["state"].keys.shape[2] == min(model.config.attention_window, 14)
     ids = ids[:, :6]
     generated = model.generate(ids, max_new_tokens=10)
     mask = paddle.to_tensor(np.arange(9) >= np.array([[3], [3]]))
@@ -99,9 +100,9 @@ class Scripted:
     def __init__(self, scores):
         self.scores = np.asarray(scores, dtype="float32")
 
-    def forward_with_cache(self, input_ids, cache, attention_mask=None):
-        step = cache or 0
-        return paddle.to_tensor(self.scores[step]), step + 1
+    def __call__(self, input_ids, attention_mask, cache):
+        cache.length += 1
+        return paddle.to_tensor(self.scores[cache.length - 1]).unsqueeze(1)
 
 
 def drawn(probabilities, count=2000, **options):
@@ -156,4 +157,4 @@ def test_impossible_arguments_are_an_error(arguments, words):
     with pytest.raises(ValueError, match=words):
         make(RoFormerForCausalLM, **CAUSAL["learned"]).generate(**{"input_ids": random_ids(1, 3), **arguments})
     with pytest.raises(ValueError, match="causal=True"):
-        make(RoFormerModel).forward_with_cache(random_ids(1, 3))
+        make(RoFormerModel)(random_ids(1, 3), cache=RoFormerCache())

@@ -9,10 +9,19 @@ from paddle_rope import RoFormerModel
 from tests.helpers.comparison import assert_close
 from tests.paddle_rope.roformer.small_models import FORMS, make, random_ids
 
-# Causal linear attention needs a known length; what the others have more than these is exported with one of these.
+# What the other forms have more than these is exported with one of these.
 EXPORTED = (
     *("version 1", "version 2, embedding size", "window mixed", "causal window", "two-sided decay", "qkv", "shared"),
-    *("exp", "cosine", "softmax exp", "favor", "convolutions", "convolutions, shared", "convolutions, linear"),
+    *(
+        "exp",
+        "cosine",
+        "softmax exp",
+        "favor",
+        "convolutions",
+        "convolutions, shared",
+        "convolutions, linear",
+        "causal, all",
+    ),
     *("sinusoidal", "learned", "alibi", "none"),
 )
 
@@ -37,6 +46,7 @@ def saved_and_loaded(layer, folder):
     return paddle.jit.load(str(folder / "layer"))
 
 
+LONG = {"linear": [(1, 1100)]}  # more chunks than a group
 THREE = {"attention": ["softmax", "linear", "window"], "num_hidden_layers": 3}
 GIVEN = [  # an argument beside the mask, and options
     *((None, FORMS[form] | ({"num_hidden_layers": 1} if isinstance(FORMS[form].get("attention", ""), str) else {}))
@@ -44,7 +54,8 @@ GIVEN = [  # an argument beside the mask, and options
     ("positions", THREE),
     ("positions", {"attention": "window", "rotary": {"learned": True}}),
     ("positions", {"position_embedding": "alibi"}),
-    ("segment_ids", {"attention": ["softmax", "window"], "attention_window": 2}),
+    ("segment_ids", {"attention": ["softmax", "window", "linear"], "attention_window": 2, "num_hidden_layers": 3}),
+    ("segment_ids", {"attention": ["softmax", "linear"], "causal": True}),
     ("added_embeddings", {}),
 ]  # fmt: skip
 
@@ -53,7 +64,12 @@ GIVEN = [  # an argument beside the mask, and options
 @pytest.mark.parametrize("name, options", GIVEN, ids=str)
 def test_a_saved_model_takes_any_batch_and_length_and_what_is_given_with_the_tokens(name, options, tmp_path):
     model, batches, outputs = make(RoFormerModel, **options), [], []
-    for batch, seq in ((1, 1), (3, 9), (2, 70)):
+    for batch, seq in (
+        (1, 1),
+        (3, 9),
+        (2, 70),
+        *LONG.get(str(options.get("attention", "")) + options.get("position_embedding", ""), ()),
+    ):
         mask = np.arange(seq) < np.random.randint(1, seq + 1, (batch, 1))
         numbers = np.sort(np.random.randint(0, 500 if name == "positions" else 3, (batch, seq)))
         more = paddle.randn([batch, seq, 12]) if name == "added_embeddings" else paddle.to_tensor(numbers)
@@ -64,14 +80,6 @@ def test_a_saved_model_takes_any_batch_and_length_and_what_is_given_with_the_tok
     for given, expected in zip(batches, outputs):
         is_real = given[1].numpy().astype(bool)
         assert_close(loaded(*given).numpy()[is_real], expected[is_real], 2e-4)
-
-
-@pytest.mark.parametrize(
-    "options", [{"attention": "linear"}, {"attention": ["softmax", "linear"], "causal": True}], ids=str
-)
-def test_what_needs_a_known_length_says_so(options, tmp_path):
-    with pytest.raises(ValueError, match="known length"):
-        saved_and_loaded(Given(make(RoFormerModel, **options), "segment_ids"), tmp_path)
 
 
 @pytest.mark.slow

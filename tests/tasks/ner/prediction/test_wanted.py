@@ -163,7 +163,7 @@ def test_files_options_and_python_agree(predictor, predict, trained, dev_texts, 
 def test_a_pattern_without_end_is_named(monkeypatch):
     monkeypatch.setattr(wanted_module, "PATTERN_SECONDS", 0.1)
     listed = Listed(patterns=[("[0-9]+", "number", "force"), ("(x+x+)+y", "item", "force")])
-    with pytest.raises(InputError, match=r"the pattern '\(x\+x\+\)\+y' takes too long in a text of 60 characters; write "):
+    with pytest.raises(InputError, match=r"pattern '\(x\+x\+\)\+y' takes too long in a text of 60 characters; write "):
         listed.forced("x" * 60, nested=True)
     assert spans(sum(listed.forced("1xxy", nested=True), [])) == [(0, 1, "number"), (1, 4, "item")]
 
