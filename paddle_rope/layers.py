@@ -226,7 +226,7 @@ def depthwise_convolution(
     for place, row in enumerate(paddle.unbind(weight.astype(x.dtype), axis=0)):
         here = slice(place, place - size + 1 or None)
         seen = x if place == before else around[:, here]
-        if segment_ids is not None and place != before:
+        if ids is not None and place != before:
             seen = scaled(seen, (ids[:, here] == segment_ids).unsqueeze(-1))
         product = seen * expanded(row, seen.shape)
         y = product if y is None else y + product

@@ -80,7 +80,7 @@ def check_decay(decay: Sequence[float] | Tensor | None, heads: int) -> tuple[flo
     given = np.asarray(decay, dtype=np.float64) if is_list else values_on_cpu(decay)
     if given is not None and (given.shape != (heads,) or not ((given > 0) & (given <= 1)).all()):
         raise ValueError(f"decay must be {heads} numbers in (0, 1], one for each head, got {given.tolist()}")
-    return tuple(given.tolist()) if is_list else decay
+    return tuple(given.tolist()) if given is not None and is_list else decay
 
 
 def placed(rope: Rope | None, placement: str) -> list[tuple]:

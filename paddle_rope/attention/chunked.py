@@ -4,6 +4,8 @@ One kernel for whole, causal and packed texts, and for texts that continue: a st
 in flash-linear-attention (github.com/fla-org/flash-linear-attention).
 """
 
+from typing import Any
+
 import paddle
 from paddle import Tensor
 
@@ -95,7 +97,7 @@ def _sums(q, k, v, decay, side, ids=(None, None), state=None, step=1):
     sums = _weighted(q, k, v, decay, size, side, ids, step, True)
     for one in ("past", "future") if side == "both" else (side,):
         to_state, from_state = (table(decay, size, one, step, dtype) for table in (_to_state, _from_state))
-        edges = None, None
+        edges: Any = None, None
         if ids[0] is not None:  # the state that a chunk sees is of the segment at the edge of its neighbor
             edge = ids[1][:, :, :, :1] if one == "future" else ids[1][:, :, :, -1:]
             edges = _of_neighbor(edge, one), edge

@@ -169,5 +169,6 @@ def linear_attention_step(
     check_linear_options(feature_map, normalizer, placement)
     sees = {"decay": check_decay(decay, q.shape[2]), "causal": True, "output_final_state": True}
     key_values, keys, length = state or (None, None, 0)
-    output, *states = _attend(q, k, v, rope, key_mask, feature_map, normalizer, placement, sees, key_values, keys)
-    return LinearAttentionState(*states, length + q.shape[1]), output
+    known = key_values, keys
+    output, key_values, keys = _attend(q, k, v, rope, key_mask, feature_map, normalizer, placement, sees, *known)
+    return LinearAttentionState(key_values, keys, length + q.shape[1]), output

@@ -273,7 +273,7 @@ class _Blocks(NamedTuple):
 
 def _in_blocks(q, k, v, blocks, key_mask, dropout, segment_ids):
     """:func:`window_attention` of rotated tensors, heads before tokens."""
-    hidden = _of_blocks(*blocks, q.dtype)
+    hidden = _of_blocks(blocks, q.dtype)
     if key_mask is not None:
         hidden = _together(_of_padding_in_blocks(key_mask, blocks, q.dtype), hidden)
     if segment_ids is not None:
@@ -293,13 +293,12 @@ def _neighbors(blocks, parts):
 
 
 @remembered
-def _of_blocks(queries, earlier, window, causal, size, dtype):
+def _of_blocks(blocks, dtype):
     """By the places of query and key: ``[1, 1, blocks, size, parts * size]``."""
-    blocks = _Blocks(queries, earlier, window, causal, size)
-    column = paddle.arange(blocks.parts * size)
-    lag = column - paddle.arange(size).unsqueeze(1)  # j - i + window
-    key = column + paddle.arange(blocks.count).unsqueeze([1, 2]) * size + (earlier - window)
-    visible = [lag >= 0, lag <= blocks.seen, key >= 0, key < earlier + queries]
+    column, first = paddle.arange(blocks.parts * blocks.size), blocks.earlier - blocks.window
+    lag = column - paddle.arange(blocks.size).unsqueeze(1)  # j - i + window
+    key = column + paddle.arange(blocks.count).unsqueeze([1, 2]) * blocks.size + first
+    visible = [lag >= 0, lag <= blocks.seen, key >= 0, key < blocks.earlier + blocks.queries]
     return where_not(functools.reduce(paddle.logical_and, visible), dtype).unsqueeze([0, 1])
 
 
