@@ -11,13 +11,14 @@ Texts that nearly repeat another one teach nothing, so of each group of such tex
 """
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
 
 from tasks.ner.examples import Entity
 
 # Texts are near duplicates if their sets of character pairs have at least this Jaccard similarity (Broder 1997).
 NEAR_DUPLICATE = 0.8
+MOST_COMPARED = 100  # texts that a text is compared with, so that the work is linear
 
 
 def uncertainty(candidates: Iterable[Entity]) -> float:
@@ -27,22 +28,27 @@ def uncertainty(candidates: Iterable[Entity]) -> float:
     return -math.fsum(p * math.log(p) for p in shares if p > 0)
 
 
-def rank(texts: list[str], uncertainties: list[float], count: int, known: Iterable[str] = ()) -> list[int]:
+def rank(texts: list[str], uncertainties: list[float], count: int, known: Sequence[str] = ()) -> list[int]:
     """The texts to label next: indices of at most ``count`` texts, the most uncertain first, the first one among
     equals. Empty texts and near duplicates of ``known`` texts, which are labeled, or of texts taken before, are left
-    out."""
-    sizes: list[int] = []  # number of distinct pairs of each text that is kept
-    holders: dict[str, list[int]] = defaultdict(list)  # pair -> the kept texts that have it
+    out. Near duplicates share one of their rarest pairs (the prefix filter of Chaudhuri, Ganti and Kaushik 2006, "A
+    primitive operator for similarity joins in data cleaning"); of the texts that share some, at most ``MOST_COMPARED``
+    are compared."""
+    frequencies = Counter(pair for text in (*known, *texts) for pair in _pairs(text))
+    kept: set[frozenset[str]] = set()  # the pairs of each kept text
+    holders: dict[str, deque[frozenset[str]]] = defaultdict(lambda: deque(maxlen=MOST_COMPARED))  # of a rare pair
 
     def keep(text: str) -> bool:
         """Keep a text unless it is a near duplicate of a kept one; returns whether it is kept."""
         pairs = _pairs(text)
-        shared = Counter(index for pair in pairs for index in holders.get(pair, ()))
-        if any(both >= NEAR_DUPLICATE * (len(pairs) + sizes[index] - both) for index, both in shared.items()):
+        rarest = sorted(pairs, key=lambda pair: (frequencies[pair], pair))
+        del rarest[len(pairs) - math.ceil(NEAR_DUPLICATE * len(pairs)) + 1 :]
+        sharing = Counter(other for pair in rarest for other in holders[pair]).most_common(MOST_COMPARED)
+        if pairs in kept or any(_are_near(pairs, other) for other, _ in sharing):
             return False
-        for pair in pairs:
-            holders[pair].append(len(sizes))
-        sizes.append(len(pairs))
+        kept.add(pairs)
+        for pair in rarest:
+            holders[pair].append(pairs)
         return True
 
     for text in known:
@@ -56,7 +62,12 @@ def rank(texts: list[str], uncertainties: list[float], count: int, known: Iterab
     return chosen
 
 
+def _are_near(pairs, other):
+    both = len(pairs & other)
+    return both >= NEAR_DUPLICATE * (len(pairs) + len(other) - both)
+
+
 def _pairs(text):
     """The distinct pairs of neighboring characters, ignoring white space; the text itself if there are none."""
     text = "".join(text.split())
-    return {text[index : index + 2] for index in range(len(text) - 1)} or {text}
+    return frozenset(text[index : index + 2] for index in range(len(text) - 1)) or frozenset([text])

@@ -196,6 +196,15 @@ def test_the_most_uncertain_distinct_texts_come_first(texts, uncertainties, coun
     assert rank(texts, uncertainties, count, known) == expected
 
 
+@given(st.lists(st.text("ab1", max_size=7), max_size=20))
+def test_no_near_duplicate_is_missed(texts):
+    chosen, sets = [], [{text[at : at + 2] for at in range(len(text) - 1)} or {text} for text in texts]
+    for index, pairs in enumerate(sets):
+        if texts[index] and not any(len(pairs & sets[one]) >= 0.8 * len(pairs | sets[one]) for one in chosen):
+            chosen.append(index)
+    assert rank(texts, [0.0] * len(texts), len(texts)) == chosen
+
+
 @pytest.fixture
 def select(trained, tmp_path, write):
     """Select from texts: ``select(texts, count, *words)`` -> path of what is written."""
