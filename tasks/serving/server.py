@@ -19,6 +19,7 @@ import h11
 import uvicorn
 from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.config import STARTUP_FAILURE
+from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
@@ -29,6 +30,8 @@ BACKLOG = 2048  # connections that the system holds until they are accepted
 ACCEPTED_AT_ONCE = 8  # connections, so that a worker leaves some to the others and attends to its open ones
 HEAD_SECONDS = 20  # for the head of the first request to arrive
 IDLE_SECONDS = 75  # the same for later requests; most proxies close idle connections after 60
+ANSWER_SECONDS = 60  # for an answer to be read
+MOST_CONNECTIONS = 1000  # of a worker
 SILENT_SECONDS = 60  # after which a worker without a sign of life is replaced
 KILL_SECONDS = 10  # for a worker to end, in addition to stop_seconds for its requests
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -156,20 +159,42 @@ def _stop_with_supervisor():
 
 
 class Protocol(H11Protocol):
-    """uvicorn's HTTP, but a connection whose next request does not arrive is closed, and invalid HTTP gets JSON."""
+    """uvicorn's HTTP, but a connection is closed if its next request does not arrive or its answer is not read, or if
+    there are too many; invalid HTTP gets JSON, and clients are told when the connection ends with an answer."""
 
     def connection_made(self, transport) -> None:
         super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # writing pauses as soon as the system's own buffer is full
         self.timeout_keep_alive_task = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
+        if len(self.connections) > MOST_CONNECTIONS:
+            self._refuse("503 Service Unavailable\r\nretry-after: 1", "too many connections; try again in a second")
 
     def data_received(self, data: bytes) -> None:
         """As in uvicorn, but the timer stops only when the whole head of a request has arrived."""
         self.conn.receive_data(data)
         self.handle_events()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.cutting = self.loop.call_later(ANSWER_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.cutting.cancel()
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        if self.cycle is not None:
+            self.cycle.default_headers = [*self.cycle.default_headers, CLOSE_HEADER]
+
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):  # no answer has begun
-            body = json.dumps({"error": msg}).encode()
-            headers = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
-            self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + headers.encode() + body)
+            self._refuse("400 Bad Request", msg)
+        else:
+            self.transport.close()
+
+    def _refuse(self, status, reason):
+        body = json.dumps({"error": reason}).encode()
+        headers = f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        self.transport.write(f"HTTP/1.1 {status}\r\n{headers}".encode() + body)
         self.transport.close()

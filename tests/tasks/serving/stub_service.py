@@ -6,9 +6,10 @@ fail      an error that nobody expected
 refuse    what the user sent is wrong
 
 Where the variable STUB_OPENS is set, a model opens when the file of that name exists; with STUB_NOBODY_READS, standard
-error is a pipe whose reader has left.
+error is a pipe whose reader has left; STUB_BOUNDS is a JSON object of constants, such as server.ANSWER_SECONDS.
 """
 
+import importlib
 import json
 import multiprocessing
 import os
@@ -53,6 +54,9 @@ def open_works(settings):
 
 
 application.open_works = open_works
+for place, value in json.loads(os.environ.get("STUB_BOUNDS", "{}")).items():
+    module, name = place.split(".")
+    setattr(importlib.import_module(f"tasks.serving.{module}"), name, value)
 
 if __name__ == "__main__":
     if "STUB_NOBODY_READS" in os.environ:

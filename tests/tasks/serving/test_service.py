@@ -1,5 +1,7 @@
 """What a service answers to right and wrong requests, to many at once, and to clients that are slow or leave."""
 
+import contextlib
+import http.client
 import json
 import re
 import socket
@@ -147,6 +149,27 @@ def test_slow_clients_do_not_hold_up_others(client):
     for connection in connections:
         connection.close()
     assert texts_of(client.predict("after")) == ["after"]
+
+
+@pytest.mark.slow
+def test_who_does_not_read_an_answer_and_who_comes_too_many_lose_the_connection(start, monkeypatch):
+    monkeypatch.setenv("STUB_BOUNDS", '{"server.ANSWER_SECONDS": 0.5, "server.MOST_CONNECTIONS": 2}')
+    with start("--max_characters", 10**8, "--max_body_bytes", 10**8) as client:
+        body = texts("a" * 10**7).encode()  # more than the system holds for a connection
+        with (
+            socket.create_connection(("127.0.0.1", client.port)) as reading,
+            socket.create_connection(("127.0.0.1", client.port)) as deaf,
+        ):
+            deaf.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            head, _, refused = talk(client).partition(b"\r\n\r\n")
+            assert b" 503 " in head and b"retry-after: 1" in head and list(json.loads(refused)) == ["error"]
+            reading.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert reading.recv(100).startswith(b"HTTP/1.1 200 ")
+            status = 503
+            while status != 200:  # until the service has closed one of the connections
+                with contextlib.suppress(http.client.HTTPException, OSError):
+                    status, _ = client.get("/health")
+            assert sum(iter(lambda: len(deaf.recv(1 << 20)), 0)) < 10**7
 
 
 @pytest.mark.slow

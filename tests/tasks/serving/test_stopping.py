@@ -10,7 +10,7 @@ import time
 import psutil
 import pytest
 
-from tests.tasks.serving.conftest import STUB, running
+from tests.tasks.serving.conftest import JSON, STUB, running
 
 pytestmark = pytest.mark.slow
 END_SECONDS = 60
@@ -34,12 +34,16 @@ def refuses_connections(client):
 def test_what_was_accepted_is_answered_before_the_end(start, gate):
     with start() as client:
         held = gate(client)
-        held.send("accepted")
+        kept = client.connect()
+        kept.request("POST", "/predict", '{"texts": ["accepted"]}', JSON)
+        wait_until(lambda: held.waiting() == 1)
         client.process.send_signal(signal.SIGTERM)
         wait_until(lambda: refuses_connections(client))
         client.process.send_signal(signal.SIGWINCH)  # a terminal changes its size
         time.sleep(0.5)
-        assert sorted(status for status, _ in held.open()) == [200, 200]
+        assert [status for status, _ in held.open()] == [200]
+        answer = kept.getresponse()
+        assert (answer.status, answer.headers["Connection"]) == (200, "close")
         assert client.process.wait(END_SECONDS) == 0
     assert client.lines[1:] == ["ready"]
 
