@@ -28,7 +28,10 @@ class ScoredSpan(NamedTuple):
 
 
 def decode_spans(
-    logits: Tensor | np.ndarray, threshold: float | Sequence[float] = 0.0, banded: bool = False
+    logits: Tensor | np.ndarray,
+    threshold: float | Sequence[float] = 0.0,
+    banded: bool = False,
+    most: int | None = None,
 ) -> list[list[ScoredSpan]]:
     """All spans that score above ``threshold``; nested and overlapping spans are kept.
 
@@ -37,6 +40,7 @@ def decode_spans(
             head with ``max_span_length``: ``[batch, types, seq, max_span_length]``.
         threshold: scores above it are spans; one number, or one for each type. The loss trains for 0. Pairs that are
             not spans, of the score ``MASKED_LOGIT``, are never found.
+        most: keep this many spans of each text, those with the highest scores; None keeps all.
 
     Returns:
         For each row of the batch a list of :class:`ScoredSpan`, ordered by start, end, type.
@@ -57,9 +61,19 @@ def decode_spans(
     row, kind, start, column = np.nonzero(logits > bound[:, np.newaxis, np.newaxis])
     score = logits[row, kind, start, column]
     end = column + 1 + (start if banded else 0)
-    order = np.lexsort((kind, end, start, row))
+    kept = highest(row, score, most)
+    order = kept[np.lexsort((kind[kept], end[kept], start[kept], row[kept]))]
     spans: list[list[ScoredSpan]] = [[] for _ in range(batch)]
     found = (column_of[order].tolist() for column_of in (row, start, end, kind, score))
     for text, *span in zip(*found):
         spans[text].append(ScoredSpan(*span))
     return spans
+
+
+def highest(row: np.ndarray, score: np.ndarray, most: int | None) -> np.ndarray:
+    """The indices of the ``most`` highest scores of each row of a batch; all of them, in order, for None."""
+    if most is None:
+        return np.arange(len(row))
+    order = np.lexsort((-score, row))
+    rank = np.arange(len(row)) - np.searchsorted(row[order], row[order])  # in its row
+    return order[rank < most]

@@ -125,11 +125,12 @@ class NerModel(RoFormerPretrainedModel):
             labels = paddle.where(is_drawn, labels, paddle.full_like(labels, -1))
         return self.head.loss(hidden, labels, token_mask).mean()
 
-    def find_spans(self, batch, thresholds=None):
+    def find_spans(self, batch, thresholds=None, most=None):
         """A list of :class:`~paddle_rope.global_pointer.decoding.ScoredSpan` for each text of a batch, in evaluation
-        mode. The arrays are named as the arguments of :meth:`forward`; ``thresholds`` override the configuration's."""
+        mode. The arrays are named as the arguments of :meth:`forward`; ``thresholds`` override the configuration's,
+        ``most`` is that of :func:`~paddle_rope.global_pointer.decoding.decode_spans`."""
         thresholds = self.config.thresholds if thresholds is None else thresholds
-        return decode_spans(evaluated(self, batch), thresholds, banded=self.config.max_span_length is not None)
+        return decode_spans(evaluated(self, batch), thresholds, self.config.max_span_length is not None, most)
 
 
 def _of_other_types(weights, axis, known, types):

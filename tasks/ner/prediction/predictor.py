@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans
+from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans, highest
 from tasks.common.errors import InputError, damage_reported, visible
 from tasks.common.export.model import ExportedModel
 from tasks.common.inference import Batch
@@ -35,18 +35,21 @@ ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors app
 class ExportedNerModel(ExportedModel):
     """The graph of an exported folder as a :class:`~tasks.ner.model.NerModel` for prediction."""
 
-    def find_spans(self, batch: Batch, thresholds: float | Sequence[float] | None = None) -> list[list[ScoredSpan]]:
+    def find_spans(
+        self, batch: Batch, thresholds: float | Sequence[float] | None = None, most: int | None = None
+    ) -> list[list[ScoredSpan]]:
         """As :meth:`tasks.ner.model.NerModel.find_spans`, in any order. An ONNX graph finds the spans itself."""
         thresholds = self.config.thresholds if thresholds is None else thresholds
         types = len(self.config.types)
         if "spans" not in self.graph.outputs:
             (logits,) = self.run(batch, (len(batch["input_ids"]), types, None, None))
-            return decode_spans(logits, thresholds, self.config.max_span_length is not None)
+            return decode_spans(logits, thresholds, self.config.max_span_length is not None, most)
         bounds = np.array(of_types(thresholds, types), dtype=np.float32)
         given = {**batch, "thresholds": bounds, "max_entity_tokens": ANY_LENGTH}
         found, scores = self.run(given, (None, 4), ("spans", "scores"))
         spans: list[list[ScoredSpan]] = [[] for _ in batch["input_ids"]]
-        for (text, kind, start, end), score in zip(found.tolist(), scores.tolist()):
+        kept = highest(found[:, 0], scores, most)
+        for (text, kind, start, end), score in zip(found[kept].tolist(), scores[kept].tolist()):
             spans[text].append(ScoredSpan(start, end, kind, score))
         return spans
 

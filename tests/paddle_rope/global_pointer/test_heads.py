@@ -134,6 +134,14 @@ def test_scores_above_the_threshold_are_spans_by_start_end_and_type(shape, thres
     assert decode_spans(logits, bounds, banded) == [sorted(of_text) for of_text in expected]
 
 
+@pytest.mark.parametrize("most", [0, 1, 5, 99])
+def test_the_highest_spans_of_each_text_are_kept(most):
+    logits = np.random.default_rng(0).normal(size=[3, 2, 6, 6])
+    logits[1, :, :, 1:] = MASKED_LOGIT
+    expected = [sorted(sorted(spans, key=lambda span: -span.score)[:most]) for spans in decode_spans(logits)]
+    assert decode_spans(logits, most=most) == expected
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_tensors_and_arrays_give_the_same_plain_numbers(dtype):
     logits = np.full([2, 1, 5, 5], MASKED_LOGIT, dtype="float32")

@@ -62,6 +62,9 @@ def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_p
             np.testing.assert_allclose(exported.graph.run(batch)[0], scores, rtol=1e-4, atol=1e-4)
         for found, of_text in zip(exported.find_spans(batches[2], bounds), spans, strict=True):
             assert [span[:3] for span in sorted(found)] == [span[:3] for span in sorted(of_text)]
+        for found, of_text in zip(exported.find_spans(batches[2], bounds, 2), spans, strict=True):
+            highest = sorted(of_text, key=lambda span: -span.score)[:2]
+            assert [span[:3] for span in sorted(found)] == [span[:3] for span in sorted(highest)]
     assert sum(map(len, spans)) > 10
     if "onnx" in folders:
         exported = ExportedNerModel(folders["onnx"], config, "cpu")
