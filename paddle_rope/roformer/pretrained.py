@@ -55,10 +55,23 @@ class RoFormerPretrainedModel(nn.Layer):
 
     @classmethod
     def from_pretrained(cls: type[_Model], folder: str | os.PathLike, **changes: Any) -> _Model:
-        """A model in evaluation mode with the weights of a checkpoint, as in
-    :meth:`RoFormerPretrainedModel.from_pretrained`; ``where`` is its folder, for messages. The encoder's weights may
-    have the prefix ``roformer.`` or not. Raises ValueError, before memory is allocated, if something does not fit.
-    """
+        """A model in evaluation mode with the weights of a folder on this machine, or of an encoder that comes with the
+        package (``"small"``); nothing is downloaded. Call ``train()`` before you train it.
+
+        The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or
+        RoFormerV2. You can load a softmax checkpoint as a linear model, or a masked language model as a classifier:
+        weights that the folder lacks keep their initial values. The logger ``paddle_rope`` names them and any weights
+        that the model has no place for, as a warning if some of them are in the encoder.
+
+        Args:
+            folder: with ``config.json`` and ``model.safetensors``, ``pytorch_model.bin`` or ``model_state.pdparams`` or
+                the index of their parts. Pickled files may hold only tensors.
+            changes: options of the configuration that differ from the folder's, such as ``attention="linear"``.
+
+        Raises:
+            ValueError: the folder or a file cannot be read, holds another kind of model or options that are not
+                supported, or weights are missing, not finite, have the wrong shape, or are left over in the encoder.
+        """
         return build_model(cls, read_checkpoint(folder), folder, **changes)
 
     def save_pretrained(self, folder: str | os.PathLike) -> None:
@@ -95,9 +108,9 @@ class RoFormerPretrainedModel(nn.Layer):
 
 
 def build_model(model_class: type[_Model], checkpoint: Checkpoint, where: object, **changes: Any) -> _Model:
-    """A model in evaluation mode with the weights of a checkpoint, as in :meth:`RoFormerPretrainedModel.from_pretrained`; ``where`` is its
-    folder, for messages. The encoder's weights may have the prefix ``roformer.`` or not. Raises ValueError, before
-    memory is allocated, if something does not fit.
+    """A model in evaluation mode with the weights of a checkpoint, as in
+    :meth:`RoFormerPretrainedModel.from_pretrained`; ``where`` is its folder, for messages. The encoder's weights may
+    have the prefix ``roformer.`` or not. Raises ValueError, before memory is allocated, if something does not fit.
     """
     tensors = checkpoint.tensors
     try:
