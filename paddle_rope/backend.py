@@ -110,7 +110,7 @@ def as_factor(mask: Tensor, ndim: int, dtype: paddle.dtype) -> Tensor:
 
 def padded(x: Tensor, axis: int, before: int | Tensor = 0, after: int | Tensor = 0) -> Tensor:
     """``x`` with ``before`` and ``after`` zeros added along an axis; counts unknown to a static graph are tensors."""
-    if isinstance(before, int) and isinstance(after, int):
+    if paddle.in_dynamic_mode():  # in graphs, oneDNN of Paddle Inference pads wrongly
         counts = [0] * (2 * x.ndim)
         counts[2 * axis : 2 * axis + 2] = before, after
         return F.pad(x, counts) if before or after else x

@@ -113,9 +113,10 @@ def _attend(q, k, v, rope, key_mask, feature_map, normalizer, placement, sees, k
             denominator, next_keys = chunked(q, k, initial_state=keys, **sees)
             least = MIN_DENOMINATOR[normalizer]
             if normalizer == "unrotated" and (of_q or of_k):
-                q, k = phi_q.mean(axis=-1, keepdim=True), phi_k.sum(axis=-1, keepdim=True)
+                q, k = (x.sum(axis=-1, keepdim=True) for x in (phi_q, phi_k))
                 keys = None if keys is None else keys.sum(axis=2, keepdim=True)
-                least = paddle.scale(chunked(q, k, initial_state=keys, **sees)[0], MIN_OVERLAP, bias=least)
+                spread = chunked(q, k, initial_state=keys, **sees)[0]
+                least = paddle.scale(spread, MIN_OVERLAP / phi_q.shape[-1], bias=least)
             output, keys = numerator / _at_least(denominator, least), next_keys
         return apply_rotary(output, *of_o).astype(dtype), key_values, keys
 
