@@ -18,6 +18,7 @@ from tasks.common.texts.text_files import BLANKS, BYTE_ORDER_MARK, decode, open_
 
 PARQUET_ROWS = 1024  # read at once
 HEAD_BYTES = 1 << 14  # read to recognize the form of a file
+MAX_RECORD_BYTES = 1 << 24
 
 Keys = tuple[tuple[str, ...], ...]
 
@@ -70,6 +71,9 @@ class TextSource:
         self.file.seek(offset)
         first, last = (1, offset, line), 0
         for last, raw in enumerate(self._raw_records(), 1):
+            if len(raw) > MAX_RECORD_BYTES:
+                remedy = "give one text a line, or this file alone"
+                raise InputError(f"{self.path}:{line}: a record of more than {MAX_RECORD_BYTES:,} bytes; {remedy}")
             offset, line = offset + len(raw), line + max(1, raw.count(b"\n"))
             if last % size == 0:
                 yield first[0], last, *first[1:]
@@ -95,9 +99,10 @@ class TextSource:
 
     def _raw_records(self):
         """The bytes of each record from the position of the file."""
+        lines = iter(lambda: self.file.readline(MAX_RECORD_BYTES + 1), b"")
         if self.form is not Form.TABLE:
-            return iter(self.file)
-        rows = split_rows((raw.decode("utf-8", "surrogateescape") for raw in self.file), self.header)
+            return lines
+        rows = split_rows((raw.decode("utf-8", "surrogateescape") for raw in lines), self.header)
         return (row.encode("utf-8", "surrogateescape") for row in rows)
 
     def _record(self, text, line, where):

@@ -76,13 +76,8 @@ def open_bytes(name: str) -> BinaryIO:
 def blocks(file: BinaryIO, name: str) -> Iterator[bytes]:
     """Bytes of an input as they arrive, unpacked if gzip; raises InputError if they cannot be read or are not text."""
     with reading(name):
-        largest = max(MIN_GZIP_BYTES, MAX_GZIP_RATIO * (file_size(file) or math.inf))
         file = unpacked(file, name)
-        for block in iter(lambda: file.read1(READ_BYTES), b""):
-            if isinstance(file, gzip.GzipFile) and file.tell() > largest:  # before a small file fills the memory
-                remedy = "if you trust it, unpack it yourself"
-                raise InputError(f"{name}: unpacks to more than {MAX_GZIP_RATIO} times its size; {remedy}")
-            yield block
+        yield from iter(lambda: file.read1(READ_BYTES), b"")
 
 
 @contextlib.contextmanager
@@ -103,14 +98,38 @@ def reading(name: str) -> Iterator[None]:
 
 def unpacked(file: BinaryIO, name: str) -> BinaryIO:
     """The file itself, or its content if it is packed by gzip, whatever its name; raises InputError if the first bytes
-    are not text."""
+    are not text or, while it is read, if it unpacks to far more than its size."""
     file = file if hasattr(file, "peek") else io.BufferedReader(file)
     if file.peek(_HEAD_BYTES).startswith(GZIP):
-        file = gzip.GzipFile(fileobj=file)
+        file = io.BufferedReader(_Unpacked(file, name))
     head = file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
     if (b"\0\0" in head and not head.startswith(_UTF_16)) or head.startswith(b"%PDF-"):
         raise InputError(f"{name}: is no text but binary data; {_SAVE}")
     return file
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of a file that is packed by gzip, up to a bound, so that no small file fills the memory."""
+
+    def __init__(self, file, name):
+        self._content, self._name = gzip.GzipFile(fileobj=file), name
+        self._largest = max(MIN_GZIP_BYTES, MAX_GZIP_RATIO * (file_size(file) or math.inf))
+
+    def readable(self):
+        return True
+
+    def seekable(self):
+        return self._content.seekable()
+
+    def seek(self, offset, whence=os.SEEK_SET):
+        return self._content.seek(offset, whence)
+
+    def readinto(self, buffer):
+        count = self._content.readinto(buffer)
+        if self._content.tell() > self._largest:
+            remedy = "if you trust it, unpack it yourself"
+            raise InputError(f"{self._name}: unpacks to more than {MAX_GZIP_RATIO} times its size; {remedy}")
+        return count
 
 
 def file_size(file: BinaryIO) -> int | None:

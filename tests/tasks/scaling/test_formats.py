@@ -1,6 +1,7 @@
 """Files of many records: every record is found once, whatever the size of the parts; what is wrong is said of it; and
 no key of a record is lost."""
 
+import gzip
 import json
 import math
 
@@ -103,6 +104,18 @@ def test_wrong_bytes_and_damage_in_parquet_are_said(tmp_path):
     with pytest.raises(InputError, match="in.parquet: is damaged"), pytest.MonkeyPatch.context() as patch:
         patch.setattr("tasks.scaling.formats.PARQUET_ROWS", -1)  # ArrowInvalid, as for wrong numbers in a page
         read(path, 2)
+
+
+def test_what_would_fill_the_memory_is_refused_before_anything_is_written(write, monkeypatch):
+    monkeypatch.setattr("tasks.common.texts.text_files.MIN_GZIP_BYTES", 1 << 16)
+    bomb = str(write(gzip.compress(b"a" * (1 << 20)), "a.txt.gz"))
+    with pytest.raises(InputError, match="a.txt.gz: unpacks to more than 100 times its size"):
+        parts_of([bomb], KEYS, 10)
+    monkeypatch.setattr("tasks.scaling.formats.MAX_RECORD_BYTES", 20)
+    for name in ("b.txt", "b.csv"):
+        parts_of([str(write(b"text\n" + b"a" * 19 + b"\n" * 2, name))], KEYS, 10)
+        with pytest.raises(InputError, match=f"{name}:3: a record of more than 20 bytes"):
+            parts_of([str(write(b"text\n\n" + b"a" * 21, name))], KEYS, 10)
 
 
 def test_folder_gives_its_files_in_order(tmp_path):
