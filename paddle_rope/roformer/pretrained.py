@@ -58,10 +58,11 @@ class RoFormerPretrainedModel(nn.Layer):
         """A model in evaluation mode with the weights of a folder on this machine, or of an encoder that comes with the
         package (``"small"``); nothing is downloaded. Call ``train()`` before you train it.
 
-        The folder is one of this library (any of its models), of Hugging Face's RoFormer, or of PaddleNLP's RoFormer or
-        RoFormerV2. You can load a softmax checkpoint as a linear model, or a masked language model as a classifier:
-        weights that the folder lacks keep their initial values. The logger ``paddle_rope`` names them and any weights
-        that the model has no place for, as a warning if some of them are in the encoder.
+        The folder is one of this library (any of its models), or holds a RoFormer, BERT, ELECTRA or ERNIE of Hugging
+        Face or PaddleNLP, or PaddleNLP's RoFormerV2. You can load a softmax checkpoint as a linear model, or a masked
+        language model as a classifier: weights that the folder lacks keep their initial values. The logger
+        ``paddle_rope`` names them and any weights that the model has no place for, as a warning if some of them are in
+        the encoder.
 
         Args:
             folder: with ``config.json`` and ``model.safetensors``, ``pytorch_model.bin`` or ``model_state.pdparams`` or

@@ -37,11 +37,13 @@ Writes them into the config.json of the model, where prediction and evaluation f
 data that you report. Tuning again starts anew. Temperatures change no score and no entity."""
 
 CONVERT_WEIGHTS = """\
-Convert a RoFormer checkpoint to a folder of this library or of Hugging Face.
+Convert an encoder to a folder of this library or of Hugging Face.
 
-SOURCE is a folder of this library, of Hugging Face's RoFormer, of PaddleNLP's RoFormer or RoFormerV2, or an original
-TensorFlow checkpoint of ZhuiyiTechnology (bert_config.json, bert_model.ckpt.*; needs tensorflow). The tokenizer is
-converted with the model. Weights are not changed: there and back they are bit-equal."""
+SOURCE is a folder of this library, a RoFormer, BERT, ELECTRA or ERNIE of Hugging Face or PaddleNLP, PaddleNLP's
+RoFormerV2, or an original TensorFlow checkpoint of BERT or of ZhuiyiTechnology's RoFormer (bert_config.json,
+bert_model.ckpt.*; needs tensorflow). In Hugging Face's form, a model with learned positions becomes BERT, or ELECTRA if
+it projects its embeddings, and any other a RoFormer. The tokenizer is converted with the model. Weights are not
+changed: there and back they are bit-equal."""
 TARGETS = ("paddle_rope", "huggingface")
 LONGEST_TEXT = 1536  # rows of Hugging Face's position table if the source has no limit
 

@@ -74,8 +74,10 @@ def write_what_python_needs(page, request):
             assert main(["export", "run/model", "--output", "mine_exported"]) == 0
     elif page == "docs/guides/checkpoints.md":
         tokenizer = CharTokenizer.from_corpus(UNSEEN_SENTENCES)
-        tokenizer.save_pretrained("roformer_chinese_base")
-        RoFormerForMaskedLM(RoFormerConfig(len(tokenizer), **SIZES)).save_pretrained("roformer_chinese_base")
+        for folder, position in (("roformer_chinese_base", "qk"), ("bert-base-chinese", "learned")):
+            config = RoFormerConfig(len(tokenizer), **SIZES, position_embedding=position)
+            RoFormerForMaskedLM(config).save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
 
 
 @pytest.fixture

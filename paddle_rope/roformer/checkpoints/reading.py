@@ -166,7 +166,8 @@ def options_of(settings: dict[str, Any], layout: Layout) -> dict[str, Any]:
     """
     settings = {**layout.defaults, **settings}
     options = {key: settings[key] for key in SAME_KEYS if key in DEFAULT_SIZES or settings.get(key) is not None}
-    options["embedding_size"] = settings.get("embedding_size") or settings["hidden_size"]
+    has_projection = layout.kind not in ("bert", "ernie")  # which ignore the key
+    options["embedding_size"] = (has_projection and settings.get("embedding_size")) or settings["hidden_size"]
     options["hidden_act"] = _activation(settings, "hidden_act")
     options["position_embedding"] = "qkv" if settings.get("rotary_value") else "qk"
     if layout.kind in WITH_LEARNED_POSITIONS:

@@ -21,7 +21,7 @@ SIZES = {
 # Class that was saved -> its settings
 CASES = {
     "BertForMaskedLM": {"hidden_act": "gelu_new"},
-    "BertForSequenceClassification": {"num_labels": 3},
+    "BertForSequenceClassification": {"num_labels": 3, "embedding_size": 20},  # the second is of no use
     "ElectraModel": {"embedding_size": 20},  # the discriminator without its head
     "ElectraForMaskedLM": {"embedding_size": 52},
     "ElectraForSequenceClassification": {"embedding_size": 20, "num_labels": 3},
@@ -53,7 +53,8 @@ def weights_of(name):
     """The weights of a case by Hugging Face's names, float32."""
     settings = settings_of(name)
     hidden, inner = settings["hidden_size"], settings["intermediate_size"]
-    width, is_electra = settings.get("embedding_size", hidden), settings["model_type"] == "electra"
+    is_electra = settings["model_type"] == "electra"
+    width = settings["embedding_size"] if is_electra else hidden
     tables = {"word": "vocab_size", "position": "max_position_embeddings", "token_type": "type_vocab_size"}
     if "use_task_id" in settings:
         tables["task_type"] = "task_type_vocab_size"

@@ -90,13 +90,12 @@ def test_written_as_hugging_face_the_weights_are_the_same(name, tmp_path):
     settings = json.loads((tmp_path / "again/config.json").read_text(encoding="utf-8"))
     expected = encoders.settings_of(name)
     # ERNIE becomes BERT, its table of tasks a part of the token types, and so does ELECTRA without a projection
-    if name.startswith("Bert") or expected.get("embedding_size") == 20:
+    if name != "ElectraForMaskedLM" and not name.startswith("Ernie"):
         stored, written = (load_file(tmp_path / one / "model.safetensors") for one in ("theirs", "again"))
         assert {one for one in stored if "pooler" not in one or "Classification" in name} == {*written}
         assert all((stored[one] == written[one]).all() for one in written)
-        assert {key: settings.get(key) for key in expected if key != "num_labels"} == {
-            key: value for key, value in expected.items() if key != "num_labels"
-        }
+        own = expected.keys() - {"num_labels", "embedding_size"}
+        assert {key: settings[key] for key in own} == {key: expected[key] for key in own}
     else:
         assert settings["model_type"] == "bert"
 
