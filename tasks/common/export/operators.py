@@ -28,8 +28,8 @@ _ONNX_NAMES = """
 _PADDLE_2_NAMES = """
     abs assign_value cast clip concat cos cumsum dropout elementwise_add elementwise_div elementwise_floordiv
     elementwise_max elementwise_min elementwise_mul elementwise_pow elementwise_sub equal exp expand_v2 feed fetch
-    fill_any_like fill_constant flatten_contiguous_range gelu greater_equal greater_than index_select layer_norm less_equal
-    less_than logical_and lookup_table_v2 matmul_v2 p_norm range reduce_max reduce_mean reduce_sum relu
+    fill_any_like fill_constant flatten_contiguous_range gelu greater_equal greater_than index_select layer_norm
+    less_equal less_than logical_and lookup_table_v2 matmul_v2 p_norm range reduce_max reduce_mean reduce_sum relu
     reshape2 roll rsqrt scale shape silu sin slice softmax sqrt square squeeze2 stack tanh
     thresholded_relu transpose2 unbind unsqueeze2 where
 """
