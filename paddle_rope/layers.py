@@ -1,6 +1,7 @@
 """Linear layers, embeddings, dropout, norms and short convolutions, with fast forms on CPU."""
 
 import contextlib
+import math
 from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -12,6 +13,7 @@ from paddle import Tensor, nn
 
 from paddle_rope.backend import as_factor, at_least_float32, computes_on_cpu, expanded, first_two, padded, scaled
 from paddle_rope.native.dispatch import native_form, switched_on
+from paddle_rope.native.library import random_seed
 from paddle_rope.native.operators import native_convolution, native_dropout, native_linear, native_residual_norm
 
 ACTIVATION_FUNCTIONS = {
@@ -121,15 +123,16 @@ class Embedding(_Sized, nn.Embedding):
 def dropout(x: Tensor, p: float) -> Tensor:
     """x with each value dropped with probability p and the others scaled to keep the mean.
 
-    On CPU the mask comes from numpy's global generator (seed it with ``numpy.random.seed``) and p is rounded to a
-    multiple of 1/65536. The native form draws a seed for the whole mask there and rounds to 2^-32.
+    On CPU the mask has a seed from Paddle's generator, which ``paddle.seed`` seeds, and p is rounded to a multiple of
+    1/65536, in the native form of 2^-32; the two forms have other masks.
     """
     if p == 0:
         return x
     if not computes_on_cpu() or not 0 < p < 1:
         return F.dropout(x, p)
     dropped = min(round(p * _LEVELS), _LEVELS - 1)
-    levels = np.frombuffer(np.random.bytes(2 * int(np.prod(x.shape))), dtype=np.uint16)
+    count = math.prod(x.shape)
+    levels = np.random.PCG64(random_seed()).random_raw(-(-count // 4)).view(np.uint16)[:count]
     scale = np.array([0.0, _LEVELS / (_LEVELS - dropped)], dtype=np.float32)
     mask = scale[(levels >= dropped).view(np.uint8)].reshape(x.shape)
     return x * paddle.to_tensor(mask).astype(x.dtype)

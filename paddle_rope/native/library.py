@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import paddle
 from paddle import Tensor
+from paddle.base import core
 
 from paddle_rope.machine import processors
 
@@ -99,9 +100,14 @@ def dense(tensor: Tensor | None) -> Tensor | None:
 
 
 def dropout_arguments(p: float) -> tuple[int, int]:
-    """Threshold and seed of a dropout with probability p < 1, the seed from numpy's global generator."""
+    """Threshold and seed of a dropout with probability p < 1."""
     threshold = min(round(p * _LEVELS), _LEVELS - 1)
-    return threshold, int.from_bytes(np.random.bytes(8), "little") if threshold else 0
+    return threshold, random_seed() if threshold else 0
+
+
+def random_seed() -> int:
+    """The next number, below 2^64, of Paddle's generator for the CPU, which ``paddle.seed`` seeds."""
+    return core.default_cpu_generator().random()
 
 
 # ---- compilation

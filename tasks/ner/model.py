@@ -121,7 +121,7 @@ class NerModel(RoFormerPretrainedModel):
         if labels is None:
             return self.head(hidden, token_mask)
         if probabilities is not None:
-            is_drawn = _drawn(probabilities, probabilities.numpy()).unsqueeze(-1)
+            is_drawn = _drawn(probabilities, probabilities).unsqueeze(-1)
             labels = paddle.where(is_drawn, labels, paddle.full_like(labels, -1))
         return self.head.loss(hidden, labels, token_mask).mean()
 
@@ -145,9 +145,8 @@ def _of_other_types(weights, axis, known, types):
 
 
 def _drawn(x, probability):
-    """A bool tensor of the shape of ``x``, each element True with the given probability. numpy draws it, as for dropout
-    on CPU, because paddle 2.6.2 does not restore its generator when a run is resumed."""
-    return paddle.to_tensor(np.random.rand(*x.shape) < probability)
+    """A bool tensor of the shape of ``x``, each element True with the given probability."""
+    return paddle.rand(x.shape, dtype="float32") < probability
 
 
 # Files and options that decide how a text becomes model input and how scores become entities.

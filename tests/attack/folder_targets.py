@@ -122,17 +122,14 @@ def _checkpoint():
 
     with tempfile.TemporaryDirectory() as folder:
         checkpoints.write_optimizer(Path(folder), *_training())
-        checkpoints.write_random_state(Path(folder), 0)
         return read_case(Path(folder))
 
 
 def read_checkpoint(folder: Path) -> None:
-    """The optimizer and the random numbers of a run that goes on."""
+    """The optimizer of a run that goes on."""
     from tasks.common.training import checkpoints
 
     checkpoints.read_optimizer(folder, *_training())
-    checkpoints.read_random_state(folder, 0)
-    np.random.seed(0)
 
 
 def _exported_target(format, *graphs):
@@ -142,7 +139,7 @@ def _exported_target(format, *graphs):
 
 
 _IN_BUNDLE = ("bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001") * 2
-_IN_CHECKPOINT = ("optimizer.json", "optimizer.safetensors", "random_state_0.json")
+_IN_CHECKPOINT = ("optimizer.json", "optimizer.safetensors")
 _OF_FOREIGN = change_files("config.json", weights=(WEIGHTS,))
 _OF_BUNDLE = change_files("bert_config.json", weights=_IN_BUNDLE)
 TARGETS = [

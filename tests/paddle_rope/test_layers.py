@@ -38,9 +38,9 @@ def test_dropout_keeps_one_minus_p_and_the_mean_independent_of_place_and_seed(p,
         assert abs(((left != 0) == (right != 0)).mean() - equal) < 10 * np.sqrt(equal * (1 - equal) / left.size)
 
 
-@pytest.mark.parametrize("p, native, plain", [(0.3, 3886426370, 204732789), (2**-17, 2267181814, 542024922)])
-def test_a_seed_of_numpy_gives_the_same_mask_in_every_version(p, native, plain, is_plain):
-    np.random.seed(7)
+@pytest.mark.parametrize("p, native, plain", [(0.3, 3831940526, 640587482), (2**-17, 142072338, 542024922)])
+def test_a_seed_of_paddle_gives_the_same_mask_in_every_version(p, native, plain, is_plain):
+    paddle.seed(7)
     mask = Dropout(p)(paddle.ones([1000, 1000])).numpy() != 0
     assert zlib.crc32(np.packbits(mask).tobytes()) == (plain if is_plain else native)
 
@@ -49,11 +49,11 @@ def test_a_seed_of_numpy_gives_the_same_mask_in_every_version(p, native, plain, 
 def test_dropped_parts_of_a_sum_get_no_gradient_and_the_others_are_scaled(norm):
     randomize(norm)
     inputs = residual, x = [random_tensor(40, 7, dtype="float32") for _ in range(2)]
-    np.random.seed(5)
+    paddle.seed(5)
     (mask,) = paddle.grad((alone := Dropout(0.4)(x)).sum(), [x])
     np.testing.assert_array_equal((mask * x).numpy(), alone.numpy())
     assert len(np.unique(mask.numpy())) == 2
-    np.random.seed(5)
+    paddle.seed(5)
     found = residual_norm(norm, residual, x, Dropout(0.4))
     with plain_forms():
         expected = norm(residual + mask * x)

@@ -1,11 +1,12 @@
-"""Callbacks between the steps of a training run: timed checkpoints, averaged weights, progress on a terminal or in a
-log file."""
+"""Callbacks between the steps of a training run: seeds, timed checkpoints, averaged weights, progress on a terminal or in
+a log file."""
 
 import contextlib
 import io
 import sys
 import time
 
+import numpy as np
 import paddle
 import paddle.distributed as dist
 from paddlenlp.trainer import TrainerCallback
@@ -27,6 +28,15 @@ class ClearedGradients(TrainerCallback):
 
     def on_epoch_begin(self, args, state, control, optimizer=None, **kwargs):
         optimizer.clear_grad()
+
+
+class SeededSteps(TrainerCallback):
+    """Seeds Paddle's random numbers at each step, by the seed of the run, the step and the process. So a resumed run
+    draws what an uninterrupted one draws, and checkpoints hold no state of generators."""
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        numbers = np.random.SeedSequence([args.seed, state.global_step, args.process_index])
+        paddle.seed(int(numbers.generate_state(1)[0]))
 
 
 class CheckpointTimer(TrainerCallback):

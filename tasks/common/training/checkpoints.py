@@ -4,7 +4,6 @@ pickles, which are programs. A checkpoint is on the disk before it is marked com
 import contextlib
 import json
 import os
-import random
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import paddle
-from paddle.framework import core
 from paddlenlp.trainer import TrainerState
 from safetensors.numpy import save
 
@@ -25,7 +23,6 @@ MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"
 AVERAGE_FILE = "average.safetensors"
 NUMBERS_FILE = "optimizer.json"  # state of the optimizer, its schedule and the loss scaling other than tensors
-RANDOM_FILE = "random_state_{rank}.json"
 PROGRESS_FILE = "progress_{rank}.json"  # what a process has counted since the last log
 TRAINER_STATE_FILE = "trainer_state.json"  # PaddleNLP's
 COMPLETE_FILE = "complete"  # written last: the checksums of the other files
@@ -85,40 +82,6 @@ def read_optimizer(folder: Path, optimizer: Any, schedule: Any, scaler: Any = No
         if scaler is not None and numbers["scaler"]:
             scale = np.array(numbers["scaler"]["scale"], dtype="float32")
             scaler.load_state_dict({**numbers["scaler"], "scale": scale})
-
-
-def write_random_state(folder: Path, rank: int) -> None:
-    """Write the state of Python's, numpy's and Paddle's random numbers in the process ``rank``."""
-    python, numbers, normal = random.getstate()
-    name, keys, position, has_normal, second = np.random.get_state()
-    # the CPU's generator, followed by the device's if that is not the CPU
-    of_device = [] if paddle.device.get_device() == "cpu" else paddle.get_rng_state()
-    generators = [core.default_cpu_generator().get_state(), *of_device]
-    state = {
-        "python": [python, list(numbers), normal],
-        "numpy": [name, keys.tolist(), position, has_normal, second],
-        "paddle": [list(generator.__getstate__()) for generator in generators],
-    }
-    write_json(folder / RANDOM_FILE.format(rank=rank), state)
-
-
-def read_random_state(folder: Path, rank: int) -> None:
-    """Set the random numbers of this process to what :func:`write_random_state` wrote."""
-
-    def generator_state(values):
-        state = core.GeneratorState.__new__(core.GeneratorState)
-        state.__setstate__(tuple(values))
-        return state
-
-    with json_of(folder / RANDOM_FILE.format(rank=rank)) as state:
-        python, numbers, normal = state["python"]
-        random.setstate((python, tuple(numbers), normal))
-        name, keys, *rest = state["numpy"]
-        np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))
-        of_processor, *of_device = map(generator_state, state["paddle"])
-        core.default_cpu_generator().set_state(of_processor)
-        if of_device:
-            paddle.set_rng_state(of_device)
 
 
 def read_trainer_state(folder: Path) -> TrainerState:

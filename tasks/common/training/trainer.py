@@ -54,7 +54,7 @@ class RecipeTrainer(Trainer):
         self._precision = bfloat16_products if is_bfloat16 else contextlib.nullcontext  # of a training step
         timer = callbacks.CheckpointTimer(60 * checkpoint_minutes)
         self.pop_callback(ProgressCallback)
-        for callback in (callbacks.ClearedGradients(), timer, self.average, monitor, self.progress):
+        for callback in (callbacks.ClearedGradients(), callbacks.SeededSteps(), timer, self.average, monitor, self.progress):
             if callback is not None:
                 self.add_callback(callback)
 
@@ -170,7 +170,6 @@ class RecipeTrainer(Trainer):
         best_before = self.state.best_model_checkpoint  # without it the checkpoint before this one is of no use
         if name in (metrics or {}) and (self.state.best_metric is None or metrics[name] > self.state.best_metric):
             self.state.best_metric, self.state.best_model_checkpoint = metrics[name], str(folder)
-        checkpoints.write_random_state(folder, rank)
         progress = {
             "loss": self._since_log.item(),
             "logged_step": self._globalstep_last_logged,
@@ -217,12 +216,10 @@ class RecipeTrainer(Trainer):
             self._load_counts(checkpoint)
 
     def _load_rng_state(self, checkpoint):
-        if checkpoint is not None:
-            checkpoints.read_random_state(Path(checkpoint), self.args.process_index)
+        """There is none, see :class:`~tasks.common.training.callbacks.SeededSteps`; PaddleNLP would read a pickle."""
 
     def _load_counts(self, checkpoint):
-        """Restore random numbers, and what this process had counted since the last log."""
-        self._load_rng_state(checkpoint)  # PaddleNLP calls it only for checkpoints in the middle of an epoch
+        """Restore what this process had counted since the last log."""
         file = checkpoints.PROGRESS_FILE.format(rank=self.args.process_index)
         with checkpoints.json_of(Path(checkpoint) / file) as progress:
             # + 0 raises an error unless it is a number

@@ -191,7 +191,7 @@ def test_dropouts_hide_tokens_and_values_at_their_rate_in_training_only():
     assert abs(changed[given_columns > 1].mean() - 0.3) < 0.02
     again = seen_by(model, batch)
     assert not np.array_equal(again[0], ids) and not np.array_equal(again[1], columns)
-    np.random.seed(7)
+    paddle.seed(7)
     first = seen_by(model, batch)
-    np.random.seed(7)
+    paddle.seed(7)
     assert same(first, seen_by(model, batch))
