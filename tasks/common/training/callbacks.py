@@ -1,5 +1,5 @@
-"""Callbacks between the steps of a training run: seeds, timed checkpoints, averaged weights, progress on a terminal or in
-a log file."""
+"""Callbacks between the steps of a training run: seeds, timed checkpoints, averaged weights, progress on a terminal or
+in a log file."""
 
 import contextlib
 import io

@@ -54,7 +54,14 @@ class RecipeTrainer(Trainer):
         self._precision = bfloat16_products if is_bfloat16 else contextlib.nullcontext  # of a training step
         timer = callbacks.CheckpointTimer(60 * checkpoint_minutes)
         self.pop_callback(ProgressCallback)
-        for callback in (callbacks.ClearedGradients(), callbacks.SeededSteps(), timer, self.average, monitor, self.progress):
+        for callback in (
+            callbacks.ClearedGradients(),
+            callbacks.SeededSteps(),
+            timer,
+            self.average,
+            monitor,
+            self.progress,
+        ):
             if callback is not None:
                 self.add_callback(callback)
 
