@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import dataclasses
 import gc
+import os
 import re
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -23,13 +25,13 @@ from paddle_rope.machine import prepare_process
 from tasks.common.errors import InputError
 from tasks.ner.prediction.wanted import Listed, Wanted
 from tasks.serving import metrics
-from tasks.serving.batching import Batcher
+from tasks.serving.batching import Batcher, late
 from tasks.serving.limits import CLIENT_LEFT, Counted, Problem
 from tasks.serving.models import Work, examples, open_works
 from tasks.serving.protocols import Text, add_protocols
 from tasks.serving.settings import Settings, model_sources
 
-STUCK_SECONDS = 120  # after which a running batch makes the service unhealthy
+STUCK_SECONDS = 30  # of a batch for which nobody waits any more; then its worker ends
 PAGE = Path(__file__).with_name("page.html")
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 LAST_SECONDS = 0.1  # for writing refusals when the service stops
@@ -50,7 +52,7 @@ RESULTS = {  # recipe, or "embed" -> (description of the results, an example)
 PROBLEM = {
     "description": 'an error, `{"error": ...}`; only after 503 is it worth trying again, after Retry-After seconds'
 }
-MOST_TERMS = 10_000
+MOST_TERMS, MOST_TYPES = 10_000, 100  # of a dictionary
 Name = Annotated[str, Field(min_length=1, max_length=1000, strict=True)]
 
 
@@ -92,6 +94,8 @@ class Wishes(Body):
         if not self.model_fields_set & Wishes.model_fields.keys():
             return None
         terms = [(one.term, one.type, one.mode) for one in self.dictionary]
+        if (found := len({kind for _, kind, _ in terms})) > MOST_TYPES:
+            raise InputError(f"dictionary: {found:,} types, more than {MOST_TYPES}; send fewer at once")
         types = None if self.types is None else tuple(self.types)
         return Wanted(types, self.min_probability, self.top_k, self.consistent, Listed(terms) if terms else None)
 
@@ -107,49 +111,56 @@ class Service:
         self.settings = settings
         self.batcher = Batcher(settings)
         self.works: dict[tuple[str, str], Work] = {}
-        self.computing: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: fastapi.FastAPI) -> AsyncIterator[None]:
         """Compute for as long as the application runs."""
-        self.computing = asyncio.create_task(self.batcher.run())
+        computing = asyncio.create_task(self.batcher.run())
+        watching = asyncio.create_task(self._end_if_stuck(computing))
         metrics.READY.set(1)
         yield
         metrics.READY.set(0)
         await asyncio.sleep(LAST_SECONDS)
-        self.computing.cancel()
+        watching.cancel()
+        computing.cancel()
 
-    def is_healthy(self) -> bool:
-        """Whether batches finish."""
-        has_ended = self.computing is not None and self.computing.done()  # because of a defect
-        since = self.batcher.computing_since
-        return not has_ended and (since is None or time.monotonic() - since < STUCK_SECONDS)
+    async def _end_if_stuck(self, computing: asyncio.Task) -> None:
+        """End this process, for a supervisor to start another one, once a batch does not end or no batch can begin."""
+        begun = time.monotonic()
+        while not computing.done() and time.monotonic() - begun < self.settings.max_seconds + STUCK_SECONDS:
+            await asyncio.sleep(1)
+            begun = self.batcher.computing_since or time.monotonic()
+        with contextlib.suppress(BrokenPipeError):
+            print("error: this worker can no longer compute and ends", file=sys.stderr, flush=True)
+        os._exit(1)
 
-    async def results(self, request: Request, model: str, verb: str, items: list, wanted: Any = None) -> list[str]:
+    async def results(self, request: Request, model: str, verb: str, items: list, wanted: Any = None) -> list[bytes]:
         """The result of each item as JSON, computed together with other requests; ``wanted`` as in
         :attr:`Work.wanting`."""
+        work = self.works[model, verb]
+        work = work.wanting(wanted) if wanted and work.wanting else work
         characters = [len(text) for item in items for text in ([item] if isinstance(item, str) else item)]
         for bound, found, what in (
             ("max_texts", len(items), "texts"),
             ("max_characters", max(characters, default=0), "characters in a text"),
             ("max_request_characters", sum(characters) * (len(items) > 1), "characters in several texts"),
+            ("max_request_characters", work.dictionary, "characters in a dictionary"),
         ):
             if found > (most := getattr(self.settings, bound)):
                 raise InputError(f"{found:,} {what}, more than --{bound} {most:,}; send less at once")
-        work = self.works[model, verb]
-        job = self.batcher.submit(work.wanting(wanted) if wanted and work.wanting else work, items)
-        left, seconds = asyncio.ensure_future(_has_left(request)), self.settings.max_seconds
+        job = self.batcher.submit(work, items)
+        left = asyncio.ensure_future(_has_left(request))
         try:
-            await asyncio.wait({job.done, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({job.done, left}, timeout=self.settings.max_seconds, return_when=asyncio.FIRST_COMPLETED)
             if job.done.done():
                 job.done.result()  # raises what the computation raised
                 metrics.TEXTS.labels(model, verb).inc(len(items))
                 return job.results
             if left.done():
                 raise HTTPException(CLIENT_LEFT, "the client has left")
-            raise HTTPException(503, f"no answer within {seconds:g} s", {"retry-after": "1"})
+            raise late(self.settings)
         except asyncio.CancelledError:  # the server is stopping and has no time left for this request
-            raise HTTPException(503, "the service has stopped", {"connection": "close", "retry-after": "1"}) from None
+            raise HTTPException(503, "the service has stopped", {"retry-after": "1"}) from None
         finally:
             left.cancel()
             self.batcher.drop(job)
@@ -205,7 +216,7 @@ def _add_route(app, service, source, verb, path, whose):
     async def answer(request: Request, body: Annotated[sent, fastapi.Body(openapi_examples=shown)]) -> Response:
         wanted = is_ner and body.wanted()
         results = await service.results(request, source.name, verb, getattr(body, field), wanted)
-        return Response('{"results": [' + ", ".join(results) + "]}", media_type="application/json")
+        return Response(b'{"results": [' + b", ".join(results) + b"]}", media_type="application/json")
 
     app.post(
         path,
@@ -229,8 +240,6 @@ def _add_status(app, service):
 
     @app.get("/health", tags=["service"], summary="200 while the process works; restart it otherwise")
     async def health() -> dict:
-        if not service.is_healthy():
-            raise HTTPException(503, f"a batch takes more than {STUCK_SECONDS} s")
         return {"status": "healthy"}
 
     @app.get("/ready", tags=["service"], summary="200 while requests are answered")

@@ -8,12 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import anyio
+from starlette.exceptions import HTTPException
 
+from tasks.common.errors import InputError
 from tasks.serving import metrics
 from tasks.serving.models import Work, characters_of
 from tasks.serving.settings import Settings
 
 BATCH_TOKENS = 1 << 11  # of a batch of several pieces, padding included: bounds how long short texts wait for long ones
+ANSWER_SHARE = 5  # bytes of an answer for each byte that a body may have
 
 
 class Piece(NamedTuple):
@@ -25,22 +28,30 @@ class Piece(NamedTuple):
     results: list
 
 
+def late(settings: Settings) -> HTTPException:
+    """What a request gets that has waited for ``max_seconds``."""
+    return HTTPException(503, f"no answer within {settings.max_seconds:g} s", {"retry-after": "1"})
+
+
 class Job:
     """The items of a request. ``results`` holds the JSON of each item once ``done`` (a future) is set.
 
-    The event loop creates and drops a job; the compute thread does everything else.
+    The event loop creates and drops a job; the compute thread does everything else, for as long as the client waits:
+    it looks at the clock before it reads a piece and before it joins pieces, and each such step is bounded.
     """
 
-    def __init__(self, work: Work, items: Sequence[Any]) -> None:
-        self.work, self.items = work, items
-        self.waiting, self.waiting_characters = len(items), characters_of(items)  # of items with pieces left
-        self.results: list[str] = []
+    def __init__(self, work: Work, items: Sequence[Any], settings: Settings) -> None:
+        self.work, self.items, self.settings = work, items, settings
+        self.waiting = len(items)  # items with pieces left
+        self.waiting_characters = characters_of(items) + work.dictionary  # of these items, and what it holds anyway
+        self.results: list[bytes] = []
         self.error: Exception | None = None
         self.arrived = time.monotonic()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pieces = self._read()
         self._next: Piece | None = None
         self._begun: list[list] = []  # for each item begun: the results of its pieces
+        self._bytes = 0  # of the results
 
     def _read(self) -> Iterator[Piece]:
         for item in self.items:
@@ -52,11 +63,8 @@ class Job:
 
     def peek(self) -> Piece | None:
         """The next piece, read on demand; None after the last one or after an error."""
-        if self._next is None and self.error is None:
-            try:
-                self._next = next(self._pieces, None)
-            except Exception as error:
-                self.error = error
+        if self._next is None:
+            self._next = self._try(next, self._pieces, None)
         return self._next
 
     def take(self) -> None:
@@ -64,15 +72,31 @@ class Job:
         self._next = None
 
     def finish(self) -> bool:
-        """Whether an error ended the job or all pieces are computed; in the latter case, make the results."""
-        if self.error is None and self.peek() is not None:
-            return False
+        """Make the results of the items whose pieces are all computed. Whether that, or an error, ends the job."""
+        has_ended = self.peek() is None
+        complete = len(self._begun) - (not has_ended)  # the next piece is of the last item begun
+        while self.error is None and len(self.results) < complete:
+            self._try(self._join)
+        return has_ended or self.error is not None
+
+    def _try(self, step, *given):
+        """The value of a step; None after an error, which ends the job."""
         if self.error is None:
             try:
-                self.results = list(map(self.work.join, self.items, self._begun))
+                if time.monotonic() > self.arrived + self.settings.max_seconds:
+                    raise late(self.settings)
+                return step(*given)
             except Exception as error:
                 self.error = error
-        return True
+        return None
+
+    def _join(self):
+        number = len(self.results)
+        self.results.append(self.work.join(self.items[number], self._begun[number]))
+        self._begun[number] = []
+        self._bytes += len(self.results[-1])
+        if self._bytes > (most := ANSWER_SHARE * self.settings.max_body_bytes):
+            raise InputError(f"the answer is larger than {most:,} bytes; send less at once")
 
 
 class Batcher:
@@ -105,7 +129,7 @@ class Batcher:
 
     def submit(self, work: Work, items: Sequence[Any]) -> Job:
         """Put all items into the queue; the caller checks :meth:`is_full` first."""
-        job = Job(work, items)
+        job = Job(work, items, self.settings)
         if items:
             self._set_jobs([*self._jobs, job])
             self._news.set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tasks.common.errors import missing_paddle_named
+from tasks.common.errors import InputError, missing_paddle_named
+from tasks.ner.prediction.wanted import MODES
 from tasks.recipes import open_predictor
 from tasks.serving.settings import ModelSource, Settings
 
+MOST_PLACES = 100_000  # of a request's dictionary in its texts
 EXAMPLE_TEXTS = ["浙商银行企业信贷部叶老桂博士在杭州出席了会议。", "今天天气很好。"]
 EXAMPLE_PAIRS = [["花呗如何还款", "花呗怎么还钱"], ["花呗如何还款", "今天天气很好"]]
 
@@ -32,14 +36,17 @@ class Work:
     # from an item to its pieces, each with its size in tokens or characters
     pieces: Callable[[Any], Iterable[tuple[Any, int]]] = lambda item: [(item, characters_of([item]))]
     # from an item and the results of its pieces to its result as JSON
-    join: Callable[[Any, list], str] = lambda item, results: results[0]
+    join: Callable[[Any, list], bytes] = lambda item, results: results[0]
     # from a Wanted to the work of a request with these wishes; None where there is nothing to choose
     wanting: Callable[[Any], Work] | None = None
+    bounds: tuple[float, ...] = ()  # of what it computes
+    dictionary: int = 0  # characters of the dictionary that it holds
 
     @property
-    def key(self) -> tuple[str, str]:
-        """Pieces of works with the same key are computed together."""
-        return self.model, self.verb
+    def key(self) -> tuple:
+        """Pieces of works with the same key are computed together. A request with low thresholds, which make work, is
+        computed without others."""
+        return self.model, self.verb, self.bounds
 
 
 def open_works(settings: Settings) -> dict[tuple[str, str], Work]:
@@ -65,19 +72,27 @@ def _works_of(source: ModelSource, settings: Settings) -> Iterator[Work]:
         predictor = open_predictor(source.folder, **options)
 
     def entities(wanted):
-        predictor.checked(wanted)
+        own, asked = (one.candidates(predictor.model.config) for one in (predictor.wanted, predictor.checked(wanted)))
+        thresholds = list(map(min, own, asked))  # higher ones only choose, so such requests share batches
+        top = wanted.top_k is not None and thresholds != own
+        listed, places = wanted.listed, 0
 
         def windows(text):
-            return (((window, wanted), len(window.text.ids)) for window in predictor.windows(text, wanted=wanted))
+            nonlocal places
+            if listed is not None:
+                of_text = itertools.chain.from_iterable(listed.places(text, mode) for mode in MODES)
+                places += sum(1 for _ in itertools.islice(of_text, MOST_PLACES + 1 - places))
+                if places > MOST_PLACES:
+                    where = f"more than {MOST_PLACES:,} places of the texts"
+                    raise InputError(f"dictionary: its terms are at {where}; send fewer terms or texts at once")
+            return ((window, len(window.text.ids)) for window in predictor.windows(text, wanted=wanted))
 
         def join(text, results):
             return _json(predictor.join(text, results, wanted))
 
-        return Work(source.name, "predict", found_together, windows, join, entities)
-
-    def found_together(pieces):
-        windows, wanted = zip(*pieces)
-        return predictor.find_in_windows(windows, wanted)
+        compute = functools.partial(predictor.find_in_windows, thresholds=thresholds, top=top)
+        held = 0 if listed is None else listed.characters
+        return Work(source.name, "predict", compute, windows, join, entities, (*thresholds, top), held)
 
     def vectors(texts):
         found = np.round(predictor.encode(texts).astype(np.float64), 7).tolist()
@@ -92,4 +107,4 @@ def _works_of(source: ModelSource, settings: Settings) -> Iterator[Work]:
 
 
 def _json(record):
-    return json.dumps(record, ensure_ascii=False, allow_nan=False)
+    return json.dumps(record, ensure_ascii=False, allow_nan=False).encode()

@@ -1,8 +1,9 @@
 """From texts to entities with a trained model."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from tasks.ner.prediction.wanted import Wanted
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 from tasks.ner.reports.reliability import print_reliability, reliability
 
+SPANS_PER_TOKEN = 4  # that a request may ask for
 ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors apply their own bound
 
 
@@ -180,13 +182,27 @@ class NerPredictor(Predictor):
         return finding.windows_of(parts, self.max_tokens, self.reading.overlap)
 
     def find_in_windows(
-        self, windows: Sequence[Window], wanted: Iterable[Wanted] = ()
+        self, windows: Sequence[Window], thresholds: Sequence[float] | None = None, top: bool = False
     ) -> list[tuple[Bounds, list[Entity]]]:
-        """The entities in windows of any texts, computed as one batch, for :meth:`join`; they include the candidates
-        for each of ``wanted``."""
-        texts, longest = [window.text for window in windows], self.reading.max_entity_tokens
-        bounds = [one.candidates(self.model.config) for one in (self.wanted, *wanted)]
-        found = finding.predict_entities(self.model, texts, len(texts), list(map(min, zip(*bounds))), longest)
+        """The entities in windows of any texts, computed as one batch, for :meth:`join`. ``thresholds`` are those of
+        :meth:`Wanted.candidates`, by default of the predictor's own wishes. A window may have ``SPANS_PER_TOKEN`` spans
+        above them for each token that it has space for; if it has more, ``top`` keeps those with the highest scores.
+
+        Raises:
+            InputError: a window has more, without ``top``.
+        """
+        most = SPANS_PER_TOKEN * self.max_tokens
+
+        def find_spans(batch, thresholds):
+            found = self.model.find_spans(batch, thresholds, most + (not top))
+            if not top and max(map(len, found)) > most:
+                what = f"more than {most:,} spans in {self.max_tokens} tokens"
+                raise InputError(f"{what} are probable enough; raise min_probability, or give top_k")
+            return found
+
+        model = SimpleNamespace(config=self.model.config, find_spans=find_spans)
+        texts, bounds = [window.text for window in windows], thresholds or self.wanted.candidates(self.model.config)
+        found = finding.predict_entities(model, texts, len(texts), list(bounds), self.reading.max_entity_tokens)
         return [(window.bounds, entities) for window, entities in zip(windows, found)]
 
     def join(self, text: str, found: Sequence[tuple[Bounds, list[Entity]]], wanted: Wanted | None = None) -> dict:

@@ -41,7 +41,8 @@ def compute(texts):
             raise RuntimeError("a defect")
         elif kind == "refuse":
             raise InputError("this text cannot be computed")
-    return [json.dumps({"text": text, "entities": [], "process": os.getpid()}, ensure_ascii=False) for text in texts]
+    records = [{"text": text, "entities": [], "process": os.getpid()} for text in texts]
+    return [json.dumps(record, ensure_ascii=False).encode() for record in records]
 
 
 def open_works(settings):

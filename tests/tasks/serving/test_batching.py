@@ -1,7 +1,9 @@
 """What is computed together, and in which order."""
 
 import asyncio
+import dataclasses
 import threading
+import time
 
 import pytest
 
@@ -25,12 +27,12 @@ class Recorder:
         return [f"<{item}>" for item in items]
 
 
-def compute(requests, batch_size=4, drop=()):
+def compute(requests, batch_size=4, drop=(), **bounds):
     """The result (or the words of the exception) of each request, a pair of a recorder and items. All are submitted
     before the first batch begins, and those at the places ``drop`` are dropped then."""
 
     async def run():
-        batcher = Batcher(Settings((), batch_size=batch_size, max_wait_ms=0.0))
+        batcher = Batcher(Settings((), batch_size=batch_size, max_wait_ms=0.0, **bounds))
         jobs = [batcher.submit(recorder.work, items) for recorder, items in requests]
         for place in drop:
             batcher.drop(jobs[place])
@@ -107,14 +109,41 @@ def test_an_error_is_only_that_of_its_request():
     assert not {*"fghi"} & {item for batch in recorder.batches for item in batch}  # the rest of the failed request
 
 
-@pytest.mark.parametrize("bound, requests", [
-    ({"max_queue": 3}, ["ab", "cdefg"]),
-    ({"max_queue_characters": 3}, ["ab", "cdefg"]),
-    ({"max_queue": 9}, ["abcdefghijkl", "abcdefghijkl", "m"]),  # many items of a request count as one batch
+def test_the_thread_computes_for_nobody_who_has_waited_too_long():
+    def read_for_long(text):
+        yield text, 1
+        time.sleep(0.3)
+        yield from [(text, 1)] * 9
+
+    recorder = Recorder(read_for_long)
+    assert compute([(recorder, ["a"]), (recorder, [])], max_seconds=0.2) == ["503: no answer within 0.2 s", []]
+    assert recorder.batches == [["a", "a"]]
+
+
+def test_a_result_is_made_when_its_pieces_are_there_and_an_answer_is_bounded():
+    made = []
+
+    def join(text, found):
+        made.append(text)
+        return found[0]
+
+    recorder = Recorder(lambda text: [(text, 1)], join)
+    long = ["x" * 20] * 9  # of each <x...x>, so that the third one is too much
+    outcomes = compute([(recorder, long), (recorder, ["y"])], batch_size=2, max_body_bytes=12)
+    assert outcomes == ["the answer is larger than 60 bytes; send less at once", ["<y>"]]
+    assert len(made) == 4 and len(recorder.batches) < 5
+
+
+@pytest.mark.parametrize("bound, dictionary, requests", [
+    ({"max_queue": 3}, 0, ["ab", "cdefg"]),
+    ({"max_queue_characters": 3}, 0, ["ab", "cdefg"]),
+    ({"max_queue_characters": 12}, 5, ["a", "b"]),
+    ({"max_queue": 9}, 0, ["abcdefghijkl", "abcdefghijkl", "m"]),  # many items of a request count as one batch
 ])  # fmt: skip
-def test_a_full_queue_refuses_but_a_request_is_taken_whole(bound, requests):
+def test_a_full_queue_refuses_but_a_request_is_taken_whole(bound, dictionary, requests):
     async def run():
-        batcher, work = Batcher(Settings((), batch_size=4, **bound)), Recorder().work
+        batcher = Batcher(Settings((), batch_size=4, **bound))
+        work = dataclasses.replace(Recorder().work, dictionary=dictionary)
         jobs = []
         for items in requests:
             assert not batcher.is_full()

@@ -7,8 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from tasks.ner.prediction.wanted import Wanted
+from tasks.ner.prediction.wanted import Listed, Wanted
 from tasks.recipes import open_predictor
+from tasks.serving.models import open_works
+from tasks.serving.settings import Settings, model_sources
 from tests.helpers.browser import chromium, open_page
 from tests.tasks.ner.conftest import spans_of
 from tests.tasks.serving.conftest import REAL, running
@@ -53,14 +55,41 @@ def test_a_request_chooses_and_the_predictor_agrees(ask, entities, wishes):
     assert spans_of(ask("/predict/entities", texts=TEXTS, **wishes)["results"]) == expected and any(expected)
 
 
+def test_the_most_probable_of_very_many_spans_are_found(ask, entities):
+    text, wishes = "".join(TEXTS)[:200], {"min_probability": 1e-300, "top_k": 3}
+    expected = spans_of(entities([text], wanted=Wanted.of(**wishes)))
+    assert spans_of(ask("/predict/entities", texts=[text], **wishes)["results"]) == expected
+    assert len(expected[0]) == 3
+
+
 def test_a_dictionary_of_a_request_sets_entities_of_any_type(ask):
     terms = [{"term": "浙商银行", "type": "company"}, {"term": "银行", "type": "company"}]
     (found,) = ask("/predict", texts=["浙商银行与银行"], dictionary=terms, types=["company"])["results"]
     assert [(one["start"], one["end"], one["score"]) for one in found["entities"]] == [(0, 4, None), (5, 7, None)]
 
 
+def test_a_request_with_low_thresholds_is_computed_alone(trained):
+    settings = Settings(model_sources([f"entities={trained['entities']}"]), device="cpu")
+    work = open_works(settings)["entities", "predict"]
+
+    def is_computed_with_others(**wishes):
+        return work.wanting(Wanted(**wishes)).key == work.key
+
+    hint = Listed([("甲", "a", "hint")])
+    assert is_computed_with_others(min_probability=0.9, types=("a",), top_k=3, consistent=True)
+    assert is_computed_with_others(listed=Listed([("甲", "a", "force")]))
+    assert is_computed_with_others(min_probability=0.9, listed=hint)
+    assert not is_computed_with_others(min_probability=0.1) and not is_computed_with_others(listed=hint)
+    low = [work.wanting(Wanted(min_probability=0.1, top_k=top_k)).key for top_k in (None, 3, 4)]
+    assert low[0] != low[1] == low[2]
+
+
 def tasks(*data, **more):
     return {"tasks": [{"data": one} for one in data], **more}
+
+
+def listed(*terms, mode="force", **more):
+    return {"dictionary": [{"term": term, "type": kind, "mode": mode} for term, kind in terms], **more}
 
 
 PREDICT, STUDIO = "/predict", "/label-studio/predict"
@@ -68,9 +97,15 @@ WRONG = [  # path, body, part of the error
     (PREDICT, {"types": ["nothing"]}, "nothing"),
     (PREDICT, {"top_k": 0}, "top_k"),
     (PREDICT, {"min_probability": 2}, "min_probability"),
-    (PREDICT, {"dictionary": [{"term": "a", "type": "a", "mode": "maybe"}]}, "mode"),
-    (PREDICT, {"dictionary": [{"term": "", "type": "a"}]}, "term"),
-    (PREDICT, {"dictionary": [{"term": "a", "type": "x", "mode": "hint"}]}, "'x'"),
+    (PREDICT, {"min_probability": 1e-300}, "at least 0.001"),
+    (PREDICT, {"min_probability": 0.001, "texts": ["a" * 512]}, "more than 2,048 spans"),
+    (PREDICT, listed(("a", "a"), mode="maybe"), "mode"),
+    (PREDICT, listed(("", "a")), "term"),
+    (PREDICT, listed(("a", "x"), mode="hint"), "'x'"),
+    (PREDICT, listed(*(("a", f"t{number}") for number in range(101))), "101 types, more than 100"),
+    (PREDICT, listed(*((f"{number:0500}", "t") for number in range(201))), "100,500 characters in a dictionary"),
+    (PREDICT, listed(*(("甲", f"t{number}") for number in range(100)), texts=["甲" * 1001]), "100,000 places"),
+    (PREDICT, listed(*(("甲" * size, "a") for size in range(1, 12)), texts=["甲" * 9999], mode="hint"), "places"),
     (PREDICT, {"patterns": ["a"]}, "patterns"),  # of a stranger may take for ever
     ("/v1/embeddings", {"input": "a", "model": "entities"}, "pairs"),
     (STUDIO, tasks({}), "'text'"),
@@ -139,8 +174,17 @@ def test_the_page_finds_entities(client, entities, tmp_path):
     with open_page(tmp_path) as page:
         page.open(f"http://127.0.0.1:{client.port}/")
         page.wait_for("!document.getElementById('key_label').hidden")
+        for key, kind, english, chinese in (
+            ("", "quiet", "Enter the API key of this service.", "请输入本服务的密钥。"),
+            ("other", "error", "The API key is wrong.", "密钥不对。"),
+        ):
+            page.run(f"at('key').value = '{key}'; document.forms[0].requestSubmit()")
+            page.wait_for(f"at('message').textContent === '{english}' && at('message').className === '{kind}'")
+            page.run("at('language').click()")
+            assert page.run("at('message').textContent") == chinese
+            page.run("at('language').click()")
         page.run("at('key').value = 'secret'; at('key').onchange()")
-        page.wait_for("models.length === 4")
+        page.wait_for("models.length === 4 && !at('message').textContent")
         assert page.run("[...at('model').options].map(option => option.value)") == list(REAL)
         page.run(f"at('text').value = {json.dumps(text)}; document.forms[0].requestSubmit()")
         page.wait_for("!at('copy').hidden")
@@ -151,6 +195,10 @@ def test_the_page_finds_entities(client, entities, tmp_path):
         copy = "document.execCommand = () => { window.copied = document.activeElement.value; return true }"
         page.run(f"{copy}; at('copy').click()")
         assert json.loads(page.run("copied"))[0]["text"] == text and page.run("at('message').textContent") == "copied"
+        nested = [{"start": at, "end": 300 - at, "type": "a"} for at in range(7)]
+        page.run(f"answered = [{json.dumps({'text': '甲' * 300, 'entities': nested})}]; draw()")
+        lines = page.run("[...document.querySelector('mark').getClientRects()].map(box => [box.top, box.bottom])")
+        assert len(lines) > 3 and all(bottom < top for (_, bottom), (top, _) in zip(lines, lines[1:]))
         page.run("document.querySelectorAll('#types input').forEach(box => box.click())")
         assert page.run("document.querySelectorAll('mark').length") == 0
         page.run("at('language').click()")

@@ -91,6 +91,16 @@ def test_a_request_waits_no_longer_than_its_bound(start, gate):
         wait_until(lambda: client.predict("a")[0] == 200)
 
 
+def test_a_worker_whose_computation_does_not_end_is_replaced(start, gate, monkeypatch):
+    monkeypatch.setenv("STUB_BOUNDS", '{"application.STUCK_SECONDS": 1}')
+    with start("--max_seconds", "0.5") as client:
+        held = gate(client)
+        held.threads[0].join(END_SECONDS)
+        assert held.answers[0][0] == 503 and client.predict("a")[0] == 503
+        wait_until(lambda: any("has ended; another one is started" in line for line in client.lines))
+        assert client.predict("b")[0] == 200  # accepted when the model is open
+
+
 def test_a_model_that_cannot_be_opened_ends_the_service_with_a_line(start):
     with start("--workers", 2, model="broken", until_ready=False) as client:
         assert client.process.wait(END_SECONDS) == 2
