@@ -111,8 +111,7 @@ class Embedding(_Sized, nn.Embedding):
         """Integer ids of any shape -> ``[*x.shape, size]``."""
         if computes_on_cpu():
             ids, rows = x.numpy(), self.weight.shape[0]
-            # as unsigned numbers, of which negative ones are the largest
-            if ids.size and ids.view(f"u{ids.itemsize}").max() >= rows:
+            if ids.size and (ids.min() < 0 or ids.max() >= rows):
                 place = np.argwhere((ids < 0) | (ids >= rows))[0]
                 got = f"got {ids[tuple(place)]} at {place.tolist()}{self.remedy}"
                 raise ValueError(f"{self.ids} must be 0 to {rows - 1}, {got}")

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 import paddle
-import paddle.nn.functional as F
 from paddle import Tensor, nn
 
 from paddle_rope.backend import (
@@ -18,6 +17,7 @@ from paddle_rope.backend import (
     float64_tensor,
     is_known,
     length_of,
+    padded,
     remembered,
     without_amp,
 )
@@ -121,7 +121,7 @@ def _for_features(table, size, between, layout, sign, rest, dtype):
     first = -table if sign < 0 else table
     table = paddle.stack([first, table], axis=-1 if layout == "interleaved" else -2).flatten(-2)
     if table.shape[-1] < size:
-        table = F.pad(table, [0] * (2 * table.ndim - 1) + [size - table.shape[-1]], value=float(rest))
+        table = padded(table - rest, table.ndim - 1, 0, size - table.shape[-1]) + rest
     return table.unsqueeze(list(range(table.ndim - 1, table.ndim - 1 + between))) if between else table
 
 

@@ -30,8 +30,8 @@ _PADDLE_2_NAMES = """
     elementwise_max elementwise_min elementwise_mul elementwise_pow elementwise_sub equal exp expand_v2 feed fetch
     fill_any_like fill_constant flatten_contiguous_range gelu greater_equal greater_than index_select layer_norm
     less_equal less_than logical_and lookup_table_v2 matmul_v2 p_norm range reduce_max reduce_mean reduce_sum relu
-    reshape2 roll rsqrt scale shape silu sin slice softmax sqrt square squeeze2 stack tanh
-    thresholded_relu transpose2 unbind unsqueeze2 where
+    reshape2 rsqrt scale shape silu sin slice softmax sqrt square squeeze2 stack tanh
+    transpose2 unbind unsqueeze2 where
 """
 # Prefixes: 0. the dialect of programs, 1. of operators, a_ kinds of attributes, t_ kinds of values.
 _PADDLE_3_NAMES = """
@@ -41,8 +41,8 @@ _PADDLE_3_NAMES = """
     1.embedding 1.equal 1.exp 1.expand 1.fetch 1.flatten 1.floor_divide 1.full 1.full_int_array 1.full_like
     1.full_with_tensor 1.gelu 1.greater_equal 1.greater_than 1.index_select 1.layer_norm 1.less_equal
     1.less_than 1.logical_and 1.matmul 1.max 1.maximum 1.mean 1.minimum 1.multiply 1.p_norm 1.relu 1.reshape
-    1.roll 1.rsqrt 1.scale 1.shape64 1.silu 1.sin 1.slice 1.softmax 1.sqrt 1.square 1.squeeze
-    1.stack 1.subtract 1.sum 1.tanh 1.thresholded_relu 1.transpose 1.unbind 1.unsqueeze 1.where block_0 p
+    1.rsqrt 1.scale 1.shape64 1.silu 1.sin 1.slice 1.softmax 1.sqrt 1.square 1.squeeze
+    1.stack 1.subtract 1.sum 1.tanh 1.transpose 1.unbind 1.unsqueeze 1.where block_0 p
     region_0
 """
 OPERATORS = {

@@ -166,7 +166,7 @@ def test_a_pattern_without_end_is_named(monkeypatch):
     listed = Listed(patterns=[("[0-9]+", "number", "force"), ("(x+x+)+y", "item", "force")])
     with pytest.raises(InputError, match=r"pattern '\(x\+x\+\)\+y' takes too long in a text of 60 characters; write "):
         listed.forced("x" * 60, nested=True)
-    assert spans(sum(listed.forced("1xxy", nested=True), [])) == [(0, 1, "number"), (1, 4, "item")]
+    assert spans(listed.forced("1xxy", nested=True)) == [(0, 1, "number"), (1, 4, "item")]
 
 
 @pytest.mark.parametrize("probabilities", [[], [0.0], [1.0], [0.3], [0.9999], [0.2, 0.6, 0.95]])
