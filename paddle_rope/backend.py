@@ -41,6 +41,14 @@ def length_of(x: Tensor, axis: int) -> int | Tensor:
     return x.shape[axis] if x.shape[axis] >= 0 else paddle.shape(at_least_float32(x)[0])[axis]
 
 
+@paddle.jit.not_to_static
+def places_along(x: Tensor, axis: int) -> int | Tensor:
+    """The positions along an axis for :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`: their number, or 0, 1, 2, ...
+    where a static graph does not know it."""
+    length = length_of(x, axis)
+    return length if isinstance(length, int) else paddle.arange(length)
+
+
 def values_on_cpu(x: Tensor | npt.ArrayLike) -> np.ndarray | None:
     """The values, for checks; None in static graphs, and on a GPU, where reading them would wait for it."""
     if computes_on_cpu():

@@ -16,8 +16,8 @@ from paddle_rope.backend import (
     derived,
     float64_tensor,
     is_known,
-    length_of,
     padded,
+    places_along,
     remembered,
     without_amp,
 )
@@ -199,7 +199,7 @@ class RotaryPositionEmbedding(Float32Layer):
         """
         if x.ndim < 3 or x.shape[-1] != self.head_dim:
             raise ValueError(f"x must be [batch, seq, ..., {self.head_dim}], got {list(x.shape)}")
-        positions = length_of(x, 1) if positions is None else positions
+        positions = places_along(x, 1) if positions is None else positions
         rope = self.cos_sin(positions, offset, "float64" if x.dtype == paddle.float64 else "float32")
         rope = rope.inverse() if inverse else rope
         return apply_rotary(x, rope.cos, rope.sin, rope.layout)  # not *rope: to_static of paddle 2.6.2 cannot read it
@@ -235,7 +235,7 @@ class RotaryPositionEmbedding(Float32Layer):
 
     def _at(self, positions, offset, dtype):
         """cos and sin of the phases at positions."""
-        if isinstance(positions, int) or positions.ndim == 0:
+        if isinstance(positions, int):
             positions = paddle.arange(positions)
         if positions.ndim not in (1, 2):
             raise ValueError(f"positions must be [seq] or [batch, seq], got {list(positions.shape)}")

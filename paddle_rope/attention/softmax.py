@@ -192,8 +192,7 @@ def sees_any(hidden: Tensor) -> Tensor:
 
 def where_not(visible: Tensor, dtype: paddle.dtype) -> Tensor:
     """What hides the keys that are not ``visible``, bool or 0/1."""
-    lowest = masked_score(dtype)
-    return paddle.scale(visible.astype(dtype), -lowest, bias=lowest)
+    return paddle.scale(visible.astype(dtype), -masked_score(dtype), bias=-1.0, bias_after_scale=False)
 
 
 @derived

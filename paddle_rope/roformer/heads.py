@@ -121,7 +121,8 @@ def _choose(logits, temperature, top_p, random):
         return logits.argmax(axis=-1)
     probabilities = F.softmax(logits.astype("float64") / temperature, axis=-1)
     if top_p < 1:
-        order = paddle.argsort(-probabilities, axis=-1, stable=True)
+        places = paddle.arange(logits.shape[1]).astype("float64")  # of two that are equal, the first
+        order = paddle.argsort(places * 1e-18 - probabilities, axis=-1)
         best = paddle.take_along_axis(probabilities, order, axis=-1)
         best = best * (best.cumsum(axis=-1) - best < top_p).astype("float64")
         probabilities = paddle.put_along_axis(paddle.zeros_like(best), order, best, axis=-1)

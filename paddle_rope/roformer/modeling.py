@@ -10,7 +10,7 @@ from paddle import Tensor, nn
 from paddle_rope.attention.arguments import as_mask, check_length
 from paddle_rope.attention.feature_maps import make_feature_map
 from paddle_rope.attention.multi_head import MultiHeadAttention
-from paddle_rope.backend import length_of
+from paddle_rope.backend import places_along
 from paddle_rope.layers import DepthwiseConvolution, Dropout, Embedding, LayerNorm, Linear, RMSNorm, residual_norm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
 from paddle_rope.recompute import recompute_layer
@@ -225,7 +225,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         if self.rotary is None:
             return None, None
         if positions is None:
-            positions = length_of(hidden, 1)
+            positions = places_along(hidden, 1)
         dtype = "float64" if hidden.dtype == paddle.float64 else "float32"
         rope = self.rotary.cos_sin(positions, dtype=dtype)
         return rope, rope if self.window_rotary is None else self.window_rotary.cos_sin(positions, dtype=dtype)
