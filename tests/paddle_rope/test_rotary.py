@@ -72,7 +72,6 @@ def test_the_table_grows_on_demand_and_keeps_its_values():
     assert_close(rotary(long.astype("float64")), expected, 1e-14)  # a table of its own
 
 
-@pytest.mark.equation("1.7")
 def test_numbers_of_numpy_count_positions():
     for number, offset in ((np.int64(5), 0), (np.int64(5), np.int32(3))):
         assert_close(SIX.cos_sin(number, offset).sin, SIX.cos_sin(5, int(offset)).sin, 0)
