@@ -224,14 +224,18 @@ class RotaryPositionEmbedding(Float32Layer):
                 raise ValueError(f"positions must be a number of vectors, 0 or more, or a tensor, got {positions}")
         with without_amp():
             if isinstance(positions, int) and not (offset or self.learned):
-                rows = max(_SHORTEST_TABLE, 1 << (positions - 1).bit_length())
-                cos, sin = (table[:positions].clone() for table in _table(tuple(self.theta), rows, dtype))
+                cos, sin = self._from_table(positions, dtype)
             else:
                 cos, sin = self._at(positions, offset, dtype)
             if self.amplitude != 1:
                 gain = paddle.full([1], self.amplitude, dtype)
                 cos, sin = cos * gain, sin * gain
         return Rope(cos, sin, self.layout)
+
+    def _from_table(self, length, dtype):
+        """cos and sin of the phases at 0 .. length - 1, copied, because a slice may be a view of the table."""
+        rows = max(_SHORTEST_TABLE, 1 << (length - 1).bit_length())
+        return [table[:length].clone() for table in _table(tuple(self.theta), rows, dtype)]
 
     def _at(self, positions, offset, dtype):
         """cos and sin of the phases at positions."""
