@@ -43,7 +43,7 @@ def length_of(x: Tensor, axis: int) -> int | Tensor:
 
 @paddle.jit.not_to_static
 def places_along(x: Tensor, axis: int) -> int | Tensor:
-    """The positions along an axis for :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`: their number, or 0, 1, 2, ...
+    """The positions along an axis for :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`: their number; 0, 1, 2, ...
     where a static graph does not know it."""
     length = length_of(x, axis)
     return length if isinstance(length, int) else paddle.arange(length)
