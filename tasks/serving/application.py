@@ -90,7 +90,7 @@ class Wishes(Body):
     dictionary: list[Term] = Field([], max_length=MOST_TERMS, description="terms that are entities, or may be")
 
     def wanted(self) -> Optional[Wanted]:
-        """The wishes of the request; None if it has none."""
+        """The wishes of the request, None if it has none; raises InputError if the dictionary has too many types."""
         if not self.model_fields_set & Wishes.model_fields.keys():
             return None
         terms = [(one.term, one.type, one.mode) for one in self.dictionary]

@@ -39,7 +39,7 @@ class Work:
     join: Callable[[Any, list], bytes] = lambda item, results: results[0]
     # from a Wanted to the work of a request with these wishes; None where there is nothing to choose
     wanting: Callable[[Any], Work] | None = None
-    bounds: tuple[float, ...] = ()  # of what it computes
+    bounds: tuple[float, ...] = ()  # the thresholds of its spans, and whether only the highest are kept
     dictionary: int = 0  # characters of the dictionary that it holds
 
     @property

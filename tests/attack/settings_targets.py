@@ -102,7 +102,7 @@ def _service(process):
     from tasks.serving.settings import ModelSource, Settings
 
     def echo(texts):
-        return [json.dumps({"text": text, "entities": []}, ensure_ascii=False) for text in texts]
+        return [json.dumps({"text": text, "entities": []}, ensure_ascii=False).encode() for text in texts]
 
     loop = asyncio.new_event_loop()
     service = Service(Settings((ModelSource("echo", "unused", "ner"),), **SERVICE))

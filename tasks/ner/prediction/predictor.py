@@ -30,7 +30,7 @@ from tasks.ner.prediction.wanted import Wanted
 from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 from tasks.ner.reports.reliability import print_reliability, reliability
 
-SPANS_PER_TOKEN = 4  # that a request may ask for
+SPANS_PER_TOKEN = 4  # that a window may have; trained models give about one a probability above 0.001
 ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors apply their own bound
 
 
