@@ -14,9 +14,8 @@ class Layout(NamedTuple):
     kind: str  # of model: a key of MODELS
     prefix: str  # of the encoder
     transposed: bool  # linear weights are [out, in]
-    changes: tuple[
-        tuple[str, str], ...
-    ]  # (old, new) in order: turn the names of Hugging Face's RoFormer into its names
+    # (old, new) in order: turn the names of Hugging Face's RoFormer into its names
+    changes: tuple[tuple[str, str], ...]
     defaults: dict[str, Any]
 
 

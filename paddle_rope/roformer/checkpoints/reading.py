@@ -254,7 +254,7 @@ def _converted(tensors, settings, layout, architecture, **known):
         types = arrays.get("roformer.token_type_embedding.weight")
         if task_types is None or types is None or task_types.shape[1:] != types.shape[1:]:
             raise ValueError(f"use_task_id is true, but {TASK_TYPES} is missing or does not fit the token types")
-        arrays["roformer.token_type_embedding.weight"] = types + task_types[0].astype(np.float32)
+        arrays["roformer.token_type_embedding.weight"] = types + task_types[:1].astype(np.float32)
     return Checkpoint(options, arrays, sources, unused, head)
 
 

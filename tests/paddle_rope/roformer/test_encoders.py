@@ -57,7 +57,7 @@ def test_the_table_of_tasks_is_used_if_the_configuration_says_so(tmp_path):
     encoders.write(name, tmp_path, weights, use_task_id=False)
     types = RoFormerModel.from_pretrained(tmp_path).token_type_embedding.weight.numpy()
     np.testing.assert_array_equal(types, weights["ernie.embeddings.token_type_embeddings.weight"])
-    for wrong in ({}, {table: np.zeros([3, 1], np.float32)}):
+    for wrong in ({}, {table: np.zeros([3, 1], np.float32)}, {table: np.zeros(52, np.float32)}):
         encoders.write(name, tmp_path, {one: weights[one] for one in weights if one != table} | wrong)
         with refused_in_a_line("use_task_id is true, but .*task_type_embeddings.weight is missing or does not fit"):
             RoFormerModel.from_pretrained(tmp_path)
