@@ -146,7 +146,7 @@ class NerArguments(RecipeArguments):
     keep_types: bool = option(
         False, "keep the types of the NER model `pretrained`: of those not labeled here, it marks what it finds"
     )
-    fit_to_data: bool = option(False, "choose by the size of the training data what is not given")
+    fit_to_data: bool = option(False, "choose what is not given by the size of the training data and of the encoder")
 
     def check(self, config):
         chosen = self.fit_to_data and "masked_lm_epochs" not in config

@@ -21,16 +21,12 @@ VOCAB_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
 MAX_WORD = 100  # characters; BERT's WordPiece treats a longer word as unknown
 OWN_CLASSES = ("CharTokenizer", "WordTokenizer", "WordPieceTokenizer")
-# Tokenizer class, also of PaddleNLP and Hugging Face -> our class that reads its vocabulary
+_OF_BERT = ("BertTokenizer", "ElectraTokenizer", "ErnieTokenizer", "RoFormerv2Tokenizer")
+# Tokenizer class, also of PaddleNLP and Hugging Face (without "Fast") -> our class that reads its vocabulary
 KINDS = {
     **{name: name for name in OWN_CLASSES},
-    **dict.fromkeys(("RoFormerTokenizer", "RoFormerTokenizerFast"), "WordTokenizer"),
-    **dict.fromkeys(
-        ("BertTokenizer", "BertTokenizerFast", "ElectraTokenizer", "ElectraTokenizerFast", "ErnieTokenizer",
-         "ErnieTokenizerFast", "RoFormerv2Tokenizer"),
-        "WordPieceTokenizer",
-    ),
-}  # fmt: skip
+    **{"RoFormerTokenizer": "WordTokenizer", **dict.fromkeys(_OF_BERT, "WordPieceTokenizer")},
+}
 _CHINESE_WORD = re.compile("[\u4e00-\u9fff]{2,}")
 _Tokenizer = TypeVar("_Tokenizer", bound="Tokenizer")
 
@@ -277,8 +273,8 @@ def read_settings(folder: str | os.PathLike) -> tuple[str, dict[str, Any]]:
     if name is None:
         has_words = any(_CHINESE_WORD.fullmatch(token) for token in _read_vocab(vocab))
         kind = "WordTokenizer" if has_words else "WordPieceTokenizer"
-    elif isinstance(name, str) and name in KINDS:
-        kind = KINDS[name]
+    elif isinstance(name, str) and name.removesuffix("Fast") in KINDS:
+        kind = KINDS[name.removesuffix("Fast")]
     else:
         raise ValueError(f"{path}: tokenizer_class is {name!r}; correct it to one of {', '.join(KINDS)}")
     if kind == "WordPieceTokenizer" or not settings.get("use_jieba", True):
