@@ -33,7 +33,7 @@ def service(trained):
     try:
         serve.start(http_options={"host": "127.0.0.1", "port": port})
         serve.run(
-            build(Arguments(model=f"mine={trained['entities']}", max_queue=8, max_texts=50, max_body_bytes=10_000))
+            build(Arguments(model=f"mine={trained['entities']}", max_queue=8, max_texts=50, max_body_bytes=400_000))
         )
 
         def ask(path, body=None):
@@ -59,7 +59,7 @@ def test_a_replica_answers_as_the_predictor(service, trained):
 
 @pytest.mark.parametrize("path, body, status, message", [
     ("/ready", None, 200, "ready"), ("/metrics", None, 200, "paddle_rope_ready_workers 1.0"),
-    ("/predict", {"texts": ["x" * 10_001]}, 413, "10000 bytes"),
+    ("/predict", {"texts": ["x" * 400_001]}, 413, "400000 bytes"),
 ])  # fmt: skip
 def test_paths_and_limits_are_those_of_the_application(service, path, body, status, message):
     found, answer = service(path, body)
