@@ -158,6 +158,11 @@ def file_sha256(path):
     return digest.hexdigest()
 
 
+def fingerprint(path):
+    """[size in bytes, hexadecimal SHA-256] of a file; None if there is none, or a link in its place."""
+    return [path.stat().st_size, file_sha256(path)] if path.is_file() and not path.is_symlink() else None
+
+
 def digest_of(path):
     """Hexadecimal SHA-256 of a file, or of the checksums of a folder's files. Subfolders are ignored, because no reader
     looks into them."""

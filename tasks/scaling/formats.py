@@ -5,6 +5,7 @@ nothing. Only a file that cannot be read at all raises ``InputError``.
 """
 
 import itertools
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -148,9 +149,7 @@ class Parquet:
             for batch in self._table.iter_batches(PARQUET_ROWS, groups):
                 for row in range(max(number, part.first - 1), min(number + batch.num_rows, part.last)):
                     try:
-                        (record,) = batch.slice(row - number, 1).to_pylist()
-                        # pandas writes what is missing as NaN, which JSON does not have
-                        record = {key: value if value == value else None for key, value in record.items()}
+                        (record,) = map(_finite, batch.slice(row - number, 1).to_pylist())
                         yield Found(row + 1, record, "", record)
                     except UnicodeDecodeError as error:
                         yield Found(row + 1, None, f"not UTF-8 ({error.reason})", "")
@@ -165,6 +164,16 @@ def _check_columns(header, keys, where):
         wanted = " or ".join(" and ".join(map(repr, names)) for names in keys)
         remedy = "give its name as --text_column" if len(keys[0]) == 1 else "rename the columns"
         raise InputError(f"{where}: no column {wanted} ({', '.join(map(str, header)):.200}); {remedy}")
+
+
+def _finite(value):
+    """A value of Parquet without the numbers that JSON does not have: NaN, which pandas writes for what is missing, is
+    null, and an infinite number a string."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    return list(map(_finite, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _visible(raw):

@@ -4,13 +4,13 @@ The folder of a run holds
 
 - ``manifest.json``: the plan, with the input file, the first and the last record of each part;
 - ``part-00000.jsonl``, ...: results in the order of the records; a file gets this name when it is complete and on disk;
+- ``.done/``: for each finished part its numbers of records, and size and SHA-256 of its files;
 - ``rejected.jsonl``, if anything was rejected: place, reason and the record itself;
 - ``summary.json``, written last: the numbers of records, and the speed and memory of the last call.
 """
 
 import contextlib
 import dataclasses
-import itertools
 import os
 import shutil
 import sys
@@ -42,7 +42,8 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
     job = _with_precision(job, before)
     plan, parts = make_plan(job, inputs, part_records)
     check_same(job.output, before, plan)
-    left, finished, seconds = [part for part in parts if not job.part_file(part.number).exists()], [], 0.0
+    done_before = {done.number: done for part in parts if (done := job.done(part.number))}
+    left, finished, seconds = [part for part in parts if part.number not in done_before], [], 0.0
     try:
         if left:
             with contextlib.closing(run_parts(job, left)) as results:
@@ -62,7 +63,7 @@ def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Cal
         note = f"stopped: {count} of {len(parts)} parts are finished; run the same command again to go on"
         print(note, file=sys.stderr)
         return INTERRUPTED
-    return _finish(job, parts, finished, seconds)
+    return _finish(job, parts, [*done_before.values(), *finished], finished, seconds)
 
 
 def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, list[Part]]:
@@ -126,7 +127,7 @@ def _begun_folder(job, plan):
         try:
             yield
         finally:
-            for path in itertools.chain(*(one.glob(".part-*.tmp") for one in (folder, job.rejected_file(0).parent))):
+            for path in folder.rglob(".part-*.tmp"):
                 path.unlink(missing_ok=True)
 
 
@@ -149,23 +150,22 @@ def _records(parts):
     return sum(part.last - part.first + 1 for part in parts)
 
 
-def _finish(job, parts, finished, seconds):
-    """Join the files of rejected records, write the summary and print it; returns the exit status."""
+def _finish(job, parts, done, finished, seconds):
+    """Join the files of rejected records, write the summary and print it; returns the exit status. ``done`` has all
+    parts, ``finished`` those of this call."""
     folder = Path(job.output)
-    answered = sum(_lines(job.part_file(part.number)) for part in parts)
-    reports = [path for path in (job.rejected_file(part.number) for part in parts) if path.exists()]
-    rejected = sum(map(_lines, reports))
-    if reports:
+    answered, rejected = (sum(getattr(one, name) for one in done) for name in ("answered", "rejected"))
+    if rejected:
         with atomic_writer(folder / REJECTED_FILE, binary=True) as file:
-            for path in reports:
-                with open(path, "rb") as report:
+            for number in sorted(one.number for one in done if one.rejected):
+                with open(job.rejected_file(number), "rb") as report:
                     shutil.copyfileobj(report, file)
     summary = {"records": _records(parts), "answered": answered, "rejected": rejected, "parts": len(parts)}
     speed = "nothing was left to do"
     if finished:
-        call = {"answered": sum(done.answered for done in finished), "seconds": round(seconds, 1)}
+        call = {"answered": sum(one.answered for one in finished), "seconds": round(seconds, 1)}
         call["documents_per_second"] = round(call["answered"] / seconds, 1)
-        call["megabytes"] = max(done.megabytes for done in finished)
+        call["megabytes"] = max(one.megabytes for one in finished)
         summary["last_call"] = call
         speed = f"{call['answered']:,} in this call in {call['seconds']} s, {call['documents_per_second']} a second"
     if finished or not (folder / SUMMARY_FILE).exists():
@@ -175,8 +175,3 @@ def _finish(job, parts, finished, seconds):
     note = f", {rejected:,} rejected (see {folder / REJECTED_FILE})" if rejected else ""
     print(f"{folder}: {answered:,} documents in {len(parts):,} part{'s' * (len(parts) > 1)}{note}; {speed}")
     return 0
-
-
-def _lines(path):
-    with open(path, "rb") as file:
-        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))

@@ -9,14 +9,16 @@ from resource import RUSAGE_SELF, getrusage
 from typing import Any, NamedTuple
 
 from paddle_rope.machine import prepare_process
+from paddle_rope.options import read_json_object
 from tasks.common.errors import InputError, missing_paddle_named
-from tasks.common.files import atomic_writer, json_line
+from tasks.common.files import atomic_writer, fingerprint, json_line, write_json
 from tasks.common.texts.json_records import json_text
 from tasks.matching.data import PAIR_KEYS, TRIPLE_KEYS
 from tasks.scaling.formats import Keys, Part, as_text, open_source
 
 REJECTED_FOLDER = ".rejected"  # in the output: a file for each part with rejected records
-_line = functools.partial(json_line, default=as_text)
+DONE_FOLDER = ".done"  # in the output: a :class:`Done` for each finished part
+_line = functools.partial(json_line, default=as_text, allow_nan=False)
 MOST_DEATHS = 3  # of processes on the same part, before it is given up
 
 
@@ -45,13 +47,33 @@ class Job:
         """The file of the rejected records of a part, if there are any; complete before the file of results."""
         return Path(self.output) / REJECTED_FOLDER / f"part-{number:05}.jsonl"
 
+    def done_file(self, number: int) -> Path:
+        """The file that says what a finished part consists of, written last."""
+        return Path(self.output) / DONE_FOLDER / f"part-{number:05}.json"
+
+    def done(self, number: int) -> "Done | None":
+        """The outcome of a part that is finished, and whose files are as they were written; None for others."""
+        try:
+            done = Done(**read_json_object(self.done_file(number)))
+        except (OSError, ValueError, TypeError):
+            return None
+        is_counted = all(isinstance(count, int) for count in done[:4]) and done.number == number and done.results
+        return done if is_counted and [done.results, done.reports] == self.fingerprints(number) else None
+
+    def fingerprints(self, number: int) -> list:
+        """Those of the files of results and of rejected records of a part."""
+        return list(map(fingerprint, (self.part_file(number), self.rejected_file(number))))
+
 
 class Done(NamedTuple):
     """The outcome of a part."""
 
     number: int
     answered: int  # records
+    rejected: int  # records
     megabytes: int  # peak memory of the process so far
+    results: list | None  # fingerprint of the file of results
+    reports: list | None  # and of the rejected records; None if there are none
 
 
 class PartWorker:
@@ -85,19 +107,26 @@ class PartWorker:
                     where, reason = f"{part.path}:{found.line}", found.reason
                     if found.record is not None:
                         try:
+                            _line(found.record)  # JSON has no infinite numbers, and Python too deep a nesting
                             items.append((found.record, texts_of(found.record, where, self.job.keys)))
-                        except InputError as error:
+                        except (InputError, ValueError, RecursionError) as error:
                             reason = str(error).removeprefix(f"{where}: ")
                     if reason:  # a blank line has no record and no reason
                         rejected.append({"place": where, "reason": reason, "record": found.raw})
                 file.writelines(map(_line, answers(self._predictor, self.job.keys, items)))
                 answered += len(items)
+            path = self.job.rejected_file(part.number)
+            path.unlink(missing_ok=True)
             if rejected:
-                path = self.job.rejected_file(part.number)
                 path.parent.mkdir(exist_ok=True)
                 with atomic_writer(path) as reports:
                     reports.writelines(map(_line, rejected))
-        return Done(part.number, answered, getrusage(RUSAGE_SELF).ru_maxrss >> 10)
+        memory = getrusage(RUSAGE_SELF).ru_maxrss >> 10
+        done = Done(part.number, answered, len(rejected), memory, *self.job.fingerprints(part.number))
+        path = self.job.done_file(part.number)
+        path.parent.mkdir(exist_ok=True)
+        write_json(path, done._asdict())
+        return done
 
     def _chunks(self, part):
         if self._source is None or self._source.path != part.path:

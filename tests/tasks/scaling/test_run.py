@@ -3,6 +3,7 @@
 import functools
 import importlib.util
 import json
+import math
 import multiprocessing
 import os
 import shutil
@@ -12,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import psutil
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from tasks.commands.main import main
@@ -160,6 +163,50 @@ def test_interrupted_run_goes_on(inputs, job, tmp_path, capsys):
     assert run_documents(job, [str(inputs)], 10, here(second)) == 0
     assert (first, second) == (list(range(5)), [3, *range(5, 24)])
     assert_left_as_by_one_process(job, inputs)
+
+
+def replace_by_link(path):
+    path.rename(path.with_suffix(".moved"))
+    path.symlink_to(path.with_suffix(".moved"))
+
+
+FORGED = {  # what happens to the file of results, or of rejected records, of part 1
+    "results emptied": lambda results, reports, done: results.write_bytes(b""),
+    "results forged": lambda results, reports, done: results.write_bytes(results.read_bytes().replace(b"a", b"b")),
+    "results behind a link": lambda results, reports, done: replace_by_link(results),
+    "rejected records removed": lambda results, reports, done: reports.unlink(),
+    "of an earlier version": lambda results, reports, done: done.unlink(),
+    "damaged": lambda results, reports, done: done.write_text('{"number": "1"}'),
+}
+
+
+@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
+def test_a_part_that_is_not_as_it_was_written_is_computed_again(job, tmp_path, texts, forge):
+    write_jsonl(tmp_path / "in.jsonl", [{"text": text, "a": 1} for text in texts[:12]] + [{"a": 2}])
+    first, again = [], []
+    assert run_documents(job, [str(tmp_path / "in.jsonl")], 10, here(first)) == 0
+    before, summary = files(tmp_path / "out"), json.loads((tmp_path / "out" / "summary.json").read_bytes())
+    forge(job.part_file(1), job.rejected_file(1), job.done_file(1))
+    assert run_documents(job, [str(tmp_path / "in.jsonl")], 10, here(again)) == 0
+    assert (first, again) == ([0, 1], [1]) and files(tmp_path / "out") == before
+    assert not job.part_file(1).is_symlink() and (summary["answered"], summary["rejected"]) == (12, 1)
+    assert json.loads((tmp_path / "out" / "summary.json").read_bytes())["rejected"] == 1
+
+
+def test_results_and_rejected_records_are_strict_json(job, tmp_path):
+    nested = "[" * 100_000 + "]" * 100_000
+    lines = ['{"text": "a", "x": 1e400}', '{"text": "a", "x": [NaN]}', f'{{"text": "a", "x": {nested}}}', '{"text": "a"}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    columns = {"text": ["a"], "x": [[math.nan, math.inf, 1.5]], "y": [{"z": -math.inf}]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "b.parquet")
+    assert run_documents(job, [str(tmp_path / "a.jsonl"), str(tmp_path / "b.parquet")], 10, here([])) == 0
+    for path in (tmp_path / "out").rglob("*.jsonl"):
+        for line in path.read_text().splitlines():
+            json.loads(line, parse_constant=pytest.fail)
+    (found,) = read_json_lines(job.part_file(1))
+    assert (found["x"], found["y"]) == ([None, "inf", 1.5], {"z": "-inf"})
+    reasons = [one["reason"] for one in read_json_lines(tmp_path / "out" / "rejected.jsonl")]
+    assert len(reasons) == 3 and all("JSON compliant" in one for one in reasons[:2]) and "recursion" in reasons[2]
 
 
 def test_a_run_goes_on_only_as_it_was_begun(inputs, job, tmp_path):
