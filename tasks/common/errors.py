@@ -15,6 +15,7 @@ _REMEDIES = {
     **dict.fromkeys(NO_ROOM, "make room, or give another place"),
     errno.ENAMETOOLONG: "give a shorter name",
 }
+OF_TRAINING = ("paddle", "paddlenlp", "safetensors", "scipy", "matplotlib", "visualdl", "zhplot")  # extra cpu or gpu
 _NO_MEMORY_IN_WORDS = ("ResourceExhausted", "bad_alloc", "Out of memory", "Failed to allocate memory")
 # Control characters (also those that begin escape sequences), line separators, marks and overrides of the direction of
 # writing, halves of surrogate pairs.
@@ -94,13 +95,13 @@ def as_input_error(begin="", kind=ValueError):
 
 
 @contextlib.contextmanager
-def missing_paddle_named():
-    """Within this block, importing paddle or PaddleNLP raises InputError if the package is not installed."""
+def missing_package_named():
+    """Within this block, importing a package of :data:`OF_TRAINING` raises InputError if it is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:
         name = (error.name or "").partition(".")[0]
-        if name not in ("paddle", "paddlenlp"):
+        if name not in OF_TRAINING:
             raise
         remedy = "pip install 'paddle_rope[cpu]'"
         if name == "paddlenlp" and sys.version_info >= (3, 13):
@@ -113,12 +114,12 @@ def missing_paddle_named():
 def exit_status(main, argv=None):
     """Run a tool's ``main(argv)`` and return its exit status, which is 0 if ``main`` returns None.
 
-    An ``InputError``, a missing permission, a full disk, too long a name, a missing paddle or too little memory becomes
-    one line on stderr and exit status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the signal, as
-    shells report it.
+    An ``InputError``, a missing permission, a full disk, too long a name, a missing package or too little memory
+    becomes one line on stderr and exit status 2; Ctrl-C and SIGTERM become one line and 128 plus the number of the
+    signal, as shells report it.
     """
     try:
-        with missing_paddle_named():
+        with missing_package_named():
             return main(argv) or 0
     except InputError as error:
         message = str(error)

@@ -11,7 +11,6 @@ from tasks.common.reports.tables import as_markdown, mean_and_deviation
 from tasks.common.run_config import read_run_config
 from tasks.common.training.run import CONFIG_FILE, METRICS_FILE
 from tasks.common.training.series import SUMMARY_MD, FinishedRun, is_finished, summarize, summary_files
-from tasks.experiments import language_models
 from tasks.experiments.plan import Plan
 
 
@@ -31,6 +30,8 @@ def write_tables(plan: Plan) -> str:
         return "no run is finished\n"
     files: dict[str, Any] = summary_files(runs, plan.scores, summary, variants_table(plan, summary))
     if plan.cells[0].recipe == "language_model":
+        from tasks.experiments import language_models  # with scipy, which compare_runs does not need
+
         results = [{**run.metrics, **run.labels} for run in runs]
         for result in results:
             result["variant"] = " ".join(filter(None, (result[plan.case_name], result["variant"])))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from paddle_rope.machine import prepare_process
 from paddle_rope.options import read_json_object
-from tasks.common.errors import InputError, missing_paddle_named
+from tasks.common.errors import InputError, missing_package_named
 from tasks.common.files import atomic_writer, fingerprint, json_line, write_json
 from tasks.common.texts.json_records import json_text
 from tasks.matching.data import PAIR_KEYS, TRIPLE_KEYS
@@ -87,7 +87,7 @@ class PartWorker:
         from tasks.recipes import get_predictor
 
         models = list(job.models) if job.task == "ner" else job.models[0]
-        with missing_paddle_named():
+        with missing_package_named():
             self._predictor = get_predictor(job.task)(models, show_progress=False, **job.options)
 
     def __call__(self, part: Part) -> Done:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tasks.common.errors import InputError, missing_paddle_named
+from tasks.common.errors import InputError, missing_package_named
 from tasks.ner.prediction.wanted import MODES
 from tasks.recipes import open_predictor
 from tasks.serving.settings import ModelSource, Settings
@@ -68,7 +68,7 @@ def examples(source: ModelSource, verb: str) -> list:
 
 def _works_of(source: ModelSource, settings: Settings) -> Iterator[Work]:
     options = {"device": settings.device, "batch_size": settings.batch_size, "bf16": settings.bf16}
-    with missing_paddle_named():
+    with missing_package_named():
         predictor = open_predictor(source.folder, **options)
 
     def entities(wanted):

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tasks.commands.main import main
 from tests.conftest import REPOSITORY
+from tests.helpers.models import FORMATS, export
+from tests.tasks.commands.conftest import LABELED, MODELS, write_models
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +26,26 @@ def sources(tmp_path_factory):
     return folder
 
 
+def pip(*words):
+    done = subprocess.run([sys.executable, "-m", "pip", "--quiet", *words], capture_output=True, text=True)
+    if "connection broken" in done.stderr:
+        pytest.skip("pip reaches no package index")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module")
-def installed(sources, tmp_path_factory):
+def wheel(sources, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    pip("wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder, sources)
+    (built,) = folder.iterdir()
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
     """The folder that ``pip install --target`` fills; the dependencies are those of this interpreter."""
     site = tmp_path_factory.mktemp("installed")
-    words = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target", site, sources]
-    done = subprocess.run([sys.executable, "-m", "pip", "install", *words], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    pip("install", "--no-deps", "--no-index", "--target", site, wheel)
     return site
 
 
@@ -121,3 +137,88 @@ def test_editable_installation_runs_the_code_of_the_repository(sources, tmp_path
         done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment)
         assert (done.returncode, done.stderr) == (0, "")
     assert Path(done.stdout.strip()) == REPOSITORY / "configs/ner/demo.yaml"
+
+
+# ---- the wheel alone, without Paddle and what else training needs
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Untrained models, what is exported from one, labeled data and a finished run, by the names of the words below."""
+    home = tmp_path_factory.mktemp("models")
+    folders = {name.upper(): folder for name, folder in write_models(home, MODELS).items()}
+    (home / "data.jsonl").write_text(json.dumps(LABELED["ner"][0]) + "\n", encoding="utf-8")
+    (home / "run").mkdir()
+    (home / "run/config.yaml").write_text(f"recipe: ner\ntrain_file: {home / 'data.jsonl'}\noutput_dir: out\n")
+    (home / "run/metrics.json").write_text('{"parameters": 7}')
+    paths = {"DATA": home / "data.jsonl", "RUN": home / "run", "CONFIG": home / "run/config.yaml"}
+    return {**folders, **paths, **{format.upper(): export(home / format, format, home / "ner") for format in FORMATS}}
+
+
+def environment(wheel, tmp_path_factory, extra=""):
+    """The command in an environment of the wheel and its dependencies, which pip takes from the index."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder)
+    pip("--python", folder / "bin/python", "install", f"{wheel}{extra}")
+    return folder / "bin/paddle-rope"
+
+
+@pytest.fixture(scope="module")
+def bare(wheel, tmp_path_factory):
+    return environment(wheel, tmp_path_factory)
+
+
+def call(command, words, models, folder):
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = [command, *(str(models.get(word, word)) for word in words.split())]
+    return subprocess.run(words, cwd=folder, env=variables, capture_output=True, text=True, timeout=120)
+
+
+NEEDED = {  # extra -> words that need it
+    "cpu": [
+        *("train CONFIG", "train configs/ner/own_data.yaml --train_file DATA --output_dir out", "train --resume RUN"),
+        *("tune NER DATA", "export NER --output out", "benchmark device", "experiment configs/experiments/demo.yaml"),
+        *(
+            "predict NER --input DATA --output out",
+            "predict MATCHING --input DATA",
+            "select NER --input DATA --count 1",
+        ),
+        *("evaluate NER DATA", "evaluate PADDLE DATA", "convert-weights ENCODER out --to huggingface"),
+        *("decay --output out", "predict NER --input DATA --output out --processes 1"),
+    ],
+    "onnx": ["predict ONNX --input DATA"] if "onnx" in FORMATS else [],
+    "ray": ["predict NER --input DATA --output out --ray"],
+    "serve": ["serve NER"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra, words", [(extra, words) for extra, several in NEEDED.items() for words in several])
+def test_what_is_not_installed_is_named_with_its_extra(bare, models, tmp_path, extra, words):
+    done = call(bare, words, models, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert done.stderr.startswith("error: ") and f"pip install 'paddle_rope[{extra}]'" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_data_and_finished_runs_are_read_without_paddle(bare, models, tmp_path):
+    for words in ("inspect DATA --output found", "convert DATA out --to bio", "demo ner corpus", "compare RUN RUN"):
+        done = call(bare, words, models, tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), words
+    assert json.loads((tmp_path / "found").read_text(encoding="utf-8"))["splits"]["train"]["texts"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
+def test_an_onnx_model_is_evaluated_as_with_paddle(wheel, models, tmp_path, tmp_path_factory, capsys):
+    command = environment(wheel, tmp_path_factory, "[onnx]")
+    for recipe in LABELED:
+        folder, data = tmp_path / recipe, tmp_path / f"{recipe}.jsonl"
+        export(folder, "onnx", models[recipe.upper()])
+        data.write_text("".join(json.dumps(record) + "\n" for record in LABELED[recipe]), encoding="utf-8")
+        capsys.readouterr()
+        assert main(["evaluate", str(folder), str(data), "--output", str(tmp_path / "expected")]) == 0
+        done = call(command, f"evaluate {folder} {data} --output found", {}, tmp_path)
+        assert (done.returncode, done.stdout) == (0, capsys.readouterr().out), done.stderr
+        assert (tmp_path / "found").read_bytes() == (tmp_path / "expected").read_bytes()

@@ -10,7 +10,6 @@ import numpy as np
 
 from paddle_rope.machine import physical_cores
 from tasks.common.errors import InputError, damage_reported
-from tasks.common.export.operators import check_operators
 from tasks.common.inference import Batch
 from tasks.common.model_folder import COPY, GRAPH_FILES, GRAPH_WEIGHTS, ONNX_FILE
 
@@ -60,6 +59,8 @@ class OnnxGraph:
             raise InputError(
                 f"{folder}: is an ONNX model, and onnxruntime is not installed; pip install 'paddle_rope[onnx]'"
             ) from None
+        from tasks.common.export.operators import check_operators  # with protobuf, which comes with the engines
+
         options = onnxruntime.SessionOptions()
         threads = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # OpenMP also takes lists
         options.intra_op_num_threads = int(threads) if threads.isdecimal() else physical_cores()
@@ -112,6 +113,7 @@ class PaddleGraph:
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
         import paddle
 
+        from tasks.common.export.operators import check_operators
         from tasks.common.process import choose_device
 
         choose_device(device)
