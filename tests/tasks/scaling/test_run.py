@@ -195,8 +195,8 @@ def test_a_part_that_is_not_as_it_was_written_is_computed_again(job, tmp_path, t
 
 def test_results_and_rejected_records_are_strict_json(job, tmp_path):
     nested = "[" * 100_000 + "]" * 100_000
-    lines = ['{"text": "a", "x": 1e400}', '{"text": "a", "x": [NaN]}', f'{{"text": "a", "x": {nested}}}', '{"text": "a"}']
-    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    records = ('{"text": "a"}', *(f'{{"text": "a", "x": {value}}}' for value in ("1e400", "[NaN]", nested)))
+    (tmp_path / "a.jsonl").write_text("\n".join(records))
     columns = {"text": ["a"], "x": [[math.nan, math.inf, 1.5]], "y": [{"z": -math.inf}]}
     pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "b.parquet")
     assert run_documents(job, [str(tmp_path / "a.jsonl"), str(tmp_path / "b.parquet")], 10, here([])) == 0
