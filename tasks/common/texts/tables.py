@@ -6,6 +6,7 @@ around a value that has quotes inside, all of them doubled; any other quotes are
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -142,9 +143,9 @@ def _unquoted(value):
 
 def check_names(names: Sequence[str], where: str) -> None:
     """Raise InputError if two columns have the same name."""
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise InputError(f"{where}: column {shown(twice[0])} is there twice; give each column its own name")
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise InputError(f"{where}: column {shown(twice)} is there twice; give each column its own name")
 
 
 def table_records(lines: list[str], name: str) -> Iterator[tuple[str, dict]]:

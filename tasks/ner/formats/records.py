@@ -151,24 +151,28 @@ class EntityIds:
     """The entities of a text by their identifiers, to resolve its relations."""
 
     def __init__(self):
-        self._entities: dict[int | str, list[Entity | None]] = {}
+        self._entities: dict[int | str, Entity | None] = {}
+        self._ambiguous: set[int | str] = set()  # identifiers of several spans
 
     def add(self, id_: object, entity: Entity | None) -> None:
         """Remember an entity; None is one that was left out. If a span has several types, the first one counts."""
         if isinstance(id_, (int, str)):
-            self._entities.setdefault(id_, []).append(entity)
+            first = self._entities.setdefault(id_, entity)
+            if first is None:
+                self._entities[id_] = entity
+            elif entity is not None and entity[:2] != first[:2]:
+                self._ambiguous.add(id_)
 
     def related(self, head: object, tail: object, type_: str, where: str) -> list:
         """[(head entity, tail entity, type)]; an empty list if one of the entities was left out."""
         check_type(type_, where)
-        ends = []
         for id_ in (head, tail):
-            named = self._entities.get(id_) if isinstance(id_, (int, str)) else None
-            if not named or len({entity[:2] for entity in named if entity}) > 1:
-                called = "several entities are" if named else "no entity is"
+            is_known = isinstance(id_, (int, str)) and id_ in self._entities
+            if not is_known or id_ in self._ambiguous:
+                called = "several entities are" if is_known else "no entity is"
                 raise InputError(
                     f"{where}: a relation names {shown(id_)}, and {called} called so; give the identifiers of two "
                     "entities of the text"
                 )
-            ends.append(next(filter(None, named), None))
+        ends = self._entities[head], self._entities[tail]
         return [] if None in ends else [(*ends, type_)]

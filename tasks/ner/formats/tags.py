@@ -128,8 +128,9 @@ def to_examples(sentences: Iterable[Sentence], scheme: Scheme, name: str) -> lis
     examples, parsed_tags = [], {}
     faults, first = 0, ""
     for sentence in sentences:
-        for tag in sorted(set(sentence.tags).difference(parsed_tags), key=sentence.tags.index):
-            parsed_tags[tag] = _parse_checked(tag, scheme, sentence.place(sentence.tags.index(tag), name))
+        for index, tag in enumerate(sentence.tags):
+            if tag not in parsed_tags:
+                parsed_tags[tag] = _parse_checked(tag, scheme, sentence.place(index, name))
         spans, places = decode_tags([parsed_tags[tag] for tag in sentence.tags], scheme.closes)
         if places and not faults:
             first, at = _described(sentence.tags, places[0]), sentence.place(places[0], name)
