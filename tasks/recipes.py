@@ -8,17 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tasks.common.errors import InputError, as_input_error, did_you_mean
-from tasks.common.files import check_new_folder
-from tasks.common.model_folder import ENCODER, recipe_in, refuse_incomplete, refuse_other_recipe
-from tasks.common.process import is_first_process
-from tasks.common.training.arguments import parse_seeds
-from tasks.common.training.run import CONFIG_FILE, check_readable, data_files, read_config
-from tasks.common.training.settings import check_config
+from paddle_rope.tasks.common.errors import InputError, as_input_error, did_you_mean
+from paddle_rope.tasks.common.files import check_new_folder
+from paddle_rope.tasks.common.model_folder import ENCODER, recipe_in, refuse_incomplete, refuse_other_recipe
+from paddle_rope.tasks.common.process import is_first_process
+from paddle_rope.tasks.common.training.arguments import parse_seeds
+from paddle_rope.tasks.common.training.run import CONFIG_FILE, check_readable, data_files, read_config
+from paddle_rope.tasks.common.training.settings import check_config
 
 if TYPE_CHECKING:
-    from tasks.common.recipe import Recipe
-    from tasks.common.training.arguments import EncoderArguments
+    from paddle_rope.tasks.common.recipe import Recipe
+    from paddle_rope.tasks.common.training.arguments import EncoderArguments
 
 
 class Registered(NamedTuple):
@@ -27,7 +27,7 @@ class Registered(NamedTuple):
     summary: str  # what it trains
     predictor: str = ""  # "module:class" in the recipe's package; "" if it does not predict
     exporter: str = ""
-    parent: str = "tasks"  # of the package, which has the name of the recipe
+    parent: str = "paddle_rope.tasks"  # of the package, which has the name of the recipe
 
 
 RECIPES = {
@@ -36,7 +36,7 @@ RECIPES = {
     "classification": Registered("classes of documents", "prediction:Classifier", "recipe:ClassificationExporter"),
     "pretraining": Registered("a masked language model, to start other runs from"),
     "language_model": Registered("a causal language model of characters"),
-    "crf": Registered("entities, by a linear-chain CRF to compare with", parent="tasks.experiments"),
+    "crf": Registered("entities, by a linear-chain CRF to compare with", parent="paddle_rope.tasks.experiments"),
 }
 PREDICTING = tuple(name for name, recipe in RECIPES.items() if recipe.predictor)
 
@@ -82,9 +82,9 @@ def recipe_of_config(config: dict[str, Any], where: str | os.PathLike = "configu
 
 def train(config: dict[str, Any]) -> dict[str, Any] | None:
     """Train the run that a configuration, with the key ``recipe``, describes, or a series of runs if it has the key
-    ``seeds`` or ``folds``. Returns and raises as :meth:`tasks.common.recipe.Recipe.train`, or for a series as
-    :func:`tasks.common.training.series.train_series`."""
-    from tasks.common.training.series import has_folds, train_series
+    ``seeds`` or ``folds``. Returns and raises as :meth:`paddle_rope.tasks.common.recipe.Recipe.train`, or for a series
+    as :func:`paddle_rope.tasks.common.training.series.train_series`."""
+    from paddle_rope.tasks.common.training.series import has_folds, train_series
 
     recipe, config = get_recipe(recipe_of_config(config)), dict(config)
     seeds = config.pop("seeds", None)
@@ -95,7 +95,7 @@ def train(config: dict[str, Any]) -> dict[str, Any] | None:
 
 def resume(folder: str | os.PathLike) -> dict[str, Any] | None:
     """Continue the interrupted run or series whose ``output_dir`` is ``folder``; returns what :func:`train` does."""
-    from tasks.common.training.series import SERIES_FILE, read_series, resume_series
+    from paddle_rope.tasks.common.training.series import SERIES_FILE, read_series, resume_series
 
     folder = Path(folder)
     if (folder / SERIES_FILE).is_file():
@@ -112,7 +112,7 @@ def check_run(config: dict[str, Any]) -> None:
         parse_seeds(seeds)
     checked = check_config(config, get_arguments(name))
     if name == "ner":
-        from tasks.ner.data.reading import check_there
+        from paddle_rope.tasks.ner.data.reading import check_there
 
         for path in data_files(checked.config):
             check_there(path)

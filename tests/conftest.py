@@ -119,7 +119,7 @@ def word_vocab_file(request, tmp_path):
 @pytest.fixture
 def refused(tmp_path, monkeypatch, capsys):
     """``refused(*words)``: the one line of a command that ends with status 2 and writes nothing, in ``tmp_path``."""
-    from tasks.commands.main import main
+    from paddle_rope.tasks.commands.main import main
 
     monkeypatch.chdir(tmp_path)
 

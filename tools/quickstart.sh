@@ -18,7 +18,7 @@ paddle=
 
 echo
 echo "Three sentences that are in no file:"
-"$PYTHON" -c 'from tasks.ner.demo import UNSEEN_SENTENCES; print(*UNSEEN_SENTENCES, sep="\n")' |
+"$PYTHON" -c 'from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES; print(*UNSEEN_SENTENCES, sep="\n")' |
   "$venv/bin/paddle-rope" predict "$folder/run/model"
 
 echo

@@ -6,7 +6,7 @@ from typing import ClassVar, Optional
 from paddle_rope.options import NAMES, POOLINGS, choice, integer
 from paddle_rope.options import option as model_field
 from paddle_rope.roformer.config import SequenceClassificationConfig
-from tasks.common.training.arguments import RecipeArguments, model_option, option
+from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_option, option
 
 
 @dataclass

@@ -13,11 +13,11 @@ The name of a class is ``label_des``, or else ``label``.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form, form_of, records
-from tasks.common.texts.json_records import TEXT_KEYS, check_encodable, json_text
-from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
-from tasks.common.training.data import LabeledData, hold_out_dev, note_repeated, note_unseen, read_files
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.forms import Form, form_of, records
+from paddle_rope.tasks.common.texts.json_records import TEXT_KEYS, check_encodable, json_text
+from paddle_rope.tasks.common.texts.text_files import BLANKS, first_non_blank, shown
+from paddle_rope.tasks.common.training.data import LabeledData, hold_out_dev, note_repeated, note_unseen, read_files
 
 HEADER_WORDS = {"text", "sentence", "text_a", "label"}
 

@@ -3,7 +3,7 @@
 import paddle.nn.functional as F
 
 from paddle_rope.roformer import RoFormerForSequenceClassification
-from tasks.classification.arguments import ClassificationConfig
+from paddle_rope.tasks.classification.arguments import ClassificationConfig
 
 
 class ClassificationModel(RoFormerForSequenceClassification):

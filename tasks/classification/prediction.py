@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from tasks.classification.arguments import ClassificationConfig
-from tasks.classification.data import LABELED
-from tasks.common.errors import InputError, visible
-from tasks.common.inference import Tokens, encoder_outputs
-from tasks.common.predictor import Predictor, check_least, check_positions
-from tasks.common.reports.tables import f1_row, print_score_rows
+from paddle_rope.tasks.classification.arguments import ClassificationConfig
+from paddle_rope.tasks.classification.data import LABELED
+from paddle_rope.tasks.common.errors import InputError, visible
+from paddle_rope.tasks.common.inference import Tokens, encoder_outputs
+from paddle_rope.tasks.common.predictor import Predictor, check_least, check_positions
+from paddle_rope.tasks.common.reports.tables import f1_row, print_score_rows
 
 MOST_CLASSES = 40  # rows of a table
 MOST_CONFUSIONS = 15  # lines of the list
 
 
 class ClassificationDataset:
-    """Tokenized ``examples``: ``texts`` are their :class:`~tasks.common.inference.Tokens`, ``labels`` the numbers of
-    their classes in ``classes``, ``lengths`` their token counts. ``cut`` is the number of texts longer than
+    """Tokenized ``examples``: ``texts`` are their :class:`~paddle_rope.tasks.common.inference.Tokens`, ``labels`` the
+    numbers of their classes in ``classes``, ``lengths`` their token counts. ``cut`` is the number of texts longer than
     ``max_characters``, ``cut_characters`` of their unread characters. Raises InputError for an unknown class."""
 
     def __init__(self, examples, tokenizer, classes, max_characters):
@@ -53,12 +53,13 @@ class Classifier(Predictor):
 
     Args:
         max_characters: characters of a text that are read, from its beginning; None for the number used in training.
-        model_dir, device, batch_size, show_progress, bf16: as in :class:`~tasks.common.predictor.Predictor`.
+        model_dir, device, batch_size, show_progress, bf16: as in
+            :class:`~paddle_rope.tasks.common.predictor.Predictor`.
     """
 
     recipe = "classification"
     labeled = LABELED
-    model_class = "tasks.classification.model:ClassificationModel"
+    model_class = "paddle_rope.tasks.classification.model:ClassificationModel"
     config_class = ClassificationConfig
 
     def __init__(
@@ -119,8 +120,8 @@ def evaluate_model(model, dataset, batch_size, show_progress=False):
 def classification_scores(gold, predicted, classes):
     """Scores of one label per text: ``accuracy``; ``macro_f1``, the mean F1 of the classes that occur as gold or
     predicted label; ``texts``, their number; ``per_class``, from a class to its
-    :func:`~tasks.common.reports.tables.f1_row`; ``confusions``, dicts with ``gold``, ``predicted`` and ``count``, the
-    most frequent first."""
+    :func:`~paddle_rope.tasks.common.reports.tables.f1_row`; ``confusions``, dicts with ``gold``, ``predicted`` and
+    ``count``, the most frequent first."""
     pairs = Counter(zip(gold, predicted))
     supports, predictions = Counter(gold), Counter(predicted)
     per_class = {name: f1_row(supports[name], predictions[name], pairs[name, name]) for name in classes}
@@ -140,8 +141,8 @@ def classification_scores(gold, predicted, classes):
 
 
 def print_data_report(datasets):
-    """Print the size of each :class:`~tasks.classification.prediction.ClassificationDataset` in a dict, and what
-    ``max_characters`` cuts."""
+    """Print the size of each :class:`~paddle_rope.tasks.classification.prediction.ClassificationDataset` in a dict, and
+    what ``max_characters`` cuts."""
     for name, dataset in datasets.items():
         lengths = sorted(len(example.text) for example in dataset.examples)
         sizes = f"{sum(lengths):,} characters (median {lengths[len(lengths) // 2]}, longest {lengths[-1]:,})"

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from tasks.classification import prediction
-from tasks.classification.arguments import ClassificationArguments
-from tasks.classification.data import class_names, read_splits
-from tasks.classification.model import ClassificationModel
-from tasks.common.export.exporter import Exporter
-from tasks.common.recipe import Recipe
-from tasks.common.training.run import Run
+from paddle_rope.tasks.classification import prediction
+from paddle_rope.tasks.classification.arguments import ClassificationArguments
+from paddle_rope.tasks.classification.data import class_names, read_splits
+from paddle_rope.tasks.classification.model import ClassificationModel
+from paddle_rope.tasks.common.export.exporter import Exporter
+from paddle_rope.tasks.common.recipe import Recipe
+from paddle_rope.tasks.common.training.run import Run
 
 CHECKED_TEXTS = ["球队昨晚客场以三比一取胜，主教练对后防线的表现十分满意。", "新手机今天发布。", "好"]
 

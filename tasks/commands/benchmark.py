@@ -3,9 +3,9 @@
 import importlib
 from pathlib import Path
 
-from tasks.commands.options import LABELED, MODEL_DIR, choose, new_parser, whole
-from tasks.common.files import check_output_file
-from tasks.common.process import prepare
+from paddle_rope.tasks.commands.options import LABELED, MODEL_DIR, choose, new_parser, whole
+from paddle_rope.tasks.common.files import check_output_file
+from paddle_rope.tasks.common.process import prepare
 
 LENGTH = """\
 Measure time and peak memory against the length of the text, in training and prediction.
@@ -53,7 +53,8 @@ with half and with ten times as many requests at random times. Arguments after -
 
 
 def benchmark(argv):
-    """Run ``paddle-rope benchmark KIND``, a module of :mod:`tasks.experiments.benchmarks`; returns the exit status."""
+    """Run ``paddle-rope benchmark KIND``, a module of :mod:`paddle_rope.tasks.experiments.benchmarks`; returns the exit
+    status."""
     kinds = {
         "length": (_length, LENGTH, "time and memory against the length of the text"),
         "peers": (_peers, PEERS, "our RoFormer against PaddleNLP's and Hugging Face's"),
@@ -75,7 +76,7 @@ def benchmark(argv):
     if kind != "length" and options.output is not None:
         check_output_file(options.output, [options.data] if "data" in options else [])
     prepare()
-    return importlib.import_module(f"tasks.experiments.benchmarks.{kind}").run(options)
+    return importlib.import_module(f"paddle_rope.tasks.experiments.benchmarks.{kind}").run(options)
 
 
 def _add_counts(parser, **meanings):
@@ -101,7 +102,7 @@ def _length(parser):
 
 
 def _peers(parser):
-    from tasks.experiments.benchmarks.peers import SIDES
+    from paddle_rope.tasks.experiments.benchmarks.peers import SIDES
 
     sizes = ["4x256,32x40", "4x256,8x256", "12x768,8x128"]
     shown = f"layers x hidden size, texts x length (default: {' '.join(sizes)})"
@@ -114,7 +115,7 @@ def _peers(parser):
 
 
 def _prediction(parser):
-    from tasks.experiments.benchmarks.prediction import ENGINES
+    from paddle_rope.tasks.experiments.benchmarks.prediction import ENGINES
 
     parser.add_argument("model_dir", metavar="MODEL_DIR", help=MODEL_DIR)
     _add_input(parser, help=LABELED)

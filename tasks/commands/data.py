@@ -7,11 +7,11 @@ from collections import Counter
 from pathlib import Path
 from shlex import quote
 
-from tasks.commands.options import LABELED, choose, new_parser, whole
-from tasks.common.errors import InputError
-from tasks.common.files import check_new_folder, check_output_file, write_json
-from tasks.common.output import check_standard_output, standard_output
-from tasks.common.texts.text_files import STDIN
+from paddle_rope.tasks.commands.options import LABELED, choose, new_parser, whole
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import check_new_folder, check_output_file, write_json
+from paddle_rope.tasks.common.output import check_standard_output, standard_output
+from paddle_rope.tasks.common.texts.text_files import STDIN
 
 INSPECT = """\
 Look at labeled NER data before training: counts, lengths, balance of types, duplicates, suspicious spans.
@@ -58,9 +58,9 @@ def inspect(argv):
     files = {split: getattr(options, split) for split in SPLITS if getattr(options, split) is not None}
     if options.output:
         check_output_file(options.output, files.values())
-    from tasks.ner.data.inspection import inspect
-    from tasks.ner.data.reading import note_unlabeled, read_labeled
-    from tasks.ner.reports.printed import print_first_texts, print_inspection
+    from paddle_rope.tasks.ner.data.inspection import inspect
+    from paddle_rope.tasks.ner.data.reading import note_unlabeled, read_labeled
+    from paddle_rope.tasks.ner.reports.printed import print_first_texts, print_inspection
 
     read = {split: read_labeled(path, options.format) for split, path in files.items()}
     for split, (examples, _) in read.items():
@@ -75,8 +75,8 @@ def inspect(argv):
 
 
 def convert(argv):
-    from tasks.ner.data.reading import note_unlabeled, read_labeled, write_examples
-    from tasks.ner.formats import FORMATS, TEXT_FORMATS
+    from paddle_rope.tasks.ner.data.reading import note_unlabeled, read_labeled, write_examples
+    from paddle_rope.tasks.ner.formats import FORMATS, TEXT_FORMATS
 
     samples = {name: text_format.sample for name, text_format in TEXT_FORMATS.items()}
     samples["brat"] = "a folder with a text x.txt and its annotation x.ann for each document"
@@ -106,7 +106,7 @@ def convert(argv):
 
 def _belongs_to(source, target):
     """Whether writing ``target`` would change ``source``: the same path, a file in its folder, or its pair."""
-    from tasks.ner.formats.brat import is_brat
+    from paddle_rope.tasks.ner.formats.brat import is_brat
 
     source, target = os.path.realpath(source), os.path.realpath(target)
     pair = is_brat(source) and os.path.splitext(source)[0] == os.path.splitext(target)[0]
@@ -114,7 +114,7 @@ def _belongs_to(source, target):
 
 
 def download(argv):
-    from tasks.ner.data.download import DATASETS, fetch_dataset
+    from paddle_rope.tasks.ner.data.download import DATASETS, fetch_dataset
 
     parser = new_parser("download", DOWNLOAD)
     parser.add_argument("name", metavar="NAME", help=f"{', '.join(DATASETS)}, or OWNER/NAME of an encoder")
@@ -124,7 +124,7 @@ def download(argv):
         folder = options.output / "ner" / options.name
         fetch_dataset(DATASETS[options.name], folder, show_progress=sys.stderr.isatty())
     elif "/" in options.name:
-        from tasks.common.hub import fetch_encoder
+        from paddle_rope.tasks.common.hub import fetch_encoder
 
         folder = options.output / "encoders" / options.name
         fetch_encoder(options.name, folder)
@@ -143,8 +143,8 @@ def demo(argv):
     check_new_folder(options.folder, "FOLDER")
     options.folder.mkdir(parents=True, exist_ok=True)
     if task == "ner":
-        from tasks.ner.data.reading import read_examples
-        from tasks.ner.demo import ENTITY_TYPES, write_demo_corpus
+        from paddle_rope.tasks.ner.data.reading import read_examples
+        from paddle_rope.tasks.ner.demo import ENTITY_TYPES, write_demo_corpus
 
         for path in write_demo_corpus(options.folder):
             examples = read_examples(path)
@@ -152,7 +152,7 @@ def demo(argv):
             types = ", ".join(f"{kind} {counts[kind]}" for kind in ENTITY_TYPES)
             print(f"{path}: {len(examples)} sentences, {types}")
     else:
-        from tasks.matching.demo import write_demo_data
+        from paddle_rope.tasks.matching.demo import write_demo_data
 
         for path in write_demo_data(options.folder):
             print(f"{path}: {len(path.read_text(encoding='utf-8').splitlines())} lines")

@@ -4,11 +4,11 @@ import math
 import sys
 from pathlib import Path
 
-from tasks.commands.options import new_parser, whole
-from tasks.common.errors import InputError
-from tasks.common.files import check_new_folder, write_files
-from tasks.common.process import prepare
-from tasks.common.run_config import parse_overrides
+from paddle_rope.tasks.commands.options import new_parser, whole
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import check_new_folder, write_files
+from paddle_rope.tasks.common.process import prepare
+from paddle_rope.tasks.common.run_config import parse_overrides
 
 EXPERIMENT = """\
 Train the runs of a plan (case, variant, seed) and compare their scores.
@@ -46,7 +46,7 @@ def experiment(argv):
     options, settings = parser.parse_known_args(argv)
     settings = parse_overrides(settings)
     prepare()
-    from tasks.experiments.engine import run_plan
+    from paddle_rope.tasks.experiments.engine import run_plan
 
     chosen = (options.only, options.cases, options.seeds, settings, options.device, options.table)
     failed = run_plan(options.plan, options.output_dir, *chosen)
@@ -59,7 +59,7 @@ def compare(argv):
     parser = new_parser("compare", COMPARE)
     parser.add_argument("runs", metavar="OUTPUT_DIR", nargs="+", type=Path, help="folder of a finished training run")
     folders = parser.parse_args(argv).runs
-    from tasks.experiments.table import compare_runs
+    from paddle_rope.tasks.experiments.table import compare_runs
 
     print(compare_runs(folders), end="")
 
@@ -78,7 +78,7 @@ def decay(argv):
         raise InputError(f"--head_dim {options.head_dim}: must be even, features turn in pairs")
     check_new_folder(options.output, "--output")
     prepare()
-    from tasks.experiments.decay import contents
+    from paddle_rope.tasks.experiments.decay import contents
 
     files, lines = contents(options)
     options.output.mkdir(parents=True, exist_ok=True)

@@ -4,9 +4,9 @@ import os
 import sys
 
 import paddle_rope
-from tasks.commands import benchmark, data, experiment, model, predict, select, serve, train
-from tasks.commands.options import choose
-from tasks.common.output import on_terminal
+from paddle_rope.tasks.commands import benchmark, data, experiment, model, predict, select, serve, train
+from paddle_rope.tasks.commands.options import choose
+from paddle_rope.tasks.common.output import on_terminal
 
 COMMAND = "paddle-rope"
 VERBS = {  # name -> (function of the arguments after it, what it does)

@@ -5,12 +5,20 @@ from pathlib import Path
 
 from paddle_rope.machine import prepare_process
 from paddle_rope.roformer.config import folder_of
-from tasks.commands.options import LABELED, add_computing, add_model_dirs, computing, new_parser, recipe_of, whole
-from tasks.common.errors import InputError
-from tasks.common.files import atomic_folder, check_output_file, write_json
-from tasks.common.model_folder import FORMATS, ONNX, refuse_changed
-from tasks.common.process import own_command, prepare, quoted
-from tasks.recipes import get_exporter, get_predictor
+from paddle_rope.tasks.commands.options import (
+    LABELED,
+    add_computing,
+    add_model_dirs,
+    computing,
+    new_parser,
+    recipe_of,
+    whole,
+)
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import atomic_folder, check_output_file, write_json
+from paddle_rope.tasks.common.model_folder import FORMATS, ONNX, refuse_changed
+from paddle_rope.tasks.common.process import own_command, prepare, quoted
+from paddle_rope.tasks.recipes import get_exporter, get_predictor
 
 EVALUATE = """\
 Score a model on labeled data.
@@ -84,7 +92,7 @@ def export(argv):
     models, output = options.pop("model_dirs"), options.pop("output")
     recipe = recipe_of(models)
     prepare()
-    from tasks.common.export.exporter import export
+    from paddle_rope.tasks.common.export.exporter import export
 
     found = export(get_exporter(recipe), models, output, **options)
     if found.scores:
@@ -106,7 +114,7 @@ def tune(argv):
     options = parser.parse_args(argv)
     recipe_of([options.model_dir], options, ["ner"])
     prepare()
-    from tasks.ner.tuning import tune_model
+    from paddle_rope.tasks.ner.tuning import tune_model
 
     tune_model(options.model_dir, options.data, only=options.only, **computing(options))
 

@@ -3,8 +3,8 @@
 import argparse
 import sys
 
-from tasks.common.errors import InputError, OneLineArgumentParser, did_you_mean
-from tasks.recipes import PREDICTING, recipe_of_model
+from paddle_rope.tasks.common.errors import InputError, OneLineArgumentParser, did_you_mean
+from paddle_rope.tasks.recipes import PREDICTING, recipe_of_model
 
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run, or an exported model"
 LABELED = "labeled file, of a format that paddle-rope convert --help lists"

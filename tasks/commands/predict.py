@@ -5,14 +5,22 @@ import os
 import sys
 
 from paddle_rope.machine import physical_cores, prepare_process
-from tasks.commands.options import add_computing, add_model_dirs, add_wanted, computing, new_parser, recipe_of, whole
-from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_apart, check_output_file, json_line
-from tasks.common.output import check_standard_output, standard_output
-from tasks.common.texts.json_records import TEXT_KEYS
-from tasks.common.texts.streams import FileStream, TextStream
-from tasks.common.texts.text_files import STDIN
-from tasks.recipes import get_predictor
+from paddle_rope.tasks.commands.options import (
+    add_computing,
+    add_model_dirs,
+    add_wanted,
+    computing,
+    new_parser,
+    recipe_of,
+    whole,
+)
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import atomic_writer, check_apart, check_output_file, json_line
+from paddle_rope.tasks.common.output import check_standard_output, standard_output
+from paddle_rope.tasks.common.texts.json_records import TEXT_KEYS
+from paddle_rope.tasks.common.texts.streams import FileStream, TextStream
+from paddle_rope.tasks.common.texts.text_files import STDIN
+from paddle_rope.tasks.recipes import get_predictor
 
 PREDICT = """\
 Find entities in texts, score pairs of texts, or classify texts: what the model was trained for.
@@ -72,8 +80,8 @@ def predict(argv):
 
 
 def _parse(argv):
-    from tasks.ner.page import LANGUAGES
-    from tasks.ner.prediction.output_formats import FORMATS
+    from paddle_rope.tasks.ner.page import LANGUAGES
+    from paddle_rope.tasks.ner.prediction.output_formats import FORMATS
 
     parser = new_parser("predict", PREDICT)
     add_model_dirs(parser)
@@ -146,8 +154,8 @@ def chunks(stream, longest=None, longer=""):
 
 
 def find_entities(options):
-    from tasks.ner.data.reading import EntityTextStream
-    from tasks.ner.prediction.output_formats import written
+    from paddle_rope.tasks.ner.data.reading import EntityTextStream
+    from paddle_rope.tasks.ner.prediction.output_formats import written
 
     stream = FileStream(options.input) if options.whole_files else EntityTextStream(options.input, chunk_size(options))
     predictor = open_model("ner", options.model_dirs, options)
@@ -171,7 +179,7 @@ def find_entities(options):
             raise InputError(f"{options.html}: not written, as not all results were read; give an --output") from None
         raise
     if options.html:
-        from tasks.ner.page.html import write_html
+        from paddle_rope.tasks.ner.page.html import write_html
 
         with atomic_writer(options.html) as file:
             write_html(file, drawn, predictor.types, stream.name, predictor.is_calibrated, options.html_language)
@@ -179,7 +187,7 @@ def find_entities(options):
 
 def write_predictions(recipe, options):
     """Write classes of texts, or scores of pairs or triples, as JSON lines, each chunk as soon as it is computed."""
-    from tasks.matching.data import ExampleStream
+    from paddle_rope.tasks.matching.data import ExampleStream
 
     size = chunk_size(options)
     is_matching = recipe == "matching"
@@ -220,8 +228,8 @@ def predict_many(task, options):
             raise InputError(f"--{name}: is for one file of texts; leave it out, or give one --input alone")
     processes = options.processes or 1
     threads = 1 if options.ray else max(1, physical_cores() // processes)
-    from tasks.scaling.run import run_documents
-    from tasks.scaling.worker import Job
+    from paddle_rope.tasks.scaling.run import run_documents
+    from paddle_rope.tasks.scaling.worker import Job
 
     job = Job(
         task=task,
@@ -233,11 +241,11 @@ def predict_many(task, options):
         options=computing(options),
     )
     if options.ray is not None:
-        from tasks.scaling.on_ray import run_on_ray
+        from paddle_rope.tasks.scaling.on_ray import run_on_ray
 
         run_parts = functools.partial(run_on_ray, count=processes, address=options.ray)
     else:
-        from tasks.scaling.processes import run_in_processes
+        from paddle_rope.tasks.scaling.processes import run_in_processes
 
         run_parts = functools.partial(run_in_processes, count=processes)
     return run_documents(job, options.input, options.part_records or PART_RECORDS, run_parts)

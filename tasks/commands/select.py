@@ -2,9 +2,9 @@
 
 import sys
 
-from tasks.commands.options import LABELED, add_computing, add_model_dirs, new_parser, recipe_of, whole
-from tasks.commands.predict import check_files, chunk_size, chunks, open_model, open_output
-from tasks.common.texts.text_files import STDIN
+from paddle_rope.tasks.commands.options import LABELED, add_computing, add_model_dirs, new_parser, recipe_of, whole
+from paddle_rope.tasks.commands.predict import check_files, chunk_size, chunks, open_model, open_output
+from paddle_rope.tasks.common.texts.text_files import STDIN
 
 SELECT = """\
 Select the texts that are most worth labeling next: the ones about whose entities a NER model is least certain.
@@ -19,7 +19,7 @@ SELECTED = "what is selected; - is standard output (default)"
 
 
 def select(argv):
-    from tasks.ner.prediction.output_formats import FORMATS
+    from paddle_rope.tasks.ner.prediction.output_formats import FORMATS
 
     parser = new_parser("select", SELECT)
     add_model_dirs(parser)
@@ -32,10 +32,10 @@ def select(argv):
     options = parser.parse_args(argv)
     recipe_of(options.model_dirs, options, ["ner"])
     check_files(options, [options.input, *options.model_dirs, *([options.labeled] if options.labeled else [])])
-    from tasks.ner.calibration import LOWEST_THRESHOLD
-    from tasks.ner.data.reading import EntityTextStream, read_examples
-    from tasks.ner.prediction.output_formats import written
-    from tasks.ner.prediction.selection import rank, uncertainty
+    from paddle_rope.tasks.ner.calibration import LOWEST_THRESHOLD
+    from paddle_rope.tasks.ner.data.reading import EntityTextStream, read_examples
+    from paddle_rope.tasks.ner.prediction.output_formats import written
+    from paddle_rope.tasks.ner.prediction.selection import rank, uncertainty
 
     known = [example.text for example in read_examples(options.labeled)] if options.labeled else []
     stream = EntityTextStream(options.input, chunk_size(options))

@@ -4,9 +4,9 @@ import importlib.util
 import os
 
 from paddle_rope.machine import physical_cores
-from tasks.commands.options import add_bf16, new_parser
-from tasks.common.errors import InputError
-from tasks.serving.settings import Settings, model_sources, options
+from paddle_rope.tasks.commands.options import add_bf16, new_parser
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.serving.settings import Settings, model_sources, options
 
 SERVE = """\
 Serve trained or exported models over HTTP: NER, classification and matching.
@@ -46,7 +46,7 @@ def serve(argv):
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"{missing[0]} is not installed; pip install 'paddle_rope[serve]'")
-    from tasks.serving.server import serve
+    from paddle_rope.tasks.serving.server import serve
 
     return serve(settings)
 

@@ -4,13 +4,13 @@ import dataclasses
 import textwrap
 from typing import Any
 
-from tasks import recipes
-from tasks.common.errors import InputError
-from tasks.common.process import prepare
-from tasks.common.run_config import read_run_config
-from tasks.common.training.arguments import EncoderArguments
-from tasks.common.training.settings import DOCUMENTED, usable_keys
-from tasks.recipes import RECIPES
+from paddle_rope.tasks import recipes
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.process import prepare
+from paddle_rope.tasks.common.run_config import read_run_config
+from paddle_rope.tasks.common.training.arguments import EncoderArguments
+from paddle_rope.tasks.common.training.settings import DOCUMENTED, usable_keys
+from paddle_rope.tasks.recipes import RECIPES
 
 USAGE = """\
 Train a model.

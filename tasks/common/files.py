@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from paddle_rope import options
-from tasks.common.errors import NO_ROOM, InputError
+from paddle_rope.tasks.common.errors import NO_ROOM, InputError
 
 # ---- writing
 

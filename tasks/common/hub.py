@@ -6,8 +6,8 @@ import os
 import re
 import shutil
 
-from tasks.common.errors import InputError, as_input_error, reason_of, visible
-from tasks.common.files import check_makeable, file_sha256
+from paddle_rope.tasks.common.errors import InputError, as_input_error, reason_of, visible
+from paddle_rope.tasks.common.files import check_makeable, file_sha256
 
 PART = ".part"  # folder, in that of what is downloaded, of files that are not complete
 _TRIES = 5  # to download a file; each resumes the one before

@@ -8,9 +8,9 @@ from typing import Any
 from paddle_rope.options import read_json_object
 from paddle_rope.roformer import load_tokenizer
 from paddle_rope.roformer.config import RemovedOption
-from tasks.common.errors import InputError, as_input_error, damage_reported
-from tasks.common.files import changed_files, checksums, write_files
-from tasks.common.process import own_command, quoted
+from paddle_rope.tasks.common.errors import InputError, as_input_error, damage_reported
+from paddle_rope.tasks.common.files import changed_files, checksums, write_files
+from paddle_rope.tasks.common.process import own_command, quoted
 
 SETTINGS_FILES = ("config.json", "vocab.txt", "tokenizer_config.json")
 WEIGHTS_FILE = "model.safetensors"

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 
-from tasks.common.errors import InputError, exit_status, visible
+from paddle_rope.tasks.common.errors import InputError, exit_status, visible
 
 # How progress bars return to the start of a line, and move up lines, in separate writes.
 _LINE_ANEW = re.compile("\r?")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from paddle_rope.machine import import_paddle
-from tasks.common.errors import InputError
-from tasks.common.export.model import ExportedModel
-from tasks.common.model_folder import (
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.export.model import ExportedModel
+from paddle_rope.tasks.common.model_folder import (
     is_exported,
     load_exported,
     load_model,
@@ -18,8 +18,8 @@ from tasks.common.model_folder import (
     refuse_incomplete,
     refuse_other_recipe,
 )
-from tasks.common.process import choose_device
-from tasks.common.training.data import LabeledData
+from paddle_rope.tasks.common.process import choose_device
+from paddle_rope.tasks.common.training.data import LabeledData
 
 Folder = str | os.PathLike
 
@@ -91,8 +91,9 @@ def check_positions(option: str, value: int | None, config: Any, special_tokens:
 
 
 def predict_in_bfloat16(model: Any) -> None:
-    """Let a model multiply in bfloat16 from now on (:func:`tasks.common.inference.evaluated`); if float32 is faster
-    here, only print a note. Raises InputError if the model is exported, or the device is not a CPU with bfloat16."""
+    """Let a model multiply in bfloat16 from now on (:func:`paddle_rope.tasks.common.inference.evaluated`); if float32
+    is faster here, only print a note. Raises InputError if the model is exported, or the device is not a CPU with
+    bfloat16."""
     if isinstance(model, ExportedModel):
         raise InputError("--bf16: an exported model computes as it was exported; give the model it was exported from")
     import paddle

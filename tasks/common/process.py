@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paddle_rope.machine import import_paddle, prepare_process
-from tasks.common.errors import InputError
+from paddle_rope.tasks.common.errors import InputError
 
 
 def ensure_home() -> None:

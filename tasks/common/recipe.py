@@ -20,22 +20,29 @@ from paddle_rope.roformer import CharTokenizer, RoFormerPretrainedModel, load_to
 from paddle_rope.roformer.checkpoints.reading import read_config as read_encoder_config
 from paddle_rope.roformer.config import folder_of
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
-from tasks.common.errors import InputError, as_input_error, visible
-from tasks.common.files import atomic_writer, check_new_folder, json_line
-from tasks.common.inference import pad_items
-from tasks.common.model_folder import refuse_changed
-from tasks.common.predictor import Predictor, bfloat16_pays
-from tasks.common.process import is_first_process, quiet_paddlenlp
-from tasks.common.reports.tables import scores_line
-from tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
-from tasks.common.training.callbacks import dev_scores_so_far
-from tasks.common.training.checkpoints import last_checkpoint
-from tasks.common.training.data import LabeledData, MemoryData, config_with, read_memory
-from tasks.common.training.interruption import explained, interruptible
-from tasks.common.training.monitor import VisualDLMonitor
-from tasks.common.training.run import BEFORE_FOLDER, CHECKPOINTS_FOLDER, METRICS_FILE, Run, read_config, refuse_links
-from tasks.common.training.settings import Settings, resolve_config
-from tasks.common.training.trainer import RecipeTrainer, StepTrainer
+from paddle_rope.tasks.common.errors import InputError, as_input_error, visible
+from paddle_rope.tasks.common.files import atomic_writer, check_new_folder, json_line
+from paddle_rope.tasks.common.inference import pad_items
+from paddle_rope.tasks.common.model_folder import refuse_changed
+from paddle_rope.tasks.common.predictor import Predictor, bfloat16_pays
+from paddle_rope.tasks.common.process import is_first_process, quiet_paddlenlp
+from paddle_rope.tasks.common.reports.tables import scores_line
+from paddle_rope.tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
+from paddle_rope.tasks.common.training.callbacks import dev_scores_so_far
+from paddle_rope.tasks.common.training.checkpoints import last_checkpoint
+from paddle_rope.tasks.common.training.data import LabeledData, MemoryData, config_with, read_memory
+from paddle_rope.tasks.common.training.interruption import explained, interruptible
+from paddle_rope.tasks.common.training.monitor import VisualDLMonitor
+from paddle_rope.tasks.common.training.run import (
+    BEFORE_FOLDER,
+    CHECKPOINTS_FOLDER,
+    METRICS_FILE,
+    Run,
+    read_config,
+    refuse_links,
+)
+from paddle_rope.tasks.common.training.settings import Settings, resolve_config
+from paddle_rope.tasks.common.training.trainer import RecipeTrainer, StepTrainer
 
 SPECIAL_TOKENS = {"max_characters": 2, "max_tokens": 0}  # length key of a recipe -> tokens that are added
 MOST_SPARE = 0.01  # of a published model's embeddings, which belong to no token: 36 of 18,000 in ERNIE 1.0
@@ -136,8 +143,8 @@ class Recipe:
         return self.labeled.read_file(path)
 
     def resolve(self, config: dict[str, Any]) -> Settings:
-        """See :func:`tasks.common.training.settings.resolve_config`. No text is read beyond the learned positions of
-        ``pretrained``."""
+        """See :func:`paddle_rope.tasks.common.training.settings.resolve_config`. No text is read beyond the learned
+        positions of ``pretrained``."""
         settings, key = resolve_config(config, self.arguments), self.length_key
         with contextlib.suppress(ValueError):  # a folder that cannot be read is refused where its weights are needed
             if settings.keys.pretrained is not None and key in SPECIAL_TOKENS:
@@ -322,7 +329,9 @@ class Recipe:
         metrics.update(run.facts)
         metrics.update(self.score_and_save(run))
         if self.arguments.PLAN is BY_EPOCHS:
-            from tasks.common.reports.figures import write_epochs  # imports matplotlib, which only figures need
+            from paddle_rope.tasks.common.reports.figures import (
+                write_epochs,  # imports matplotlib, which only figures need
+            )
 
             write_epochs(run.output_dir, run.trainer.state.log_history, self.scores)
         run.finish(metrics, started, self.next_step)

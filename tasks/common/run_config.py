@@ -9,8 +9,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import yaml
 
-from tasks.common.errors import InputError
-from tasks.common.texts.text_files import read_text, shown
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.text_files import read_text, shown
 
 CONFIGS = "configs"
 KINDS = {int: "a whole number", float: "a number", bool: "true or false"}

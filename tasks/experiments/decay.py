@@ -6,7 +6,7 @@
 import numpy as np
 
 from paddle_rope import long_range_decay as decay
-from tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
+from paddle_rope.tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
 
 ZOOM = 50  # distances at which the period of theta = 1, 6.28, can be seen
 

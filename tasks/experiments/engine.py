@@ -9,13 +9,13 @@ from typing import Any
 
 from tqdm import tqdm
 
-from tasks.common.errors import InputError, Interrupted, as_input_error
-from tasks.common.files import check_makeable
-from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, read_config
-from tasks.common.training.series import is_finished, train_unless_finished
-from tasks.experiments.plan import Cell, check_unchanged, read_plan
-from tasks.experiments.table import write_tables
-from tasks.recipes import get_recipe
+from paddle_rope.tasks.common.errors import InputError, Interrupted, as_input_error
+from paddle_rope.tasks.common.files import check_makeable
+from paddle_rope.tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, read_config
+from paddle_rope.tasks.common.training.series import is_finished, train_unless_finished
+from paddle_rope.tasks.experiments.plan import Cell, check_unchanged, read_plan
+from paddle_rope.tasks.experiments.table import write_tables
+from paddle_rope.tasks.recipes import get_recipe
 
 PLACES = ("output_dir", "device", "bf16")  # keys that may differ, as a plan may be continued elsewhere
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from tasks.common.reports.figures import new_figure, png
-from tasks.common.reports.tables import as_markdown, mean_and_deviation
-from tasks.language_model.arguments import UNSCALED
+from paddle_rope.tasks.common.reports.figures import new_figure, png
+from paddle_rope.tasks.common.reports.tables import as_markdown, mean_and_deviation
+from paddle_rope.tasks.language_model.arguments import UNSCALED
 
 # kexue.fm 10862: losses of a language model of about 1e9 parameters, by where RoPE turns.
 PUBLISHED = {

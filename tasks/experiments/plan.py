@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.common.errors import InputError
-from tasks.common.run_config import read_run_config
-from tasks.common.texts.text_files import shown
-from tasks.common.training.arguments import SIZE_KEYS, parse_seeds
-from tasks.common.training.run import MODEL_FOLDER
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.run_config import read_run_config
+from paddle_rope.tasks.common.texts.text_files import shown
+from paddle_rope.tasks.common.training.arguments import SIZE_KEYS, parse_seeds
+from paddle_rope.tasks.common.training.run import MODEL_FOLDER
 
 KEYS = {  # of a plan -> types of their values
     **dict.fromkeys(("output_dir", "recipe", "config", "variants_file", "case_name", "reference"), (str,)),

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.common.files import read_json_object, write_files
-from tasks.common.reports.tables import as_markdown, mean_and_deviation
-from tasks.common.run_config import read_run_config
-from tasks.common.training.run import CONFIG_FILE, METRICS_FILE
-from tasks.common.training.series import SUMMARY_MD, FinishedRun, is_finished, summarize, summary_files
-from tasks.experiments.plan import Plan
+from paddle_rope.tasks.common.files import read_json_object, write_files
+from paddle_rope.tasks.common.reports.tables import as_markdown, mean_and_deviation
+from paddle_rope.tasks.common.run_config import read_run_config
+from paddle_rope.tasks.common.training.run import CONFIG_FILE, METRICS_FILE
+from paddle_rope.tasks.common.training.series import SUMMARY_MD, FinishedRun, is_finished, summarize, summary_files
+from paddle_rope.tasks.experiments.plan import Plan
 
 
 def write_tables(plan: Plan) -> str:
@@ -30,7 +30,7 @@ def write_tables(plan: Plan) -> str:
         return "no run is finished\n"
     files: dict[str, Any] = summary_files(runs, plan.scores, summary, variants_table(plan, summary))
     if plan.cells[0].recipe == "language_model":
-        from tasks.experiments import language_models  # with scipy, which compare_runs does not need
+        from paddle_rope.tasks.experiments import language_models  # with scipy, which compare_runs does not need
 
         results = [{**run.metrics, **run.labels} for run in runs]
         for result in results:

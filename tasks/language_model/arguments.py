@@ -4,9 +4,15 @@ from dataclasses import dataclass
 from typing import Optional
 
 from paddle_rope.options import POSITIVE, Kind
-from tasks.common.errors import InputError
-from tasks.common.training import arguments as common
-from tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, TrainingPlan, of_encoder, option
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training import arguments as common
+from paddle_rope.tasks.common.training.arguments import (
+    CLOSED_BY_STEPS,
+    FIXED_BY_STEPS,
+    TrainingPlan,
+    of_encoder,
+    option,
+)
 
 # Held-out stretches are this many times as long as training texts, so losses at 1, 2 and 4 times are on the same text.
 LONGEST_TIMES = 4

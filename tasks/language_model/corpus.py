@@ -4,10 +4,10 @@ import numpy as np
 from paddle.io import Dataset
 
 from paddle_rope.roformer.tokenization import CharTokenizer
-from tasks.common.errors import InputError
-from tasks.common.texts.documents import read_documents
-from tasks.common.texts.text_files import ADDITIONS
-from tasks.language_model.arguments import LONGEST_TIMES
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.documents import read_documents
+from paddle_rope.tasks.common.texts.text_files import ADDITIONS
+from paddle_rope.tasks.language_model.arguments import LONGEST_TIMES
 
 
 class Corpus:
@@ -81,6 +81,6 @@ def additions(count=40_000, digits=6, seed=0):
 
 
 def load_corpus(keys):
-    """The :class:`Corpus` of :class:`tasks.language_model.arguments.LanguageModelArguments`."""
+    """The :class:`Corpus` of :class:`paddle_rope.tasks.language_model.arguments.LanguageModelArguments`."""
     documents = additions() if keys.text_files == [ADDITIONS] else read_documents(keys.text_files)
     return Corpus(documents, keys.vocab_min_count, keys.length, keys.held_out_windows, LONGEST_TIMES * keys.length)

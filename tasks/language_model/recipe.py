@@ -9,14 +9,14 @@ import paddle.nn.functional as F
 
 from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
-from tasks.common.errors import InputError
-from tasks.common.inference import evaluated
-from tasks.common.recipe import Recipe
-from tasks.common.training.run import Run
-from tasks.common.training.settings import Settings
-from tasks.common.training.trainer import RecipeTrainer, new_optimizer
-from tasks.language_model.arguments import UNSCALED, LanguageModelArguments
-from tasks.language_model.corpus import TrainingBatches, load_corpus
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.inference import evaluated
+from paddle_rope.tasks.common.recipe import Recipe
+from paddle_rope.tasks.common.training.run import Run
+from paddle_rope.tasks.common.training.settings import Settings
+from paddle_rope.tasks.common.training.trainer import RecipeTrainer, new_optimizer
+from paddle_rope.tasks.language_model.arguments import UNSCALED, LanguageModelArguments
+from paddle_rope.tasks.language_model.corpus import TrainingBatches, load_corpus
 
 TOKENS_A_BATCH = 2048  # no more at once than in a training step, to bound memory
 

@@ -18,8 +18,8 @@ from paddle_rope.options import (
 )
 from paddle_rope.options import option as model_field
 from paddle_rope.roformer.config import SequenceClassificationConfig
-from tasks.common.errors import InputError
-from tasks.common.training.arguments import RecipeArguments, model_option, option
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_option, option
 
 # What is to be learned: whether two texts match, how much they do, which of two texts is closer to a third.
 PAIRS, GRADES, TRIPLES = TASKS = ("pairs", "grades", "triples")
@@ -77,7 +77,7 @@ class MatchingConfig(SequenceClassificationConfig):
 class MatchingArguments(RecipeArguments):
     """Keys of the matching recipe, in addition to the keys of every recipe."""
 
-    METRIC = "score"  # see tasks.matching.prediction.choosing_score
+    METRIC = "score"  # see paddle_rope.tasks.matching.prediction.choosing_score
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "architecture")
     DEFAULTS = {"num_train_epochs": 5}
     RENAMED = MatchingConfig.RENAMED

@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form, form_of, records
-from tasks.common.texts.json_records import json_text
-from tasks.common.texts.streams import TextStream
-from tasks.common.texts.text_files import BLANKS, first_non_blank, place, shown
-from tasks.common.training.data import LabeledData, hold_out, hold_out_dev, note_repeated, read_files, say
-from tasks.matching.arguments import BI_ENCODER, GRADES, PAIRS, TRIPLES
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.forms import Form, form_of, records
+from paddle_rope.tasks.common.texts.json_records import json_text
+from paddle_rope.tasks.common.texts.streams import TextStream
+from paddle_rope.tasks.common.texts.text_files import BLANKS, first_non_blank, place, shown
+from paddle_rope.tasks.common.training.data import LabeledData, hold_out, hold_out_dev, note_repeated, read_files, say
+from paddle_rope.tasks.matching.arguments import BI_ENCODER, GRADES, PAIRS, TRIPLES
 
 KINDS = {2: "pairs", 3: "triples"}
 PAIR_KEYS, TRIPLE_KEYS = ("sentence1", "sentence2"), ("A", "B", "C")
@@ -49,7 +49,7 @@ class Example(NamedTuple):
 
 
 def task_of(examples):
-    """The task that labeled examples are for, one of :data:`tasks.matching.arguments.TASKS`."""
+    """The task that labeled examples are for, one of :data:`paddle_rope.tasks.matching.arguments.TASKS`."""
     if len(examples[0].texts) == 3:
         return TRIPLES
     return PAIRS if all(example.label in (0, 1) for example in examples) else GRADES
@@ -236,9 +236,9 @@ def components_of(examples):
 
 
 def hold_out_connected(examples, fraction, way, labels_of):
-    """:func:`~tasks.common.training.data.hold_out` by components, so that ``held`` shares no text with ``rest``. If
-    components larger than ``held`` leave less than half of it, only examples with the same first text stay together.
-    Prints which it is."""
+    """:func:`~paddle_rope.tasks.common.training.data.hold_out` by components, so that ``held`` shares no text with
+    ``rest``. If components larger than ``held`` leave less than half of it, only examples with the same first text stay
+    together. Prints which it is."""
     components, (rest, held) = components_of(examples), (examples, [])
     if len({*components.values()}) > 1:
         rest, held = hold_out(examples, fraction, way, labels_of, lambda example: components[example.text])

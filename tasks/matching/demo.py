@@ -8,7 +8,7 @@ import gzip
 import json
 from pathlib import Path
 
-from tasks.common.files import write_files
+from paddle_rope.tasks.common.files import write_files
 
 
 def write_demo_data(folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from paddle_rope.backend import at_least_float32, without_amp
 from paddle_rope.global_pointer.losses import EXCLUDED
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.heads import ClassificationHead, pool
-from tasks.matching.arguments import TRIPLES, MatchingConfig
+from paddle_rope.tasks.matching.arguments import TRIPLES, MatchingConfig
 
 
 class MatchingModel(RoFormerPretrainedModel):

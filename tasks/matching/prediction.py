@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tasks.common.errors import InputError, visible
-from tasks.common.inference import Tokens, encoder_outputs
-from tasks.common.predictor import Predictor, check_least, check_positions
-from tasks.common.reports.tables import f1_row, scores_line
-from tasks.matching.arguments import GRADES, PAIRS, SHORTEST, TRIPLES, MatchingConfig
-from tasks.matching.data import LABELED, Example, prediction_records, task_of
+from paddle_rope.tasks.common.errors import InputError, visible
+from paddle_rope.tasks.common.inference import Tokens, encoder_outputs
+from paddle_rope.tasks.common.predictor import Predictor, check_least, check_positions
+from paddle_rope.tasks.common.reports.tables import f1_row, scores_line
+from paddle_rope.tasks.matching.arguments import GRADES, PAIRS, SHORTEST, TRIPLES, MatchingConfig
+from paddle_rope.tasks.matching.data import LABELED, Example, prediction_records, task_of
 
 SCORES = ("accuracy", "f1", "spearman")
 
@@ -24,9 +24,10 @@ SCORES = ("accuracy", "f1", "spearman")
 class MatchingDataset:
     """Tokenized examples, all pairs or all triples. A sequence that several of them share is kept, and scored, once.
 
-    ``sequences`` are :class:`~tasks.common.inference.Tokens`; ``rows``, int64 ``[examples, parts]``, has the numbers of
-    each example's sequences, with parts as in :meth:`tasks.matching.model.MatchingModel.forward`; ``lengths`` are the
-    tokens of each example's longest sequence; ``num_cut`` sequences are cut to ``max_tokens`` (None: the model's).
+    ``sequences`` are :class:`~paddle_rope.tasks.common.inference.Tokens`; ``rows``, int64 ``[examples, parts]``, has
+    the numbers of each example's sequences, with parts as in
+    :meth:`paddle_rope.tasks.matching.model.MatchingModel.forward`; ``lengths`` are the tokens of each example's longest
+    sequence; ``num_cut`` sequences are cut to ``max_tokens`` (None: the model's).
     """
 
     def __init__(self, examples, tokenizer, config, max_tokens=None):
@@ -77,7 +78,8 @@ class MatchingPredictor(Predictor):
 
     Args:
         max_tokens: longest sequence in tokens; None takes the value used in training. Longer ones are cut.
-        model_dir, device, batch_size, show_progress, bf16: as in :class:`~tasks.common.predictor.Predictor`.
+        model_dir, device, batch_size, show_progress, bf16: as in
+            :class:`~paddle_rope.tasks.common.predictor.Predictor`.
 
     Attributes:
         threshold: score from which a pair matches; None for a model of grades or triples.
@@ -85,7 +87,7 @@ class MatchingPredictor(Predictor):
 
     recipe = "matching"
     labeled = LABELED
-    model_class = "tasks.matching.model:MatchingModel"
+    model_class = "paddle_rope.tasks.matching.model:MatchingModel"
     config_class = MatchingConfig
 
     def __init__(
@@ -104,7 +106,7 @@ class MatchingPredictor(Predictor):
         self.threshold = self.model.config.threshold
 
     def __call__(self, tuples: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-        """For each pair, or each triple, its :func:`~tasks.matching.data.prediction_records`, in order."""
+        """For each pair, or each triple, its :func:`~paddle_rope.tasks.matching.data.prediction_records`, in order."""
         count = 3 if len(tuples) > 0 and len(tuples[0]) == 3 else 2
         return list(prediction_records(tuples, self._score(tuples, count), self.threshold))
 

@@ -8,13 +8,13 @@ from paddle.static import InputSpec
 
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
-from tasks.common.export.exporter import Exporter
-from tasks.common.recipe import Recipe
-from tasks.common.training.run import Run
-from tasks.matching import prediction
-from tasks.matching.arguments import CROSS_ENCODER, PAIRS, TRIPLES, MatchingArguments
-from tasks.matching.data import read_splits, task_of
-from tasks.matching.model import MatchingModel
+from paddle_rope.tasks.common.export.exporter import Exporter
+from paddle_rope.tasks.common.recipe import Recipe
+from paddle_rope.tasks.common.training.run import Run
+from paddle_rope.tasks.matching import prediction
+from paddle_rope.tasks.matching.arguments import CROSS_ENCODER, PAIRS, TRIPLES, MatchingArguments
+from paddle_rope.tasks.matching.data import read_splits, task_of
+from paddle_rope.tasks.matching.model import MatchingModel
 
 CHECKED_PAIRS = [("花呗可以分期吗", "花呗如何分期还款"), ("我的银行卡丢了怎么办", "好")]
 

@@ -23,9 +23,9 @@ from paddle_rope.options import (
 )
 from paddle_rope.options import option as model_field
 from paddle_rope.roformer.config import RoFormerConfig
-from tasks.common.errors import InputError
-from tasks.common.training.arguments import RecipeArguments, model_option, option
-from tasks.ner.features import COLUMNS, FEATURE_KINDS
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_option, option
+from paddle_rope.tasks.ner.features import COLUMNS, FEATURE_KINDS
 
 EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
 _LENGTH = integer(1, 10**9)

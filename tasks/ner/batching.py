@@ -4,10 +4,10 @@ from collections import defaultdict
 
 import numpy as np
 
-from tasks.common.errors import InputError
-from tasks.common.inference import pad, pad_tokens
-from tasks.common.texts.documents import SENTENCE_END
-from tasks.ner.examples import Entity, TokenizedText, align_entities, entity_types
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.inference import pad, pad_tokens
+from paddle_rope.tasks.common.texts.documents import SENTENCE_END
+from paddle_rope.tasks.ner.examples import Entity, TokenizedText, align_entities, entity_types
 
 
 def refuse_longer(examples, max_characters):
@@ -91,8 +91,9 @@ def check_types(example, types):
 
 
 def pad_spans(texts, pad_token_id, with_labels=True):
-    """The inputs of :class:`tasks.ner.model.NerModel` from a list of :class:`TokenizedText`, a dict of arrays:
-    ``input_ids`` int64, ``attention_mask`` and ``token_mask`` bool, all ``[batch, seq]``; with labels, ``labels`` int64
+    """The inputs of :class:`paddle_rope.tasks.ner.model.NerModel` from a list of :class:`TokenizedText`, a dict of
+    arrays: ``input_ids`` int64, ``attention_mask`` and ``token_mask`` bool, all ``[batch, seq]``; with labels,
+        ``labels`` int64
     ``[batch, entities, 3]``, (type, first token, last token), padded with -1, and ``probabilities`` float32
     ``[batch, entities]`` if any is below 1; and, if the model has such features, ``columns`` int64
     ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``."""

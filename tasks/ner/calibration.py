@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tasks.ner.arguments import of_types
-from tasks.ner.examples import Example, Found, without_overlaps
-from tasks.ner.metrics import entity_scores, scored_by_type
+from paddle_rope.tasks.ner.arguments import of_types
+from paddle_rope.tasks.ner.examples import Example, Found, without_overlaps
+from paddle_rope.tasks.ner.metrics import entity_scores, scored_by_type
 
 # Spans that score less are ignored: the loss separates at 0, and most spans of a text score far below it.
 LOWEST_THRESHOLD = -5.0

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import inf
 from typing import Any, NamedTuple
 
-from tasks.common.texts.text_files import shown
+from paddle_rope.tasks.common.texts.text_files import shown
 
 
 class Entity(NamedTuple):
@@ -145,7 +145,8 @@ def labeled_record(example: Example) -> dict:
 
 
 def as_record(text: str, entities: Iterable[Entity]) -> dict:
-    """A prediction as a dict, as it is written to files: see :class:`tasks.ner.prediction.predictor.NerPredictor`."""
+    """A prediction as a dict, as it is written to files: see
+    :class:`paddle_rope.tasks.ner.prediction.predictor.NerPredictor`."""
     found = [
         {"start": start, "end": end, "type": kind, "text": text[start:end]}
         | {"score": None if score == inf else round(score, 4), "probability": round(probability, 4)}

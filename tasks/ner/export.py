@@ -7,14 +7,14 @@ import numpy as np
 from paddle.static import InputSpec
 
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
-from tasks.common.export.exporter import Exporter
-from tasks.common.inference import evaluated
-from tasks.ner.arguments import of_types
-from tasks.ner.batching import pad_spans
-from tasks.ner.features import COLUMNS
-from tasks.ner.lengths import entity_bound
-from tasks.ner.prediction.predictor import ANY_LENGTH, ExportedNerModel
-from tasks.ner.recipe import NerRecipe
+from paddle_rope.tasks.common.export.exporter import Exporter
+from paddle_rope.tasks.common.inference import evaluated
+from paddle_rope.tasks.ner.arguments import of_types
+from paddle_rope.tasks.ner.batching import pad_spans
+from paddle_rope.tasks.ner.features import COLUMNS
+from paddle_rope.tasks.ner.lengths import entity_bound
+from paddle_rope.tasks.ner.prediction.predictor import ANY_LENGTH, ExportedNerModel
+from paddle_rope.tasks.ner.recipe import NerRecipe
 
 EXACT = ("feature_embedding.flags.weight", "feature_embedding.projection.weight")
 CHECKED_SENTENCES = (

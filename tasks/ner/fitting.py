@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from paddle_rope.roformer.checkpoints.reading import read_config
-from tasks.common.errors import as_input_error
-from tasks.ner.examples import Example
-from tasks.ner.features import FEATURE_KINDS
+from paddle_rope.tasks.common.errors import as_input_error
+from paddle_rope.tasks.ner.examples import Example
+from paddle_rope.tasks.ner.features import FEATURE_KINDS
 
 CHARACTERS = 40  # per text in TABLE: about the mean in CLUENER, People's Daily and Weibo
 FEWEST_EPOCHS, MOST_EPOCHS = 3, 140

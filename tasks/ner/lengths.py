@@ -14,7 +14,7 @@ ENTITY_FACTOR, LEAST_ENTITY_BOUND = 2, 32
 
 
 class TrainingLengths(NamedTuple):
-    """Lengths in tokens, without special ones; options of a :class:`tasks.ner.model.NerConfig`."""
+    """Lengths in tokens, without special ones; options of a :class:`paddle_rope.tasks.ner.model.NerConfig`."""
 
     window_tokens: int  # a length that training covered well
     longest_text: int
@@ -22,7 +22,8 @@ class TrainingLengths(NamedTuple):
 
 
 def training_lengths(texts: Sequence[Any]) -> TrainingLengths:
-    """The lengths of training texts: at least one :class:`tasks.ner.examples.TokenizedText`, as training sees them.
+    """The lengths of training texts: at least one :class:`paddle_rope.tasks.ner.examples.TokenizedText`, as training
+    sees them.
 
     The window is the longest length that at least one in a hundred texts reaches, and at least ten texts (with fewer
     than a hundred texts, a tenth of them); or the longest of all, if it is at most a quarter longer. So training saw

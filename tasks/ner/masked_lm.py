@@ -10,10 +10,10 @@ from paddle import nn
 from paddlenlp.trainer import IntervalStrategy
 
 from paddle_rope.roformer.heads import IGNORED_LABEL, LanguageModelHead
-from tasks.common.training.monitor import VisualDLMonitor
-from tasks.common.training.trainer import RecipeTrainer
-from tasks.ner.batching import pad_spans
-from tasks.ner.features import UNKNOWN
+from paddle_rope.tasks.common.training.monitor import VisualDLMonitor
+from paddle_rope.tasks.common.training.trainer import RecipeTrainer
+from paddle_rope.tasks.ner.batching import pad_spans
+from paddle_rope.tasks.ner.features import UNKNOWN
 
 # A stretch of one or two tokens begins at a token with this probability; 90 % of them become [MASK], the rest stay.
 STRETCH_PROBABILITY = 0.12
@@ -62,7 +62,7 @@ def pretrain(run, texts):
 
 
 class NerMaskedLM(nn.Layer):
-    """A :class:`LanguageModelHead` on the encoder of a :class:`tasks.ner.model.NerModel`."""
+    """A :class:`LanguageModelHead` on the encoder of a :class:`paddle_rope.tasks.ner.model.NerModel`."""
 
     def __init__(self, model):
         super().__init__()

@@ -22,8 +22,8 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-from tasks.common.reports.tables import f1_row
-from tasks.ner.examples import Entity, Example, Found, spans_of
+from paddle_rope.tasks.common.reports.tables import f1_row
+from paddle_rope.tasks.ner.examples import Entity, Example, Found, spans_of
 
 KINDS = ("correct", "type", "boundary", "both", "missed", "spurious")
 BOUNDARY_ERRORS = ("too_long", "too_short", "crossing")

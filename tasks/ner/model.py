@@ -14,11 +14,11 @@ from paddle_rope.layers import Embedding, Linear
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.checkpoints.reading import read_checkpoint
 from paddle_rope.roformer.pretrained import build_model
-from tasks.common.errors import InputError
-from tasks.common.inference import evaluated
-from tasks.ner.arguments import DENSE, EFFICIENT, NerConfig, of_types
-from tasks.ner.features import COLUMNS, UNKNOWN
-from tasks.ner.features import FILE_NAME as FEATURES_FILE
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.inference import evaluated
+from paddle_rope.tasks.ner.arguments import DENSE, EFFICIENT, NerConfig, of_types
+from paddle_rope.tasks.ner.features import COLUMNS, UNKNOWN
+from paddle_rope.tasks.ner.features import FILE_NAME as FEATURES_FILE
 
 HEADS = {EFFICIENT: EfficientGlobalPointer, DENSE: GlobalPointer}
 # Size of the embedding of each column of a kind, and of all flags together.
@@ -31,7 +31,7 @@ class FeatureEmbedding(nn.Layer):
 
     The columns of a kind share one table. Tables and flags are initialized like the token embeddings, and the
     projection with 1 / sqrt(inputs), which keeps their scale, so the features weigh at least as much in the sum as the
-    tokens. ``sizes`` are :attr:`tasks.ner.features.WordFeatures.sizes`.
+    tokens. ``sizes`` are :attr:`paddle_rope.tasks.ner.features.WordFeatures.sizes`.
     """
 
     def __init__(self, sizes, embedding_size):
@@ -155,8 +155,8 @@ SAME_KEYS = ("types", "max_span_length", "allow_overlap")
 
 
 class NerEnsemble(nn.Layer):
-    """The mean of the scores of several models, used like a :class:`~tasks.ner.model.NerModel` for prediction. Sizes,
-    number of layers and attention may differ.
+    """The mean of the scores of several models, used like a :class:`~paddle_rope.tasks.ner.model.NerModel` for
+    prediction. Sizes, number of layers and attention may differ.
 
     Models that differ only in their seed make different mistakes (Lakshminarayanan et al. 2017, arXiv 1612.01474, who
     average probabilities; here it is logits, because each model was trained to score entities above 0). ``config``

@@ -1,4 +1,4 @@
-"""What VisualDL shows of an NER training run, in addition to :mod:`tasks.common.training.monitor`."""
+"""What VisualDL shows of an NER training run, in addition to :mod:`paddle_rope.tasks.common.training.monitor`."""
 
 import functools
 import importlib.util
@@ -14,16 +14,16 @@ from matplotlib.patches import Rectangle
 from visualdl.component.base_component import pr_curve_raw
 
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
-from tasks.common.errors import visible
-from tasks.common.inference import evaluated
-from tasks.common.reports.figures import new_figure, pixels
-from tasks.common.training.monitor import VisualDLMonitor, allowed_tag
-from tasks.ner.batching import pad_spans
-from tasks.ner.calibration import temperatures_for
-from tasks.ner.lengths import reading_of
-from tasks.ner.metrics import match_entities, precision_recall_curves
-from tasks.ner.prediction.finding import windows_of
-from tasks.ner.reports.reliability import draw_reliability, reliability
+from paddle_rope.tasks.common.errors import visible
+from paddle_rope.tasks.common.inference import evaluated
+from paddle_rope.tasks.common.reports.figures import new_figure, pixels
+from paddle_rope.tasks.common.training.monitor import VisualDLMonitor, allowed_tag
+from paddle_rope.tasks.ner.batching import pad_spans
+from paddle_rope.tasks.ner.calibration import temperatures_for
+from paddle_rope.tasks.ner.lengths import reading_of
+from paddle_rope.tasks.ner.metrics import match_entities, precision_recall_curves
+from paddle_rope.tasks.ner.prediction.finding import windows_of
+from paddle_rope.tasks.ner.reports.reliability import draw_reliability, reliability
 
 CURVE_STEPS = 100
 SAMPLES = 8
@@ -46,8 +46,8 @@ class NerMonitor(VisualDLMonitor):
         return self.writer is not None
 
     def show(self, model, dataset, evaluation, step):
-        """Show an evaluation of a :class:`tasks.ner.model.NerModel` on a dataset after ``step`` training steps; without
-        candidates, no curves and no reliability."""
+        """Show an evaluation of a :class:`paddle_rope.tasks.ner.model.NerModel` on a dataset after ``step`` training
+        steps; without candidates, no curves and no reliability."""
         if not self.is_open:
             return
         self._show_samples(dataset, evaluation.found, step)

@@ -9,26 +9,26 @@ from typing import Any, NamedTuple
 
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
-from tasks.common.errors import InputError, visible
-from tasks.common.process import is_first_process
-from tasks.common.recipe import Recipe
-from tasks.common.training.run import MODEL_FOLDER, Run
-from tasks.ner import calibration
-from tasks.ner.arguments import NerArguments
-from tasks.ner.batching import NerDataset, pad_spans, refuse_longer, with_unseen
-from tasks.ner.data.splits import mark_types, read_more_texts, read_splits, read_teacher
-from tasks.ner.examples import Example, Found, as_record, entity_types, first_overlap
-from tasks.ner.features import WordFeatures
-from tasks.ner.fitting import FEWEST_STEPS, fit_keys
-from tasks.ner.lengths import TrainingLengths, reading_of, training_lengths
-from tasks.ner.masked_lm import pretrain
-from tasks.ner.metrics import entity_scores, scores_and_errors
-from tasks.ner.model import NerModel
-from tasks.ner.monitoring import NerMonitor
-from tasks.ner.prediction.finding import find_in_windows
-from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
-from tasks.ner.reports.reliability import reliability
+from paddle_rope.tasks.common.errors import InputError, visible
+from paddle_rope.tasks.common.process import is_first_process
+from paddle_rope.tasks.common.recipe import Recipe
+from paddle_rope.tasks.common.training.run import MODEL_FOLDER, Run
+from paddle_rope.tasks.ner import calibration
+from paddle_rope.tasks.ner.arguments import NerArguments
+from paddle_rope.tasks.ner.batching import NerDataset, pad_spans, refuse_longer, with_unseen
+from paddle_rope.tasks.ner.data.splits import mark_types, read_more_texts, read_splits, read_teacher
+from paddle_rope.tasks.ner.examples import Example, Found, as_record, entity_types, first_overlap
+from paddle_rope.tasks.ner.features import WordFeatures
+from paddle_rope.tasks.ner.fitting import FEWEST_STEPS, fit_keys
+from paddle_rope.tasks.ner.lengths import TrainingLengths, reading_of, training_lengths
+from paddle_rope.tasks.ner.masked_lm import pretrain
+from paddle_rope.tasks.ner.metrics import entity_scores, scores_and_errors
+from paddle_rope.tasks.ner.model import NerModel
+from paddle_rope.tasks.ner.monitoring import NerMonitor
+from paddle_rope.tasks.ner.prediction.finding import find_in_windows
+from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
+from paddle_rope.tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
+from paddle_rope.tasks.ner.reports.reliability import reliability
 
 TYPES_NAMED = 40  # most type names in a printed line
 MOST_UNKNOWN = 0.01  # of the characters; about 0.0004 of CLUENER are unknown to the small encoder
@@ -210,8 +210,8 @@ class NerRecipe(Recipe):
         return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
 
     def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]] | None:
-        """Scores of a :class:`tasks.ner.model.NerEnsemble` of the runs; None with ``train_texts``, because models
-        trained on other texts have other vocabularies."""
+        """Scores of a :class:`paddle_rope.tasks.ner.model.NerEnsemble` of the runs; None with ``train_texts``, because
+        models trained on other texts have other vocabularies."""
         settings = self.resolve({**config, "output_dir": run_dirs[0]})
         if settings.keys.train_texts is not None:
             return None
@@ -241,7 +241,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:
-    """Evaluate a :class:`tasks.ner.model.NerModel`, also during training."""
+    """Evaluate a :class:`paddle_rope.tasks.ner.model.NerModel`, also during training."""
     config, candidates = model.config, None
     if with_candidates:
         find = functools.partial(find_in_windows, model, batch_size=batch_size, thresholds=calibration.LOWEST_THRESHOLD)

@@ -6,17 +6,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tasks.common.errors import InputError, visible
-from tasks.common.files import check_output_file, write_json
-from tasks.common.model_folder import is_exported
-from tasks.ner import calibration
-from tasks.ner.arguments import of_types
-from tasks.ner.batching import check_types
-from tasks.ner.data.reading import check_labeled, read_examples
-from tasks.ner.metrics import entity_scores
-from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.reports.printed import print_scores
-from tasks.ner.reports.reliability import error_line, reliability
+from paddle_rope.tasks.common.errors import InputError, visible
+from paddle_rope.tasks.common.files import check_output_file, write_json
+from paddle_rope.tasks.common.model_folder import is_exported
+from paddle_rope.tasks.ner import calibration
+from paddle_rope.tasks.ner.arguments import of_types
+from paddle_rope.tasks.ner.batching import check_types
+from paddle_rope.tasks.ner.data.reading import check_labeled, read_examples
+from paddle_rope.tasks.ner.metrics import entity_scores
+from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
+from paddle_rope.tasks.ner.reports.printed import print_scores
+from paddle_rope.tasks.ner.reports.reliability import error_line, reliability
 
 THRESHOLDS, TEMPERATURES = TUNED = ("thresholds", "temperatures")
 
@@ -26,11 +26,11 @@ def tune_model(
 ) -> dict:
     """Tune thresholds and temperatures of a trained model on a labeled file, print the scores and write them into its
     config.json. ``only`` names one of the two and leaves the other unchanged; ``options`` are passed to
-    :class:`~tasks.ner.prediction.predictor.NerPredictor`.
+    :class:`~paddle_rope.tasks.ner.prediction.predictor.NerPredictor`.
 
     Returns:
-        dict with ``before`` and ``after``, scores as in :func:`tasks.ner.metrics.entity_scores` with ``reliability``;
-        ``thresholds`` and ``temperatures``, dicts from a type to a number.
+        dict with ``before`` and ``after``, scores as in :func:`paddle_rope.tasks.ner.metrics.entity_scores` with
+        ``reliability``; ``thresholds`` and ``temperatures``, dicts from a type to a number.
 
     Raises:
         InputError: the model or the file is wrong, or the folder cannot be written.

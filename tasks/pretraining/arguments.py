@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Optional
 
 from paddle_rope.options import choice
-from tasks.common.errors import InputError
-from tasks.common.training import arguments as common
-from tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, TrainingPlan
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training import arguments as common
+from paddle_rope.tasks.common.training.arguments import CLOSED_BY_STEPS, FIXED_BY_STEPS, TrainingPlan
 
 HIDDEN_SHARE = 0.15  # of the words, as in BERT (arXiv 1810.04805, appendix A.1)
 SHORTEST = 8  # shorter rows have hardly a word between [CLS] and [SEP]

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from paddle_rope.attention.arguments import cumulative_lengths
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from paddle_rope.roformer.tokenization.word_tokenizer import jieba_cutter
-from tasks.pretraining.arguments import HIDDEN_SHARE
+from paddle_rope.tasks.pretraining.arguments import HIDDEN_SHARE
 
 NUM_SPECIAL = 2  # [CLS] and [SEP] around each piece
 PADDING_SEGMENT = -1

@@ -6,14 +6,14 @@ from typing import Any
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
-from tasks.common.errors import InputError
-from tasks.common.inference import evaluated
-from tasks.common.process import is_first_process
-from tasks.common.recipe import Recipe
-from tasks.common.texts.documents import hold_out, read_documents
-from tasks.common.training.run import Run
-from tasks.pretraining.arguments import PretrainingArguments, parse_stages
-from tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking, tokenize
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.inference import evaluated
+from paddle_rope.tasks.common.process import is_first_process
+from paddle_rope.tasks.common.recipe import Recipe
+from paddle_rope.tasks.common.texts.documents import hold_out, read_documents
+from paddle_rope.tasks.common.training.run import Run
+from paddle_rope.tasks.pretraining.arguments import PretrainingArguments, parse_stages
+from paddle_rope.tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking, tokenize
 
 
 class PretrainingRecipe(Recipe):
@@ -100,7 +100,7 @@ class PretrainingRecipe(Recipe):
 
 def evaluate_model(model, batches):
     """dict with mean ``loss`` and ``accuracy`` of a :class:`RoFormerForMaskedLM` over all hidden tokens of
-    :class:`~tasks.pretraining.batches.DevBatches`."""
+    :class:`~paddle_rope.tasks.pretraining.batches.DevBatches`."""
     total_loss = right = total = 0
     for batch in batches:
         wanted = batch["labels"][batch["labels"] != IGNORED_LABEL]

@@ -11,11 +11,19 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tasks.common.errors import InputError, as_input_error, reason_of
-from tasks.common.texts.forms import Form, form_of_file
-from tasks.common.texts.json_records import parse_line
-from tasks.common.texts.tables import any_header, check_names, split_rows, values_of
-from tasks.common.texts.text_files import BLANKS, BYTE_ORDER_MARK, decode, open_bytes, reading, split_lines, unpacked
+from paddle_rope.tasks.common.errors import InputError, as_input_error, reason_of
+from paddle_rope.tasks.common.texts.forms import Form, form_of_file
+from paddle_rope.tasks.common.texts.json_records import parse_line
+from paddle_rope.tasks.common.texts.tables import any_header, check_names, split_rows, values_of
+from paddle_rope.tasks.common.texts.text_files import (
+    BLANKS,
+    BYTE_ORDER_MARK,
+    decode,
+    open_bytes,
+    reading,
+    split_lines,
+    unpacked,
+)
 
 PARQUET_ROWS = 1024  # read at once
 HEAD_BYTES = 1 << 14  # read to recognize the form of a file
@@ -45,9 +53,10 @@ class Found(NamedTuple):
 
 
 class TextSource:
-    """Plain text, JSON lines or a table, as :func:`tasks.common.texts.forms.form_of_file` decides. A line of plain
-    text, even an empty one, is a text exactly as it is, and its key is the line number; other blank lines are left out.
-    ``keys`` are alternative tuples of the names of a record's texts; a header must have all names of one tuple."""
+    """Plain text, JSON lines or a table, as :func:`paddle_rope.tasks.common.texts.forms.form_of_file` decides. A line
+    of plain text, even an empty one, is a text exactly as it is, and its key is the line number; other blank lines are
+    left out. ``keys`` are alternative tuples of the names of a record's texts; a header must have all names of one
+    tuple."""
 
     def __init__(self, path: str, keys: Keys):
         self.path, self.keys, self.begin = path, keys, (0, 1)  # offset and line of the first record

@@ -12,19 +12,20 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from tasks.common.errors import InputError, reason_of
-from tasks.scaling.formats import Part
-from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
+import paddle_rope
+from paddle_rope.tasks.common.errors import InputError, reason_of
+from paddle_rope.tasks.scaling.formats import Part
+from paddle_rope.tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
 
 LOCAL = "local"
 OBJECT_STORE_BYTES = 200 << 20  # of a cluster started here; only positions of parts and counts pass through it
-ROOT = str(Path(__file__).resolve().parents[2])
+ROOT = str(Path(paddle_rope.__file__).resolve().parents[1])
 
 
 def run_on_ray(job: Job, parts: list[Part], count: int, address: str = LOCAL) -> Iterator[Done | None]:
     """Compute all parts with ``count`` actors; actors that the cluster cannot place (yet) get no parts. ``address`` is
     a cluster's, as for ``ray.init``; ``"local"`` starts a cluster on this machine for this call. Yields and raises as
-    :func:`tasks.scaling.processes.run_in_processes`."""
+    :func:`paddle_rope.tasks.scaling.processes.run_in_processes`."""
     ray = _start(address, count * job.threads)
     decided = {name: os.environ[name] for name in ("PADDLE_ROPE_BFLOAT16",) if name in os.environ}  # same everywhere
     actor = ray.remote(

@@ -13,9 +13,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pebble import CONSTS, ProcessExpired, ProcessPool
 from tqdm import tqdm
 
-from tasks.common.errors import InputError
-from tasks.scaling.formats import Part
-from tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.scaling.formats import Part
+from paddle_rope.tasks.scaling.worker import MOST_DEATHS, Done, Job, PartWorker
 
 SPAWN = multiprocessing.get_context("spawn")  # a forked process with threads of paddle would hang
 CONSTS.channel_lock_timeout = 10  # seconds that a pool waits for the lock of a killed process; pebble's default is 60

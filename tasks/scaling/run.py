@@ -21,12 +21,19 @@ from pathlib import Path
 from tqdm import tqdm
 
 from paddle_rope.machine import prepare_process
-from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_new_folder, digest_of, locked, read_json_object, write_json
-from tasks.common.model_folder import refuse_incomplete
-from tasks.common.texts.text_files import open_bytes
-from tasks.scaling.formats import Part, find_files, parts_of
-from tasks.scaling.worker import Job
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import (
+    atomic_writer,
+    check_new_folder,
+    digest_of,
+    locked,
+    read_json_object,
+    write_json,
+)
+from paddle_rope.tasks.common.model_folder import refuse_incomplete
+from paddle_rope.tasks.common.texts.text_files import open_bytes
+from paddle_rope.tasks.scaling.formats import Part, find_files, parts_of
+from paddle_rope.tasks.scaling.worker import Job
 
 MANIFEST_FILE, REJECTED_FILE, SUMMARY_FILE = "manifest.json", "rejected.jsonl", "summary.json"
 FREE_OPTIONS = {"device", "batch_size"}  # of predictors: they may change when a run is resumed
@@ -35,9 +42,10 @@ INTERRUPTED = 130  # exit status, as in shells
 
 def run_documents(job: Job, inputs: list[str], part_records: int, run_parts: Callable) -> int:
     """Compute the unfinished parts, of at most ``part_records`` records each, of a run over files or folders; returns
-    the exit status. ``run_parts(job, parts)`` yields and raises as :func:`tasks.scaling.processes.run_in_processes`.
-    Raises InputError if an input, the model or the output does not fit, before anything is written; if the folder holds
-    another run, or another process works on this one; or if no record could be answered."""
+    the exit status. ``run_parts(job, parts)`` yields and raises as
+    :func:`paddle_rope.tasks.scaling.processes.run_in_processes`. Raises InputError if an input, the model or the output
+    does not fit, before anything is written; if the folder holds another run, or another process works on this one; or
+    if no record could be answered."""
     before = _manifest(job.output)
     job = _with_precision(job, before)
     plan, parts = make_plan(job, inputs, part_records)
@@ -137,7 +145,7 @@ def _with_precision(job, manifest):
         return job
     prepare_process()
     from paddle_rope.native.products import DECISION, why_no_bfloat16
-    from tasks.common.predictor import bfloat16_pays
+    from paddle_rope.tasks.common.predictor import bfloat16_pays
 
     is_on = manifest["options"].get("bf16") if manifest else None
     if not isinstance(is_on, bool):

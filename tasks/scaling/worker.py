@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from paddle_rope.machine import prepare_process
 from paddle_rope.options import read_json_object
-from tasks.common.errors import InputError, missing_package_named
-from tasks.common.files import atomic_writer, fingerprint, json_line, write_json
-from tasks.common.texts.json_records import json_text
-from tasks.matching.data import PAIR_KEYS, TRIPLE_KEYS
-from tasks.scaling.formats import Keys, Part, as_text, open_source
+from paddle_rope.tasks.common.errors import InputError, missing_package_named
+from paddle_rope.tasks.common.files import atomic_writer, fingerprint, json_line, write_json
+from paddle_rope.tasks.common.texts.json_records import json_text
+from paddle_rope.tasks.matching.data import PAIR_KEYS, TRIPLE_KEYS
+from paddle_rope.tasks.scaling.formats import Keys, Part, as_text, open_source
 
 REJECTED_FOLDER = ".rejected"  # in the output: a file for each part with rejected records
 DONE_FOLDER = ".done"  # in the output: a :class:`Done` for each finished part
@@ -84,7 +84,7 @@ class PartWorker:
         self.job = job
         self._source = None  # stays open: the next part of a packed file begins where this one ends
         prepare_process()
-        from tasks.recipes import get_predictor
+        from paddle_rope.tasks.recipes import get_predictor
 
         models = list(job.models) if job.task == "ner" else job.models[0]
         with missing_package_named():

@@ -22,14 +22,14 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 import paddle_rope
 from paddle_rope.machine import prepare_process
-from tasks.common.errors import InputError
-from tasks.ner.prediction.wanted import Listed, Wanted
-from tasks.serving import metrics
-from tasks.serving.batching import Batcher, late
-from tasks.serving.limits import CLIENT_LEFT, Counted, Problem
-from tasks.serving.models import Work, examples, open_works
-from tasks.serving.protocols import Text, add_protocols
-from tasks.serving.settings import Settings, model_sources
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.ner.prediction.wanted import Listed, Wanted
+from paddle_rope.tasks.serving import metrics
+from paddle_rope.tasks.serving.batching import Batcher, late
+from paddle_rope.tasks.serving.limits import CLIENT_LEFT, Counted, Problem
+from paddle_rope.tasks.serving.models import Work, examples, open_works
+from paddle_rope.tasks.serving.protocols import Text, add_protocols
+from paddle_rope.tasks.serving.settings import Settings, model_sources
 
 STUCK_SECONDS = 30  # of a batch for which nobody waits any more; then its worker ends
 PAGE = Path(__file__).with_name("page.html")
@@ -79,7 +79,7 @@ class Term(Body):
 
 
 class Wishes(Body):
-    """What to find, see :class:`~tasks.ner.prediction.wanted.Wanted`; all keys may be left out."""
+    """What to find, see :class:`~paddle_rope.tasks.ner.prediction.wanted.Wanted`; all keys may be left out."""
 
     types: Optional[list[Name]] = Field(None, description="find these types only")
     min_probability: Union[float, dict[Name, float], None] = Field(

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import anyio
 from starlette.exceptions import HTTPException
 
-from tasks.common.errors import InputError
-from tasks.serving import metrics
-from tasks.serving.models import Work, characters_of
-from tasks.serving.settings import Settings
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.serving import metrics
+from paddle_rope.tasks.serving.models import Work, characters_of
+from paddle_rope.tasks.serving.settings import Settings
 
 BATCH_TOKENS = 1 << 11  # of a batch of several pieces, padding included: bounds how long short texts wait for long ones
 ANSWER_SHARE = 5  # bytes of an answer for each byte that a body may have

@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from tasks.serving import metrics
-from tasks.serving.settings import Settings
+from paddle_rope.tasks.serving import metrics
+from paddle_rope.tasks.serving.settings import Settings
 
 BODY_SECONDS = 20  # for a body to arrive
 BODIES_AT_ONCE = 100  # bodies of the largest size that may be held while they arrive

@@ -5,7 +5,7 @@ import os
 import prometheus_client
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, multiprocess
 
-from tasks.serving.settings import METRICS_FOLDER
+from paddle_rope.tasks.serving.settings import METRICS_FOLDER
 
 SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)

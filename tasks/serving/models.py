@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tasks.common.errors import InputError, missing_package_named
-from tasks.ner.prediction.wanted import MODES
-from tasks.recipes import open_predictor
-from tasks.serving.settings import ModelSource, Settings
+from paddle_rope.tasks.common.errors import InputError, missing_package_named
+from paddle_rope.tasks.ner.prediction.wanted import MODES
+from paddle_rope.tasks.recipes import open_predictor
+from paddle_rope.tasks.serving.settings import ModelSource, Settings
 
 MOST_PLACES = 100_000  # of a request's dictionary in its texts
 EXAMPLE_TEXTS = ["浙商银行企业信贷部叶老桂博士在杭州出席了会议。", "今天天气很好。"]

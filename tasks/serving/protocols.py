@@ -10,10 +10,10 @@ import fastapi
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 
-from tasks.common.errors import InputError
-from tasks.common.texts.json_records import check_encodable
-from tasks.ner.formats.label_studio import FROM_NAME, TEXT_KEY, TO_NAME, prediction_task
-from tasks.serving.settings import ModelSource
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.json_records import check_encodable
+from paddle_rope.tasks.ner.formats.label_studio import FROM_NAME, TEXT_KEY, TO_NAME, prediction_task
+from paddle_rope.tasks.serving.settings import ModelSource
 
 # With any length bound, pydantic checks the characters and refuses half a surrogate pair.
 Text = Annotated[str, Field(strict=True, min_length=0)]

@@ -1,12 +1,12 @@
 """The application of ``paddle-rope serve`` on Ray Serve, on one machine or a cluster.
 
-serve run tasks.serving.ray_serve:build model=runs/mine/model replicas=2
+serve run paddle_rope.tasks.serving.ray_serve:build model=runs/mine/model replicas=2
 """
 
 from pydantic import ConfigDict, Field, create_model
 from ray import serve
 
-from tasks.serving.settings import Settings, model_sources, options
+from paddle_rope.tasks.serving.settings import Settings, model_sources, options
 
 MAX_ONGOING = 1024  # requests that a replica takes; its own queue refuses earlier
 OF_RAY = ("host", "port", "workers")  # options that Ray handles itself
@@ -29,7 +29,7 @@ def build(arguments: Arguments) -> serve.Application:
     settings = Settings(model_sources(models), **given)
 
     def open_in_replica():
-        from tasks.serving.application import open_application
+        from paddle_rope.tasks.serving.application import open_application
 
         return open_application(settings)
 

@@ -23,8 +23,8 @@ from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
-from tasks.common.errors import EXIT_BAD_INPUT, InputError
-from tasks.serving.settings import METRICS_FOLDER, Settings
+from paddle_rope.tasks.common.errors import EXIT_BAD_INPUT, InputError
+from paddle_rope.tasks.serving.settings import METRICS_FOLDER, Settings
 
 BACKLOG = 2048  # connections that the system holds until they are accepted
 ACCEPTED_AT_ONCE = 8  # connections, so that a worker leaves some to the others and attends to its open ones
@@ -140,7 +140,7 @@ def _open_worker(settings):
     threading.Thread(target=_stop_with_supervisor, daemon=True).start()
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
     try:
-        from tasks.serving.application import open_application
+        from paddle_rope.tasks.serving.application import open_application
 
         return open_application(settings)
     except InputError as error:

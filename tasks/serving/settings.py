@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from paddle_rope.options import POSITIVE, TEXT, choice, integer, number, read_json_object
-from tasks.common.errors import InputError
-from tasks.common.training.arguments import check_kinds, option
-from tasks.recipes import recipe_of_model
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training.arguments import check_kinds, option
+from paddle_rope.tasks.recipes import recipe_of_model
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 DAY = 86_400  # seconds

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tasks.common.errors import InputError
+from paddle_rope.tasks.common.errors import InputError
 from tests.attack.tensor_targets import CHECKSUMS, change_files
 from tests.attack.watchdog import SilentLossError, json_bytes, read_case, target_of_folder, write_case
 
@@ -18,7 +18,7 @@ SETTINGS, WEIGHTS = ("config.json", "tokenizer_config.json", "vocab.txt"), "mode
 @functools.cache
 def _model():
     """The files of a small NER model that has learned nothing."""
-    from tasks.ner.examples import Entity, Example
+    from paddle_rope.tasks.ner.examples import Entity, Example
     from tests.helpers.models import write_small_ner
 
     example = Example(TEXTS[0], (Entity(0, 4, "company"), Entity(9, 12, "name")), "")
@@ -39,8 +39,8 @@ def _exported(format):
 
 
 def read_model(folder: Path) -> None:
-    from tasks.common.model_folder import write_checksums
-    from tasks.recipes import open_predictor
+    from paddle_rope.tasks.common.model_folder import write_checksums
+    from paddle_rope.tasks.recipes import open_predictor
 
     if (folder / CHECKSUMS).is_file() and (folder / CHECKSUMS).read_bytes() == b"":
         write_checksums(folder)
@@ -69,7 +69,7 @@ def _bundle():
     """An original checkpoint of a small encoder, as ZhuiyiTechnology's: settings, index and data."""
     from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
     from paddle_rope.roformer.checkpoints.names import TENSORFLOW, source_names
-    from tasks.commands.model import tensorflow_reader
+    from paddle_rope.tasks.commands.model import tensorflow_reader
 
     tensorflow_reader()  # sets what tensorflow says on import
     import tensorflow
@@ -94,7 +94,7 @@ def _bundle():
 def read_bundle(folder: Path) -> None:
     """An original checkpoint of TensorFlow, into a model."""
     from paddle_rope.roformer.checkpoints.reading import read_tensorflow
-    from tasks.commands.model import build, tensorflow_reader
+    from paddle_rope.tasks.commands.model import build, tensorflow_reader
 
     checkpoint = read_tensorflow(folder, tensorflow_reader())
     for name, array in checkpoint.tensors.items():
@@ -118,7 +118,7 @@ def _training():
 
 @functools.cache
 def _checkpoint():
-    from tasks.common.training import checkpoints
+    from paddle_rope.tasks.common.training import checkpoints
 
     with tempfile.TemporaryDirectory() as folder:
         checkpoints.write_optimizer(Path(folder), *_training())
@@ -127,7 +127,7 @@ def _checkpoint():
 
 def read_checkpoint(folder: Path) -> None:
     """The optimizer of a run that goes on."""
-    from tasks.common.training import checkpoints
+    from paddle_rope.tasks.common.training import checkpoints
 
     checkpoints.read_optimizer(folder, *_training())
 

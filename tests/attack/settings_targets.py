@@ -9,7 +9,7 @@ import json
 import os
 from pathlib import Path
 
-from tasks.common.errors import InputError
+from paddle_rope.tasks.common.errors import InputError
 from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES, change_yaml, mutator
 from tests.attack.tensor_targets import change_files
 from tests.attack.watchdog import SilentLossError, Target, json_bytes, target_of_folder
@@ -25,9 +25,9 @@ SERVICE = {"max_texts": 8, "max_characters": 500, "max_body_bytes": 20_000, "max
 
 def read_configuration(folder: Path) -> None:
     """A configuration file up to the arguments of the first recipe that takes it."""
-    from tasks.common.process import quiet_paddlenlp
-    from tasks.common.run_config import read_run_config
-    from tasks.recipes import get_recipe
+    from paddle_rope.tasks.common.process import quiet_paddlenlp
+    from paddle_rope.tasks.common.run_config import read_run_config
+    from paddle_rope.tasks.recipes import get_recipe
 
     quiet_paddlenlp()
     config = read_run_config(folder / NAME)
@@ -42,8 +42,8 @@ def read_configuration(folder: Path) -> None:
 
 def read_plan(folder: Path) -> None:
     """A plan up to the configuration of each of its runs."""
-    from tasks.experiments.engine import check_kept_keys
-    from tasks.experiments.plan import read_plan
+    from paddle_rope.tasks.experiments.engine import check_kept_keys
+    from paddle_rope.tasks.experiments.plan import read_plan
 
     check_kept_keys(read_plan(folder / NAME, output_dir=folder / "output").cells[:3])
 
@@ -72,13 +72,13 @@ def _run():
 
 def read_run(folder: Path) -> None:
     """A run, and a series of it, up to where they would go on."""
-    from tasks.common.process import quiet_paddlenlp
-    from tasks.common.run_config import read_run_config
-    from tasks.common.training.checkpoints import last_checkpoint
-    from tasks.common.training.data import MemoryData
-    from tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, Run
-    from tasks.common.training.series import members_of
-    from tasks.recipes import get_recipe
+    from paddle_rope.tasks.common.process import quiet_paddlenlp
+    from paddle_rope.tasks.common.run_config import read_run_config
+    from paddle_rope.tasks.common.training.checkpoints import last_checkpoint
+    from paddle_rope.tasks.common.training.data import MemoryData
+    from paddle_rope.tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, Run
+    from paddle_rope.tasks.common.training.series import members_of
+    from paddle_rope.tasks.recipes import get_recipe
 
     quiet_paddlenlp()
     checkpoint = last_checkpoint(folder / CHECKPOINTS_FOLDER)
@@ -97,9 +97,9 @@ def read_run(folder: Path) -> None:
 def _service(process):
     """(event loop, application, task that computes) of a service whose model gives the texts back; one for a process,
     as threads do not survive a fork."""
-    from tasks.serving.application import Service, build_application
-    from tasks.serving.models import Work
-    from tasks.serving.settings import ModelSource, Settings
+    from paddle_rope.tasks.serving.application import Service, build_application
+    from paddle_rope.tasks.serving.models import Work
+    from paddle_rope.tasks.serving.settings import ModelSource, Settings
 
     def echo(texts):
         return [json.dumps({"text": text, "entities": []}, ensure_ascii=False).encode() for text in texts]

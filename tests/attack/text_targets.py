@@ -7,15 +7,15 @@ import io
 import json
 from pathlib import Path
 
-from tasks.classification import data as classification
-from tasks.common.errors import InputError
-from tasks.common.texts.documents import read_documents, read_plain_texts
-from tasks.common.texts.forms import Form
-from tasks.common.texts.tables import header_of
-from tasks.matching import data as matching
-from tasks.ner.data.reading import EntityTextStream, read_labeled, write_examples
-from tasks.ner.examples import Entity, Example
-from tasks.ner.formats import TEXT_FORMATS, brat
+from paddle_rope.tasks.classification import data as classification
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.documents import read_documents, read_plain_texts
+from paddle_rope.tasks.common.texts.forms import Form
+from paddle_rope.tasks.common.texts.tables import header_of
+from paddle_rope.tasks.matching import data as matching
+from paddle_rope.tasks.ner.data.reading import EntityTextStream, read_labeled, write_examples
+from paddle_rope.tasks.ner.examples import Entity, Example
+from paddle_rope.tasks.ner.formats import TEXT_FORMATS, brat
 from tests.attack import mutators, second_readings
 from tests.attack.mutators import OF_BYTES, OF_LINES, mutator
 from tests.attack.watchdog import SilentLossError, Target, json_bytes

@@ -7,9 +7,9 @@ import paddle
 import pytest
 
 from paddle_rope import CharTokenizer
-from tasks.commands.main import main
-from tasks.ner.features import FEATURE_KINDS, WordFeatures
-from tasks.ner.model import NerConfig, NerModel
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.ner.features import FEATURE_KINDS, WordFeatures
+from paddle_rope.tasks.ner.model import NerConfig, NerModel
 from tests.paddle_rope.roformer.small_models import randomise
 
 # paddle2onnx wants Paddle 3, and has no wheel for Python 3.13

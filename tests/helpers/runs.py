@@ -13,9 +13,9 @@ import pytest
 import yaml
 from visualdl import LogReader
 
-from tasks.commands.main import main
-from tasks.common.errors import InputError
-from tasks.common.training.monitor import TRAINING, VisualDLMonitor
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training.monitor import TRAINING, VisualDLMonitor
 
 
 def train(config, folder, **keys):

@@ -55,7 +55,7 @@ def main(argv=None):
 
 def run(names, kills, random, folder, url):
     """Kill works in turn; returns how many of them left something else than undisturbed ones."""
-    from tasks.recipes import get_recipe
+    from paddle_rope.tasks.recipes import get_recipe
     from tests.kill import works
 
     get_recipe("ner"), get_recipe("pretraining")  # imported once for all processes
@@ -125,13 +125,13 @@ def _do(place, words, url, zones, target, report):
 def call(words, url):
     """The command line, or the download of a data set; both download from the server of this process."""
     if words == ("download",):
-        from tasks.ner.data.download import PublishedFile, fetch_dataset
+        from paddle_rope.tasks.ner.data.download import PublishedFile, fetch_dataset
 
         fetch_dataset([PublishedFile("file", f"{url}/file", 1, sha256=hashlib.sha256(FILE).hexdigest())], "run")
         return 0
     import huggingface_hub
 
-    from tasks.commands.main import main
+    from paddle_rope.tasks.commands.main import main
 
     huggingface_hub.HfApi = functools.partial(huggingface_hub.HfApi, endpoint=url)
     return main(words)

@@ -9,7 +9,7 @@ import yaml
 from tests.helpers.runs import curves
 from tests.tasks.tiny_recipes import KEYS, without_times
 
-TRAINER = "tasks.common.training.trainer:RecipeTrainer"
+TRAINER = "paddle_rope.tasks.common.training.trainer:RecipeTrainer"
 RUN = "run"  # folder, in that of a case
 AFTER_EACH_STEP = {"checkpoint_minutes": 1e-9}
 NER = {
@@ -42,14 +42,14 @@ WORKS = {
     "step": _training(f"{TRAINER}.training_step"),
     "save": _training(f"{TRAINER}._save_checkpoint"),
     "evaluation": _training(f"{TRAINER}.evaluate"),
-    "masked_lm": _training("tasks.ner.recipe:pretrain"),
-    "results": _training("tasks.ner.recipe:NerRecipe.score_and_save"),
-    "series": _training("tasks.common.training.series:_train_members", more=("--seeds", "1,2")),
-    "pretraining": _training("tasks.common.training.trainer:StepTrainer.train", PRETRAINING),
-    "download": Work("tasks.ner.data.download:fetch_dataset", ("download",)),
-    "encoder": Work("tasks.common.hub:fetch_encoder", ("download", "kill/encoder", "--output", RUN)),
+    "masked_lm": _training("paddle_rope.tasks.ner.recipe:pretrain"),
+    "results": _training("paddle_rope.tasks.ner.recipe:NerRecipe.score_and_save"),
+    "series": _training("paddle_rope.tasks.common.training.series:_train_members", more=("--seeds", "1,2")),
+    "pretraining": _training("paddle_rope.tasks.common.training.trainer:StepTrainer.train", PRETRAINING),
+    "download": Work("paddle_rope.tasks.ner.data.download:fetch_dataset", ("download",)),
+    "encoder": Work("paddle_rope.tasks.common.hub:fetch_encoder", ("download", "kill/encoder", "--output", RUN)),
     "export": Work(
-        "tasks.common.export.exporter:export",
+        "paddle_rope.tasks.common.export.exporter:export",
         ("export", f"../whole_{TRAINED_BY}/{RUN}/model", "--output", RUN, "--format", "paddle"),
     ),
 }
@@ -57,7 +57,7 @@ WORKS = {
 
 def prepare(folder):
     """Write the data that all cases read."""
-    from tasks.ner.demo import write_demo_corpus
+    from paddle_rope.tasks.ner.demo import write_demo_corpus
 
     data = folder / "data"
     data.mkdir(parents=True)

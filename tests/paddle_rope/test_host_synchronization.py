@@ -8,7 +8,7 @@ import pytest
 
 from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, backend, layers
 from paddle_rope.native.dispatch import plain_forms
-from tasks.ner.model import NerConfig, NerModel
+from paddle_rope.tasks.ner.model import NerConfig, NerModel
 from tests.paddle_rope.roformer.small_models import SIZES
 
 FETCHES = ("numpy", "item", "tolist", "__float__", "__int__", "__bool__", "__index__", "__array__")

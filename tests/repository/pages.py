@@ -22,14 +22,14 @@ import pytest
 import yaml
 
 from paddle_rope.roformer import RoFormerConfig, SequenceClassificationConfig
-from tasks.classification.arguments import ClassificationArguments
-from tasks.commands.main import main
-from tasks.commands.train import as_yaml
-from tasks.common.training.arguments import EncoderArguments
-from tasks.common.training.settings import DOCUMENTED, usable_keys
-from tasks.matching.arguments import MatchingArguments
-from tasks.ner.arguments import NerArguments
-from tasks.pretraining.arguments import PretrainingArguments
+from paddle_rope.tasks.classification.arguments import ClassificationArguments
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.commands.train import as_yaml
+from paddle_rope.tasks.common.training.arguments import EncoderArguments
+from paddle_rope.tasks.common.training.settings import DOCUMENTED, usable_keys
+from paddle_rope.tasks.matching.arguments import MatchingArguments
+from paddle_rope.tasks.ner.arguments import NerArguments
+from paddle_rope.tasks.pretraining.arguments import PretrainingArguments
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS, TESTS = REPOSITORY / "docs", REPOSITORY / "tests"

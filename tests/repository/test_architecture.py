@@ -18,6 +18,7 @@ def modules():
         for path in sorted((REPOSITORY / folder).rglob("*.py")):
             parts = path.relative_to(REPOSITORY).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            name = f"paddle_rope.{name}" if folder == "tasks" else name
             found[name] = ast.parse(path.read_text(encoding="utf-8"))
     return found
 
@@ -45,25 +46,30 @@ def is_in(name, *packages):
     return any(name == package or name.startswith(package + ".") for package in packages)
 
 
-LAB_VERBS = ("tasks.commands.experiment", "tasks.commands.benchmark")
+def tasks(*names):
+    return [f"paddle_rope.tasks.{name}" for name in names]
+
+
+TASKS, LAB = "paddle_rope.tasks", tasks("experiments", "commands.experiment", "commands.benchmark")
 RULES = [  # (those that import, what they must not import, those among them that may)
-    (["paddle_rope"], ["tasks", "tools"], ["paddle_rope.__main__"]),
-    (["tasks"], ["tools"], []),
-    (["tasks.common"], ["tasks"], []),
-    *(([f"tasks.{one}"], [f"tasks.{other}" for other in RECIPES if other != one], []) for one in RECIPES),
-    (["tasks"], ["tasks.experiments"], ["tasks.experiments", *LAB_VERBS]),
-    (["tasks"], ["tasks.serving"], ["tasks.serving", "tasks.commands"]),
-    (["tasks"], ["tasks.scaling"], ["tasks.scaling", "tasks.commands", "tasks.experiments"]),
-    (["tasks"], ["tasks.ner.demo"], ["tasks.ner.demo", "tasks.commands"]),
-    (["tools"], ["paddle_rope", "tasks"], ["tools.dev"]),
-    *((["tasks.ner." + one], ["tasks.ner." + other for other in [*NER_FOLDERS[place:], "recipe"]], [])
+    (["paddle_rope"], [TASKS, "tools"], ["paddle_rope.__main__", TASKS]),
+    ([TASKS], ["tools"], []),
+    (tasks("common"), [TASKS], []),
+    *((tasks(one), tasks(*(other for other in RECIPES if other != one)), []) for one in RECIPES),
+    ([TASKS], tasks("experiments"), LAB),
+    ([TASKS], tasks("serving"), tasks("serving", "commands")),
+    ([TASKS], tasks("scaling"), tasks("scaling", "commands", "experiments")),
+    ([TASKS], tasks("ner.demo"), tasks("ner.demo", "commands")),
+    (["tools"], ["paddle_rope"], ["tools.dev"]),
+    *((tasks(f"ner.{one}"), tasks("ner.recipe", *(f"ner.{other}" for other in NER_FOLDERS[place:])), [])
       for place, one in enumerate(NER_FOLDERS, 1)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("importing, imported, but", RULES, ids=str)
 def test_imports_keep_the_rule(imports, importing, imported, but):
-    is_entry = {"tools": "paddle_rope.__main__", "tasks.common": "tasks.common"}.get(importing[0], "nothing")
+    own = {"tools": "paddle_rope.__main__", "paddle_rope.tasks.common": "paddle_rope.tasks.common"}
+    is_entry = own.get(importing[0], "nothing")
     assert [
         f"{one} imports {other}"
         for one, others in imports.items()
@@ -72,13 +78,13 @@ def test_imports_keep_the_rule(imports, importing, imported, but):
     ] == []
 
 
-@pytest.mark.parametrize("package", ["tasks.ner", "tasks.common", "tasks.experiments", "tasks.scaling"])
+@pytest.mark.parametrize("package", tasks("ner", "common", "experiments", "scaling"))
 def test_no_circle_leads_through_folders(imports, package):
     graph = {}  # from a folder or file of the package to those that it imports
     for one, others in imports.items():
         if one.startswith(package + "."):
-            part = one.split(".")[2]
-            inside = {other.split(".")[2] for other in others if other.startswith(package + ".")}
+            part = one.split(".")[3]
+            inside = {other.split(".")[3] for other in others if other.startswith(package + ".")}
             graph.setdefault(part, set()).update(inside - {part})
     assert len(graph) > 4
     assert set(TopologicalSorter(graph).static_order()) == set(graph)  # CycleError names a circle

@@ -37,9 +37,9 @@ def loaded_by(program):
     ("from paddle_rope import LinearScaling; import paddle_rope.long_range_decay", []),
     ("from paddle_rope import RotaryPositionEmbedding, linear_attention, EfficientGlobalPointer", ["paddle"]),
     ("from paddle_rope import RoFormerConfig as C, RoFormerModel; RoFormerModel(C(9, 8, 1, 2, 8))", ["paddle"]),
-    ("from tasks.ner import NerPredictor; import tasks.ner.data.reading", []),
-    ("from tasks.ner.features import WordFeatures; WordFeatures(['dictionary'], {})('他在', [(0, 1)])", []),
-    ("import tasks.ner.recipe", ["jieba", "paddle", "paddlenlp"]),
+    ("from paddle_rope.tasks.ner import NerPredictor; import paddle_rope.tasks.ner.data.reading", []),
+    ("from paddle_rope.tasks.ner.features import WordFeatures; WordFeatures(['dictionary'], {})('他在', [(0, 1)])", []),
+    ("import paddle_rope.tasks.ner.recipe", ["jieba", "paddle", "paddlenlp"]),
 ])  # fmt: skip
 def test_an_import_loads_no_more_than_it_needs(program, loaded):
     assert sorted(loaded_by(program)) == loaded
@@ -49,7 +49,9 @@ def test_an_import_loads_no_more_than_it_needs(program, loaded):
 @pytest.mark.parametrize("recipe", PREDICT)
 def test_prediction_with_a_trained_folder_imports_no_paddlenlp(recipe, tmp_path):
     write_models(tmp_path, {recipe: MODELS[recipe]})
-    program = f"from tasks.recipes import open_predictor; predictor = open_predictor({str(tmp_path / recipe)!r})"
+    program = (
+        f"from paddle_rope.tasks.recipes import open_predictor; predictor = open_predictor({str(tmp_path / recipe)!r})"
+    )
     assert loaded_by(f"{program}; {PREDICT[recipe]}") == ["paddle"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.commands.main import main
+from paddle_rope.tasks.commands.main import main
 from tests.conftest import REPOSITORY
 from tests.helpers.models import FORMATS, export
 from tests.tasks.commands.conftest import LABELED, MODELS, write_models
@@ -76,15 +76,17 @@ def test_command_and_module_work_outside_the_repository(run, installed):
     assert run(sys.executable, "-m", "paddle_rope", "--version").startswith("paddle-rope ")
     for task, said in (("ner", "2400 sentences"), ("matching", "triples.jsonl: ")):  # their data are there
         assert said in run(sys.executable, "-m", "paddle_rope", "demo", task, f"corpus_{task}")
-    code = "import sys; from tasks.ner.page.html import write_html; write_html(sys.stdout, [], [], 'nothing')"
-    shown = run(sys.executable, "-c", f"from paddle_rope.__main__ import _load_tasks; _load_tasks(); {code}")
+    code = (
+        "import sys; from paddle_rope.tasks.ner.page.html import write_html; write_html(sys.stdout, [], [], 'nothing')"
+    )
+    shown = run(sys.executable, "-c", code)
     assert "Entities of nothing" in shown and "box-decoration-break" in shown
 
 
 def test_shipped_configurations_are_found_from_any_folder_unless_there_are_ones_of_the_user(run, tmp_path):
     code = (
-        "from paddle_rope.__main__ import main, _load_tasks; _load_tasks(); "
-        "from tasks.common.run_config import read_run_config; import json; "
+        ""
+        "from paddle_rope.tasks.common.run_config import read_run_config; import json; "
         "print(json.dumps(read_run_config('configs/classification/demo.yaml', ['--dev_file', 'configs/none.jsonl'])))"
     )
     config = json.loads(run(sys.executable, "-c", code))
@@ -102,11 +104,14 @@ def test_shipped_configurations_are_found_from_any_folder_unless_there_are_ones_
 def test_every_shipped_file_is_installed(installed):
     shipped = [path.relative_to(REPOSITORY / "configs") for path in (REPOSITORY / "configs").rglob("*.*")]
     assert len(shipped) > 20
-    assert [path for path in shipped if not (installed / "tasks/configs" / path).is_file()] == []
+    assert [path for path in shipped if not (installed / "paddle_rope/tasks/configs" / path).is_file()] == []
     of_library = (*REPOSITORY.glob("paddle_rope/roformer/encoders/*/*"), *REPOSITORY.glob("paddle_rope/native/csrc/*"))
     assert len(of_library) > 10
-    data = [path.relative_to(REPOSITORY) for path in (*(REPOSITORY / "tasks").rglob("*.yaml"), *of_library)]
+    of_tasks = [Path("paddle_rope") / path.relative_to(REPOSITORY) for path in (REPOSITORY / "tasks").rglob("*.yaml")]
+    data = [*of_tasks, *(path.relative_to(REPOSITORY) for path in of_library)]
     assert [path for path in data if not (installed / path).is_file()] == []
+    names = {path.name for path in installed.iterdir() if path.suffix != ".dist-info"}
+    assert names == {"paddle_rope", "bin"}, "a wheel takes one name"
 
 
 @pytest.mark.parametrize("file", ["tasks.py", "tasks/__init__.py"])
@@ -131,7 +136,7 @@ def test_editable_installation_runs_the_code_of_the_repository(sources, tmp_path
     done = subprocess.run(pip, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     environment["PYTHONPATH"] = site
-    code = "import paddle_rope.__main__ as m; m._load_tasks(); from tasks.common import run_config as s\n"
+    code = "from paddle_rope.tasks.common import run_config as s\n"
     code += "print(s.shipped('configs/ner/demo.yaml'))"
     for words in ([tmp_path / "venv/bin/paddle-rope", "convert", "--help"], [python, "-c", code]):
         done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment)

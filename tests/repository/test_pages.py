@@ -11,10 +11,10 @@ from functools import lru_cache
 import pytest
 import yaml
 
-from tasks.common.run_config import read_run_config
-from tasks.experiments.engine import resolved
-from tasks.experiments.plan import read_plan
-from tasks.recipes import get_recipe
+from paddle_rope.tasks.common.run_config import read_run_config
+from paddle_rope.tasks.experiments.engine import resolved
+from paddle_rope.tasks.experiments.plan import read_plan
+from paddle_rope.tasks.recipes import get_recipe
 from tests.conftest import REPOSITORY
 from tests.repository.pages import CONFIGURATIONS, RECIPES, help_of, keys_of, made_pages
 

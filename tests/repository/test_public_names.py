@@ -14,20 +14,29 @@ import paddle_rope
 from tests.conftest import REPOSITORY
 from tests.repository.test_mathematics_doc import ROWS
 
-PACKAGES = ("paddle_rope", "paddle_rope.roformer", "tasks.ner")
+PACKAGES = ("paddle_rope", "paddle_rope.roformer", "paddle_rope.tasks.ner")
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(paddle_rope.__path__, "paddle_rope.")
-    if not module.name.endswith("__main__")
+    if not module.name.endswith("__main__") and not module.name.startswith("paddle_rope.tasks")
 ]
 # of the API, and the functions and classes in the tables of the mathematics
 OF_TABLES = {word.partition("(")[0] for row in ROWS for word in re.findall(r"`([^`]+)`", row[2])}
 OF_TABLES = {name for name in OF_TABLES if re.fullmatch(r"(reference\.)?[A-Za-z]\w*", name)}
 DOCUMENTED = sorted({*(f"paddle_rope.{name}" for name in paddle_rope.__all__), *OF_TABLES})
 CALLED = (
-    *("tasks.recipes:get_recipe", "tasks.recipes:open_predictor", "tasks.recipes:train", "tasks.recipes:resume"),
-    *(f"tasks.common.recipe:Recipe.{name}" for name in ("train", "resume", "evaluate")),
-    *("tasks.common.export.exporter:export", "tasks.ner.tuning:tune_model", "tasks.ner:NerPredictor"),
+    *(
+        "paddle_rope.tasks.recipes:get_recipe",
+        "paddle_rope.tasks.recipes:open_predictor",
+        "paddle_rope.tasks.recipes:train",
+        "paddle_rope.tasks.recipes:resume",
+    ),
+    *(f"paddle_rope.tasks.common.recipe:Recipe.{name}" for name in ("train", "resume", "evaluate")),
+    *(
+        "paddle_rope.tasks.common.export.exporter:export",
+        "paddle_rope.tasks.ner.tuning:tune_model",
+        "paddle_rope.tasks.ner:NerPredictor",
+    ),
     *("paddle_rope:RoFormerModel.from_pretrained", "paddle_rope:RoFormerForCausalLM.generate"),
 )
 

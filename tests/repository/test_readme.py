@@ -14,7 +14,7 @@ import yaml
 
 from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.__main__ import main
-from tasks.ner.demo import UNSEEN_SENTENCES
+from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
 from tests.helpers.models import FORMATS
 from tests.repository.test_pages import ONCE, READMES, REPOSITORY, blocks, commands
 from tests.tasks.conftest import blank_pictures

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import yaml
 
-from tasks import recipes
-from tasks.common.reports import figures
-from tasks.ner import monitoring
-from tasks.ner.monitoring import NerMonitor
+from paddle_rope.tasks import recipes
+from paddle_rope.tasks.common.reports import figures
+from paddle_rope.tasks.ner import monitoring
+from paddle_rope.tasks.ner.monitoring import NerMonitor
 from tests.tasks.tiny_recipes import KEYS, write_data
 
 SHOW = NerMonitor.show

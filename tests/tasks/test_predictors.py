@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tasks.commands.main import main
-from tasks.common.errors import InputError
-from tasks.recipes import get_predictor, get_recipe, open_predictor
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.recipes import get_predictor, get_recipe, open_predictor
 from tests.helpers.models import FORMATS, export, like
 from tests.helpers.runs import read_json_lines
 

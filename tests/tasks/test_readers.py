@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tasks.classification.data import class_names
-from tasks.common.errors import InputError
-from tasks.common.run_config import read_run_config
-from tasks.common.texts.documents import read_documents, read_plain_texts
-from tasks.common.texts.tables import table_records
-from tasks.common.texts.text_files import read_text, split_lines
-from tasks.matching.data import task_of
-from tasks.ner.data.reading import read_examples, read_texts
-from tasks.recipes import get_predictor
-from tasks.scaling.formats import parts_of
+from paddle_rope.tasks.classification.data import class_names
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.run_config import read_run_config
+from paddle_rope.tasks.common.texts.documents import read_documents, read_plain_texts
+from paddle_rope.tasks.common.texts.tables import table_records
+from paddle_rope.tasks.common.texts.text_files import read_text, split_lines
+from paddle_rope.tasks.matching.data import task_of
+from paddle_rope.tasks.ner.data.reading import read_examples, read_texts
+from paddle_rope.tasks.recipes import get_predictor
+from paddle_rope.tasks.scaling.formats import parts_of
 
 REFUSED = yaml.safe_load(Path(__file__).with_name("refused_files.yaml").read_text(encoding="utf-8"))
 READERS = {

@@ -13,15 +13,15 @@ import pytest
 import yaml
 
 from paddle_rope.roformer import RoFormerConfig
-from tasks import recipes
-from tasks.classification.arguments import ClassificationConfig
-from tasks.commands.main import main
-from tasks.common.files import locked
-from tasks.common.run_config import read_run_config
-from tasks.common.training.checkpoints import PROGRESS_FILE, last_checkpoint, mark_complete
-from tasks.matching.model import MatchingConfig
-from tasks.ner.model import NerConfig
-from tasks.recipes import RECIPES, get_arguments, get_recipe
+from paddle_rope.tasks import recipes
+from paddle_rope.tasks.classification.arguments import ClassificationConfig
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.files import locked
+from paddle_rope.tasks.common.run_config import read_run_config
+from paddle_rope.tasks.common.training.checkpoints import PROGRESS_FILE, last_checkpoint, mark_complete
+from paddle_rope.tasks.matching.model import MatchingConfig
+from paddle_rope.tasks.ner.model import NerConfig
+from paddle_rope.tasks.recipes import RECIPES, get_arguments, get_recipe
 from tests.conftest import REPOSITORY
 from tests.helpers.runs import power_cut
 from tests.tasks.tiny_recipes import ENDS, IS_MISSING, KEYS, LEFT, SETTINGS, WITH_LABELS, left_by, weights

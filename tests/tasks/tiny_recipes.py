@@ -5,9 +5,9 @@ import json
 
 import numpy as np
 
-from tasks.matching.demo import write_demo_data
-from tasks.ner.demo import write_demo_corpus
-from tasks.recipes import RECIPES
+from paddle_rope.tasks.matching.demo import write_demo_data
+from paddle_rope.tasks.ner.demo import write_demo_corpus
+from paddle_rope.tasks.recipes import RECIPES
 
 ENCODER = {
     **{"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2},

@@ -22,9 +22,9 @@ from safetensors.numpy import load_file, save_file
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, load_tokenizer
 from paddle_rope.roformer.config import ENCODERS
-from tasks.common.reports.tables import as_markdown
-from tasks.common.texts.documents import read_documents
-from tasks.ner.data.splits import draw
+from paddle_rope.tasks.common.reports.tables import as_markdown
+from paddle_rope.tasks.common.texts.documents import read_documents
+from paddle_rope.tasks.ner.data.splits import draw
 
 NAME = "small"
 KEPT = {"laws_national": 1 / 3, "opensource_com_translations": 2 / 3, "court_documents": 2 / 3}  # of the documents
@@ -93,9 +93,9 @@ def is_full_width(unit):
 
 def ship(run, texts):
     """Write the folder of the encoder from a finished run."""
-    from tasks.pretraining.arguments import Stage
-    from tasks.pretraining.batches import DevBatches, WholeWordMasking, tokenize
-    from tasks.pretraining.recipe import evaluate_model
+    from paddle_rope.tasks.pretraining.arguments import Stage
+    from paddle_rope.tasks.pretraining.batches import DevBatches, WholeWordMasking, tokenize
+    from paddle_rope.tasks.pretraining.recipe import evaluate_model
 
     target = ENCODERS / NAME
     tokenizer = load_tokenizer(run / "model")

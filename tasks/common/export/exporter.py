@@ -16,9 +16,16 @@ import numpy as np
 import paddle
 from paddle.static import InputSpec
 
-from tasks.common.errors import InputError, reason_of
-from tasks.common.files import atomic_folder, check_new_folder
-from tasks.common.model_folder import GRAPH_FILES, GRAPH_WEIGHTS, ONNX, ONNX_FILE, is_exported, write_checksums
+from paddle_rope.tasks.common.errors import InputError, reason_of
+from paddle_rope.tasks.common.files import atomic_folder, check_new_folder
+from paddle_rope.tasks.common.model_folder import (
+    GRAPH_FILES,
+    GRAPH_WEIGHTS,
+    ONNX,
+    ONNX_FILE,
+    is_exported,
+    write_checksums,
+)
 
 TOLERANCE = 1e-3  # largest difference of a score; rounding in another order causes about 1e-5
 OPSET = 17  # the first with LayerNormalization

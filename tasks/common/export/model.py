@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from paddle_rope.machine import physical_cores
-from tasks.common.errors import InputError, damage_reported
-from tasks.common.inference import Batch
-from tasks.common.model_folder import COPY, GRAPH_FILES, GRAPH_WEIGHTS, ONNX_FILE
+from paddle_rope.tasks.common.errors import InputError, damage_reported
+from paddle_rope.tasks.common.inference import Batch
+from paddle_rope.tasks.common.model_folder import COPY, GRAPH_FILES, GRAPH_WEIGHTS, ONNX_FILE
 
 _ONLY_FATAL = 4  # a severity level of onnxruntime's log
 GPU_MEGABYTES = 256  # at the beginning; Paddle allocates more when it needs more
@@ -49,7 +49,7 @@ class OnnxGraph:
 
     ``device`` is ``"cpu"``, ``"gpu"`` or ``"gpu:N"``; None uses the GPU if onnxruntime can. Raises InputError if
     onnxruntime is not installed, cannot use the device or read the graph, or if
-    :func:`~tasks.common.export.operators.check_operators` does.
+    :func:`~paddle_rope.tasks.common.export.operators.check_operators` does.
     """
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
@@ -59,7 +59,9 @@ class OnnxGraph:
             raise InputError(
                 f"{folder}: is an ONNX model, and onnxruntime is not installed; pip install 'paddle_rope[onnx]'"
             ) from None
-        from tasks.common.export.operators import check_operators  # with protobuf, which comes with the engines
+        from paddle_rope.tasks.common.export.operators import (
+            check_operators,  # with protobuf, which comes with the engines
+        )
 
         options = onnxruntime.SessionOptions()
         threads = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # OpenMP also takes lists
@@ -106,15 +108,16 @@ class PaddleGraph:
     """One of ``GRAPH_FILES`` of a folder with its weights, computed by Paddle Inference. Threads may share it; it
     serves one at a time.
 
-    ``device`` is as in :func:`tasks.common.process.choose_device`. Raises InputError if the device cannot be used, this
-    Paddle cannot read the graph, or :func:`~tasks.common.export.operators.check_operators` does.
+    ``device`` is as in :func:`paddle_rope.tasks.common.process.choose_device`. Raises InputError if the device cannot
+    be used, this Paddle cannot read the graph, or :func:`~paddle_rope.tasks.common.export.operators.check_operators`
+    does.
     """
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
         import paddle
 
-        from tasks.common.export.operators import check_operators
-        from tasks.common.process import choose_device
+        from paddle_rope.tasks.common.export.operators import check_operators
+        from paddle_rope.tasks.common.process import choose_device
 
         choose_device(device)
         there = [name for name in GRAPH_FILES if Path(folder, name).is_file()]

@@ -14,8 +14,8 @@ from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.message import DecodeError
 
-from tasks.common.errors import InputError, reason_of
-from tasks.common.texts.text_files import shown
+from paddle_rope.tasks.common.errors import InputError, reason_of
+from paddle_rope.tasks.common.texts.text_files import shown
 
 # The test of this file exports every kind of model and says which names are missing here, and which only graphs of
 # earlier versions have.

@@ -9,8 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from tasks.common.files import write_files
-from tasks.common.reports.tables import as_csv, keys_of
+from paddle_rope.tasks.common.files import write_files
+from paddle_rope.tasks.common.reports.tables import as_csv, keys_of
 
 COLORS = 256  # of the palette
 EPOCH = "progress_or_epoch"  # in PaddleNLP's log

@@ -6,7 +6,7 @@ import statistics
 import sys
 from collections.abc import Sequence
 
-from tasks.common.errors import visible
+from paddle_rope.tasks.common.errors import visible
 
 
 def as_csv(rows):
@@ -48,8 +48,8 @@ def as_cells(*texts):
 
 
 def terminal(width=None):
-    """The console that rich prints tables to, without wrapping lines. It bypasses :class:`tasks.common.output.Output`,
-    so everything printed must come from :func:`as_cells`."""
+    """The console that rich prints tables to, without wrapping lines. It bypasses
+    :class:`paddle_rope.tasks.common.output.Output`, so everything printed must come from :func:`as_cells`."""
     from rich.console import Console
 
     return Console(file=getattr(sys.stdout, "stream", sys.stdout), soft_wrap=True, highlight=False, width=width)

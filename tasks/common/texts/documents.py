@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 
-from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form, form_of_file
-from tasks.common.texts.json_records import TEXT_KEYS
-from tasks.common.texts.streams import TextStream
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.forms import Form, form_of_file
+from paddle_rope.tasks.common.texts.json_records import TEXT_KEYS
+from paddle_rope.tasks.common.texts.streams import TextStream
 
 SENTENCE_END = re.compile(r"[。！？；!?;…]+[”’」』）)\"]*")
 SPLIT_SEED = 0  # the same documents are held out whatever the seed of the run

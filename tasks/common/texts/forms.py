@@ -1,7 +1,7 @@
 """The form of a file of texts or records. Its content decides, not its name.
 
 * JSON lines: one object a line;
-* a JSON list of objects, on one line or several, see :func:`tasks.common.texts.json_records.list_records`;
+* a JSON list of objects, on one line or several, see :func:`paddle_rope.tasks.common.texts.json_records.list_records`;
 * a table: CSV or TSV with a header;
 * tagged text: one token and its tag a line, or a whole sentence, a tab and its tags;
 * anything else is plain text, one text a line.
@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 
-from tasks.common.texts.json_records import line_records, list_records
-from tasks.common.texts.tables import IS_TAG, header_of, table_records
-from tasks.common.texts.text_files import BLANKS, first_non_blank
+from paddle_rope.tasks.common.texts.json_records import line_records, list_records
+from paddle_rope.tasks.common.texts.tables import IS_TAG, header_of, table_records
+from paddle_rope.tasks.common.texts.text_files import BLANKS, first_non_blank
 
 
 class Form(Enum):

@@ -5,8 +5,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from tasks.common.errors import InputError
-from tasks.common.texts.text_files import BLANKS, place, shown
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.text_files import BLANKS, place, shown
 
 TEXT_KEYS = ("text", "sentence")  # keys of a text without a label, or with a class
 _LINES = 'every line of this file has to be one JSON object such as {"text": "...", "label": ...}'

@@ -1,16 +1,16 @@
 """Texts of a file or of standard input, read as they come.
 
-The first lines decide the form of the input, see :mod:`tasks.common.texts.forms`. A JSON list, a table and tagged text
-are read whole before any item is yielded.
+The first lines decide the form of the input, see :mod:`paddle_rope.tasks.common.texts.forms`. A JSON list, a table and
+tagged text are read whole before any item is yielded.
 """
 
 import logging
 import os
 
-from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form, form_of, records
-from tasks.common.texts.json_records import json_text, parse_line
-from tasks.common.texts.text_files import (
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.forms import Form, form_of, records
+from paddle_rope.tasks.common.texts.json_records import json_text, parse_line
+from paddle_rope.tasks.common.texts.text_files import (
     BLANKS,
     BYTE_ORDER_MARK,
     GZIP,

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from tasks.common.errors import InputError
-from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.text_files import BLANKS, first_non_blank, shown
 
 MAX_FIELD_CHARACTERS = 1 << 24  # in CSV, so that an unclosed quote is found before it fills the memory
 TEXT = "text"

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from tasks.common.errors import InputError, as_input_error
+from paddle_rope.tasks.common.errors import InputError, as_input_error
 
 STDIN = "-"
 IN_MEMORY = "(in memory)"  # in the configuration of a run, in place of a file

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from paddle_rope.options import NOT_NEGATIVE, POSITIVE, SHARE, Kind, choice
 from paddle_rope.roformer.config import RoFormerConfig
-from tasks.common.errors import InputError, as_input_error
+from paddle_rope.tasks.common.errors import InputError, as_input_error
 
 DEV_SPLITS = ("stratified", "random", "contiguous")
 LARGEST_SEED = 2**32 - 1  # numpy's

@@ -12,8 +12,8 @@ import paddle.distributed as dist
 from paddlenlp.trainer import TrainerCallback
 from tqdm import tqdm
 
-from tasks.common.training.checkpoints import read_checkpoint_tensors, write_tensors
-from tasks.common.training.interruption import end, is_requested
+from paddle_rope.tasks.common.training.checkpoints import read_checkpoint_tensors, write_tensors
+from paddle_rope.tasks.common.training.interruption import end, is_requested
 
 ASKED_EVERY = 10  # steps; several processes ask each other whether a checkpoint is due
 # Steps between two updates of the average, with the decay to this power: cheaper, but skips the weights in between.

@@ -15,9 +15,9 @@ from paddlenlp.trainer import TrainerState
 from safetensors.numpy import save
 
 from paddle_rope.roformer.checkpoints.tensor_files import read_tensors
-from tasks.common.errors import InputError, as_input_error, damage_reported
-from tasks.common.files import atomic_writer, changed_files, checksums, write_files, write_json
-from tasks.common.process import is_first_process
+from paddle_rope.tasks.common.errors import InputError, as_input_error, damage_reported
+from paddle_rope.tasks.common.files import atomic_writer, changed_files, checksums, write_files, write_json
+from paddle_rope.tasks.common.process import is_first_process
 
 MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE = "optimizer.safetensors"

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tasks.common.errors import InputError, visible
-from tasks.common.process import is_first_process
-from tasks.common.texts.text_files import IN_MEMORY, RecordsName, read_text, shown, split_lines
+from paddle_rope.tasks.common.errors import InputError, visible
+from paddle_rope.tasks.common.process import is_first_process
+from paddle_rope.tasks.common.texts.text_files import IN_MEMORY, RecordsName, read_text, shown, split_lines
 
 SPLITS = ("train", "dev", "test")
 

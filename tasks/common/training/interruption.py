@@ -9,9 +9,9 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from tasks.common.errors import NO_ROOM, InputError, Interrupted, is_out_of_memory
-from tasks.common.process import own_command, quoted
-from tasks.common.training.run import CONFIG_FILE
+from paddle_rope.tasks.common.errors import NO_ROOM, InputError, Interrupted, is_out_of_memory
+from paddle_rope.tasks.common.process import own_command, quoted
+from paddle_rope.tasks.common.training.run import CONFIG_FILE
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTE = "\nending after this step, with a checkpoint; once more: at once\n"

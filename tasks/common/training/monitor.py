@@ -13,7 +13,7 @@ import yaml
 from paddlenlp.trainer import TrainerCallback
 from visualdl import LogWriter
 
-from tasks.common.errors import visible
+from paddle_rope.tasks.common.errors import visible
 
 HISTOGRAM_BUCKETS = 40
 TRAINING = "1_train"  # VisualDL sorts groups of charts by name, and opens only the first

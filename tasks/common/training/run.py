@@ -10,12 +10,19 @@ from typing import Any
 
 import yaml
 
-from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer, check_new_folder, digest_of, locked, read_json_object, write_json
-from tasks.common.model_folder import write_checksums
-from tasks.common.process import own_command, quoted
-from tasks.common.run_config import read_run_config
-from tasks.common.texts.text_files import ADDITIONS, IN_MEMORY, STDIN, open_bytes, reading
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import (
+    atomic_writer,
+    check_new_folder,
+    digest_of,
+    locked,
+    read_json_object,
+    write_json,
+)
+from paddle_rope.tasks.common.model_folder import write_checksums
+from paddle_rope.tasks.common.process import own_command, quoted
+from paddle_rope.tasks.common.run_config import read_run_config
+from paddle_rope.tasks.common.texts.text_files import ADDITIONS, IN_MEMORY, STDIN, open_bytes, reading
 
 CONFIG_FILE = "config.yaml"
 INPUTS_FILE = "inputs.json"  # fingerprints of the data files at the start
@@ -30,7 +37,7 @@ _NOT_FILES = (STDIN, IN_MEMORY)
 @dataclass
 class Run:
     """One training run of a recipe, filled in step by step. ``config``, ``keys``, ``training`` and ``given`` are as in
-    :class:`~tasks.common.training.settings.Settings`."""
+    :class:`~paddle_rope.tasks.common.training.settings.Settings`."""
 
     config: dict[str, Any]
     keys: Any
@@ -59,7 +66,7 @@ class Run:
 
     @property
     def checkpoints_before(self) -> Path:
-        """The folder of the checkpoints that :meth:`~tasks.common.recipe.Recipe.before_training` writes."""
+        """The folder of the checkpoints that :meth:`~paddle_rope.tasks.common.recipe.Recipe.before_training` writes."""
         return self.checkpoints / BEFORE_FOLDER
 
     @property
@@ -160,7 +167,7 @@ def check_readable(config):
 
 def fingerprints(config):
     """dict from each path that a configuration names as data, except pipes, to its
-    :func:`~tasks.common.files.digest_of`; raises InputError if one of them cannot be read."""
+    :func:`~paddle_rope.tasks.common.files.digest_of`; raises InputError if one of them cannot be read."""
     digests = {}
     for path in data_files(config):
         with reading(path):

@@ -16,13 +16,20 @@ from typing import Any, NamedTuple
 import yaml
 
 from paddle_rope.machine import machine_in_words
-from tasks.common.errors import InputError, Interrupted, as_input_error
-from tasks.common.files import atomic_writer, check_new_folder, json_line, locked, read_json_object, write_files
-from tasks.common.process import is_first_process, own_command, quoted
-from tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
-from tasks.common.run_config import read_run_config
-from tasks.common.training.arguments import parse_seeds
-from tasks.common.training.run import CONFIG_FILE, METRICS_FILE, refuse_links
+from paddle_rope.tasks.common.errors import InputError, Interrupted, as_input_error
+from paddle_rope.tasks.common.files import (
+    atomic_writer,
+    check_new_folder,
+    json_line,
+    locked,
+    read_json_object,
+    write_files,
+)
+from paddle_rope.tasks.common.process import is_first_process, own_command, quoted
+from paddle_rope.tasks.common.reports.tables import as_csv, as_markdown, mean_and_deviation
+from paddle_rope.tasks.common.run_config import read_run_config
+from paddle_rope.tasks.common.training.arguments import parse_seeds
+from paddle_rope.tasks.common.training.run import CONFIG_FILE, METRICS_FILE, refuse_links
 
 SERIES_FILE = "series.yaml"  # recipe, seeds and configuration
 RUNS_CSV, SUMMARY_JSON, SUMMARY_MD = "runs.csv", "summary.json", "summary.md"

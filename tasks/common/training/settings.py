@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Optional, get_type_hints
 
 from paddle_rope.options import NOT_NEGATIVE, POSITIVE, choice, integer, number
 from paddle_rope.roformer.config import REMOVED, RemovedOption, without_removed
-from tasks.common.errors import InputError, as_input_error, did_you_mean
-from tasks.common.run_config import parse_arguments, typed
-from tasks.common.training.arguments import LARGEST_SEED, EncoderArguments, check_kinds, option
-from tasks.common.training.run import CHECKPOINTS_FOLDER, LOG_FOLDER
+from paddle_rope.tasks.common.errors import InputError, as_input_error, did_you_mean
+from paddle_rope.tasks.common.run_config import parse_arguments, typed
+from paddle_rope.tasks.common.training.arguments import LARGEST_SEED, EncoderArguments, check_kinds, option
+from paddle_rope.tasks.common.training.run import CHECKPOINTS_FOLDER, LOG_FOLDER
 
 SCHEDULERS = ("linear", "cosine", "constant", "constant_with_warmup", "polynomial")  # PaddleNLP's
 
@@ -159,7 +159,7 @@ def resolve_config(config, arguments_class):
     cannot use the device."""
     from paddlenlp.trainer import TrainingArguments
 
-    from tasks.common.process import choose_device
+    from paddle_rope.tasks.common.process import choose_device
 
     config, keys, _, given = check_config(config, arguments_class)
     config["device"] = choose_device(config.get("device"))

@@ -18,11 +18,11 @@ from tqdm import tqdm
 
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.products import bfloat16_products
-from tasks.common.errors import InputError
-from tasks.common.files import write_json
-from tasks.common.training import callbacks, checkpoints
-from tasks.common.training.checkpoints import COMPLETE_FILE, checkpoint_path, read_trainer_state
-from tasks.common.training.interruption import end, is_requested, until_saved
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import write_json
+from paddle_rope.tasks.common.training import callbacks, checkpoints
+from paddle_rope.tasks.common.training.checkpoints import COMPLETE_FILE, checkpoint_path, read_trainer_state
+from paddle_rope.tasks.common.training.interruption import end, is_requested, until_saved
 
 SAVED_BEFORE = 1  # complete checkpoints that stay in addition to the newest and the best, in case the newest is damaged
 
@@ -223,7 +223,8 @@ class RecipeTrainer(Trainer):
             self._load_counts(checkpoint)
 
     def _load_rng_state(self, checkpoint):
-        """There is none, see :class:`~tasks.common.training.callbacks.SeededSteps`; PaddleNLP would read a pickle."""
+        """There is none, see :class:`~paddle_rope.tasks.common.training.callbacks.SeededSteps`; PaddleNLP would read a
+        pickle."""
 
     def _load_counts(self, checkpoint):
         """Restore what this process had counted since the last log."""

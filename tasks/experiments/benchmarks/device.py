@@ -13,9 +13,9 @@ from paddle_rope import reference
 from paddle_rope.global_pointer.losses import multilabel_categorical_crossentropy, span_crossentropy
 from paddle_rope.layers import RMSNorm
 from paddle_rope.roformer import RoFormerConfig, RoFormerModel
-from tasks.common.process import choose_device
-from tasks.common.reports.tables import as_markdown
-from tasks.experiments.benchmarks.worker import report
+from paddle_rope.tasks.common.process import choose_device
+from paddle_rope.tasks.common.reports.tables import as_markdown
+from paddle_rope.tasks.experiments.benchmarks.worker import report
 
 
 def run(options: Any) -> int:

@@ -4,14 +4,14 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from tasks.common.errors import InputError, is_out_of_memory
-from tasks.common.reports.tables import as_markdown
-from tasks.experiments.benchmarks.worker import report
-from tasks.ner.batching import check_types
-from tasks.ner.data.reading import read_examples
-from tasks.ner.examples import Example, make_example
-from tasks.ner.metrics import entity_scores
-from tasks.ner.prediction.predictor import NerPredictor
+from paddle_rope.tasks.common.errors import InputError, is_out_of_memory
+from paddle_rope.tasks.common.reports.tables import as_markdown
+from paddle_rope.tasks.experiments.benchmarks.worker import report
+from paddle_rope.tasks.ner.batching import check_types
+from paddle_rope.tasks.ner.data.reading import read_examples
+from paddle_rope.tasks.ner.examples import Example, make_example
+from paddle_rope.tasks.ner.metrics import entity_scores
+from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
 
 
 def run(options: Any) -> None:

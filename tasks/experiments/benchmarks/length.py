@@ -12,17 +12,17 @@ from tqdm import tqdm
 from paddle_rope.machine import machine_in_words
 from paddle_rope.native.adamw import AdamW
 from paddle_rope.roformer import RoFormerForSequenceClassification, SequenceClassificationConfig
-from tasks.common.errors import InputError, as_input_error
-from tasks.common.files import check_makeable, write_json
-from tasks.common.process import choose_device
-from tasks.common.reports.tables import as_markdown
-from tasks.experiments.benchmarks.worker import Job, Worker, paddle_jobs, peak_megabytes, timed
-from tasks.experiments.plan import check_unchanged, named_settings, read_keys
-from tasks.ner.arguments import NerArguments
-from tasks.ner.batching import pad_spans
-from tasks.ner.examples import TokenizedText
-from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction.finding import predict_entities
+from paddle_rope.tasks.common.errors import InputError, as_input_error
+from paddle_rope.tasks.common.files import check_makeable, write_json
+from paddle_rope.tasks.common.process import choose_device
+from paddle_rope.tasks.common.reports.tables import as_markdown
+from paddle_rope.tasks.experiments.benchmarks.worker import Job, Worker, paddle_jobs, peak_megabytes, timed
+from paddle_rope.tasks.experiments.plan import check_unchanged, named_settings, read_keys
+from paddle_rope.tasks.ner.arguments import NerArguments
+from paddle_rope.tasks.ner.batching import pad_spans
+from paddle_rope.tasks.ner.examples import TokenizedText
+from paddle_rope.tasks.ner.model import NerConfig, NerModel
+from paddle_rope.tasks.ner.prediction.finding import predict_entities
 
 JOBS = ("train", "predict")  # a training step on one text; prediction of one text
 KEYS = {  # of a plan -> types of their values

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tasks.common.errors import InputError
-from tasks.common.reports.tables import as_markdown
-from tasks.experiments.benchmarks.worker import Job, Worker, forget_peak, peak_megabytes, report, timed
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.reports.tables import as_markdown
+from paddle_rope.tasks.experiments.benchmarks.worker import Job, Worker, forget_peak, peak_megabytes, report, timed
 
 SIDES = {  # name -> title; Hugging Face's sides run in PyTorch, and bfloat16 rounds
     "native": "ours, native operators",

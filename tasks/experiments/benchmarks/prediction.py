@@ -14,10 +14,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tasks.common.errors import InputError
-from tasks.common.model_folder import ONNX_FILE
-from tasks.common.reports.tables import as_markdown
-from tasks.experiments.benchmarks.worker import Worker, report, timed
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.model_folder import ONNX_FILE
+from paddle_rope.tasks.common.reports.tables import as_markdown
+from paddle_rope.tasks.experiments.benchmarks.worker import Worker, report, timed
 
 REFERENCE, ROUNDED = "eager", "onnx_int8"
 ENGINES = {
@@ -37,7 +37,7 @@ def start(folder: str, file: str, batch_size: str, engine: str) -> tuple[dict, C
     ``processor_seconds`` since the start of Python; and a function that predicts all texts and returns the keys of
     :func:`timed`, ``reading_seconds`` of tokens and features once more by themselves, and, if ``with_entities``, the
     (start, end, type, score) of each text's entities."""
-    from tasks.ner.prediction.predictor import NerPredictor
+    from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
 
     texts = json.loads(Path(file).read_text(encoding="utf-8"))
     predictor = NerPredictor(folder, "cpu", batch_size=int(batch_size))
@@ -57,7 +57,7 @@ def start(folder: str, file: str, batch_size: str, engine: str) -> tuple[dict, C
 
 
 class OpenVinoGraph:
-    """Like :class:`tasks.common.export.model.OnnxGraph`, but computed by OpenVINO for one caller."""
+    """Like :class:`paddle_rope.tasks.common.export.model.OnnxGraph`, but computed by OpenVINO for one caller."""
 
     def __init__(self, folder: str | os.PathLike):
         try:
@@ -81,9 +81,9 @@ class OpenVinoGraph:
 def run(options: Any) -> None:
     """Measure engines, each in its own process, in turns, A B C A B C ...; the trained model, to which all are
     compared, is always measured. Raises InputError if the model or the file is wrong, or the trained model fails."""
-    from tasks.ner.data.reading import read_examples
-    from tasks.ner.examples import Entity
-    from tasks.ner.metrics import entity_scores
+    from paddle_rope.tasks.ner.data.reading import read_examples
+    from paddle_rope.tasks.ner.examples import Entity
+    from paddle_rope.tasks.ner.metrics import entity_scores
 
     examples = read_examples(options.data)[: options.texts]
     texts = [example.text for example in examples]
@@ -125,8 +125,8 @@ def _exported(model_dir, temporary, name):
     """The folder of a model for an engine, exported into ``temporary`` unless the engine computes the trained one."""
     if name == REFERENCE:
         return Path(model_dir)
-    from tasks.common.export.exporter import export
-    from tasks.ner.export import NerExporter
+    from paddle_rope.tasks.common.export.exporter import export
+    from paddle_rope.tasks.ner.export import NerExporter
 
     export(NerExporter(), [model_dir], temporary / name, **EXPORTS.get(name, {}))
     return temporary / name

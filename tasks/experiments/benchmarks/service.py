@@ -16,10 +16,10 @@ from typing import Any
 import aiohttp  # comes with PaddleNLP
 import numpy as np
 
-from tasks.common.errors import InputError
-from tasks.common.reports.tables import as_markdown
-from tasks.common.texts.documents import read_plain_texts
-from tasks.experiments.benchmarks.worker import report
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.reports.tables import as_markdown
+from paddle_rope.tasks.common.texts.documents import read_plain_texts
+from paddle_rope.tasks.experiments.benchmarks.worker import report
 
 SERVE = (sys.executable, "-m", "paddle_rope", "serve")
 MOST_CONNECTIONS = 1000

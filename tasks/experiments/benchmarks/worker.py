@@ -20,10 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tasks.common.errors import InputError
+import paddle_rope
+from paddle_rope.tasks.common.errors import InputError
 
 Job = Callable[[], Any]
-_ROOT = Path(__file__).resolve().parents[3]
+_ROOT = Path(paddle_rope.__file__).resolve().parents[1]
 
 
 class Worker(contextlib.AbstractContextManager):
@@ -39,8 +40,7 @@ class Worker(contextlib.AbstractContextManager):
     ):
         inherited = os.environ.get("PYTHONPATH") if python is None else None
         path = os.pathsep.join(filter(None, [str(_ROOT), inherited]))
-        # PYTHONSAFEPATH: the working folder may hold another tasks.py (Python 3.10 does not know it)
-        settings |= {"PYTHONPATH": path, "PYTHONSAFEPATH": "1", "TOKENIZERS_PARALLELISM": "false"}
+        settings |= {"PYTHONPATH": path, "TOKENIZERS_PARALLELISM": "false"}
         environment = {name: value for name, value in {**os.environ, **settings}.items() if value is not None}
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115  lives as long as the process
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
@@ -134,7 +134,7 @@ def _wait_for_gpu():
 def report(measured: dict[str, Any], text: str, output: Path | None) -> None:
     """Print a text about the measurements and their ``notes``, and write all numbers to a JSON file, if given."""
     from paddle_rope.machine import machine_in_words
-    from tasks.common.files import write_json
+    from paddle_rope.tasks.common.files import write_json
 
     measured = {"machine": machine_in_words(), **measured}
     if output is not None:
@@ -149,7 +149,7 @@ def main(is_prepared: str, module: str, *arguments: str) -> None:
     sys.stdout.reconfigure(line_buffering=True)  # Python 3.13 prints an error before what is still buffered
 
     if is_prepared == "True":
-        from tasks.common.process import prepare
+        from paddle_rope.tasks.common.process import prepare
 
         prepare()
     try:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, fields
 
 from paddle_rope.options import NOT_NEGATIVE, POSITIVE
-from tasks.common.training.arguments import BY_EPOCHS, TrainingPlan, option
-from tasks.common.training.settings import DOCUMENTED
-from tasks.ner.arguments import NerArguments
+from paddle_rope.tasks.common.training.arguments import BY_EPOCHS, TrainingPlan, option
+from paddle_rope.tasks.common.training.settings import DOCUMENTED
+from paddle_rope.tasks.ner.arguments import NerArguments
 
 BY_LBFGS = TrainingPlan(
     BY_EPOCHS.fixed,

@@ -8,19 +8,19 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from tasks.common.errors import InputError
-from tasks.common.files import write_json
-from tasks.common.recipe import Recipe
-from tasks.common.training.run import METRICS_FILE, MODEL_FOLDER, Run
-from tasks.common.training.settings import Settings
-from tasks.experiments.crf.arguments import CrfArguments
-from tasks.ner.data.splits import read_splits
-from tasks.ner.examples import Entity, Example, entity_types, without_overlaps
-from tasks.ner.features import WordFeatures
-from tasks.ner.formats.tagging import BMES, decode_tags, encode_tags, parse_tag
-from tasks.ner.metrics import scores_and_errors
-from tasks.ner.recipe import NerRun
-from tasks.ner.reports.printed import print_scores
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import write_json
+from paddle_rope.tasks.common.recipe import Recipe
+from paddle_rope.tasks.common.training.run import METRICS_FILE, MODEL_FOLDER, Run
+from paddle_rope.tasks.common.training.settings import Settings
+from paddle_rope.tasks.experiments.crf.arguments import CrfArguments
+from paddle_rope.tasks.ner.data.splits import read_splits
+from paddle_rope.tasks.ner.examples import Entity, Example, entity_types, without_overlaps
+from paddle_rope.tasks.ner.features import WordFeatures
+from paddle_rope.tasks.ner.formats.tagging import BMES, decode_tags, encode_tags, parse_tag
+from paddle_rope.tasks.ner.metrics import scores_and_errors
+from paddle_rope.tasks.ner.recipe import NerRun
+from paddle_rope.tasks.ner.reports.printed import print_scores
 
 WEIGHTS_FILE = "model.crfsuite"
 WINDOW = 2  # characters to each side
@@ -107,7 +107,7 @@ def _pycrfsuite():
 def attributes(text: str, features: WordFeatures | None = None, own: Example | None = None) -> list[list[str]]:
     """For each character of a text a list of ``NAME=VALUE``: characters at -2 to 2, pairs of them, the values of the
     columns of the word ``features``, and the numbers of their flags that are set; ``own`` is as in
-    :class:`~tasks.ner.features.WordFeatures`."""
+    :class:`~paddle_rope.tasks.ner.features.WordFeatures`."""
     padded = [OUTSIDE] * WINDOW + list(text) + [OUTSIDE] * WINDOW
     found = []
     for place in range(WINDOW, WINDOW + len(text)):

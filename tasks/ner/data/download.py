@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from tasks.common.errors import InputError
-from tasks.common.files import file_sha256
-from tasks.common.hub import PART, network_reason
-from tasks.ner.data.reading import published, read_examples, read_texts
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import file_sha256
+from paddle_rope.tasks.common.hub import PART, network_reason
+from paddle_rope.tasks.ner.data.reading import published, read_examples, read_texts
 
 _RETRIES = 2
 _TIMEOUT = 30.0  # seconds without an answer

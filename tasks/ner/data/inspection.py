@@ -12,11 +12,11 @@ from itertools import pairwise
 import numpy as np
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.common.texts.text_files import shown
-from tasks.ner.arguments import NerArguments
-from tasks.ner.batching import INSIDE_A_TOKEN, NerDataset
-from tasks.ner.examples import Example, entity_types
-from tasks.ner.lengths import entity_bound, training_lengths
+from paddle_rope.tasks.common.texts.text_files import shown
+from paddle_rope.tasks.ner.arguments import NerArguments
+from paddle_rope.tasks.ner.batching import INSIDE_A_TOKEN, NerDataset
+from paddle_rope.tasks.ner.examples import Example, entity_types
+from paddle_rope.tasks.ner.lengths import entity_bound, training_lengths
 
 MAX_CHARACTERS = NerArguments.max_characters
 # name -> what was found; in the order of printing

@@ -1,8 +1,8 @@
 """Labeled data and texts: reading with validation, and writing. Standard library only.
 
-``read_examples`` and ``write_examples`` know the formats of ``tasks.ner.formats``; ``read_texts`` reads texts to
-predict. Offsets count characters (code points), and spans in memory are half-open, whatever a file has. An error
-in a file raises ``InputError``: one line with ``path:line``, what is wrong and how to fix it.
+``read_examples`` and ``write_examples`` know the formats of ``paddle_rope.tasks.ner.formats``; ``read_texts`` reads
+texts to predict. Offsets count characters (code points), and spans in memory are half-open, whatever a file has. An
+error in a file raises ``InputError``: one line with ``path:line``, what is wrong and how to fix it.
 """
 
 import logging
@@ -12,15 +12,15 @@ from pathlib import Path
 from shlex import quote
 from typing import TextIO
 
-from tasks.common.errors import InputError, visible
-from tasks.common.files import atomic_writer
-from tasks.common.texts.streams import TextStream
-from tasks.common.texts.text_files import encodable, first_non_blank, read_text, split_lines
-from tasks.ner import formats
-from tasks.ner.examples import Example
-from tasks.ner.formats import brat, label_studio, span_records, tags
-from tasks.ner.formats.records import labeled_records
-from tasks.ner.formats.tagging import join_tokens
+from paddle_rope.tasks.common.errors import InputError, visible
+from paddle_rope.tasks.common.files import atomic_writer
+from paddle_rope.tasks.common.texts.streams import TextStream
+from paddle_rope.tasks.common.texts.text_files import encodable, first_non_blank, read_text, split_lines
+from paddle_rope.tasks.ner import formats
+from paddle_rope.tasks.ner.examples import Example
+from paddle_rope.tasks.ner.formats import brat, label_studio, span_records, tags
+from paddle_rope.tasks.ner.formats.records import labeled_records
+from paddle_rope.tasks.ner.formats.tagging import join_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def published() -> dict[str, dict]:
 
 def check_there(path: str) -> None:
     """Raise InputError, with the command that downloads it, if ``path`` is missing and has the name of a published
-    data set, or is the path where :func:`tasks.ner.data.download.fetch_dataset` puts a file of one."""
+    data set, or is the path where :func:`paddle_rope.tasks.ner.data.download.fetch_dataset` puts a file of one."""
     if os.path.exists(path):
         return
     folder, file, datasets = Path(path).parent, Path(path).name, published()
@@ -139,7 +139,8 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
 
 
 class EntityTextStream(TextStream):
-    """The texts of a :class:`tasks.common.texts.streams.TextStream`, also of labeled data in any format except brat."""
+    """The texts of a :class:`paddle_rope.tasks.common.texts.streams.TextStream`, also of labeled data in any format
+    except brat."""
 
     form_of = staticmethod(formats.labeled_form)
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from tasks.common.errors import InputError
-from tasks.common.process import is_first_process
-from tasks.common.texts.documents import cut_at_sentences, read_plain_texts
-from tasks.common.texts.text_files import read_text, split_lines
-from tasks.common.training.data import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
-from tasks.ner.data.reading import check_labeled, note_unlabeled, read_examples
-from tasks.ner.examples import Entity, Example, entity_types, first_overlap
-from tasks.ner.formats.records import labeled_records
-from tasks.ner.formats.span_records import PROBABLE
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.process import is_first_process
+from paddle_rope.tasks.common.texts.documents import cut_at_sentences, read_plain_texts
+from paddle_rope.tasks.common.texts.text_files import read_text, split_lines
+from paddle_rope.tasks.common.training.data import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
+from paddle_rope.tasks.ner.data.reading import check_labeled, note_unlabeled, read_examples
+from paddle_rope.tasks.ner.examples import Entity, Example, entity_types, first_overlap
+from paddle_rope.tasks.ner.formats.records import labeled_records
+from paddle_rope.tasks.ner.formats.span_records import PROBABLE
 
 # Neighboring texts share entities, as texts cut from one document do, if the share of dev entities that also occur in
 # train is more than HIGHER times as high for a drawn dev part as for a contiguous one, and higher by more than

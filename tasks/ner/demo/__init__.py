@@ -3,7 +3,7 @@
 The sentences were generated from our own templates and word lists (``tasks/ner/demo/`` at commit e394b37); nothing is
 copied from a data set.
 
-The format is CLUENER's (:mod:`tasks.ner.formats.span_records`), where the END IS INCLUSIVE.
+The format is CLUENER's (:mod:`paddle_rope.tasks.ner.formats.span_records`), where the END IS INCLUSIVE.
 
 Types: person, place, organization, product, time, position (job title). An entity is annotated wherever it occurs,
 also inside another one: persons, places, products and parent organizations in an organization, places in a product

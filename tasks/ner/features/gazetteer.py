@@ -32,8 +32,8 @@ class Gazetteer:
 
     @classmethod
     def from_examples(cls, examples):
-        """Count the entities of a list of :class:`tasks.ner.examples.Example`. A text that occurs several times counts
-        once, because its copies would give its labels away."""
+        """Count the entities of a list of :class:`paddle_rope.tasks.ner.examples.Example`. A text that occurs several
+        times counts once, because its copies would give its labels away."""
         by_text = {example.text: example for example in examples}
         entities = {}
         for example in by_text.values():
@@ -47,8 +47,8 @@ class Gazetteer:
     def __call__(self, text, own=None):
         """Places in a text where an entity of the training data occurs: list of (start, end, classes); a class is the
         type's number * ``BINS`` + the bin of its share. If the text is one of the training data, ``own`` is its
-        :class:`~tasks.ner.examples.Example`, whose entities and occurrences are left out of the counts: they would give
-        its labels away."""
+        :class:`~paddle_rope.tasks.ner.examples.Example`, whose entities and occurrences are left out of the counts:
+        they would give its labels away."""
         places = list(found_in(text, self._strings))
         if own is None:
             return places

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tasks.common.errors import InputError
-from tasks.common.files import atomic_writer
-from tasks.ner.features.chinese_words import ChineseWords
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import atomic_writer
+from paddle_rope.tasks.ner.features.chinese_words import ChineseWords
 
 FORMAT = 3  # increased when the arrays change
 NAMES = ("node_characters", "node_children", "node_entries", "entry_scores", "entry_is_word", "entry_tags")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.ner.features.chinese_words import TAG_CLASSES, PairTable, tag_class
+from paddle_rope.tasks.ner.features.chinese_words import TAG_CLASSES, PairTable, tag_class
 
 # Kinds that give a token values from a vocabulary, and how many values.
 COLUMNS = {
@@ -124,7 +124,8 @@ class TokenColumns:
 
     def __call__(self, words, places):
         """The columns of a text, int32 ``[tokens, columns]``: 0 none, 1 unknown, then the vocabulary. ``words`` are its
-        :class:`~tasks.ner.features.chinese_words.Words`, ``places`` the :func:`token_places` of its tokens."""
+        :class:`~paddle_rope.tasks.ner.features.chinese_words.Words`, ``places`` the :func:`token_places` of its
+        tokens."""
         rows = [row for kind in self._kinds for row in getattr(self, f"_{kind}")(words)]
         if not rows:
             return np.empty([places.shape[1], 0], dtype=np.int32)

@@ -12,14 +12,14 @@ from typing import Optional
 
 import numpy as np
 
-from tasks.common.files import write_json
-from tasks.ner.examples import Example
-from tasks.ner.features import token_features
-from tasks.ner.features.chinese_words import PLACES as WORD_PLACES
-from tasks.ner.features.chinese_words import Words, pairs_of
-from tasks.ner.features.gazetteer import BINS, Gazetteer, is_storable
-from tasks.ner.features.jieba_dictionary import installed_words, jieba_version
-from tasks.ner.features.token_features import (
+from paddle_rope.tasks.common.files import write_json
+from paddle_rope.tasks.ner.examples import Example
+from paddle_rope.tasks.ner.features import token_features
+from paddle_rope.tasks.ner.features.chinese_words import PLACES as WORD_PLACES
+from paddle_rope.tasks.ner.features.chinese_words import Words, pairs_of
+from paddle_rope.tasks.ner.features.gazetteer import BINS, Gazetteer, is_storable
+from paddle_rope.tasks.ner.features.jieba_dictionary import installed_words, jieba_version
+from paddle_rope.tasks.ner.features.token_features import (
     COLUMNS,
     DICTIONARY_CLASSES,
     FIRST_VALUE,

@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from tasks.common.errors import InputError
-from tasks.common.texts.forms import Form, form_of
-from tasks.common.texts.tables import TAG, TOKEN, header_of
-from tasks.common.texts.text_files import first_non_blank, shown
-from tasks.ner.examples import Example
-from tasks.ner.formats import brat, label_studio, tags
-from tasks.ner.formats import span_records as spans
-from tasks.ner.formats.columns import read_rows
-from tasks.ner.formats.records import Records, labeled_records, write_lines, write_list
-from tasks.ner.formats.span_records import CMEEE, DOCCANO, PREDICTED
-from tasks.ner.formats.tagging import SCHEMES
-from tasks.ner.formats.tags import column_sentences, find_scheme, has_joined_sentences, joined_sentences
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.forms import Form, form_of
+from paddle_rope.tasks.common.texts.tables import TAG, TOKEN, header_of
+from paddle_rope.tasks.common.texts.text_files import first_non_blank, shown
+from paddle_rope.tasks.ner.examples import Example
+from paddle_rope.tasks.ner.formats import brat, label_studio, tags
+from paddle_rope.tasks.ner.formats import span_records as spans
+from paddle_rope.tasks.ner.formats.columns import read_rows
+from paddle_rope.tasks.ner.formats.records import Records, labeled_records, write_lines, write_list
+from paddle_rope.tasks.ner.formats.span_records import CMEEE, DOCCANO, PREDICTED
+from paddle_rope.tasks.ner.formats.tagging import SCHEMES
+from paddle_rope.tasks.ner.formats.tags import column_sentences, find_scheme, has_joined_sentences, joined_sentences
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ _OF_OBJECTS = {DOCCANO.start: "doccano_entities", CMEEE.start: "cmeee", PREDICTE
 def recognize(lines: list[str], name: str) -> str:
     """The name of the format of a text file.
 
-    Its form distinguishes records from tags (:mod:`tasks.common.texts.forms`). The first record with entities decides
-    about records; the prefixes of all tags decide about tags.
+    Its form distinguishes records from tags (:mod:`paddle_rope.tasks.common.texts.forms`). The first record with
+    entities decides about records; the prefixes of all tags decide about tags.
     """
     first = first_non_blank(lines)
     if first is None:

@@ -16,11 +16,11 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-from tasks.common.errors import InputError
-from tasks.common.files import atomic_folder
-from tasks.common.texts.text_files import encodable, read_text, shown, split_lines
-from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import EntityIds, check_span
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import atomic_folder
+from paddle_rope.tasks.common.texts.text_files import encodable, read_text, shown, split_lines
+from paddle_rope.tasks.ner.examples import Entity, Example, make_example
+from paddle_rope.tasks.ner.formats.records import EntityIds, check_span
 
 NAME = "brat"
 SHAPE = "write it as T1<tab>Type start end<tab>surface"

@@ -16,10 +16,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tasks.common.errors import InputError
-from tasks.common.texts.tables import TAG, TOKEN, header_of, rows
-from tasks.common.texts.text_files import BLANKS, first_non_blank, shown
-from tasks.ner.formats.tagging import parse_tag
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.tables import TAG, TOKEN, header_of, rows
+from paddle_rope.tasks.common.texts.text_files import BLANKS, first_non_blank, shown
+from paddle_rope.tasks.ner.formats.tagging import parse_tag
 
 LIMIT = 40  # characters of a line that a message shows
 _SENTENCE_COLUMNS = ("sentence #", "sentence_id", "sentence", "sent_id", "sentence_number", "句子", "句号")

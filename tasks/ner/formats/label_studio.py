@@ -24,11 +24,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import quoteattr
 
-from tasks.common.errors import InputError
-from tasks.common.texts.json_records import check_encodable
-from tasks.common.texts.text_files import shown
-from tasks.ner.examples import Entity, Example, entities_of, make_example
-from tasks.ner.formats.records import EntityIds, Records, check_like, check_span, check_type
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.json_records import check_encodable
+from paddle_rope.tasks.common.texts.text_files import shown
+from paddle_rope.tasks.ner.examples import Entity, Example, entities_of, make_example
+from paddle_rope.tasks.ner.formats.records import EntityIds, Records, check_like, check_span, check_type
 
 logger = logging.getLogger(__name__)
 

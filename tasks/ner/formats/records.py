@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from tasks.common.errors import InputError
-from tasks.common.files import json_line
-from tasks.common.texts.forms import records
-from tasks.common.texts.json_records import check_encodable, distinct_keys, json_text
-from tasks.common.texts.tables import header_of
-from tasks.common.texts.text_files import first_non_blank, shown
-from tasks.ner.examples import Entity, Example, make_example
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import json_line
+from paddle_rope.tasks.common.texts.forms import records
+from paddle_rope.tasks.common.texts.json_records import check_encodable, distinct_keys, json_text
+from paddle_rope.tasks.common.texts.tables import header_of
+from paddle_rope.tasks.common.texts.text_files import first_non_blank, shown
+from paddle_rope.tasks.ner.examples import Entity, Example, make_example
 
 Records = Iterable[tuple[str, dict]]  # pairs ("path:line", record), of JSON lines, a JSON list or a table
 _LABELS = ("label", "entities", "tags", "ner_tags")  # an empty cell in these columns means a text without entities

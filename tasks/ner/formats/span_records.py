@@ -21,12 +21,12 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import NamedTuple
 
-from tasks.common.errors import InputError
-from tasks.common.texts.json_records import check_encodable, json_text
-from tasks.common.texts.text_files import shown
-from tasks.ner.examples import Entity, Example, make_example
-from tasks.ner.formats.records import EntityIds, Records, check_like, entity_of, reader
-from tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_tag
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.json_records import check_encodable, json_text
+from paddle_rope.tasks.common.texts.text_files import shown
+from paddle_rope.tasks.ner.examples import Entity, Example, make_example
+from paddle_rope.tasks.ner.formats.records import EntityIds, Records, check_like, entity_of, reader
+from paddle_rope.tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_tag
 
 # ---- CLUENER
 

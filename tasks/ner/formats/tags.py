@@ -1,7 +1,8 @@
-"""Tagged text, BIO, BIOES and BMES (see :mod:`tasks.ner.formats.tagging`), in two layouts of lines and in records.
+"""Tagged text, BIO, BIOES and BMES (see :mod:`paddle_rope.tasks.ner.formats.tagging`), in two layouts of lines and in
+records.
 
 * columns: one token (usually one character) and its tag per line, separated by a space or tab; an empty line ends a
-  sentence; :mod:`tasks.ner.formats.columns` describes the variants;
+  sentence; :mod:`paddle_rope.tasks.ner.formats.columns` describes the variants;
 * sentences: one sentence per line, its tokens, a tab, its tags; tokens and tags are each joined by U+0002, as in the
   files of PaddleNLP (https://github.com/PaddlePaddle/PaddleNLP, ``msra_ner``, ``peoples_daily_ner``). The first line
   may be a header, ``text_a<tab>label``;
@@ -19,14 +20,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tasks.common.errors import InputError, one_line
-from tasks.common.texts.forms import JOINT
-from tasks.common.texts.json_records import check_encodable
-from tasks.common.texts.text_files import BLANKS, shown
-from tasks.ner.examples import Entity, Example, first_overlap
-from tasks.ner.formats.columns import LIMIT, LINE_ENDS, Row, read_rows, without_numbers
-from tasks.ner.formats.records import Records, check_like
-from tasks.ner.formats.tagging import BIO, SCHEMES, Scheme, decode_tags, encode_tags, join_tokens, parse_tag
+from paddle_rope.tasks.common.errors import InputError, one_line
+from paddle_rope.tasks.common.texts.forms import JOINT
+from paddle_rope.tasks.common.texts.json_records import check_encodable
+from paddle_rope.tasks.common.texts.text_files import BLANKS, shown
+from paddle_rope.tasks.ner.examples import Entity, Example, first_overlap
+from paddle_rope.tasks.ner.formats.columns import LIMIT, LINE_ENDS, Row, read_rows, without_numbers
+from paddle_rope.tasks.ner.formats.records import Records, check_like
+from paddle_rope.tasks.ner.formats.tagging import BIO, SCHEMES, Scheme, decode_tags, encode_tags, join_tokens, parse_tag
 
 _HEADER_ENDS = ("label", "labels")  # last columns of a header, which are not tags
 

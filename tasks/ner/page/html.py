@@ -18,9 +18,17 @@ import jinja2
 import yaml
 from markupsafe import Markup, escape
 
-from tasks.common.errors import visible
-from tasks.ner.examples import entities_of
-from tasks.ner.page.layout import Piece, drawn_paragraphs, look_of, mentions_of, places_of, section_anchor, sections_of
+from paddle_rope.tasks.common.errors import visible
+from paddle_rope.tasks.ner.examples import entities_of
+from paddle_rope.tasks.ner.page.layout import (
+    Piece,
+    drawn_paragraphs,
+    look_of,
+    mentions_of,
+    places_of,
+    section_anchor,
+    sections_of,
+)
 
 FOLDER = Path(__file__).parent
 WORDS = yaml.safe_load((FOLDER / "words.yaml").read_text(encoding="utf-8"))
@@ -39,10 +47,10 @@ _NOT_SHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 def write_html(
     file: TextIO, records: list[dict], types: Iterable[str], name: str, calibrated: bool = True, language: str = "en"
 ) -> None:
-    """Write a page of records (:class:`tasks.ner.prediction.predictor.NerPredictor`) into an open file. Its legend has
-    the types that occur, in the order of ``types``, then others, which a dictionary forces; ``name`` says where the
-    texts are from. A model without temperatures is not ``calibrated``, and the page calls its probabilities scores.
-    ``language`` is the language of the page's labels."""
+    """Write a page of records (:class:`paddle_rope.tasks.ner.prediction.predictor.NerPredictor`) into an open file. Its
+    legend has the types that occur, in the order of ``types``, then others, which a dictionary forces; ``name`` says
+    where the texts are from. A model without temperatures is not ``calibrated``, and the page calls its probabilities
+    scores. ``language`` is the language of the page's labels."""
     words = WORDS[language]
     certainty = "probability" if calibrated else "score"
     texts = [record["text"] for record in records]

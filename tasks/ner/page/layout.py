@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tasks.common.texts.documents import cut_at_sentences
-from tasks.ner.examples import Entity
+from paddle_rope.tasks.common.texts.documents import cut_at_sentences
+from paddle_rope.tasks.ner.examples import Entity
 
 SECTION_CHARACTERS = 2000
 # A line that is a heading: a numbered part, chapter or section, or a heading of Markdown.

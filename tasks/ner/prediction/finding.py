@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from tasks.common.inference import batched_outputs
-from tasks.ner.arguments import of_types, probability
-from tasks.ner.batching import pad_spans
-from tasks.ner.examples import Entity, Found, TokenizedText
-from tasks.ner.features import TokenFeatures
-from tasks.ner.lengths import reading_of
+from paddle_rope.tasks.common.inference import batched_outputs
+from paddle_rope.tasks.ner.arguments import of_types, probability
+from paddle_rope.tasks.ner.batching import pad_spans
+from paddle_rope.tasks.ner.examples import Entity, Found, TokenizedText
+from paddle_rope.tasks.ner.features import TokenFeatures
+from paddle_rope.tasks.ner.lengths import reading_of
 
 Bounds = tuple[float, float]
 Thresholds = float | list[float] | None
@@ -143,8 +143,8 @@ def predict_entities(
     report: Callable[[list[int]], Any] = lambda rows: None,
 ) -> Found:
     """The entities of each tokenized text, ordered. Texts are read whole, in batches of similar length, by a
-    :class:`~tasks.ner.model.NerModel`, also while it is trained, or a model with the same methods. Spans of more than
-    ``max_entity_tokens`` are ignored. ``report`` is called after each batch with the indices of its texts."""
+    :class:`~paddle_rope.tasks.ner.model.NerModel`, also while it is trained, or a model with the same methods. Spans of
+    more than ``max_entity_tokens`` are ignored. ``report`` is called after each batch with the indices of its texts."""
     entities: Found = [[] for _ in texts]
     types = model.config.types
     temperatures = of_types(model.config.temperatures, len(types))

@@ -3,22 +3,22 @@
 import sys
 from collections.abc import Iterable, Iterator
 
-from tasks.common.errors import visible
-from tasks.common.files import json_line
-from tasks.ner.examples import entities_of, make_example, without_overlaps
-from tasks.ner.formats import TEXT_FORMATS
-from tasks.ner.formats.label_studio import prediction_task
-from tasks.ner.formats.records import write_list
+from paddle_rope.tasks.common.errors import visible
+from paddle_rope.tasks.common.files import json_line
+from paddle_rope.tasks.ner.examples import entities_of, make_example, without_overlaps
+from paddle_rope.tasks.ner.formats import TEXT_FORMATS
+from paddle_rope.tasks.ner.formats.label_studio import prediction_task
+from paddle_rope.tasks.ner.formats.records import write_list
 
-# Names of tasks.ner.formats. The first holds everything, including the scores.
+# Names of paddle_rope.tasks.ner.formats. The first holds everything, including the scores.
 FORMATS = ("jsonl", "cluener", "bio", "doccano", "labelstudio")
 
 
 def written(predicted: Iterable[tuple[dict, str]], format: str, model_version: str) -> Iterator[str]:
     """The content of a file in one of :data:`FORMATS`, in pieces, as records arrive. ``predicted`` has pairs of a
-    record, as from :class:`tasks.ner.prediction.predictor.NerPredictor`, and a place, which an InputError names if a
-    text or a type cannot be written in the format. ``model_version`` is the model's name in Label Studio. At the end, a
-    note says how many entities the format could not hold."""
+    record, as from :class:`paddle_rope.tasks.ner.prediction.predictor.NerPredictor`, and a place, which an InputError
+    names if a text or a type cannot be written in the format. ``model_version`` is the model's name in Label Studio. At
+    the end, a note says how many entities the format could not hold."""
     if format == "labelstudio":
         yield from write_list(prediction_task(record, visible(model_version)) for record, _ in predicted)
         return

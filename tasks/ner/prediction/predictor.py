@@ -10,37 +10,38 @@ import numpy as np
 from tqdm import tqdm
 
 from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans, highest
-from tasks.common.errors import InputError, damage_reported, visible
-from tasks.common.export.model import ExportedModel
-from tasks.common.inference import Batch
-from tasks.common.model_folder import COPY, is_exported, refuse_incomplete
-from tasks.common.predictor import Folder, Predictor, check_least, check_positions
-from tasks.common.training.data import LabeledData
-from tasks.ner.arguments import NerConfig, of_types
-from tasks.ner.batching import NerDataset, with_unseen
-from tasks.ner.data.reading import check_labeled, read_examples, read_lines
-from tasks.ner.examples import Entity, Example, Found, TokenizedText, as_record, labeled_record
-from tasks.ner.features import FILE_NAME as FEATURES_FILE
-from tasks.ner.features import WordFeatures
-from tasks.ner.lengths import reading_of
-from tasks.ner.metrics import scores_and_errors, worst_examples
-from tasks.ner.prediction import finding
-from tasks.ner.prediction.finding import Bounds, Window
-from tasks.ner.prediction.wanted import Wanted
-from tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
-from tasks.ner.reports.reliability import print_reliability, reliability
+from paddle_rope.tasks.common.errors import InputError, damage_reported, visible
+from paddle_rope.tasks.common.export.model import ExportedModel
+from paddle_rope.tasks.common.inference import Batch
+from paddle_rope.tasks.common.model_folder import COPY, is_exported, refuse_incomplete
+from paddle_rope.tasks.common.predictor import Folder, Predictor, check_least, check_positions
+from paddle_rope.tasks.common.training.data import LabeledData
+from paddle_rope.tasks.ner.arguments import NerConfig, of_types
+from paddle_rope.tasks.ner.batching import NerDataset, with_unseen
+from paddle_rope.tasks.ner.data.reading import check_labeled, read_examples, read_lines
+from paddle_rope.tasks.ner.examples import Entity, Example, Found, TokenizedText, as_record, labeled_record
+from paddle_rope.tasks.ner.features import FILE_NAME as FEATURES_FILE
+from paddle_rope.tasks.ner.features import WordFeatures
+from paddle_rope.tasks.ner.lengths import reading_of
+from paddle_rope.tasks.ner.metrics import scores_and_errors, worst_examples
+from paddle_rope.tasks.ner.prediction import finding
+from paddle_rope.tasks.ner.prediction.finding import Bounds, Window
+from paddle_rope.tasks.ner.prediction.wanted import Wanted
+from paddle_rope.tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
+from paddle_rope.tasks.ner.reports.reliability import print_reliability, reliability
 
 SPANS_PER_TOKEN = 4  # that a window may have; trained models give about one a probability above 0.001
 ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors apply their own bound
 
 
 class ExportedNerModel(ExportedModel):
-    """The graph of an exported folder as a :class:`~tasks.ner.model.NerModel` for prediction."""
+    """The graph of an exported folder as a :class:`~paddle_rope.tasks.ner.model.NerModel` for prediction."""
 
     def find_spans(
         self, batch: Batch, thresholds: float | Sequence[float] | None = None, most: int | None = None
     ) -> list[list[ScoredSpan]]:
-        """As :meth:`tasks.ner.model.NerModel.find_spans`, in any order. An ONNX graph finds the spans itself."""
+        """As :meth:`paddle_rope.tasks.ner.model.NerModel.find_spans`, in any order. An ONNX graph finds the spans
+        itself."""
         thresholds = self.config.thresholds if thresholds is None else thresholds
         types = len(self.config.types)
         if "spans" not in self.graph.outputs:
@@ -61,24 +62,25 @@ class NerPredictor(Predictor):
 
     Args:
         model_dir: folder of a trained or exported model; or a list of folders of models trained on the same file, whose
-            scores are averaged (:class:`tasks.ner.model.NerEnsemble`).
+            scores are averaged (:class:`paddle_rope.tasks.ner.model.NerEnsemble`).
         max_tokens: tokens (mostly one character each) that are computed at once; None takes a length that training
-            covered well. Longer texts are cut into overlapping windows, see :mod:`tasks.ner.prediction.finding`.
+            covered well. Longer texts are cut into overlapping windows, see
+            :mod:`paddle_rope.tasks.ner.prediction.finding`.
         overlap: longest entity, in tokens, that is certain to be whole in some window; None takes the longest training
             entity, at least a quarter and at most half of ``max_tokens``.
         max_entity_tokens: longest span, in tokens, that is found, 0 for any length; None takes twice the longest
             training entity, at least 32.
-        wanted: which entities to keep, or the arguments of :meth:`~tasks.ner.prediction.wanted.Wanted.of`.
-        device, batch_size, show_progress, bf16: as in :class:`~tasks.common.predictor.Predictor`.
+        wanted: which entities to keep, or the arguments of :meth:`~paddle_rope.tasks.ner.prediction.wanted.Wanted.of`.
+        device, batch_size, show_progress, bf16: as in :class:`~paddle_rope.tasks.common.predictor.Predictor`.
 
     Raises:
-        InputError: as in :class:`~tasks.common.predictor.Predictor`, or several models do not fit together, or a size
-            is out of range.
+        InputError: as in :class:`~paddle_rope.tasks.common.predictor.Predictor`, or several models do not fit together,
+            or a size is out of range.
     """
 
     recipe = "ner"
     labeled = LabeledData(read_lines, Example, labeled_record, read_examples)
-    model_class = "tasks.ner.model:NerModel"
+    model_class = "paddle_rope.tasks.ner.model:NerModel"
     config_class = NerConfig
     exported_class = ExportedNerModel
 
@@ -127,7 +129,7 @@ class NerPredictor(Predictor):
         tokenizers, models = zip(*(super(NerPredictor, self)._open(one, device) for one in folders))
         model = models[0]
         if len(folders) > 1:
-            from tasks.ner.model import NerEnsemble
+            from paddle_rope.tasks.ner.model import NerEnsemble
 
             model = NerEnsemble(folders, list(models))
         self.features = load_features(folders[0], model.config)

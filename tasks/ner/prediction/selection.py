@@ -14,7 +14,7 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 
-from tasks.ner.examples import Entity
+from paddle_rope.tasks.ner.examples import Entity
 
 # Texts are near duplicates if their sets of character pairs have at least this Jaccard similarity (Broder 1997).
 NEAR_DUPLICATE = 0.8
@@ -23,7 +23,7 @@ MOST_COMPARED = 100  # texts that a text is compared with, so that the work is l
 
 def uncertainty(candidates: Iterable[Entity]) -> float:
     """Entropy, in nats, of a model's predictions for a text; 0 if it is sure. ``candidates`` are all spans that score
-    above :data:`~tasks.ner.calibration.LOWEST_THRESHOLD`, including overlapping ones."""
+    above :data:`~paddle_rope.tasks.ner.calibration.LOWEST_THRESHOLD`, including overlapping ones."""
     shares = (p for entity in candidates for p in (entity.probability, 1 - entity.probability))
     return -math.fsum(p * math.log(p) for p in shares if p > 0)
 

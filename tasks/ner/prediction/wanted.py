@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.common.errors import InputError
-from tasks.common.process import time_limit
-from tasks.common.run_config import read_mapping
-from tasks.common.texts.text_files import read_text, shown, split_lines
-from tasks.ner.arguments import of_types
-from tasks.ner.examples import Entity, without_overlaps
-from tasks.ner.features.gazetteer import automaton_of, found_in
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.process import time_limit
+from paddle_rope.tasks.common.run_config import read_mapping
+from paddle_rope.tasks.common.texts.text_files import read_text, shown, split_lines
+from paddle_rope.tasks.ner.arguments import of_types
+from paddle_rope.tasks.ner.examples import Entity, without_overlaps
+from paddle_rope.tasks.ner.features.gazetteer import automaton_of, found_in
 
 LEAST_PROBABILITY = 0.001  # to ask for; nearly all spans of a text are less probable
 HINT_LOGIT = 3.0  # times the temperature: how far a hint lowers the threshold, as from probability 0.5 to 0.05

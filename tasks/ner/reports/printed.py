@@ -1,10 +1,10 @@
 """What training, evaluation and inspection print."""
 
-from tasks.common.errors import visible
-from tasks.common.reports.tables import as_cells, print_score_rows, print_table, terminal
-from tasks.ner.batching import LONGER_THAN_A_WINDOW
-from tasks.ner.examples import Example
-from tasks.ner.metrics import BOUNDARY_ERRORS
+from paddle_rope.tasks.common.errors import visible
+from paddle_rope.tasks.common.reports.tables import as_cells, print_score_rows, print_table, terminal
+from paddle_rope.tasks.ner.batching import LONGER_THAN_A_WINDOW
+from paddle_rope.tasks.ner.examples import Example
+from paddle_rope.tasks.ner.metrics import BOUNDARY_ERRORS
 
 MOST_TYPES = 40  # rows of a table
 MOST_CONFUSIONS = 20
@@ -38,7 +38,8 @@ def _shortened(text, characters=FIRST_CHARACTERS):
 
 
 def print_scores(title: str, scores: dict) -> None:
-    """Print the result of :func:`tasks.ner.metrics.entity_scores` as a table, one row for each type and one for all.
+    """Print the result of :func:`paddle_rope.tasks.ner.metrics.entity_scores` as a table, one row for each type and one
+    for all.
 
     If there are more than ``MOST_TYPES`` types, only the types with the most gold entities are printed.
     """
@@ -51,7 +52,7 @@ def print_scores(title: str, scores: dict) -> None:
 
 
 def print_errors(analysis: dict) -> None:
-    """Print the result of :func:`tasks.ner.metrics.error_analysis` as tables."""
+    """Print the result of :func:`paddle_rope.tasks.ner.metrics.error_analysis` as tables."""
     errors = analysis["errors"]
     boundaries = ", ".join(f"{errors[kind]} {kind.replace('_', ' ')}" for kind in BOUNDARY_ERRORS)
     meanings = {kind: meaning.format(boundaries=boundaries) for kind, meaning in MEANINGS.items()}
@@ -66,7 +67,7 @@ def print_errors(analysis: dict) -> None:
 
 
 def print_worst_examples(examples: list[dict]) -> None:
-    """Print the result of :func:`tasks.ner.metrics.worst_examples`."""
+    """Print the result of :func:`paddle_rope.tasks.ner.metrics.worst_examples`."""
     if examples:
         _print_title("worst examples")
     for example in examples:
@@ -97,7 +98,8 @@ def _print_title(title, style="italic"):
 
 
 def print_data_report(datasets: dict) -> None:
-    """Print counts of each :class:`tasks.ner.batching.NerDataset`, and the gold entities that cannot be learned."""
+    """Print counts of each :class:`paddle_rope.tasks.ner.batching.NerDataset`, and the gold entities that cannot be
+    learned."""
     for name, dataset in datasets.items():
         lengths = [len(example.text) for example in dataset.examples]
         entities = sum(len(example.entities) for example in dataset.examples)
@@ -114,8 +116,8 @@ def print_data_report(datasets: dict) -> None:
 
 
 def print_inspection(result):
-    """Print the result of :func:`tasks.ner.data.inspection.inspect`, with ``file`` and ``format`` in each of its
-    ``splits``, as tables."""
+    """Print the result of :func:`paddle_rope.tasks.ner.data.inspection.inspect`, with ``file`` and ``format`` in each
+    of its ``splits``, as tables."""
     splits = result["splits"]
     for split, row in splits.items():
         print(visible(f"{split}: {row['file']} ({row['format']})"))

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tasks.common.reports.tables import print_table
-from tasks.ner.arguments import of_types
-from tasks.ner.calibration import probabilities_of
-from tasks.ner.examples import Example, Found
+from paddle_rope.tasks.common.reports.tables import print_table
+from paddle_rope.tasks.ner.arguments import of_types
+from paddle_rope.tasks.ner.calibration import probabilities_of
+from paddle_rope.tasks.ner.examples import Example, Found
 
 BINS = 10
 
@@ -65,7 +65,13 @@ def calibration(scores: np.ndarray, labels: np.ndarray, temperatures: np.ndarray
 
 def draw_reliability(result: dict, title: str) -> np.ndarray:
     """The result of :func:`reliability` as a picture, uint8 ``[height, width, 3]``: a point for each bin."""
-    from tasks.common.reports.figures import BLUE, GRAY, ORANGE, new_figure, pixels  # matplotlib, only for pictures
+    from paddle_rope.tasks.common.reports.figures import (  # matplotlib, only for pictures
+        BLUE,
+        GRAY,
+        ORANGE,
+        new_figure,
+        pixels,
+    )
 
     figure, axes = new_figure(4.5, 4.2)
     axes.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle="--")

@@ -13,12 +13,12 @@ from paddle_rope.layers import Linear
 from paddle_rope.native import products
 from paddle_rope.native.products import DECISION, bfloat16_is_faster, bfloat16_products, rounded
 from paddle_rope.roformer import RoFormerForMaskedLM
-from tasks.classification.recipe import ClassificationRecipe
-from tasks.commands.main import main
-from tasks.common.errors import InputError
-from tasks.common.training.trainer import RecipeTrainer
-from tasks.ner.demo import UNSEEN_SENTENCES
-from tasks.recipes import open_predictor
+from paddle_rope.tasks.classification.recipe import ClassificationRecipe
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training.trainer import RecipeTrainer
+from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
+from paddle_rope.tasks.recipes import open_predictor
 from tests.helpers.comparison import random_tensor
 from tests.helpers.models import FORMATS, export
 from tests.paddle_rope.roformer.small_models import make

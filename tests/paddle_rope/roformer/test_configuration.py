@@ -13,9 +13,9 @@ from paddle_rope.attention.feature_maps import make_feature_map
 from paddle_rope.options import FEATURE_MAPS, NORMALIZERS
 from paddle_rope.roformer import SequenceClassificationConfig
 from paddle_rope.roformer.config import RemovedOption
-from tasks.classification.model import ClassificationConfig
-from tasks.matching.model import MatchingConfig
-from tasks.ner.model import NerConfig
+from paddle_rope.tasks.classification.model import ClassificationConfig
+from paddle_rope.tasks.matching.model import MatchingConfig
+from paddle_rope.tasks.ner.model import NerConfig
 
 DATA = Path(__file__).parent / "data"
 YARN = {"type": "yarn", "factor": 2, "original_length": 9}

@@ -28,7 +28,7 @@ from paddle_rope.roformer import (
 )
 from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
 from paddle_rope.roformer.checkpoints.names import TENSORFLOW, source_names
-from tasks.commands.main import main
+from paddle_rope.tasks.commands.main import main
 from tests.paddle_rope.roformer.small_models import SIZES, evaluated, make, random_ids, randomise, states_equal
 
 DATA = Path(__file__).parent / "data"

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.classification.data import LABELED, Example, class_names
-from tasks.classification.prediction import ClassificationDataset, classification_scores, print_data_report
-from tasks.commands.main import main
-from tasks.common.inference import pad_items
+from paddle_rope.tasks.classification.data import LABELED, Example, class_names
+from paddle_rope.tasks.classification.prediction import ClassificationDataset, classification_scores, print_data_report
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.inference import pad_items
 from tests.conftest import REPOSITORY
 from tests.helpers import runs
 from tests.tasks.tiny_recipes import EPOCHS

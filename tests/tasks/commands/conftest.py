@@ -5,10 +5,10 @@ import json
 import pytest
 
 from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerModel
-from tasks.classification.model import ClassificationConfig, ClassificationModel
-from tasks.matching.model import MatchingConfig, MatchingModel
-from tasks.ner.demo import UNSEEN_SENTENCES
-from tasks.ner.model import NerConfig, NerModel
+from paddle_rope.tasks.classification.model import ClassificationConfig, ClassificationModel
+from paddle_rope.tasks.matching.model import MatchingConfig, MatchingModel
+from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
+from paddle_rope.tasks.ner.model import NerConfig, NerModel
 from tests.paddle_rope.roformer.small_models import randomise
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48}

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from tasks.commands.main import VERBS, main
-from tasks.recipes import RECIPES, get_arguments
+from paddle_rope.tasks.commands.main import VERBS, main
+from paddle_rope.tasks.recipes import RECIPES, get_arguments
 from tests.conftest import REPOSITORY
 from tests.helpers.pipe import Pipe
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tasks.commands.main import VERBS
-from tasks.commands.serve import serve
-from tasks.common.errors import InputError
+from paddle_rope.tasks.commands.main import VERBS
+from paddle_rope.tasks.commands.serve import serve
+from paddle_rope.tasks.common.errors import InputError
 from tests.helpers.models import FORMATS, export
 from tests.tasks.tiny_recipes import KEYS
 
@@ -182,7 +182,7 @@ def test_a_mistake_is_one_line_and_writes_nothing(
 def test_variables_of_the_environment_are_options_of_serve(folders, monkeypatch):
     pytest.importorskip("fastapi_offline", reason="pip install 'paddle_rope[serve]'")
     seen = []
-    monkeypatch.setattr("tasks.serving.server.serve", seen.append)
+    monkeypatch.setattr("paddle_rope.tasks.serving.server.serve", seen.append)
     for name, value in {"PORT": "9000", "DEVICE": "gpu:3", "BF16": "true"}.items():
         monkeypatch.setenv(f"PADDLE_ROPE_SERVE_{name}", value)
     serve([str(folders["ner"])])

@@ -12,11 +12,18 @@ from PIL import Image
 from paddle_rope import RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.options import replace_file
 from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
-from tasks.common.errors import InputError
-from tasks.common.files import atomic_folder, atomic_writer, check_new_folder, check_output_file, json_line, write_json
-from tasks.common.reports import figures
-from tasks.common.reports.figures import draw_epochs
-from tasks.common.reports.tables import as_csv, as_markdown
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import (
+    atomic_folder,
+    atomic_writer,
+    check_new_folder,
+    check_output_file,
+    json_line,
+    write_json,
+)
+from paddle_rope.tasks.common.reports import figures
+from paddle_rope.tasks.common.reports.figures import draw_epochs
+from paddle_rope.tasks.common.reports.tables import as_csv, as_markdown
 
 
 def names(folder):

@@ -10,8 +10,8 @@ import sys
 import huggingface_hub
 import pytest
 
-from tasks.commands.main import main
-from tasks.common import hub
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common import hub
 from tests.helpers.local_server import COMMIT, LocalServer, serve
 from tests.tasks.ner.conftest import error_of
 

@@ -14,10 +14,10 @@ import pytest
 from tqdm import tqdm
 
 from paddle_rope import CharTokenizer
-from tasks.common.errors import EXIT_BAD_INPUT, MOST_CHARACTERS, InputError, exit_status, visible
-from tasks.common.output import Output, on_terminal, standard_output
-from tasks.common.process import choose_device, ensure_home, own_command
-from tasks.common.reports.tables import print_score_rows
+from paddle_rope.tasks.common.errors import EXIT_BAD_INPUT, MOST_CHARACTERS, InputError, exit_status, visible
+from paddle_rope.tasks.common.output import Output, on_terminal, standard_output
+from paddle_rope.tasks.common.process import choose_device, ensure_home, own_command
+from paddle_rope.tasks.common.reports.tables import print_score_rows
 from tests.conftest import REPOSITORY
 
 ORDERS = "\x1b]0;title\x07\x1b[2J\r\x9b31m\u202e\x00\x7f\u2028\udc80"
@@ -75,7 +75,7 @@ def test_a_vocabulary_that_may_not_be_read_is_not_called_missing(monkeypatch, tm
 
 
 # ---- standard output and error
-CONVERT = "import sys; from tasks.commands.main import main; sys.exit(main(sys.argv[1:]))"
+CONVERT = "import sys; from paddle_rope.tasks.commands.main import main; sys.exit(main(sys.argv[1:]))"
 RECORD = '{"text": "王明", "label": {"name": {"王明": [[0, 1]]}}}\n'
 ROW = {"precision": 1.0, "recall": 1.0, "f1": 1.0, "support": 1, "predicted": 1}
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tasks.experiments.crf.recipe import CrfRecipe, attributes, entities_of, longest_entities, tags_of
-from tasks.ner.demo import write_demo_corpus
-from tasks.ner.examples import Entity, make_example
-from tasks.ner.features import WordFeatures
+from paddle_rope.tasks.experiments.crf.recipe import CrfRecipe, attributes, entities_of, longest_entities, tags_of
+from paddle_rope.tasks.ner.demo import write_demo_corpus
+from paddle_rope.tasks.ner.examples import Entity, make_example
+from paddle_rope.tasks.ner.features import WordFeatures
 
 pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed: pip install 'paddle_rope[crf]'")
 NESTED = make_example(

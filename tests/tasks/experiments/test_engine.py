@@ -6,11 +6,11 @@ import json
 import pytest
 import yaml
 
-from tasks.commands.experiment import experiment
-from tasks.common.errors import InputError, Interrupted, exit_status
-from tasks.common.files import locked
-from tasks.experiments.engine import train_cell
-from tasks.experiments.plan import Cell
+from paddle_rope.tasks.commands.experiment import experiment
+from paddle_rope.tasks.common.errors import InputError, Interrupted, exit_status
+from paddle_rope.tasks.common.files import locked
+from paddle_rope.tasks.experiments.engine import train_cell
+from paddle_rope.tasks.experiments.plan import Cell
 from tests.helpers.runs import pretended_recipe
 
 SCORES = {"softmax": 0.80, "linear": 0.79, "poor": 0.70}
@@ -22,7 +22,7 @@ def recipe(monkeypatch):
     """In place of every recipe: it only pretends to train, and its scores depend on the variant."""
     made = pretended_recipe()
     made.scores_of = lambda config: {"dev": {"f1": SCORES.get(config.get("layers"), 0) + 0.001 * config.get("seed", 0)}}
-    monkeypatch.setattr("tasks.experiments.engine.get_recipe", lambda name: made)
+    monkeypatch.setattr("paddle_rope.tasks.experiments.engine.get_recipe", lambda name: made)
     return made
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from paddle_rope.roformer import RoFormerConfig
-from tasks.experiments.benchmarks.length import read_length_plan
-from tasks.experiments.plan import read_plan
-from tasks.recipes import get_recipe
+from paddle_rope.tasks.experiments.benchmarks.length import read_length_plan
+from paddle_rope.tasks.experiments.plan import read_plan
+from paddle_rope.tasks.recipes import get_recipe
 from tests.conftest import REPOSITORY
 
 FOLDER = REPOSITORY / "configs" / "experiments"

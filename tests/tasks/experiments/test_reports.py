@@ -8,10 +8,10 @@ import pytest
 import yaml
 from PIL import Image
 
-from tasks.commands.experiment import experiment
-from tasks.commands.main import main
-from tasks.common.errors import exit_status
-from tasks.experiments.language_models import PUBLISHED, rank_correlation
+from paddle_rope.tasks.commands.experiment import experiment
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.errors import exit_status
+from paddle_rope.tasks.experiments.language_models import PUBLISHED, rank_correlation
 from tests.tasks.tiny_recipes import KEYS
 
 FOLDER = Path(__file__).resolve().parents[3] / "configs" / "experiments"

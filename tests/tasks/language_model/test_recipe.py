@@ -5,10 +5,15 @@ import paddle
 import pytest
 
 from paddle_rope.roformer import RoFormerConfig, RoFormerForCausalLM, load_tokenizer
-from tasks.common.errors import InputError
-from tasks.language_model import recipe as recipe_module
-from tasks.language_model.corpus import Corpus, additions, load_corpus
-from tasks.language_model.recipe import LanguageModelRecipe, held_out_losses, learning_rate_share, make_optimizer
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.language_model import recipe as recipe_module
+from paddle_rope.tasks.language_model.corpus import Corpus, additions, load_corpus
+from paddle_rope.tasks.language_model.recipe import (
+    LanguageModelRecipe,
+    held_out_losses,
+    learning_rate_share,
+    make_optimizer,
+)
 from tests.conftest import REPOSITORY
 from tests.helpers import runs
 from tests.tasks.tiny_recipes import ENCODER
@@ -120,7 +125,7 @@ def test_the_next_step_is_python(train, tmp_path, capsys):
 
 def test_scaled_embeddings_are_larger_where_they_go_in_and_not_where_they_score(train, tmp_path, corpus, monkeypatch):
     models = []
-    monkeypatch.setattr("tasks.language_model.recipe.measure", lambda model, *_: models.append(model) or {})
+    monkeypatch.setattr("paddle_rope.tasks.language_model.recipe.measure", lambda model, *_: models.append(model) or {})
     train("run", position_embedding="sinusoidal", scale_embeddings=True)
     (model,) = models
     model.eval()

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tasks.matching.demo import write_demo_data
+from paddle_rope.tasks.matching.demo import write_demo_data
 from tests.helpers import runs
 from tests.tasks.tiny_recipes import EPOCHS
 

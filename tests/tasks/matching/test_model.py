@@ -8,11 +8,11 @@ import paddle
 import pytest
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.common.inference import Tokens, pad_texts
-from tasks.matching.data import Example
-from tasks.matching.model import MatchingConfig, MatchingModel, cosent_loss, grade_loss, ranking_loss
-from tasks.matching.prediction import MatchingDataset
-from tasks.matching.recipe import MatchingRecipe
+from paddle_rope.tasks.common.inference import Tokens, pad_texts
+from paddle_rope.tasks.matching.data import Example
+from paddle_rope.tasks.matching.model import MatchingConfig, MatchingModel, cosent_loss, grade_loss, ranking_loss
+from paddle_rope.tasks.matching.prediction import MatchingDataset
+from paddle_rope.tasks.matching.recipe import MatchingRecipe
 from tests.paddle_rope.roformer.small_models import randomise
 
 SIZES = {

@@ -11,11 +11,19 @@ from hypothesis import strategies as st
 from safetensors.numpy import load
 from scipy.stats import spearmanr
 
-from tasks.commands.main import main
-from tasks.common.errors import InputError
-from tasks.matching.arguments import MatchingArguments
-from tasks.matching.data import LABELED, Example, ExampleStream, cut_fold, prediction_records, read_splits, task_of
-from tasks.matching.prediction import MatchingPredictor, best_threshold, matching_scores
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.matching.arguments import MatchingArguments
+from paddle_rope.tasks.matching.data import (
+    LABELED,
+    Example,
+    ExampleStream,
+    cut_fold,
+    prediction_records,
+    read_splits,
+    task_of,
+)
+from paddle_rope.tasks.matching.prediction import MatchingPredictor, best_threshold, matching_scores
 from tests.helpers import runs
 
 TRIPLE = '{{"A": "甲", "B": "乙{0}", "C": "丙{0}"{1}}}\n'

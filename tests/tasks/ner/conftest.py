@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from tasks.commands.main import main
-from tasks.common.errors import InputError
-from tasks.ner import NerPredictor
-from tasks.ner.demo import write_demo_corpus
-from tasks.ner.examples import Entity, Example, TokenizedText, make_example
-from tasks.ner.recipe import NerRecipe
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.ner import NerPredictor
+from paddle_rope.tasks.ner.demo import write_demo_corpus
+from paddle_rope.tasks.ner.examples import Entity, Example, TokenizedText, make_example
+from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.helpers import runs
 from tests.helpers.runs import read_json_lines
 from tests.tasks.conftest import blank_pictures

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, load_file
 
-from tasks.commands.main import main
-from tasks.common.training.checkpoints import last_checkpoint, mark_complete
-from tasks.common.training.trainer import LengthGroupedBatchSampler
-from tasks.ner.monitoring import NerMonitor
-from tasks.ner.recipe import NerRecipe
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.training.checkpoints import last_checkpoint, mark_complete
+from paddle_rope.tasks.common.training.trainer import LengthGroupedBatchSampler
+from paddle_rope.tasks.ner.monitoring import NerMonitor
+from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.conftest import REPOSITORY
 from tests.helpers.runs import launch, log_of, power_cut, words_of
 from tests.tasks.ner.conftest import TINY

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from paddle_rope.roformer import RoFormerConfig
-from tasks.common.errors import InputError
-from tasks.common.run_config import read_run_config
-from tasks.ner.data.reading import read_examples, write_examples
-from tasks.ner.examples import Entity, Example
-from tasks.ner.features import FEATURE_KINDS
-from tasks.ner.fitting import CHARACTERS, FEWEST_ENTITIES, FEWEST_STEPS, MOST_EPOCHS, NEAR, TABLE, fit_keys
-from tasks.ner.recipe import NerRecipe
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.run_config import read_run_config
+from paddle_rope.tasks.ner.data.reading import read_examples, write_examples
+from paddle_rope.tasks.ner.examples import Entity, Example
+from paddle_rope.tasks.ner.features import FEATURE_KINDS
+from paddle_rope.tasks.ner.fitting import CHARACTERS, FEWEST_ENTITIES, FEWEST_STEPS, MOST_EPOCHS, NEAR, TABLE, fit_keys
+from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.conftest import REPOSITORY
 
 CHOSEN = {

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from paddle_rope import CharTokenizer
-from tasks.ner import NerPredictor
-from tasks.ner.batching import LONGER_THAN_A_WINDOW, NerDataset, cut_labeled
-from tasks.ner.data.reading import read_examples, write_examples
-from tasks.ner.examples import Entity, make_example
-from tasks.ner.lengths import reading_of, training_lengths
+from paddle_rope.tasks.ner import NerPredictor
+from paddle_rope.tasks.ner.batching import LONGER_THAN_A_WINDOW, NerDataset, cut_labeled
+from paddle_rope.tasks.ner.data.reading import read_examples, write_examples
+from paddle_rope.tasks.ner.examples import Entity, make_example
+from paddle_rope.tasks.ner.lengths import reading_of, training_lengths
 from tests.tasks.ner.conftest import example, tokenized
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
-from tasks.ner import masked_lm
-from tasks.ner.batching import pad_spans
-from tasks.ner.features import UNKNOWN, TokenFeatures
-from tasks.ner.masked_lm import MASK_PROBABILITY, SECOND_PROBABILITY, STRETCH_PROBABILITY, MaskingCollator
+from paddle_rope.tasks.ner import masked_lm
+from paddle_rope.tasks.ner.batching import pad_spans
+from paddle_rope.tasks.ner.features import UNKNOWN, TokenFeatures
+from paddle_rope.tasks.ner.masked_lm import MASK_PROBABILITY, SECOND_PROBABILITY, STRETCH_PROBABILITY, MaskingCollator
 from tests.helpers.runs import log_of
 from tests.tasks.ner.conftest import tokenized
 
@@ -105,7 +105,7 @@ def pretrained(train_few, tmp_path, monkeypatch):
                 work()
                 states.append({name: value.numpy().copy() for name, value in run.model.state_dict().items()})
 
-        monkeypatch.setattr("tasks.ner.recipe.pretrain", pretrain)
+        monkeypatch.setattr("paddle_rope.tasks.ner.recipe.pretrain", pretrain)
         return train_few(tmp_path / folder, **{"max_steps": 2, "logging_steps": 1, **more}), *states
 
     return pretrained

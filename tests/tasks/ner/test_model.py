@@ -10,14 +10,14 @@ from paddle import nn
 from paddle_rope import multilabel_categorical_crossentropy
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from paddle_rope.roformer import CharTokenizer
-from tasks.common.errors import InputError
-from tasks.common.training.data import MemoryData
-from tasks.ner.arguments import NerArguments
-from tasks.ner.batching import NerDataset, pad_spans
-from tasks.ner.data.splits import read_teacher
-from tasks.ner.examples import Entity, Example, TokenizedText, align_entities
-from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.recipe import NerRecipe, NerRun
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training.data import MemoryData
+from paddle_rope.tasks.ner.arguments import NerArguments
+from paddle_rope.tasks.ner.batching import NerDataset, pad_spans
+from paddle_rope.tasks.ner.data.splits import read_teacher
+from paddle_rope.tasks.ner.examples import Entity, Example, TokenizedText, align_entities
+from paddle_rope.tasks.ner.model import NerConfig, NerModel
+from paddle_rope.tasks.ner.recipe import NerRecipe, NerRun
 from tests.paddle_rope.roformer.small_models import SIZES
 from tests.tasks.ner.conftest import tokenized
 

@@ -16,11 +16,11 @@ from paddle_rope.roformer import (
     load_tokenizer,
 )
 from paddle_rope.roformer.checkpoints.reading import read_settings
-from tasks.commands.main import main
-from tasks.common.errors import InputError
-from tasks.common.training.trainer import RecipeTrainer
-from tasks.ner.prediction.predictor import NerPredictor
-from tasks.ner.recipe import NerRecipe
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training.trainer import RecipeTrainer
+from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
+from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.helpers import runs
 from tests.helpers.runs import read_json_lines, words_of
 from tests.tasks.ner.conftest import TINY, spans_of

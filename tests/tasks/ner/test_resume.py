@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from tasks.commands.main import main
-from tasks.common.training.checkpoints import COMPLETE_FILE, last_checkpoint
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.training.checkpoints import COMPLETE_FILE, last_checkpoint
 from tests.helpers.runs import Bomb, at_event, curves, log_of, power_cut, words_of
 from tests.tasks.ner.conftest import TINY
 

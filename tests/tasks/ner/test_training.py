@@ -10,9 +10,9 @@ import paddle
 import pytest
 import yaml
 
-from tasks.ner import recipe as recipe_module
-from tasks.ner.arguments import NerArguments
-from tasks.ner.model import NerModel
+from paddle_rope.tasks.ner import recipe as recipe_module
+from paddle_rope.tasks.ner.arguments import NerArguments
+from paddle_rope.tasks.ner.model import NerModel
 from tests.helpers.runs import curves, log_of
 
 TYPES = ["organization", "person", "place", "position", "product", "time"]

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from paddle_rope.roformer import CharTokenizer
-from tasks.ner.demo import write_demo_corpus
-from tasks.pretraining.batches import WholeWordMasking, tokenize
+from paddle_rope.tasks.ner.demo import write_demo_corpus
+from paddle_rope.tasks.pretraining.batches import WholeWordMasking, tokenize
 from tests.helpers.runs import read_json_lines
 
 

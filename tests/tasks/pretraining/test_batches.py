@@ -6,10 +6,10 @@ import pytest
 from paddle_rope.roformer import CharTokenizer, WordTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from paddle_rope.roformer.tokenization.word_tokenizer import jieba_cutter
-from tasks.common.errors import InputError
-from tasks.common.training.trainer import InOrder
-from tasks.pretraining.arguments import Stage, parse_stages
-from tasks.pretraining.batches import (
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training.trainer import InOrder
+from paddle_rope.tasks.pretraining.arguments import Stage, parse_stages
+from paddle_rope.tasks.pretraining.batches import (
     CLS,
     PAD,
     PADDING_SEGMENT,

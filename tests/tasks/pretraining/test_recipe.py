@@ -5,10 +5,10 @@ import math
 import pytest
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer, load_tokenizer
-from tasks.common.texts.documents import hold_out, read_documents
-from tasks.pretraining.arguments import parse_stages
-from tasks.pretraining.batches import DevBatches, WholeWordMasking, tokenize
-from tasks.pretraining.recipe import evaluate_model
+from paddle_rope.tasks.common.texts.documents import hold_out, read_documents
+from paddle_rope.tasks.pretraining.arguments import parse_stages
+from paddle_rope.tasks.pretraining.batches import DevBatches, WholeWordMasking, tokenize
+from paddle_rope.tasks.pretraining.recipe import evaluate_model
 from tests.helpers import runs
 from tests.tasks.tiny_recipes import KEYS
 

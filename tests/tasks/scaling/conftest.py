@@ -8,8 +8,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tasks.ner.data.reading import read_examples
-from tasks.ner.demo import write_demo_corpus
+from paddle_rope.tasks.ner.data.reading import read_examples
+from paddle_rope.tasks.ner.demo import write_demo_corpus
 from tests.helpers.models import FORMATS, export, write_small_ner
 
 THRESHOLD = 20.0  # few random scores exceed it

@@ -10,11 +10,11 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tasks.common.errors import InputError
-from tasks.common.files import json_line
-from tasks.matching.data import prediction_records
-from tasks.scaling.formats import as_text, find_files, open_source, parts_of
-from tasks.scaling.worker import Job, answers, texts_of
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import json_line
+from paddle_rope.tasks.matching.data import prediction_records
+from paddle_rope.tasks.scaling.formats import as_text, find_files, open_source, parts_of
+from paddle_rope.tasks.scaling.worker import Job, answers, texts_of
 from tests.tasks.scaling.conftest import WRITERS
 
 KEYS = (("text",),)
@@ -102,16 +102,18 @@ def test_wrong_bytes_and_damage_in_parquet_are_said(tmp_path):
     assert [(one.line, one.record and one.record["text"]) for one in found] == [(1, "a"), (2, None), (3, "c")]
     assert "not UTF-8" in found[1].reason
     with pytest.raises(InputError, match="in.parquet: is damaged"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tasks.scaling.formats.PARQUET_ROWS", -1)  # ArrowInvalid, as for wrong numbers in a page
+        patch.setattr(
+            "paddle_rope.tasks.scaling.formats.PARQUET_ROWS", -1
+        )  # ArrowInvalid, as for wrong numbers in a page
         read(path, 2)
 
 
 def test_what_would_fill_the_memory_is_refused_before_anything_is_written(write, monkeypatch):
-    monkeypatch.setattr("tasks.common.texts.text_files.MIN_GZIP_BYTES", 1 << 16)
+    monkeypatch.setattr("paddle_rope.tasks.common.texts.text_files.MIN_GZIP_BYTES", 1 << 16)
     bomb = str(write(gzip.compress(b"a" * (1 << 20)), "a.txt.gz"))
     with pytest.raises(InputError, match="a.txt.gz: unpacks to more than 100 times its size"):
         parts_of([bomb], KEYS, 10)
-    monkeypatch.setattr("tasks.scaling.formats.MAX_RECORD_BYTES", 20)
+    monkeypatch.setattr("paddle_rope.tasks.scaling.formats.MAX_RECORD_BYTES", 20)
     for name in ("b.txt", "b.csv"):
         parts_of([str(write(b"text\n" + b"a" * 19 + b"\n" * 2, name))], KEYS, 10)
         with pytest.raises(InputError, match=f"{name}:3: a record of more than 20 bytes"):

@@ -17,12 +17,12 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tasks.commands.main import main
-from tasks.ner import NerPredictor
-from tasks.scaling.on_ray import run_on_ray
-from tasks.scaling.processes import run_in_processes
-from tasks.scaling.run import run_documents
-from tasks.scaling.worker import Job, PartWorker
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.ner import NerPredictor
+from paddle_rope.tasks.scaling.on_ray import run_on_ray
+from paddle_rope.tasks.scaling.processes import run_in_processes
+from paddle_rope.tasks.scaling.run import run_documents
+from paddle_rope.tasks.scaling.worker import Job, PartWorker
 from tests.helpers.models import FORMATS
 from tests.helpers.runs import read_json_lines
 from tests.tasks.ner.conftest import error_of

@@ -17,10 +17,10 @@ import sys
 import time
 from pathlib import Path
 
-from tasks.commands.main import main
-from tasks.common.errors import InputError
-from tasks.serving import application
-from tasks.serving.models import Work
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.serving import application
+from paddle_rope.tasks.serving.models import Work
 
 GATE_SECONDS = 60
 
@@ -57,7 +57,7 @@ def open_works(settings):
 application.open_works = open_works
 for place, value in json.loads(os.environ.get("STUB_BOUNDS", "{}")).items():
     module, name = place.split(".")
-    setattr(importlib.import_module(f"tasks.serving.{module}"), name, value)
+    setattr(importlib.import_module(f"paddle_rope.tasks.serving.{module}"), name, value)
 
 if __name__ == "__main__":
     if "STUB_NOBODY_READS" in os.environ:

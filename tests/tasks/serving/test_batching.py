@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from tasks.serving.batching import BATCH_TOKENS, Batcher
-from tasks.serving.models import Work
-from tasks.serving.settings import Settings
+from paddle_rope.tasks.serving.batching import BATCH_TOKENS, Batcher
+from paddle_rope.tasks.serving.models import Work
+from paddle_rope.tasks.serving.settings import Settings
 
 
 class Recorder:

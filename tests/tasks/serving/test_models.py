@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tasks.ner.demo import UNSEEN_SENTENCES
-from tasks.recipes import open_predictor
+from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
+from paddle_rope.tasks.recipes import open_predictor
 from tests.helpers.models import FORMATS, export, like
 from tests.tasks.serving.conftest import REAL, running
 

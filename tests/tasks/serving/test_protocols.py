@@ -7,10 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from tasks.ner.prediction.wanted import Listed, Wanted
-from tasks.recipes import open_predictor
-from tasks.serving.models import open_works
-from tasks.serving.settings import Settings, model_sources
+from paddle_rope.tasks.ner.prediction.wanted import Listed, Wanted
+from paddle_rope.tasks.recipes import open_predictor
+from paddle_rope.tasks.serving.models import open_works
+from paddle_rope.tasks.serving.settings import Settings, model_sources
 from tests.helpers.browser import chromium, open_page
 from tests.tasks.ner.conftest import spans_of
 from tests.tasks.serving.conftest import REAL, running

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tasks.ner import NerPredictor
-from tasks.ner.demo import UNSEEN_SENTENCES
+from paddle_rope.tasks.ner import NerPredictor
+from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
 from tests.conftest import REPOSITORY
 from tests.tasks.ner.conftest import spans_of
 
@@ -23,7 +23,7 @@ def service(trained):
     """``service(path, body)`` -> (status, body) of a request to a model on Ray Serve."""
     from ray import serve
 
-    from tasks.serving.ray_serve import Arguments, build
+    from paddle_rope.tasks.serving.ray_serve import Arguments, build
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -9,16 +9,16 @@ import pytest
 
 from paddle_rope import options as choices
 from paddle_rope.roformer import SequenceClassificationConfig
-from tasks.classification.model import ClassificationConfig, ClassificationModel
-from tasks.classification.recipe import ClassificationExporter
-from tasks.common.errors import InputError
-from tasks.common.export import exporter as exporting
-from tasks.common.export.model import ExportedModel
-from tasks.common.export.operators import OPERATORS, check_operators, message_class, operators_of
-from tasks.matching.model import MatchingConfig, MatchingModel
-from tasks.matching.recipe import MatchingExporter
-from tasks.ner.export import NerExporter
-from tasks.ner.model import NerConfig, NerModel
+from paddle_rope.tasks.classification.model import ClassificationConfig, ClassificationModel
+from paddle_rope.tasks.classification.recipe import ClassificationExporter
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.export import exporter as exporting
+from paddle_rope.tasks.common.export.model import ExportedModel
+from paddle_rope.tasks.common.export.operators import OPERATORS, check_operators, message_class, operators_of
+from paddle_rope.tasks.matching.model import MatchingConfig, MatchingModel
+from paddle_rope.tasks.matching.recipe import MatchingExporter
+from paddle_rope.tasks.ner.export import NerExporter
+from paddle_rope.tasks.ner.model import NerConfig, NerModel
 
 IS_PADDLE_2 = paddle.__version__.startswith("2.")
 QUANTIZED = (0, 2, 5, 19)

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from tasks.common.errors import InputError
-from tasks.common.texts import tables
-from tasks.common.texts.documents import cut_at_sentences, hold_out, read_documents, read_plain_texts
-from tasks.common.texts.forms import Form, form_of, records
-from tasks.common.texts.tables import table_records
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts import tables
+from paddle_rope.tasks.common.texts.documents import cut_at_sentences, hold_out, read_documents, read_plain_texts
+from paddle_rope.tasks.common.texts.forms import Form, form_of, records
+from paddle_rope.tasks.common.texts.tables import table_records
 
 FORMS = {
     Form.PLAIN: [

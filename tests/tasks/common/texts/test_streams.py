@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tasks.common.errors import InputError
-from tasks.common.texts import text_files
-from tasks.common.texts.streams import TextStream
-from tasks.common.texts.text_files import read_text
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts import text_files
+from paddle_rope.tasks.common.texts.streams import TextStream
+from paddle_rope.tasks.common.texts.text_files import read_text
 from tests.helpers.pipe import Pipe
 
 

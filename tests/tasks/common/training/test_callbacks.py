@@ -10,9 +10,9 @@ import numpy as np
 import paddle
 import pytest
 
-from tasks.common.training import callbacks
-from tasks.common.training.callbacks import UPDATE_EVERY, CheckpointTimer, TrainingProgress, WeightAverage
-from tasks.common.training.monitor import VisualDLMonitor
+from paddle_rope.tasks.common.training import callbacks
+from paddle_rope.tasks.common.training.callbacks import UPDATE_EVERY, CheckpointTimer, TrainingProgress, WeightAverage
+from paddle_rope.tasks.common.training.monitor import VisualDLMonitor
 from tests.helpers.runs import curves
 
 START = np.array([[1.0], [2.0]], dtype=np.float32)
@@ -85,11 +85,11 @@ def shown(monkeypatch, is_terminal=False, first=0):
 
 def test_a_log_file_has_lines_a_terminal_one_bar_and_a_short_training_none(monkeypatch):
     assert shown(monkeypatch) == ""
-    monkeypatch.setattr("tasks.common.training.callbacks.SECONDS_A_LINE", 0)
+    monkeypatch.setattr("paddle_rope.tasks.common.training.callbacks.SECONDS_A_LINE", 0)
     lines = shown(monkeypatch).splitlines()
     assert len(lines) == 3 and all(line.startswith("training: step ") and line.endswith(" left") for line in lines)
     assert "step 2 of 4, loss 1, " in lines[1]
-    monkeypatch.setattr("tasks.common.training.callbacks.SHOWN_AFTER", 0)
+    monkeypatch.setattr("paddle_rope.tasks.common.training.callbacks.SHOWN_AFTER", 0)
     for first in (0, 2):
         written = shown(monkeypatch, is_terminal=True, first=first)
         assert written.startswith("\rtraining:") and written.endswith("\n") and written.count("\n") == 1
@@ -165,7 +165,9 @@ def test_gradient_norm_is_of_all_parameters_before_the_step_that_is_logged(logge
 def test_speed_counts_characters_and_the_seconds_of_batches_alone(logged, monkeypatch, first):
     monitor, read = logged
     clock = iter([10.0, 12.0, 100.0, 102.0])
-    monkeypatch.setattr("tasks.common.training.monitor.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(
+        "paddle_rope.tasks.common.training.monitor.time", SimpleNamespace(perf_counter=lambda: next(clock))
+    )
     for characters, event in ((3, first), (5, "on_step_end")):
         inputs = {"token_mask": paddle.to_tensor([[True] * characters + [False]])}
         monitor.on_load_data_end(ARGS, state(), None, inputs=inputs)

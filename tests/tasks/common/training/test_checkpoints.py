@@ -7,9 +7,14 @@ import pickle
 import paddle
 import pytest
 
-from tasks.common.errors import InputError
-from tasks.common.training import checkpoints
-from tasks.common.training.checkpoints import COMPLETE_FILE, TRAINER_STATE_FILE, last_checkpoint, mark_complete
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training import checkpoints
+from paddle_rope.tasks.common.training.checkpoints import (
+    COMPLETE_FILE,
+    TRAINER_STATE_FILE,
+    last_checkpoint,
+    mark_complete,
+)
 from tests.helpers.runs import Bomb
 
 

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paddle import nn
 
-from tasks.classification.data import Example as ClassificationExample
-from tasks.common.errors import InputError
-from tasks.common.inference import batched_outputs, evaluated, evaluation_mode, pad
-from tasks.common.training.data import MemoryData, hold_out
-from tasks.common.training.trainer import LengthGroupedBatchSampler
-from tasks.ner.examples import Entity, Example
-from tasks.recipes import get_recipe
+from paddle_rope.tasks.classification.data import Example as ClassificationExample
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.inference import batched_outputs, evaluated, evaluation_mode, pad
+from paddle_rope.tasks.common.training.data import MemoryData, hold_out
+from paddle_rope.tasks.common.training.trainer import LengthGroupedBatchSampler
+from paddle_rope.tasks.ner.examples import Entity, Example
+from paddle_rope.tasks.recipes import get_recipe
 from tests.helpers.runs import power_cut
 from tests.tasks.tiny_recipes import ENCODER
 

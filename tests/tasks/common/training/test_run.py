@@ -6,10 +6,10 @@ import signal
 
 import pytest
 
-from tasks.common.errors import InputError, Interrupted
-from tasks.common.training.data import MemoryData
-from tasks.common.training.interruption import end, explained, interruptible, is_requested, until_saved
-from tasks.common.training.run import INPUTS_FILE, Run, data_files, fingerprints
+from paddle_rope.tasks.common.errors import InputError, Interrupted
+from paddle_rope.tasks.common.training.data import MemoryData
+from paddle_rope.tasks.common.training.interruption import end, explained, interruptible, is_requested, until_saved
+from paddle_rope.tasks.common.training.run import INPUTS_FILE, Run, data_files, fingerprints
 
 FILES = ("a.txt", "b.txt", "folder/x.ann", "\udcff.json")  # the last name is not UTF-8
 

@@ -6,12 +6,12 @@ import statistics
 
 import pytest
 
-from tasks import recipes
-from tasks.common.errors import InputError, Interrupted
-from tasks.common.files import locked
-from tasks.common.training import series
-from tasks.common.training.arguments import parse_seeds
-from tasks.common.training.series import resume_series, train_series
+from paddle_rope.tasks import recipes
+from paddle_rope.tasks.common.errors import InputError, Interrupted
+from paddle_rope.tasks.common.files import locked
+from paddle_rope.tasks.common.training import series
+from paddle_rope.tasks.common.training.arguments import parse_seeds
+from paddle_rope.tasks.common.training.series import resume_series, train_series
 from tests.helpers.runs import pretended_recipe
 
 F1 = {7: 0.5, 1: 0.8, 3: 0.6}
@@ -25,7 +25,7 @@ def recipe(monkeypatch):
         "dev": {"f1": F1.get(config.get("seed", 3), 0.6), "recall": 0.25, "per_type": {}},
         "test": {"f1": F1.get(config.get("seed"), 0.0) + 0.1 * config.get("fold", 1)},
     }
-    monkeypatch.setattr("tasks.recipes.get_recipe", lambda name: made)
+    monkeypatch.setattr("paddle_rope.tasks.recipes.get_recipe", lambda name: made)
     return made
 
 

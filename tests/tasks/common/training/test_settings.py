@@ -7,9 +7,9 @@ from typing import Any, Optional, get_args, get_type_hints
 import pytest
 from paddlenlp.trainer import SchedulerType, TrainingArguments
 
-from tasks.common.errors import InputError
-from tasks.common.run_config import parse_arguments, read_run_config
-from tasks.common.training.settings import (
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.run_config import parse_arguments, read_run_config
+from paddle_rope.tasks.common.training.settings import (
     DOCUMENTED,
     INSTEAD,
     SCHEDULERS,
@@ -17,9 +17,9 @@ from tasks.common.training.settings import (
     paddlenlp_names,
     resolve_config,
 )
-from tasks.matching.arguments import MatchingArguments
-from tasks.ner.arguments import NerArguments
-from tasks.pretraining.arguments import PretrainingArguments
+from paddle_rope.tasks.matching.arguments import MatchingArguments
+from paddle_rope.tasks.ner.arguments import NerArguments
+from paddle_rope.tasks.pretraining.arguments import PretrainingArguments
 from tests.tasks.ner.conftest import error_of
 
 

@@ -11,23 +11,23 @@ import pytest
 from paddle_rope import reference
 from paddle_rope.native.library import library
 from paddle_rope.native.products import why_no_bfloat16
-from tasks.commands.main import main
-from tasks.common.errors import InputError
-from tasks.experiments.benchmarks import device, service
-from tasks.experiments.benchmarks import worker as worker_module
-from tasks.experiments.benchmarks.entities import first_texts, join_neighbors
-from tasks.experiments.benchmarks.peers import measure_in_turns
-from tasks.experiments.benchmarks.prediction import compare
-from tasks.experiments.benchmarks.worker import Worker
-from tasks.ner.data.reading import read_examples
-from tasks.ner.demo import write_demo_corpus
-from tasks.ner.examples import Entity, Example
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.experiments.benchmarks import device, service
+from paddle_rope.tasks.experiments.benchmarks import worker as worker_module
+from paddle_rope.tasks.experiments.benchmarks.entities import first_texts, join_neighbors
+from paddle_rope.tasks.experiments.benchmarks.peers import measure_in_turns
+from paddle_rope.tasks.experiments.benchmarks.prediction import compare
+from paddle_rope.tasks.experiments.benchmarks.worker import Worker
+from paddle_rope.tasks.ner.data.reading import read_examples
+from paddle_rope.tasks.ner.demo import write_demo_corpus
+from paddle_rope.tasks.ner.examples import Entity, Example
 from tests.helpers.models import FORMATS, write_small_ner
 from tests.tasks.serving.conftest import REPOSITORY, STUB, skip_without_extra
 
 WORKER = """
 import os, sys
-from tasks.common.errors import InputError
+from paddle_rope.tasks.common.errors import InputError
 
 def start(how):
     print("noise of a library")

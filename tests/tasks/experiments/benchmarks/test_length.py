@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tasks.commands.main import main
-from tasks.common.errors import InputError
-from tasks.experiments.benchmarks import length as length_benchmark
-from tasks.experiments.benchmarks.length import (
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.experiments.benchmarks import length as length_benchmark
+from paddle_rope.tasks.experiments.benchmarks.length import (
     measure,
     measure_apart,
     read_length_plan,

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from tasks.commands.main import main
-from tasks.ner.data import download as downloading
-from tasks.ner.data.download import DATASETS, PART, PublishedFile, fetch_dataset, read_zip_member
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.ner.data import download as downloading
+from paddle_rope.tasks.ner.data.download import DATASETS, PART, PublishedFile, fetch_dataset, read_zip_member
 from tests.helpers.local_server import LocalServer, serve
 from tests.tasks.ner.conftest import error_of
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tasks.commands.main import main
-from tasks.ner.data.inspection import FINDINGS, inspect, length_distribution
-from tasks.ner.data.reading import write_examples
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.ner.data.inspection import FINDINGS, inspect, length_distribution
+from paddle_rope.tasks.ner.data.reading import write_examples
 from tests.tasks.ner.conftest import example
 
 

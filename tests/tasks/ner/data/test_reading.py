@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.common.errors import InputError
-from tasks.common.training.data import IN_MEMORY, hold_out
-from tasks.ner.arguments import NerArguments
-from tasks.ner.data.reading import read_examples, read_texts
-from tasks.ner.data.splits import draw, mark_types, read_splits
-from tasks.ner.demo import ENTITY_TYPES, UNSEEN_SENTENCES, read_demo_corpus, write_demo_corpus
-from tasks.ner.examples import Entity, Example, first_overlap, without_overlaps
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training.data import IN_MEMORY, hold_out
+from paddle_rope.tasks.ner.arguments import NerArguments
+from paddle_rope.tasks.ner.data.reading import read_examples, read_texts
+from paddle_rope.tasks.ner.data.splits import draw, mark_types, read_splits
+from paddle_rope.tasks.ner.demo import ENTITY_TYPES, UNSEEN_SENTENCES, read_demo_corpus, write_demo_corpus
+from paddle_rope.tasks.ner.examples import Entity, Example, first_overlap, without_overlaps
 from tests.helpers.runs import read_json_lines
 from tests.tasks.ner.conftest import error_of
 

@@ -7,11 +7,11 @@ import numpy as np
 import paddle
 import pytest
 
-from tasks.common.errors import InputError
-from tasks.common.export import exporter as exporting
-from tasks.common.model_folder import GRAPH_FILES, write_checksums
-from tasks.ner import NerPredictor
-from tasks.ner.export import NerExporter
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.export import exporter as exporting
+from paddle_rope.tasks.common.model_folder import GRAPH_FILES, write_checksums
+from paddle_rope.tasks.ner import NerPredictor
+from paddle_rope.tasks.ner.export import NerExporter
 from tests.helpers.models import FORMATS, export
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from paddle import inference
 
-from tasks.common.export import exporter as exporting
-from tasks.common.export.operators import operators_of
-from tasks.common.inference import evaluated
-from tasks.common.model_folder import ONNX_FILE
-from tasks.ner import NerPredictor
-from tasks.ner.export import NerExporter
-from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.prediction.predictor import ExportedNerModel
+from paddle_rope.tasks.common.export import exporter as exporting
+from paddle_rope.tasks.common.export.operators import operators_of
+from paddle_rope.tasks.common.inference import evaluated
+from paddle_rope.tasks.common.model_folder import ONNX_FILE
+from paddle_rope.tasks.ner import NerPredictor
+from paddle_rope.tasks.ner.export import NerExporter
+from paddle_rope.tasks.ner.model import NerConfig, NerModel
+from paddle_rope.tasks.ner.prediction.predictor import ExportedNerModel
 from tests.helpers.models import FORMATS, export
 from tests.paddle_rope.roformer.small_models import randomise
 
@@ -152,7 +152,7 @@ def test_the_graph_alone_finds_no_span_beyond_the_bound(monkeypatch, longest, ba
     same = onnx.helper.make_node("Identity", ["given"], ["logits"])
     graph = onnx.helper.make_graph([same], "graph", [given], [logits])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
-    monkeypatch.setattr("tasks.ner.export.entity_bound", lambda _: longest)
+    monkeypatch.setattr("paddle_rope.tasks.ner.export.entity_bound", lambda _: longest)
     NerExporter().finish(model, NerConfig(types=["a", "b"], thresholds=[0.0, 1.0], max_span_length=band))
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     values = np.random.default_rng(3).normal(size=[3, 2, 9, band or 9]).astype(np.float32)

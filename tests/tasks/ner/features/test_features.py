@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_rope import CharTokenizer
-from tasks.ner.batching import NerDataset
-from tasks.ner.data.reading import read_examples
-from tasks.ner.examples import Entity, Example, entity_types
-from tasks.ner.features import COLUMNS, FEATURE_KINDS, WordFeatures
-from tasks.ner.features.jieba_dictionary import installed_words
-from tasks.ner.features.word_features import Gazetteer
-from tasks.ner.model import NerConfig, NerModel
+from paddle_rope.tasks.ner.batching import NerDataset
+from paddle_rope.tasks.ner.data.reading import read_examples
+from paddle_rope.tasks.ner.examples import Entity, Example, entity_types
+from paddle_rope.tasks.ner.features import COLUMNS, FEATURE_KINDS, WordFeatures
+from paddle_rope.tasks.ner.features.jieba_dictionary import installed_words
+from paddle_rope.tasks.ner.features.word_features import Gazetteer
+from paddle_rope.tasks.ner.model import NerConfig, NerModel
 from tests.tasks.ner.features.plain_features import plain_columns, plain_flags, same, segmentation
 
 TEXT = "他在北京大学学习"  # jieba: 他/r 在/p 北京大学/nt 学习/v

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tasks.common.errors import InputError
-from tasks.ner.examples import Entity, Example
-from tasks.ner.features import FEATURE_KINDS, WordFeatures, jieba_dictionary
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.ner.examples import Entity, Example
+from paddle_rope.tasks.ner.features import FEATURE_KINDS, WordFeatures, jieba_dictionary
 from tests.helpers.runs import Bomb
 from tests.tasks.ner.features.plain_features import same
 
@@ -99,7 +99,7 @@ def test_threads_share_the_dictionary_and_get_the_same_features(cache, features,
     texts = [TEXT[at:] + TEXT[:at] for at in range(len(TEXT))] * 4
     expected = [features(text, OFFSETS) for text in texts]
     new_process()
-    monkeypatch.setattr("tasks.ner.features.chinese_words.MAX_REMEMBERED", 3)
+    monkeypatch.setattr("paddle_rope.tasks.ner.features.chinese_words.MAX_REMEMBERED", 3)
     ready = threading.Barrier(4)
 
     def work(part):

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tasks.common.errors import InputError
-from tasks.ner.data.reading import read_examples, read_labeled, read_texts, write_examples
-from tasks.ner.examples import Entity
-from tasks.ner.formats import FORMATS
-from tasks.ner.formats.label_studio import labeling_configuration
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.ner.data.reading import read_examples, read_labeled, read_texts, write_examples
+from paddle_rope.tasks.ner.examples import Entity
+from paddle_rope.tasks.ner.formats import FORMATS
+from paddle_rope.tasks.ner.formats.label_studio import labeling_configuration
 from tests.conftest import REPOSITORY
 from tests.tasks.ner.conftest import contents, error_of, example
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tasks.ner.data.reading import read_examples, read_labeled, write_examples
-from tasks.ner.examples import Relation
-from tasks.ner.formats import FORMATS, FORMATS_OF_RELATIONS
-from tasks.ner.prediction.finding import PART_CHARACTERS, part_bounds
+from paddle_rope.tasks.ner.data.reading import read_examples, read_labeled, write_examples
+from paddle_rope.tasks.ner.examples import Relation
+from paddle_rope.tasks.ner.formats import FORMATS, FORMATS_OF_RELATIONS
+from paddle_rope.tasks.ner.prediction.finding import PART_CHARACTERS, part_bounds
 from tests.tasks.ner.conftest import error_of, example
 
 GOLDEN = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in Path(__file__).parent.glob("golden/*.yaml")}

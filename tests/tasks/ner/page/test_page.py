@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.ner.arguments import probability
-from tasks.ner.examples import Entity, as_record
-from tasks.ner.page import LANGUAGES
-from tasks.ner.page.html import WORDS, write_html
-from tasks.ner.page.layout import SECTION_CHARACTERS, nested_pieces, sections_of
+from paddle_rope.tasks.ner.arguments import probability
+from paddle_rope.tasks.ner.examples import Entity, as_record
+from paddle_rope.tasks.ner.page import LANGUAGES
+from paddle_rope.tasks.ner.page.html import WORDS, write_html
+from paddle_rope.tasks.ner.page.layout import SECTION_CHARACTERS, nested_pieces, sections_of
 from tests.helpers.browser import chromium, open_page
 
 VOID = {"meta", "br", "img", "link", "input"}

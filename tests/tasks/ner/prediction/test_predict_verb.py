@@ -8,12 +8,12 @@ import re
 
 import pytest
 
-from tasks.common.errors import InputError
-from tasks.common.texts.streams import FileStream
-from tasks.ner.arguments import probability
-from tasks.ner.data.reading import read_examples
-from tasks.ner.examples import Entity, as_record
-from tasks.ner.prediction.output_formats import FORMATS, written
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.texts.streams import FileStream
+from paddle_rope.tasks.ner.arguments import probability
+from paddle_rope.tasks.ner.data.reading import read_examples
+from paddle_rope.tasks.ner.examples import Entity, as_record
+from paddle_rope.tasks.ner.prediction.output_formats import FORMATS, written
 from tests.tasks.ner.conftest import spans_of
 
 
@@ -47,7 +47,7 @@ def test_a_page_is_missed_with_a_message_where_the_reader_leaves_early(refused, 
     def reader_left(*arguments):
         raise SystemExit(0)
 
-    monkeypatch.setattr("tasks.ner.prediction.output_formats.written", reader_left)
+    monkeypatch.setattr("paddle_rope.tasks.ner.prediction.output_formats.written", reader_left)
     words = [trained.model, "--input", corpus.dev, "--html", "page.html", "--device", "cpu"]
     assert refused("predict", *words).startswith("page.html: not written")
 

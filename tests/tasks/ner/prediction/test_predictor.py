@@ -8,13 +8,13 @@ import pytest
 import yaml
 from safetensors.numpy import load_file, save_file
 
-from tasks.common.errors import InputError
-from tasks.common.export.operators import message_class
-from tasks.common.inference import evaluated
-from tasks.common.model_folder import GRAPH_FILES, ONNX_FILE, write_checksums
-from tasks.ner import NerPredictor
-from tasks.ner.batching import pad_spans
-from tasks.ner.data.reading import read_examples
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.export.operators import message_class
+from paddle_rope.tasks.common.inference import evaluated
+from paddle_rope.tasks.common.model_folder import GRAPH_FILES, ONNX_FILE, write_checksums
+from paddle_rope.tasks.ner import NerPredictor
+from paddle_rope.tasks.ner.batching import pad_spans
+from paddle_rope.tasks.ner.data.reading import read_examples
 from tests.helpers.models import FORMATS, export, write_small_ner
 from tests.tasks.ner.conftest import spans_of
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from tasks.commands.main import main
-from tasks.ner.calibration import (
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.ner.calibration import (
     HIGHEST_TEMPERATURE,
     LOWEST_TEMPERATURE,
     LOWEST_THRESHOLD,
@@ -20,7 +20,7 @@ from tasks.ner.calibration import (
     temperatures_for,
     threshold_for_f1,
 )
-from tasks.ner.examples import Entity, Example
+from paddle_rope.tasks.ner.examples import Entity, Example
 
 NOTHING = np.array([]), np.array([])
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.ner.calibration import (
+from paddle_rope.tasks.ner.calibration import (
     FIRST_TEXTS,
     LOWEST_THRESHOLD,
     above_thresholds,
@@ -16,8 +16,8 @@ from tasks.ner.calibration import (
     thresholds_for,
     tune_thresholds,
 )
-from tasks.ner.examples import Entity
-from tasks.ner.metrics import entity_scores
+from paddle_rope.tasks.ner.examples import Entity
+from paddle_rope.tasks.ner.metrics import entity_scores
 from tests.tasks.ner.conftest import labeled
 
 TYPES = ["a", "b", "c"]

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.commands.main import main
-from tasks.common.errors import InputError
-from tasks.ner import NerPredictor
-from tasks.ner.calibration import LOWEST_THRESHOLD
-from tasks.ner.data.reading import read_examples
-from tasks.ner.examples import Entity, as_record, entities_of
-from tasks.ner.prediction import wanted as wanted_module
-from tasks.ner.prediction.selection import rank, uncertainty
-from tasks.ner.prediction.wanted import HINT_LOGIT, Listed, Wanted
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.ner import NerPredictor
+from paddle_rope.tasks.ner.calibration import LOWEST_THRESHOLD
+from paddle_rope.tasks.ner.data.reading import read_examples
+from paddle_rope.tasks.ner.examples import Entity, as_record, entities_of
+from paddle_rope.tasks.ner.prediction import wanted as wanted_module
+from paddle_rope.tasks.ner.prediction.selection import rank, uncertainty
+from paddle_rope.tasks.ner.prediction.wanted import HINT_LOGIT, Listed, Wanted
 from tests.helpers.models import FORMATS, export
 from tests.helpers.runs import read_json_lines
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_rope import CharTokenizer
-from tasks.ner import NerPredictor
-from tasks.ner.examples import Entity, TokenizedText
-from tasks.ner.features import FEATURE_KINDS, WordFeatures
-from tasks.ner.prediction import finding
-from tasks.ner.prediction.finding import (
+from paddle_rope.tasks.ner import NerPredictor
+from paddle_rope.tasks.ner.examples import Entity, TokenizedText
+from paddle_rope.tasks.ner.features import FEATURE_KINDS, WordFeatures
+from paddle_rope.tasks.ner.prediction import finding
+from paddle_rope.tasks.ner.prediction.finding import (
     PART_CHARACTERS,
     TOKENS_AT_ONCE,
     entities_of_texts,

@@ -9,12 +9,12 @@ import pytest
 from PIL import Image
 
 from paddle_rope import CharTokenizer
-from tasks.ner.batching import NerDataset
-from tasks.ner.data.reading import read_examples
-from tasks.ner.examples import Example
-from tasks.ner.model import NerConfig, NerModel
-from tasks.ner.monitoring import CURVE_STEPS, NerMonitor, draw_scores, span_scores
-from tasks.ner.prediction.finding import predict_entities
+from paddle_rope.tasks.ner.batching import NerDataset
+from paddle_rope.tasks.ner.data.reading import read_examples
+from paddle_rope.tasks.ner.examples import Example
+from paddle_rope.tasks.ner.model import NerConfig, NerModel
+from paddle_rope.tasks.ner.monitoring import CURVE_STEPS, NerMonitor, draw_scores, span_scores
+from paddle_rope.tasks.ner.prediction.finding import predict_entities
 from tests.helpers.runs import log_of
 from tests.tasks.conftest import SHOW
 

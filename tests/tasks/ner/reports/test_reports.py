@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.ner.examples import Entity, Example
-from tasks.ner.metrics import (
+from paddle_rope.tasks.ner.examples import Entity, Example
+from paddle_rope.tasks.ner.metrics import (
     entity_scores,
     error_analysis,
     match_entities,
     precision_recall_curves,
     worst_examples,
 )
-from tasks.ner.reports.printed import print_errors, print_scores, print_worst_examples
-from tasks.ner.reports.reliability import BINS, calibration, error_line, print_reliability, reliability
+from paddle_rope.tasks.ner.reports.printed import print_errors, print_scores, print_worst_examples
+from paddle_rope.tasks.ner.reports.reliability import BINS, calibration, error_line, print_reliability, reliability
 from tests.tasks.ner.conftest import labeled
 
 A, B, C = Entity(0, 2, "a"), Entity(3, 5, "a"), Entity(0, 2, "b")
