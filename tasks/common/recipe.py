@@ -274,13 +274,17 @@ class Recipe:
         )
 
     def _evaluate_dev(self, run: Run) -> dict[str, float]:
-        """Compute and print the dev scores after an epoch, or after some steps. A log shows only the epochs that are
-        the best so far, a terminal shows all."""
+        """Compute and print the dev scores after an epoch, or after some steps, and write the model if it is the best
+        so far, or the last is kept. A log shows only the epochs that are the best so far, a terminal shows all."""
         scores, state, metric = self.dev_scores(run), run.trainer.state, self.arguments.METRIC
-        best = max(dev_scores_so_far(state, run.training), default=-math.inf)
-        if is_first_process() and (metric is None or sys.stdout.isatty() or scores[metric] > best):
+        if not is_first_process():
+            return scores
+        is_best = metric is None or scores[metric] > max(dev_scores_so_far(state, run.training), default=-math.inf)
+        if is_best or sys.stdout.isatty():
             when = f"step {state.global_step:6}" if metric is None else f"epoch {state.epoch:4.1f}"
             tqdm.write(f"{when}  dev {self.scores_line(scores)}")
+        if is_best or not run.trainer.keeps_best:
+            run.save_model()
         return scores
 
     def _start(

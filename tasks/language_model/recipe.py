@@ -54,7 +54,8 @@ class LanguageModelRecipe(Recipe):
         if run.keys.scale_embeddings:
             # Added sinusoids need this (arXiv 1706.03762, section 3.4): their root mean square is 0.7, while embeddings
             # start small, because they also give the scores of the characters, and would hardly matter in the sum.
-            scale = run.model.config.embedding_size**0.5
+            # A model folder cannot record the scale.
+            scale, run.is_saved = run.model.config.embedding_size**0.5, False
             run.model.roformer.token_embedding.register_forward_post_hook(lambda layer, inputs, output: output * scale)
 
     def dataset(self, run: Run, split: str) -> Any:
@@ -89,8 +90,7 @@ class LanguageModelRecipe(Recipe):
             name: [[entry["step"], entry[key]] for entry in history if key in entry]
             for name, key in (("training", "loss"), ("held_out", "eval_loss"))
         }
-        if not run.keys.scale_embeddings:  # a model folder cannot record the scale
-            run.save_model()
+        run.save_model()
         return {
             "dev": {"loss": curves["held_out"][-1][1]},
             "seconds_per_step": run.trainer.monitor.seconds_per_step(),

@@ -1,5 +1,6 @@
 """What VisualDL shows of an NER training run, in addition to :mod:`paddle_rope.tasks.common.training.monitor`."""
 
+import contextlib
 import functools
 import importlib.util
 import math
@@ -26,32 +27,33 @@ from paddle_rope.tasks.ner.prediction.finding import windows_of
 from paddle_rope.tasks.ner.reports.reliability import draw_reliability, reliability
 
 CURVE_STEPS = 100
+PICTURE_SHARE = 0.1
 SAMPLES = 8
 DRAWN_CHARACTERS = 20  # longest text that is preferred for the picture
 
 
 class NerMonitor(VisualDLMonitor):
-    """Adds to each evaluation a precision-recall curve of each type, predictions for fixed dev texts with the gold
-    entities, and two pictures: the scores of all spans of one dev text, and the reliability of probabilities with
-    temperatures fitted to these dev data. VisualDL opens the oldest picture of a tag, so all of them are under
-    ``dev_history``, and when training ends the newest are repeated, alone, under ``dev``."""
+    """Adds a precision-recall curve of each type, predictions for fixed dev texts with the gold entities, and two
+    pictures: the scores of all spans of one dev text, and the reliability of probabilities with temperatures fitted to
+    these dev data. They show evaluations that are the best so far, under ``dev_history``, as long as that takes at most
+    ``PICTURE_SHARE`` of the time, and the kept weights, under ``dev``: VisualDL opens the oldest picture of a tag."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self._newest = {}  # name of a picture -> (pixels, step)
+        self._begun, self._showing = time.perf_counter(), 0.0
 
-    @property
-    def is_open(self):
-        """Whether anything is shown: while training, in the first process."""
-        return self.writer is not None
+    @contextlib.contextmanager
+    def showing(self):
+        """Whether there is time to show an evaluation now; the time spent within the block is counted."""
+        begin = time.perf_counter()
+        yield self.writer is not None and self._showing <= PICTURE_SHARE * (begin - self._begun)
+        self._showing += time.perf_counter() - begin
 
-    def show(self, model, dataset, evaluation, step):
+    def show(self, model, dataset, evaluation, step, group="dev_history"):
         """Show an evaluation of a :class:`paddle_rope.tasks.ner.model.NerModel` on a dataset after ``step`` training
-        steps; without candidates, no curves and no reliability."""
-        if not self.is_open:
-            return
+        steps; without candidates, no curves and no reliability. ``group`` is of the pictures."""
         self._show_samples(dataset, evaluation.found, step)
-        self._show_scores(model, dataset, step)
+        self.writer.add_image(f"{group}/scores", _picture_of_scores(model, dataset, step), step)
         if evaluation.candidates is None:
             return
         examples, config = dataset.examples, model.config
@@ -64,17 +66,7 @@ class NerMonitor(VisualDLMonitor):
         temperatures = temperatures_for(examples, evaluation.candidates, config.types, config.allow_overlap)
         result = reliability(examples, evaluation.found, config.types, temperatures)
         if result["entities"]:
-            self._show_picture("reliability", draw_reliability(result, f"step {step}"), step)
-
-    def on_train_end(self, args, state, control, **kwargs):
-        if self.is_open:
-            for name, (picture, step) in self._newest.items():
-                self.writer.add_image(f"dev/{name}", picture, step)
-        super().on_train_end(args, state, control, **kwargs)
-
-    def _show_picture(self, name, picture, step):
-        self.writer.add_image(f"dev_history/{name}", picture, step)
-        self._newest[name] = picture, step
+            self.writer.add_image(f"{group}/reliability", draw_reliability(result, f"step {step}"), step)
 
     def _show_samples(self, dataset, found, step):
         rows = [row for row, example in enumerate(dataset.examples) if example.entities]
@@ -84,15 +76,16 @@ class NerMonitor(VisualDLMonitor):
             text = visible(_compared(dataset.examples[row], found[row]), "\n")
             self.writer.add_text(f"dev/text_{number}", text, step)
 
-    def _show_scores(self, model, dataset, step):
-        row = _example_to_draw(dataset.examples)
-        example = dataset.examples[row]
-        shown = example.text[:MAX_CHARACTERS]
-        reading = reading_of(model.config)
-        window = next(windows_of([dataset.texts[row]], reading.max_tokens, reading.overlap)).text
-        scores = span_scores(model, window, len(shown))
-        title = f"step {step}, {Path(example.where).name}: {shown}"
-        self._show_picture("scores", draw_scores(shown, scores, example.spans, model.config.types, title), step)
+
+def _picture_of_scores(model, dataset, step):
+    row = _example_to_draw(dataset.examples)
+    example = dataset.examples[row]
+    shown = example.text[:MAX_CHARACTERS]
+    reading = reading_of(model.config)
+    window = next(windows_of([dataset.texts[row]], reading.max_tokens, reading.overlap)).text
+    scores = span_scores(model, window, len(shown))
+    title = f"step {step}, {Path(example.where).name}: {shown}"
+    return draw_scores(shown, scores, example.spans, model.config.types, title)
 
 
 def span_scores(model, text, characters):

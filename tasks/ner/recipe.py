@@ -12,6 +12,7 @@ from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from paddle_rope.tasks.common.errors import InputError, visible
 from paddle_rope.tasks.common.process import is_first_process
 from paddle_rope.tasks.common.recipe import Recipe
+from paddle_rope.tasks.common.training.callbacks import dev_scores_so_far
 from paddle_rope.tasks.common.training.run import MODEL_FOLDER, Run
 from paddle_rope.tasks.ner import calibration
 from paddle_rope.tasks.ner.arguments import NerArguments
@@ -42,6 +43,7 @@ class NerRun(Run):
     taught: list[Example] = field(default_factory=list)
     features: WordFeatures | None = None
     kept_types: list[str] = field(default_factory=list)  # of the model ``pretrained``, found in the examples or not
+    evaluation: Any = None  # the Evaluation of the trained model on dev
 
 
 class NerRecipe(Recipe):
@@ -160,39 +162,54 @@ class NerRecipe(Recipe):
         if run.keys.masked_lm_epochs:
             pretrain(run, run.datasets["train"].texts + self._dataset(run, run.more_texts).texts)
 
-    def _choose_on_dev(self, run: NerRun) -> float | None:
-        """Choose thresholds, if requested, and temperatures; returns the previous dev F1 if it set the thresholds."""
-        config, examples = run.model.config, run.datasets["dev"].examples
-        scores, _, candidates = evaluate_model(run.model, run.datasets["dev"], run.batch_size, with_candidates=True)
-        f1 = scores["f1"] if run.keys.threshold_for_f1 else None
+    def _evaluate_kept(self, run: NerRun) -> float | None:
+        """Fill ``run.evaluation``, after thresholds, if requested, and temperatures have been chosen; returns the F1
+        before if that set the thresholds."""
+        config, dataset, keys = run.model.config, run.datasets["dev"], run.keys
+        run.evaluation = evaluate_model(run.model, dataset, run.batch_size, with_candidates=True)
+        f1 = run.evaluation.scores["f1"] if keys.threshold_for_f1 else None
         if f1 is not None:
             config.thresholds = [calibration.threshold_for_f1(f1)] * len(config.types)
+        candidates = run.evaluation.candidates
         if candidates is None:
             print(f"note: thresholds are not tuned and all temperatures are 1, as {calibration.NOT_APART}")
+            run.evaluation = evaluate_model(run.model, dataset, run.batch_size)
             return f1
-        if run.keys.tune_thresholds:
-            config.thresholds = calibration.thresholds_for(examples, candidates, config.types, config.allow_overlap)
-        config.temperatures = calibration.temperatures_for(examples, candidates, config.types, config.allow_overlap)
+        given = dataset.examples, candidates, config.types, config.allow_overlap
+        if keys.tune_thresholds:
+            config.thresholds = calibration.thresholds_for(*given)
+        config.temperatures = calibration.temperatures_for(*given)
+        run.evaluation = scored(config, dataset, candidates, candidates)
         return f1
 
-    def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
-        scores, found, _ = evaluate_model(run.model, run.datasets[split], run.batch_size)
+    def score(self, run: NerRun, split: str) -> tuple[dict[str, Any], Any]:
+        evaluation = (
+            run.evaluation if split == "dev" else evaluate_model(run.model, run.datasets[split], run.batch_size)
+        )
+        scores, found, _ = evaluation
         config = run.model.config
         scores["reliability"] = reliability(run.examples[split], found, config.types, config.temperatures)
         return scores, found
 
     def dev_scores(self, run: Run) -> dict[str, float]:
-        dataset = run.datasets["dev"]
-        monitor = run.trainer.monitor
-        evaluation = evaluate_model(run.model, dataset, run.batch_size, with_candidates=monitor.is_open)
-        monitor.show(run.model, dataset, evaluation, run.trainer.state.global_step)
+        dataset, monitor, state = run.datasets["dev"], run.trainer.monitor, run.trainer.state
+        evaluation = evaluate_model(run.model, dataset, run.batch_size)
+        if evaluation.scores["f1"] > max(dev_scores_so_far(state, run.training), default=-1):
+            with monitor.showing() as has_time:
+                if has_time:
+                    shown = evaluate_model(run.model, dataset, run.batch_size, with_candidates=True)
+                    monitor.show(run.model, dataset, shown, state.global_step)
         by_type = {f"_by_type/{kind}": row for kind, row in evaluation.scores["per_type"].items()}
         rows = {"": evaluation.scores, **by_type}
         return {f"{name}{kind}": row[name] for kind, row in rows.items() for name in self.scores}
 
     def score_and_save(self, run: Run) -> dict[str, Any]:
-        f1 = self._choose_on_dev(run) if "dev" in run.datasets else None
+        f1 = self._evaluate_kept(run) if "dev" in run.datasets else None
         metrics = super().score_and_save(run)
+        if "dev" in metrics:
+            monitor = run.trainer.monitor
+            with monitor.opened():
+                monitor.show(run.model, run.datasets["dev"], run.evaluation, run.trainer.kept_step, group="dev")
         if f1 is not None:
             threshold = run.model.config.thresholds[0]
             print(
@@ -248,5 +265,10 @@ def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candid
         lengths = [len(example.text) for example in dataset.examples]
         candidates = calibration.find_candidates(find, dataset.texts, lengths)
     found = find_in_windows(model, dataset.texts, batch_size) if candidates is None else candidates
+    return scored(config, dataset, found, candidates)
+
+
+def scored(config: Any, dataset: NerDataset, found: Found, candidates: Found | None) -> Evaluation:
+    """The :class:`Evaluation` of what is ``found`` above the thresholds of a model's ``config``."""
     found = calibration.above_thresholds(found, config.thresholds, config.types, config.allow_overlap)
     return Evaluation(scores_and_errors(dataset.examples, found, dataset.types), found, candidates)

@@ -31,7 +31,7 @@ def blank_pictures():
 def without_pictures():
     """VisualDL shows scores alone: no curves, texts and pictures."""
     with blank_pictures(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NerMonitor, "show", lambda *_: None)
+        patch.setattr(NerMonitor, "show", lambda *_, **group: None)
         yield
 
 

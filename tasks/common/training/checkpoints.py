@@ -98,6 +98,11 @@ def checkpoint_path(folder: str | Path, step: int) -> Path:
     return Path(folder) / f"{_PREFIX}{step}"
 
 
+def step_of(checkpoint: str | Path) -> int:
+    """The step of a checkpoint."""
+    return int(Path(checkpoint).name.removeprefix(_PREFIX))
+
+
 def mark_complete(checkpoint: Path) -> None:
     """Mark a checkpoint as complete. Its files are already on the disk; their names in the folder are flushed first."""
     _sync(checkpoint)
@@ -127,7 +132,7 @@ def last_checkpoint(folder: str | Path) -> Path | None:
 def remove_older(newest: Path, best: Iterable[str | None], before: int) -> None:
     """Remove all checkpoints except the complete one ``newest``, those in ``best``, and the last ``before`` complete
     ones that precede it. Later steps belong to a run that was cut off, and are of no use to this one."""
-    newest_step = int(newest.name.removeprefix(_PREFIX))
+    newest_step = step_of(newest)
     kept = {newest.name, *(Path(one).name for one in best if one is not None)}
     earlier = (path.name for step, path in _marked(newest.parent) if step < newest_step and path.name not in kept)
     kept.update([*earlier][:before])

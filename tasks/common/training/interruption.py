@@ -11,7 +11,7 @@ from pathlib import Path
 
 from paddle_rope.tasks.common.errors import NO_ROOM, InputError, Interrupted, is_out_of_memory
 from paddle_rope.tasks.common.process import own_command, quoted
-from paddle_rope.tasks.common.training.run import CONFIG_FILE
+from paddle_rope.tasks.common.training.run import CONFIG_FILE, MODEL_FOLDER
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTE = "\nending after this step, with a checkpoint; once more: at once\n"
@@ -77,7 +77,9 @@ def explained(output_dir: Path) -> Iterator[None]:
     try:
         yield
     except Interrupted as error:
-        raise Interrupted(error.number, f"{output_dir}: ended by a signal; {_remedy(output_dir)}") from None
+        model = output_dir / MODEL_FOLDER
+        usable = f"the best weights so far are in {model}; " if model.is_dir() else ""
+        raise Interrupted(error.number, f"{output_dir}: ended by a signal; {usable}{_remedy(output_dir)}") from None
     except Exception as error:
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             remedy = f"make room, then {_remedy(output_dir)}"

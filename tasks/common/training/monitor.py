@@ -69,12 +69,28 @@ class VisualDLMonitor(TrainerCallback):
         self._tokens = 0
         self._gradient_norm = None
 
+    @contextlib.contextmanager
+    def opened(self):
+        """Within this block, after training, entries are added to the log."""
+        self._open()
+        try:
+            yield
+        finally:
+            self._close()
+
+    def _open(self):
+        earlier = sorted(Path(self.log_dir).glob("*vdlrecords*"))  # VisualDL shows one file
+        with contextlib.redirect_stdout(io.StringIO()):  # VisualDL prints that the file exists
+            self.writer = LogWriter(logdir=self.log_dir, file_name=earlier[-1].name if earlier else "")
+
+    def _close(self):
+        self.writer.close()
+        self.writer = None
+
     def on_train_begin(self, args, state, control, **kwargs):
         if not state.is_world_process_zero:
             return
-        earlier = sorted(Path(self.log_dir).glob("*vdlrecords*"))  # of a resumed run; VisualDL shows one file
-        with contextlib.redirect_stdout(io.StringIO()):  # VisualDL prints that the file exists
-            self.writer = LogWriter(logdir=self.log_dir, file_name=earlier[-1].name if earlier else "")
+        self._open()
         if self.settings is None or self._goes_on:
             return
         # on one line, since VisualDL shows a text without its line ends
@@ -134,8 +150,7 @@ class VisualDLMonitor(TrainerCallback):
 
     def on_train_end(self, args, state, control, **kwargs):
         if self.writer is not None:
-            self.writer.close()
-            self.writer = None
+            self._close()
 
     def _write(self, group, values, step):
         for name, value in values.items():

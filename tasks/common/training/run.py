@@ -50,6 +50,7 @@ class Run:
     examples: dict[str, list] = field(default_factory=dict)  # of train and, if given, dev and test
     datasets: dict[str, Any] = field(default_factory=dict)  # the same, tokenized
     saved: list = field(default_factory=list)  # objects for the model's folder, written by ``save_pretrained(folder)``
+    is_saved: bool = True  # whether a folder can hold the model
     facts: dict[str, Any] = field(default_factory=dict)  # entries of ``metrics.json`` in addition to the scores
     tokenizer: Any = None
     model: Any = None
@@ -105,15 +106,25 @@ class Run:
         write_json(folder / INPUTS_FILE, now)
         if self.is_begun:
             print(f"{folder}: no checkpoint was written before the run ended, so it begins anew")
-            for name in (CHECKPOINTS_FOLDER, LOG_FOLDER):
+            for name in (CHECKPOINTS_FOLDER, LOG_FOLDER, MODEL_FOLDER):
                 shutil.rmtree(folder / name, ignore_errors=True)
 
     def save_model(self) -> None:
-        """Write the model, the tokenizer and the objects of ``saved`` into one folder, and checksums of all files but
-        config.json, in which ``paddle-rope tune`` and people write thresholds."""
+        """Put the model, the tokenizer and the objects of ``saved`` into the folder ``model``, in place of earlier
+        weights, with checksums of all files but config.json, in which ``paddle-rope tune`` and people write
+        thresholds."""
+        if not self.is_saved:
+            return
+        folder, new, old = self.output_dir / MODEL_FOLDER, self.checkpoints / "new", self.checkpoints / "old"
+        for left in (new, old):  # by a process that was killed here
+            shutil.rmtree(left, ignore_errors=True)
         for one in filter(None, [self.model, self.tokenizer, *self.saved]):
-            one.save_pretrained(self.output_dir / MODEL_FOLDER)
-        write_checksums(self.output_dir / MODEL_FOLDER, "config.json")
+            one.save_pretrained(new)
+        write_checksums(new, "config.json")
+        if folder.exists():
+            folder.rename(old)
+        new.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
 
     def finish(self, metrics: dict[str, Any], started: float, what_next: str) -> None:
         """Write ``metrics.json``, the last file of a run that began when ``time.perf_counter()`` was ``started``; print

@@ -21,7 +21,7 @@ from paddle_rope.native.products import bfloat16_products
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import write_json
 from paddle_rope.tasks.common.training import callbacks, checkpoints
-from paddle_rope.tasks.common.training.checkpoints import COMPLETE_FILE, checkpoint_path, read_trainer_state
+from paddle_rope.tasks.common.training.checkpoints import COMPLETE_FILE, checkpoint_path, read_trainer_state, step_of
 from paddle_rope.tasks.common.training.interruption import end, is_requested, until_saved
 
 SAVED_BEFORE = 1  # complete checkpoints that stay in addition to the newest and the best, in case the newest is damaged
@@ -83,6 +83,12 @@ class RecipeTrainer(Trainer):
             self._load_from_checkpoint(last.with_name(Path(best).name))  # the folder may have been moved
         if self.average is not None:
             self.average.apply()
+
+    @property
+    def kept_step(self) -> int:
+        """After training, the step of the weights that the model has."""
+        best = self.state.best_model_checkpoint if self.keeps_best else None
+        return self.state.global_step if best is None else step_of(best)
 
     def see_epochs_before(self, checkpoint):
         """Make the batches of the epochs before a checkpoint again, in order, for a collator that draws random numbers.

@@ -11,6 +11,7 @@ from safetensors.numpy import load_file
 
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.training.checkpoints import COMPLETE_FILE, last_checkpoint
+from paddle_rope.tasks.ner import NerPredictor
 from tests.helpers.runs import Bomb, at_event, curves, log_of, power_cut, words_of
 from tests.tasks.ner.conftest import TINY
 
@@ -123,6 +124,7 @@ def test_a_run_that_a_signal_ends_names_the_command_that_resumes(
         assert main(["train", *words]) == 128 + signal.SIGTERM
     error = capsys.readouterr().err
     assert "Traceback" not in error and error.splitlines()[-1].endswith(f"train --resume {folder}")
+    assert "best weights so far" in error and len(NerPredictor(folder / "model", "cpu")(["甲乙"])) == 1
     # a signal writes a checkpoint after the current step
     assert last_checkpoint(folder / "checkpoints").name == f"checkpoint-{STEPS + 3}"
     resume(folder)

@@ -3,12 +3,14 @@
 import io
 import warnings
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from paddle_rope import CharTokenizer
+from paddle_rope.tasks.ner import monitoring
 from paddle_rope.tasks.ner.batching import NerDataset
 from paddle_rope.tasks.ner.data.reading import read_examples
 from paddle_rope.tasks.ner.examples import Example
@@ -30,6 +32,7 @@ def without_pictures():
 def pictured(train, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NerMonitor, "show", SHOW)
+        patch.setattr(monitoring, "PICTURE_SHARE", 1.0)
         return train(tmp_path_factory.mktemp("drawn") / "run", num_train_epochs=6)
 
 
@@ -42,14 +45,20 @@ def of_steps(log, kind, tag):
     return {record.id: getattr(record, "value" if kind == "scalar" else kind) for record in log.get_data(kind, tag)}
 
 
+def best_steps(log):
+    """The steps whose F1 was the best so far: those that are shown, when there is time."""
+    f1 = of_steps(log, "scalar", "dev/f1")
+    return [step for step, value in f1.items() if value > max((f1[one] for one in f1 if one < step), default=-1)]
+
+
 def test_each_type_has_a_curve_once_spans_are_told_apart_that_agrees_with_its_scores(log, pictured, corpus):
-    types, epochs = pictured.model_config["types"], int(pictured.config["num_train_epochs"])
+    types = pictured.model_config["types"]
     assert set(log.get_tags()["pr_curve"]) == {f"dev/{kind}" for kind in types}
     half, support = CURVE_STEPS // 2 - 1, Counter(e.type for one in read_examples(corpus.dev) for e in one.entities)
     for kind in types:
         curves = of_steps(log, "pr_curve", f"dev/{kind}")
         precision, recall = (of_steps(log, "scalar", f"dev_{name}_by_type/{kind}") for name in ("precision", "recall"))
-        assert list(curves) == [STEPS * epoch for epoch in range(1, epochs + 1)][-len(curves) :] and len(curves) > 2
+        assert list(curves) == best_steps(log)[-len(curves) :] and len(curves) > 2
         for step, curve in curves.items():
             assert curve.precision[half] == pytest.approx(precision[step], abs=1e-6) or not curve.TP[half]
             assert curve.recall[half] == pytest.approx(recall[step], abs=1e-6)
@@ -57,32 +66,43 @@ def test_each_type_has_a_curve_once_spans_are_told_apart_that_agrees_with_its_sc
             np.testing.assert_allclose(np.add(curve.TP, curve.FN), support[kind])
 
 
-def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_evaluation(log, pictured, corpus):
+def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_best_evaluation(log, corpus):
     examples = {example.text: example for example in read_examples(corpus.dev)}
     tags = sorted(tag for tag in log.get_tags()["text"] if tag.startswith("dev/"))
     assert tags == [f"dev/text_{number}" for number in range(1, 9)]
     for tag in tags:
-        texts = [record.text.encoded_text_string for record in log.get_data("text", tag)]
-        assert len(texts) == pictured.config["num_train_epochs"]
+        texts = [text.encoded_text_string for text in of_steps(log, "text", tag).values()]
+        assert list(of_steps(log, "text", tag)) == best_steps(log)
         (first,) = {text.split("\n")[0] for text in texts}
         for entity in examples[first].entities:
             assert texts[-1].count(f"gold {examples[first].described(entity)}") == 1
-    assert any("\n• correct: gold" in record.text.encoded_text_string for record in log.get_data("text", tags[0]))
+    assert any("\n• correct: gold" in text.encoded_text_string for text in of_steps(log, "text", tags[0]).values())
 
 
-def test_scores_and_reliability_are_pictures_at_each_evaluation_and_the_newest_alone(log, pictured):
+def test_scores_and_reliability_are_pictures_of_each_best_evaluation_and_of_the_kept_weights(log, pictured):
     names = ("scores", "reliability")
     assert set(log.get_tags()["image"]) == {f"{group}/{name}" for group in ("dev", "dev_history") for name in names}
     for name in names:
-        history, alone = (of_steps(log, "image", f"{group}/{name}") for group in ("dev_history", "dev"))
-        assert len(history) > 2 and alone == dict([history.popitem()])
+        history, kept = (of_steps(log, "image", f"{group}/{name}") for group in ("dev_history", "dev"))
+        assert len(history) > 2 and list(kept) == best_steps(log)[-1:]
         first, last = (
             np.asarray(Image.open(io.BytesIO(image.encoded_image_string))).astype(int)
-            for image in (*list(history.values())[:1], *alone.values())
+            for image in (*list(history.values())[:1], *kept.values())
         )
         assert min(first.shape[:2]) > 200 and first.shape == last.shape
         assert (first != last).any(axis=2).mean() > 0.01
     assert np.asarray(Image.open(pictured.folder / "epochs.png").convert("L")).std() > 1
+
+
+@pytest.mark.parametrize("spent, elapsed, is_shown", [(0.0, 0.0, True), (1.0, 9.0, False), (1.0, 11.0, True)])
+def test_what_is_shown_takes_a_tenth_of_the_time_at_most(monkeypatch, spent, elapsed, is_shown):
+    clock = iter([0.0, elapsed, elapsed + 1])
+    monkeypatch.setattr("paddle_rope.tasks.ner.monitoring.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monitor = NerMonitor("nowhere")
+    monitor.writer, monitor._showing = object(), spent
+    with monitor.showing() as has_time:
+        assert has_time == is_shown
+    assert monitor._showing == spent + 1
 
 
 @pytest.mark.slow
