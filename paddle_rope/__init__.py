@@ -37,5 +37,6 @@ if TYPE_CHECKING:  # only type checkers run this; lazy_names loads the names at 
     )
     from paddle_rope.rotary import Rope, RotaryPositionEmbedding, apply_rotary, interleaved_to_half
     from paddle_rope.rotary_frequencies import LinearScaling, NTKScaling, YaRNScaling
+    from paddle_rope.tasks.recipes import load, train
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -15,7 +15,7 @@ from paddle_rope.tasks.commands.options import (
     whole,
 )
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.files import atomic_folder, check_output_file, write_json
+from paddle_rope.tasks.common.files import atomic_folder, check_new_folder, check_output_file, write_json
 from paddle_rope.tasks.common.model_folder import FORMATS, ONNX, refuse_changed
 from paddle_rope.tasks.common.process import own_command, prepare, quoted
 from paddle_rope.tasks.recipes import get_exporter, get_predictor
@@ -91,6 +91,7 @@ def export(argv):
     options = vars(parser.parse_args(argv))
     models, output = options.pop("model_dirs"), options.pop("output")
     recipe = recipe_of(models)
+    check_new_folder(output, "folder")
     prepare()
     from paddle_rope.tasks.common.export.exporter import export
 

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from paddle_rope.tasks.common.errors import InputError, OneLineArgumentParser, did_you_mean
+from paddle_rope.tasks.common.process import check_device
 from paddle_rope.tasks.recipes import PREDICTING, recipe_of_model
 
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run, or an exported model"
@@ -108,6 +109,7 @@ def recipe_of(model_dirs, options=None, recipes=PREDICTING):
         raise InputError(f"{folder}: is a model of {recipe}; this works with models of {', '.join(recipes)}")
     if recipe != "ner" and len(model_dirs) > 1:
         raise InputError(f"{folder}: is a model of {recipe}; only NER models compute together, so give one")
+    check_device(getattr(options, "device", None))
     for name, known in RECIPES_OF.items():
         given = getattr(options, name, None)
         if given is not None and given is not False and recipe not in known:  # 0 is given, though 0 == False

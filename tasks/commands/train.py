@@ -15,15 +15,16 @@ from paddle_rope.tasks.recipes import RECIPES
 USAGE = """\
 Train a model.
 
+    paddle-rope train DATA --output_dir FOLDER [--recipe RECIPE] [--key value ...]
     paddle-rope train CONFIG.yaml [--key value ...]
     paddle-rope train CONFIG.yaml --seeds 42,43,44 [--key value ...]
-    paddle-rope train --recipe RECIPE --train_file FILE --output_dir FOLDER [--key value ...]
     paddle-rope train --resume OUTPUT_DIR
     paddle-rope train CONFIG.yaml --help, or train --recipe RECIPE --help: the keys of the recipe
 
-CONFIG.yaml has one 'key: value' a line, and --key value overrides it. The files that come with this
-command have names such as configs/ner/demo.yaml and configs/classification/demo.yaml. The key recipe says what is
-trained:
+DATA is your labeled file, of entities unless --recipe says otherwise; it is trained with
+the file own_data.yaml of the recipe in configs/, which fits itself to the size of NER data. CONFIG.yaml has one 'key: value' a line, and
+--key value overrides it; --epochs, --lr and --batch_size are short names. The files that come with this command have
+names such as configs/ner/demo.yaml and configs/classification/demo.yaml. The key recipe says what is trained:
 
 {recipes}
 
@@ -35,9 +36,6 @@ On several GPUs, or CPU processes: python -m paddle.distributed.launch $(which p
 
 
 def train(argv):
-    recipe = None
-    if argv[:1] == ["--recipe"] and len(argv) > 1:
-        recipe, argv = argv[1], argv[2:]
     asks_help = bool({"-h", "--help"} & {*argv})
     argv = [word for word in argv if word not in ("-h", "--help")]
     if any(word.partition("=")[0] == "--resume" for word in argv):
@@ -46,19 +44,35 @@ def train(argv):
         prepare()
         recipes.resume(argv[1])
         return
-    file = argv.pop(0) if argv and not argv[0].startswith("--") else None
-    if not (file or argv or asks_help):
-        raise InputError("no configuration file; usage: paddle-rope train CONFIG.yaml [--key value ...]")
-    config = read_run_config(file, argv)
-    if recipe is not None:
-        config["recipe"] = recipe
+    if not (argv or asks_help):
+        raise InputError("no labeled file and no configuration; usage: paddle-rope train DATA --output_dir FOLDER")
+    config = read_words(argv) if argv else {}
     if asks_help:
         print(_help(config.get("recipe")))
         return
-    recipes.recipe_of_config(config, file or "command line")
     recipes.check_run(config)  # report mistakes before importing Paddle, which takes seconds
     prepare()
-    recipes.train(config)
+    recipes.train_config(config)
+
+
+def read_words(words: list[str]) -> dict[str, Any]:
+    """The configuration of a command line: a YAML file, or labeled data with the configuration that their recipe has
+    for them, and overrides."""
+    recipe = []
+    if "--recipe" in words[:-1]:
+        place = words.index("--recipe")
+        recipe, words = words[place + 1 : place + 2], [*words[:place], *words[place + 2 :]]
+    file, overrides = [], words
+    if words and not words[0].startswith("--"):
+        file, overrides = words[:1], words[1:]
+    if file and file[0].endswith((".yaml", ".yml")):
+        config = read_run_config(*file, overrides)
+        recipes.recipe_of_config(config, *file)
+        return {**config, "recipe": recipe[0]} if recipe else config
+    config = recipes.config_for_data(*recipe)
+    if file:
+        config["train_file"] = file[0]
+    return {**config, **read_run_config(None, overrides)}
 
 
 def _help(recipe):

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import importlib.metadata
 import os
 import shlex
 import shutil
@@ -45,6 +46,23 @@ def quiet_paddlenlp() -> None:
     logger.format.no_color = True  # escapes are shown as such
 
 
+def check_device(name: str | None) -> None:
+    """Raise InputError if a GPU is wanted and the Paddle that is installed is not built for one. Imports no Paddle."""
+    if name is not None and name.lower().startswith("gpu") and _is_installed("paddlepaddle"):
+        _refuse_gpu(name)
+
+
+def _is_installed(package):
+    try:
+        return bool(importlib.metadata.version(package))
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+def _refuse_gpu(name):
+    raise InputError(f"--device {name}: this paddle is built for CPU; use --device cpu or install paddlepaddle-gpu")
+
+
 def choose_device(name: str | None = None) -> str:
     """Set paddle's device, named as for ``paddle.set_device``, and return its name; None uses a GPU if there is one.
     Raises InputError if paddle cannot use the device here."""
@@ -54,7 +72,7 @@ def choose_device(name: str | None = None) -> str:
         name = "gpu" if paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count() > 0 else "cpu"
     name = name.lower()  # as paddle reads it
     if name.startswith("gpu") and not paddle.is_compiled_with_cuda():
-        raise InputError(f"--device {name}: this paddle is built for CPU; use --device cpu or install paddlepaddle-gpu")
+        _refuse_gpu(name)
     try:
         paddle.set_device(name)
     except (ValueError, RuntimeError, OSError) as error:

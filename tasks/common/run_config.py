@@ -14,6 +14,7 @@ from paddle_rope.tasks.common.texts.text_files import read_text, shown
 
 CONFIGS = "configs"
 KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
+ALIASES = {"epochs": "num_train_epochs", "lr": "learning_rate", "batch_size": "per_device_train_batch_size"}
 TRUTH = {
     **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
     **dict.fromkeys(("no", "false", "f", "n", "0"), False),
@@ -23,12 +24,13 @@ TRUTH = {
 def read_run_config(config_file, overrides=()):
     """The keys of a YAML file (None: no keys), overridden by the command line, see :func:`parse_overrides`.
 
-    Overridden values are strings, which :func:`parse_arguments` converts to the type of their key. The file itself, and
-    files that values name, may be files of ``configs/`` shipped with the package, see :func:`shipped`. Raises
-    InputError if the file cannot be read as a mapping, or a word is not an option.
+    Overridden values are strings, which :func:`parse_arguments` converts to the type of their key. Keys may have the
+    short names ``ALIASES``. The file itself, and files that values name, may be files of ``configs/`` shipped with the
+    package, see :func:`shipped`. Raises InputError if the file cannot be read as a mapping, or a word is not an option.
     """
     config = {} if config_file is None else read_mapping(shipped(config_file), "write one 'key: value' a line")
-    config.update(parse_overrides(overrides))
+    config = {ALIASES.get(key, key): value for key, value in config.items()}
+    config.update({ALIASES.get(key, key): value for key, value in parse_overrides(overrides).items()})
     return {key: shipped(value) if isinstance(value, str) else value for key, value in config.items()}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from paddle_rope.tasks.common.errors import InputError, missing_package_named
 from paddle_rope.tasks.ner.prediction.wanted import MODES
-from paddle_rope.tasks.recipes import open_predictor
+from paddle_rope.tasks.recipes import load
 from paddle_rope.tasks.serving.settings import ModelSource, Settings
 
 MOST_PLACES = 100_000  # of a request's dictionary in its texts
@@ -69,7 +69,7 @@ def examples(source: ModelSource, verb: str) -> list:
 def _works_of(source: ModelSource, settings: Settings) -> Iterator[Work]:
     options = {"device": settings.device, "batch_size": settings.batch_size, "bf16": settings.bf16}
     with missing_package_named():
-        predictor = open_predictor(source.folder, **options)
+        predictor = load(source.folder, **options)
 
     def entities(wanted):
         own, asked = (one.candidates(predictor.model.config) for one in (predictor.wanted, predictor.checked(wanted)))

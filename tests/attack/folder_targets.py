@@ -40,11 +40,11 @@ def _exported(format):
 
 def read_model(folder: Path) -> None:
     from paddle_rope.tasks.common.model_folder import write_checksums
-    from paddle_rope.tasks.recipes import open_predictor
+    from paddle_rope.tasks.recipes import load
 
     if (folder / CHECKSUMS).is_file() and (folder / CHECKSUMS).read_bytes() == b"":
         write_checksums(folder)
-    predictor = open_predictor(folder, device="cpu")
+    predictor = load(folder, device="cpu")
     found = predictor(TEXTS)
     if [one["text"] for one in found] != TEXTS:
         raise SilentLossError(f"predictions of other texts: {str(found)[:200]}")

@@ -49,9 +49,7 @@ def test_an_import_loads_no_more_than_it_needs(program, loaded):
 @pytest.mark.parametrize("recipe", PREDICT)
 def test_prediction_with_a_trained_folder_imports_no_paddlenlp(recipe, tmp_path):
     write_models(tmp_path, {recipe: MODELS[recipe]})
-    program = (
-        f"from paddle_rope.tasks.recipes import open_predictor; predictor = open_predictor({str(tmp_path / recipe)!r})"
-    )
+    program = f"from paddle_rope.tasks.recipes import load; predictor = load({str(tmp_path / recipe)!r})"
     assert loaded_by(f"{program}; {PREDICT[recipe]}") == ["paddle"]
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 import pytest
 import yaml
 
-from paddle_rope.tasks.common.run_config import read_run_config
+from paddle_rope.tasks.commands.train import read_words
 from paddle_rope.tasks.experiments.engine import resolved
 from paddle_rope.tasks.experiments.plan import read_plan
 from paddle_rope.tasks.recipes import get_recipe
@@ -84,8 +84,7 @@ def check_command(words):
     program, *rest = words
     if program == ".venv/bin/paddle-rope":
         if rest[0] == "train" and rest[1] != "--resume":
-            file, keys = (None, rest[1:]) if rest[1] == "--recipe" else (REPOSITORY / rest[1], rest[2:])
-            config = read_run_config(file, keys)
+            config = read_words([str(REPOSITORY / word) if word.endswith(".yaml") else word for word in rest[1:]])
             config.pop("seeds", None)
             get_recipe(config["recipe"]).resolve({**config, "device": "cpu"})
         else:

@@ -27,7 +27,7 @@ DOCUMENTED = sorted({*(f"paddle_rope.{name}" for name in paddle_rope.__all__), *
 CALLED = (
     *(
         "paddle_rope.tasks.recipes:get_recipe",
-        "paddle_rope.tasks.recipes:open_predictor",
+        "paddle_rope.tasks.recipes:load",
         "paddle_rope.tasks.recipes:train",
         "paddle_rope.tasks.recipes:resume",
     ),

@@ -76,7 +76,7 @@ def whole(config_of, tmp_path_factory):
         run = (recipe, *keys.items())
         if run not in folders:
             folders[run] = tmp_path_factory.mktemp(recipe) / "run"
-            metrics = recipes.train(config_of(recipe, folders[run], **keys))
+            metrics = recipes.train_config(config_of(recipe, folders[run], **keys))
             assert metrics == json.loads((folders[run] / "metrics.json").read_text(encoding="utf-8"))
         return folders[run]
 

@@ -7,7 +7,7 @@ import pytest
 
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.recipes import get_predictor, get_recipe, open_predictor
+from paddle_rope.tasks.recipes import get_predictor, get_recipe, load
 from tests.helpers.models import FORMATS, export, like
 from tests.helpers.runs import read_json_lines
 
@@ -51,17 +51,17 @@ def as_predicted(record, example):
 def test_python_and_the_verbs_in_any_batches_give_what_training_has_scored(trained, name, tmp_path):
     run, file, examples = trained(name)
     items, words = items_of(examples), ["--output", str(tmp_path / "out"), "--device", "cpu"]
-    records = open_predictor(run / "model", device="cpu")(items)
+    records = load(run / "model", device="cpu")(items)
     assert read_json_lines(run / "predictions_dev.jsonl") == like(list(map(as_predicted, records, examples)))
     for size in (1, 3):
-        assert open_predictor(run / "model", device="cpu", batch_size=size)(items) == like(records)
+        assert load(run / "model", device="cpu", batch_size=size)(items) == like(records)
     assert main(["predict", str(run / "model"), "--input", file, *words, "--batch_size", "1"]) == 0
     assert read_json_lines(tmp_path / "out") == like(records)
     assert main(["evaluate", str(run / "model"), file, *words]) == 0
     scores = json.loads((tmp_path / "out").read_text(encoding="utf-8"))
     assert len(scores.pop("worst_examples", range(5))) == 5
     assert scores == like(json.loads((run / "metrics.json").read_text(encoding="utf-8"))["dev"])
-    assert open_predictor(run / "model", device="cpu")([]) == []
+    assert load(run / "model", device="cpu")([]) == []
 
 
 THREADS, ROUNDS = 8, 4
@@ -71,7 +71,7 @@ THREADS, ROUNDS = 8, 4
 def test_threads_that_share_a_predictor_get_what_one_caller_gets(trained, name, tmp_path):
     run, _, examples = trained(name if name in MODELS else "ner")
     model = export(tmp_path / "exported", name, run / "model") if name in FORMATS else run / "model"
-    predictor = get_predictor("ner")([model] * 2, "cpu") if name == "ensemble" else open_predictor(model, device="cpu")
+    predictor = get_predictor("ner")([model] * 2, "cpu") if name == "ensemble" else load(model, device="cpu")
     items = items_of(examples)
     parts = [items[place % len(items) :][:2] for place in range(THREADS)] * ROUNDS
     alone = list(map(predictor, parts))

@@ -67,7 +67,7 @@ def test_the_saved_configuration_gives_the_same_run_and_another_seed_another(who
     first, second = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in (saved, again / "config.yaml"))
     assert {**first, "output_dir": ""} == {**second, "output_dir": ""}
     if recipe in BY_STEPS:
-        recipes.train(config_of(recipe, other, seed=7))
+        recipes.train_config(config_of(recipe, other, seed=7))
         assert (weights(other) != weights(again)).any()
 
 
@@ -75,7 +75,7 @@ def test_the_saved_configuration_gives_the_same_run_and_another_seed_another(who
 def test_a_run_that_was_cut_ends_as_one_that_was_not(whole, config_of, recipe, tmp_path, capsys):
     folder = tmp_path / "before" / "run"
     with power_cut("on_step_end", ENDS[recipe] - 1):
-        recipes.train(config_of(recipe, folder, checkpoint_minutes=1e-9))
+        recipes.train_config(config_of(recipe, folder, checkpoint_minutes=1e-9))
     moved = shutil.copytree(folder, tmp_path / "run")
     shutil.rmtree(folder)
     checkpoint = last_checkpoint(moved / "checkpoints")

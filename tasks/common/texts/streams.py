@@ -6,6 +6,7 @@ tagged text are read whole before any item is yielded.
 
 import logging
 import os
+import sys
 
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.texts.forms import Form, form_of, records
@@ -48,6 +49,8 @@ class TextStream:
             self.size = file_size(self._input)  # in bytes; None for a pipe, and for gzip
             if self.size and self._input.peek(len(GZIP)).startswith(GZIP):
                 self.size = None
+        if self._is_stdin and self._input.isatty():
+            print("reading texts, one a line, until Ctrl-D (--input FILE reads a file)", file=sys.stderr)
         self.position = self.lines = 0  # bytes and number of the lines read so far
         self.form = None  # until a line that is not blank has been read
         self._chunk_items, self._keys = chunk_items, keys

@@ -18,7 +18,7 @@ from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.training.trainer import RecipeTrainer
 from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
-from paddle_rope.tasks.recipes import open_predictor
+from paddle_rope.tasks.recipes import load
 from tests.helpers.comparison import random_tensor
 from tests.helpers.models import FORMATS, export
 from tests.paddle_rope.roformer.small_models import make
@@ -144,14 +144,14 @@ def test_training_multiplies_in_bfloat16_where_that_is_faster_and_says_so(has_bf
 @pytest.mark.parametrize("recipe", WORK)
 def test_predictors_multiply_in_bfloat16_where_it_is_faster(has_bfloat16, folders, recipe, monkeypatch, capsys):
     work = WORK[recipe]
-    plain, in_bfloat16 = (open_predictor(folders[recipe], device="cpu", bf16=bf16) for bf16 in (False, True))
+    plain, in_bfloat16 = (load(folders[recipe], device="cpu", bf16=bf16) for bf16 in (False, True))
     before, found, after = work(plain), work(in_bfloat16), work(plain)
     with bfloat16_products():
         expected = work(plain)
     assert len(found) > 2 and np.array_equal(before, after) and not np.array_equal(before, found)
     np.testing.assert_array_equal(found, expected)
     monkeypatch.setenv(DECISION, "0")
-    np.testing.assert_array_equal(work(open_predictor(folders[recipe], device="cpu", bf16=True)), before)
+    np.testing.assert_array_equal(work(load(folders[recipe], device="cpu", bf16=True)), before)
     captured = capsys.readouterr()
     assert captured.err.count("float32 is faster") == 1 and captured.out == ""
 
@@ -177,13 +177,13 @@ def test_a_run_over_many_documents_multiplies_as_it_began(has_bfloat16, folders,
 def test_what_cannot_multiply_in_bfloat16_refuses_it(monkeypatch, folders, tmp_path, refused):
     exported = export(tmp_path / "exported", FORMATS[0], folders["classification"])
     with pytest.raises(InputError, match="computes as it was exported"):
-        open_predictor(exported, device="cpu", bf16=True)
+        load(exported, device="cpu", bf16=True)
     with monkeypatch.context() as patch, pytest.raises(InputError, match="--bf16 is for models on a CPU"):
         patch.setattr(paddle, "get_device", lambda: "gpu:0")
-        open_predictor(folders["classification"], device="cpu", bf16=True)
+        load(folders["classification"], device="cpu", bf16=True)
     with monkeypatch.context() as patch, pytest.raises(InputError, match="native operators: "):
         patch.setattr(products, "library", lambda: None)
-        open_predictor(folders["classification"], device="cpu", bf16=True)
+        load(folders["classification"], device="cpu", bf16=True)
     monkeypatch.setattr(products, "processors", lambda: [{"flags": "sse2 avx2"}])
     with pytest.raises(RuntimeError, match="none of avx512_bf16"), bfloat16_products():
         pass

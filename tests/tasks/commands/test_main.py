@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from paddle_rope.tasks.commands.main import VERBS, main
+from paddle_rope.tasks.commands.train import read_words
 from paddle_rope.tasks.recipes import RECIPES, get_arguments
 from tests.conftest import REPOSITORY
 from tests.helpers.pipe import Pipe
@@ -78,6 +79,20 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path
     lines = done.stderr.splitlines()
     assert [line for line, start in zip(lines, told, strict=True) if not line.startswith(f"error: {start}")] == []
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("words, expected", [
+    ("my.jsonl --epochs 3 --lr=1e-3", {"recipe": "ner", "pretrained": "small", "train_file": "my.jsonl",
+                                       "num_train_epochs": "3", "learning_rate": "1e-3"}),
+    ("--train_file my.jsonl --pretrained=", {"fit_to_data": True, "train_file": "my.jsonl", "pretrained": ""}),
+    ("my.tsv --recipe matching", {"recipe": "matching", "architecture": "bi_encoder", "train_file": "my.tsv"}),
+    ("--recipe ner configs/ner/demo.yaml --batch_size 4",
+     {"recipe": "ner", "per_device_train_batch_size": "4", "fit_to_data": None}),
+    ("--recipe pretraining --seed 3", {"recipe": "pretraining", "seed": "3"}),
+])  # fmt: skip
+def test_labeled_data_are_trained_with_the_configuration_for_data_of_your_own(words, expected):
+    config = read_words(words.split())
+    assert {key: config.get(key) for key in expected} == expected
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
-from paddle_rope.tasks.recipes import open_predictor
+from paddle_rope.tasks.recipes import load
 from tests.helpers.models import FORMATS, export, like
 from tests.tasks.serving.conftest import REAL, running
 
@@ -41,7 +41,7 @@ def client(folders):
 
 def expected_of(folders):
     """dict from a path to its field, its items, and the records of all of them."""
-    entities, classes, pairs, cross = (open_predictor(folders[name], device="cpu") for name in REAL)
+    entities, classes, pairs, cross = (load(folders[name], device="cpu") for name in REAL)
     vectors = [{"text": text, "vector": vector.tolist()} for text, vector in zip(TEXTS, pairs.encode(TEXTS))]
     return {
         "/predict": ("texts", TEXTS, entities(TEXTS)),

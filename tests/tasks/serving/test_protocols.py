@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paddle_rope.tasks.ner.prediction.wanted import Listed, Wanted
-from paddle_rope.tasks.recipes import open_predictor
+from paddle_rope.tasks.recipes import load
 from paddle_rope.tasks.serving.models import open_works
 from paddle_rope.tasks.serving.settings import Settings, model_sources
 from tests.helpers.browser import chromium, open_page
@@ -33,7 +33,7 @@ def client(trained):
 
 @pytest.fixture(scope="module")
 def entities(trained):
-    return open_predictor(trained["entities"], device="cpu")
+    return load(trained["entities"], device="cpu")
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_wrong_wishes_and_tasks_are_refused(ask, path, body, part):
 
 
 def test_openai_and_rerank_give_the_numbers_of_the_models(ask, trained):
-    pairs = open_predictor(trained["pairs"], device="cpu")
+    pairs = load(trained["pairs"], device="cpu")
     answer = ask("/v1/embeddings", input=TEXTS[:3], model="pairs")
     vectors = [one["embedding"] for one in answer["data"]]
     np.testing.assert_allclose(vectors, pairs.encode(TEXTS[:3]), atol=1e-5)

@@ -70,7 +70,7 @@ def test_folds_are_averaged_or_are_the_deviation_of_one_seed(recipe, folder, see
 def test_seeds_and_folds_among_the_keys_make_a_series(recipe, folder):
     series = {"one": {"folds": ""}, "fold": {"folds": 3, "fold": 1}, "seeds": {"seeds": "1,3"}, "folds": {"folds": 2}}
     for name, keys in series.items():
-        recipes.train({"recipe": "ner", "output_dir": str(folder / name), **keys})
+        recipes.train_config({"recipe": "ner", "output_dir": str(folder / name), **keys})
     assert recipe.trained() == ["one", "fold", "seeds/seed_1", "seeds/seed_3", "folds/fold_1", "folds/fold_2"]
     recipes.resume(folder / "one")
     assert recipe.calls[-1] == ("resume", folder / "one")
