@@ -110,12 +110,12 @@ def _service(process):
     return loop, build_application(service), loop.create_task(service.batcher.run())
 
 
-async def _answer(application, body):
-    """(status, content) of POST /predict."""
+async def answer(application, body, path="/predict"):
+    """(status, content) of a POST."""
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
-        "path": "/predict", "raw_path": b"/predict", "query_string": b"", "root_path": "", "headers": headers,
+        "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "headers": headers,
         "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
     }  # fmt: skip
     sent, parts = [], [{"type": "http.request", "body": body, "more_body": False}]
@@ -136,7 +136,7 @@ def read_request(folder: Path) -> None:
     """One request: an answer of 200 has the texts that were sent; all others are JSON with an error of one line."""
     loop, application, _ = _service(os.getpid())
     body = (folder / NAME).read_bytes()
-    status, content = loop.run_until_complete(_answer(application, body))
+    status, content = loop.run_until_complete(answer(application, body))
     if status >= 500:
         raise SilentLossError(f"status {status}: {content[:300]!r}")
     if status == 200:
