@@ -8,7 +8,10 @@ from itertools import pairwise
 from math import inf
 from typing import Any, NamedTuple
 
+from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.texts.text_files import shown
+
+MOST_NESTED = 100  # characters of the entities of a text for each of its own, so that work with them is linear
 
 
 class Entity(NamedTuple):
@@ -61,11 +64,22 @@ class Example:
 def make_example(
     text: str, entities: Iterable[Entity], where: str, relations: Iterable[tuple[Entity, Entity, str]] = ()
 ) -> Example:
-    """An example with its entities and relations sorted and distinct; relations are given as (head, tail, type)."""
-    entities = sorted(set(entities))
+    """An example with its entities and relations sorted and distinct; relations are given as (head, tail, type). Raises
+    InputError if the entities have more than ``MOST_NESTED`` times the characters of the text."""
+    entities = sorted(set(_bounded(entities, text, where)))
     number = {entity: index for index, entity in enumerate(entities)}
     related = sorted({Relation(number[head], number[tail], kind) for head, tail, kind in relations})
     return Example(text, tuple(entities), where, tuple(related))
+
+
+def _bounded(entities, text, where):
+    characters = 0
+    for entity in entities:
+        characters += entity.end - entity.start
+        if characters > MOST_NESTED * len(text):
+            found = f"entities of more than {MOST_NESTED} times the characters of the text"
+            raise InputError(f"{where}: {found}; remove repeated and nested ones")
+        yield entity
 
 
 def entity_types(*example_lists: Iterable[Example]) -> list[str]:

@@ -13,6 +13,7 @@ from paddle_rope.tasks.common.texts.tables import header_of
 from paddle_rope.tasks.common.texts.text_files import first_non_blank, shown
 from paddle_rope.tasks.ner.examples import Entity, Example, make_example
 
+LONGEST_TYPE = 200  # characters; formats of tags repeat it at each character
 Records = Iterable[tuple[str, dict]]  # pairs ("path:line", record), of JSON lines, a JSON list or a table
 _LABELS = ("label", "entities", "tags", "ner_tags")  # an empty cell in these columns means a text without entities
 
@@ -104,9 +105,11 @@ def _is_like(value, sample):
 
 
 def check_type(type_: str, where: str) -> str:
-    """The type of an entity or relation; raises InputError if it is blank."""
+    """The type of an entity or relation; raises InputError if it is blank or longer than ``LONGEST_TYPE``."""
     if not type_.strip():
         raise InputError(f"{where}: the type {shown(type_)} is no name; give it one")
+    if len(type_) > LONGEST_TYPE:
+        raise InputError(f"{where}: the type {shown(type_)} has more than {LONGEST_TYPE} characters; shorten it")
     check_encodable(type_, "a type", where)
     return type_
 

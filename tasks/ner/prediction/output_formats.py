@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from paddle_rope.tasks.common.errors import visible
 from paddle_rope.tasks.common.files import json_line
-from paddle_rope.tasks.ner.examples import entities_of, make_example, without_overlaps
+from paddle_rope.tasks.ner.examples import Example, entities_of, without_overlaps
 from paddle_rope.tasks.ner.formats import TEXT_FORMATS
 from paddle_rope.tasks.ner.formats.label_studio import prediction_task
 from paddle_rope.tasks.ner.formats.records import write_list
@@ -33,7 +33,7 @@ def written(predicted: Iterable[tuple[dict, str]], format: str, model_version: s
         if format == "bio" and not record["text"]:
             yield "\n"  # a sentence without characters
         else:
-            yield from TEXT_FORMATS[format].write([make_example(record["text"], entities, place)])
+            yield from TEXT_FORMATS[format].write([Example(record["text"], tuple(entities), place)])
     if left_out:
         note = f"note: {left_out} nested or overlapping entities are left out, as BIO cannot hold them"
         print(f"{note}; --format jsonl keeps all", file=sys.stderr)
