@@ -97,13 +97,15 @@ class TextStream:
     def __iter__(self):
         """Yields lists of items."""
         held = []  # lines of a form that is read whole, and the first lines, before the form is known
+        seen = []  # of the first lines, those that are not blank
         try:
             for lines in self._lines_as_they_come():
                 held += lines
                 if self.form is None:
-                    begin = b"".join(held).decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK)
-                    seen = [line for line in split_lines(begin) if line.strip(BLANKS)]
-                    if any(line.strip(BLANKS + "[{") for line in seen):  # a pipe may bring the brackets of a list first
+                    begin = b"".join(lines).decode("utf-8", "replace").removeprefix(BYTE_ORDER_MARK)
+                    new = [line for line in split_lines(begin) if line.strip(BLANKS)]
+                    seen += new
+                    if any(line.strip(BLANKS + "[{") for line in new):  # a pipe may bring the brackets of a list first
                         self.form = self.form_of(seen)
                 if self.form is not None and self.form not in self.read_whole:
                     yield from self._chunks(held)
