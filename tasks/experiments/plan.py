@@ -18,6 +18,7 @@ KEYS = {  # of a plan -> types of their values
     "variants": (dict, list),
     "seeds": (str, list, int, float),
 }
+MOST_RUNS = 10_000
 REQUIRED = ("output_dir", "recipe", "scores")
 OF_ALL_RUNS = ("seed", "output_dir")  # keys that the plan gives each run
 OF_VARIANTS = ("recipe", "config", "start_from")  # keys of a variant that are not configuration keys
@@ -88,9 +89,12 @@ def read_plan(
         _refuse_keys(path, where, given, (*OF_ALL_RUNS, *OF_VARIANTS))
     for name, given in variants.items():
         _refuse_keys(path, name, given, (*OF_ALL_RUNS, *(OF_NEW_MODELS if "start_from" in given else ())))
+    numbers = parse_seeds(plan.get("seeds", [42]) if seeds is None else seeds)
+    if (runs := len(numbers) * max(1, len(cases)) * len(variants)) > MOST_RUNS:
+        raise InputError(f"{path}: {runs:,} runs, more than {MOST_RUNS:,}; give fewer seeds, cases or variants")
     cells = [
         _cell(plan, {"case": case, "variant": variant, "seed": seed}, of_case, of_variant, settings or {})
-        for seed in parse_seeds(plan.get("seeds", [42]) if seeds is None else seeds)
+        for seed in numbers
         for case, of_case in (cases or {"": {}}).items()
         for variant, of_variant in variants.items()
     ]
