@@ -38,6 +38,7 @@ ENVIRONMENT = jinja2.Environment(
 )  # fmt: skip
 ENVIRONMENT.filters["thousands"] = "{:,}".format
 ROW_CHARACTERS = 45
+TITLE_CHARACTERS = 200  # of an entity, in what each piece of it shows under the pointer
 # Symbols for characters that a page cannot show. A browser reads CR as LF, and CR LF as a single LF, unless CR is
 # written as a character reference.
 _SYMBOLS = {chr(code): chr(0x2400 + code) for code in range(32)} | {"\x7f": "\u2421", "\r": "&#13;"}
@@ -66,7 +67,7 @@ def write_html(
     def mark(piece: Piece, number: int) -> str:
         """The tag that opens the box of a piece. Making it in the template would take three times as long."""
         entity, text = piece.entity, texts[number - 1]
-        kind, surface = escape(entity.type), escape(text[entity.start : entity.end])
+        kind, surface = escape(entity.type), escape(text[entity.start : entity.end][:TITLE_CHARACTERS])
         classes = f"t{number_of[entity.type]}"
         classes += " goes-on-left" * (not piece.is_first) + " goes-on-right" * (not piece.is_last)
         is_linked = piece.is_first and (number, entity) in anchors
