@@ -18,7 +18,8 @@ docs:       ## the site of the documents, into site/
 	bash tools/docs.sh
 pages:      ## renew the pages that come from the code
 	.venv/bin/python -m tests.repository.pages
-attack:     ## mutants of every format and folder
+attack:     ## mutants of every format and folder; work for each byte of an input
 	.venv/bin/python -m tests.attack
+	.venv/bin/python -m tests.attack.work
 kill:       ## kill training and other work at random moments, and resume
 	.venv/bin/python -m tests.kill --kills 30 --seed 0

@@ -47,6 +47,7 @@ SMALL_WORD_VOCAB = [
 # Files that take many seconds with few tests: begun first, so that at the end no process waits for another.
 LONG = (
     "attack/test_attack.py",
+    "attack/test_work.py",
     "tasks/ner/export/test_graphs.py",
     "paddle_rope/roformer/test_static_graphs.py",
     "tasks/common/export/test_operators.py",

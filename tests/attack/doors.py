@@ -1,0 +1,379 @@
+"""Inputs of any size for every place that takes in a stranger's bytes: requests to a service, files of text with and
+without labels, configurations, and texts for patterns, pages and scores.
+
+A door is a function from a size to a :class:`Sent`. Work and answer have to be at most linear in the bytes sent.
+"""
+
+import asyncio
+import contextlib
+import functools
+import gzip
+import io
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+import numpy as np
+
+from paddle_rope.tasks.classification.data import LABELED as CLASSES
+from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import json_line
+from paddle_rope.tasks.common.texts import text_files
+from paddle_rope.tasks.common.texts.documents import read_documents
+from paddle_rope.tasks.matching.data import LABELED as PAIRS
+from paddle_rope.tasks.ner.data.reading import EntityTextStream, read_labeled
+from paddle_rope.tasks.ner.examples import Entity, Example, as_record
+from paddle_rope.tasks.ner.formats import TEXT_FORMATS
+from paddle_rope.tasks.ner.metrics import scores_and_errors
+from paddle_rope.tasks.ner.page.html import write_html
+from paddle_rope.tasks.ner.prediction import wanted
+from paddle_rope.tasks.ner.prediction.selection import rank
+from paddle_rope.tasks.scaling.formats import open_source, parts_of
+from tests.attack.settings_targets import NAME, answer, read_configuration, read_plan
+from tests.attack.text_targets import FLAT
+from tests.attack.watchdog import json_bytes
+from tests.helpers.models import write_small_ner
+from tests.tasks.commands.conftest import write_models
+from tests.tasks.serving.conftest import REAL
+
+
+class Sent(NamedTuple):
+    """What goes in: so many bytes, by a function that returns the number of bytes of the answer."""
+
+    bytes: int
+    receive: Callable[[], int]
+
+
+Door = Callable[[int], Sent]
+SENTENCE = "浙商银行企业信贷部叶老桂博士在杭州。"
+
+
+def text_of(n):
+    return (SENTENCE * (n // len(SENTENCE) + 1))[:n]
+
+
+def distinct(n):
+    return [f"企{number:05}" for number in range(n)]
+
+
+@functools.cache
+def _place():
+    return tempfile.TemporaryDirectory(prefix="attack-work-")  # removed at the end of the process
+
+
+# ---- requests
+
+
+@functools.cache
+def _service():
+    """(event loop, application, task that computes) of a service with a small model of each kind."""
+    from paddle_rope.tasks.serving.application import Service, build_application
+    from paddle_rope.tasks.serving.models import open_works
+    from paddle_rope.tasks.serving.settings import Settings, model_sources
+
+    home = Path(_place().name)
+    reading = {"window_tokens": 32, "longest_text": 32, "longest_entity": 8, "thresholds": 5.0}
+    folders = {"entities": write_small_ner(home / "entities", FLAT, with_features=True, **reading)}
+    folders |= write_models(home, {name: REAL[name] for name in ("classes", "pairs", "cross")})
+    service = Service(Settings(model_sources([f"{name}={path}" for name, path in folders.items()]), device="cpu"))
+    service.works = open_works(service.settings)
+    loop = asyncio.new_event_loop()
+    return loop, build_application(service), loop.create_task(service.batcher.run())
+
+
+def posted(body_of, path="/predict") -> Door:
+    """A request, whose body for a size is bytes or JSON."""
+
+    def door(n):
+        loop, application, _ = _service()
+        body = body_of(n)
+        body = body if isinstance(body, bytes) else json_bytes(body)
+
+        def receive():
+            status, content = loop.run_until_complete(answer(application, body, path))
+            assert status in (200, 400, 422), content[:300]
+            return len(content)
+
+        return Sent(len(body), receive)
+
+    return door
+
+
+def found_in(text, **wishes) -> Door:
+    """Entities of one text; its function and those among the wishes take the size."""
+
+    def body(n):
+        return {"texts": [text(n)], **{key: wish(n) if callable(wish) else wish for key, wish in wishes.items()}}
+
+    return posted(body)
+
+
+def terms(strings, mode="force", types=1):
+    """A dictionary of strings that a function of the size gives."""
+    names = [f"t{number}" for number in range(types)] if mode == "force" else ["name"]
+
+    def dictionary(n):
+        return [
+            {"term": term, "type": names[number % len(names)], "mode": mode} for number, term in enumerate(strings(n))
+        ]
+
+    return dictionary
+
+
+A = "a".__mul__  # texts in which each place is like all others
+BEST = {"min_probability": 1e-300, "top_k": 10**9}  # all spans that a window may have
+REQUESTS = {
+    "a long text": (found_in(text_of), 1000),
+    "spaces": (found_in(" ".__mul__), 2000),
+    "letters": (found_in(A), 500),
+    "marks": (found_in(lambda n: "e" + "\u0301" * n), 2000),
+    "ends of sentences": (found_in("。".__mul__), 2000),
+    "many texts": (posted(lambda n: {"texts": [SENTENCE] * n}), 40),
+    "escapes": (posted(lambda n: b'{"texts": ["%s"]}' % (b"\\u0061" * n)), 500),
+    "low threshold": (found_in(text_of, min_probability=0.001), 1000),
+    "lowest threshold, few": (found_in(text_of, min_probability=1e-300, top_k=3), 500),
+    "lowest threshold, all": (found_in(text_of, **BEST), 300),
+    "consistent": (found_in(text_of, consistent=True, **BEST), 300),
+    "types": (found_in(A, types=distinct), 5000),
+    "thresholds of types": (found_in(A, min_probability=lambda n: dict.fromkeys(distinct(n), 0.5)), 5000),
+    "terms of 100 types": (found_in(A, dictionary=terms(lambda n: "a" * n, types=100)), 200),
+    "terms of too many types": (found_in(A, dictionary=terms(distinct, types=10_000)), 2000),
+    "distinct terms": (found_in(text_of, dictionary=terms(distinct)), 2000),
+    "nested terms": (found_in(A, dictionary=terms(lambda n: map(A, range(1, 8)), types=100)), 500),
+    "growing terms": (found_in(A, dictionary=terms(lambda n: map(A, range(1, n + 1)), types=100)), 60),
+    "nested hints": (found_in(A, dictionary=terms(lambda n: map(A, range(1, 10)), "hint")), 500),
+    "consistent terms": (found_in(A, dictionary=terms(lambda n: "a" * n, types=100), consistent=True), 200),
+    "unknown keys": (posted(lambda n: {"texts": [], **dict.fromkeys(distinct(n))}), 2000),
+    "wrong texts": (posted(lambda n: {"texts": [1] * n}), 5000),
+    "brackets": (posted(lambda n: b"[" * n), 100_000),
+    "digits": (posted(lambda n: b'{"texts": [], "top_k": %s}' % (b"9" * n)), 100_000),
+    "classes": (posted(lambda n: {"texts": [text_of(1000)] * n}, "/predict/classes"), 10),
+    "pairs": (posted(lambda n: {"pairs": [["甲", text_of(1000)]] * n}, "/predict/pairs"), 10),
+    "a long pair": (posted(lambda n: {"pairs": [["甲", text_of(n)]]}, "/predict/cross"), 2000),
+    "a vector": (posted(lambda n: {"texts": [text_of(n)]}, "/embed/pairs"), 2000),
+    "documents to rank": (posted(lambda n: {"query": "甲", "documents": distinct(n)}, "/rerank"), 60),
+    "Label Studio's tasks": (
+        posted(lambda n: {"tasks": [{"data": {"text": SENTENCE}}] * n}, "/label-studio/predict"),
+        40,
+    ),
+    "Label Studio's labels": (
+        posted(lambda n: {"schema": "<Labels/>".join(["<View>", *[""] * n, "</View>"])}, "/label-studio/setup"),
+        5000,
+    ),
+}
+
+# ---- files
+
+
+def stored(read, content_of, name=NAME) -> Door:
+    """A file, whose content for a size is text or bytes; ``read`` takes its path."""
+
+    def door(n):
+        path, content = Path(_place().name) / name, content_of(n)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+        def receive():
+            try:
+                return read(path)
+            except InputError as error:
+                return len(str(error))
+
+        return Sent(path.stat().st_size, receive)
+
+    return door
+
+
+def converted(path):
+    """Labeled data as JSON lines, which repeat types and surfaces."""
+    return sum(map(len, TEXT_FORMATS["jsonl"].write(read_labeled(path)[0])))
+
+
+def tagged(path):
+    """Labeled data as tags, which repeat types at each character."""
+    return sum(map(len, TEXT_FORMATS["bio"].write(read_labeled(path)[0])))
+
+
+def streamed(path):
+    """Texts to predict; what a pipe brings at once is shorter than a block of a file."""
+    with mock.patch.object(text_files, "READ_BYTES", 1 << 9):
+        return sum(len(text) for chunk in EntityTextStream(path) for text, _ in chunk)
+
+
+def in_parts(path):
+    """Many documents, as a worker reads them."""
+    keys = (("text",),)
+    parts = parts_of([str(path)], keys, 100)
+    source = open_source(str(path), keys)
+    with source.file:
+        return sum(len(found.raw) for part in parts for found in source.read(part))
+
+
+def labeled(format):
+    """Many texts, and one text of many entities, each of another type."""
+
+    def content(n):
+        one = Example("甲。" * n, tuple(Entity(2 * i, 2 * i + 1, f"t{i}") for i in range(n)), "")
+        return "".join(TEXT_FORMATS[format].write([*FLAT * (n // 4), one]))
+
+    return stored(converted, content)
+
+
+def related(n):
+    """Relations between the entities of a text."""
+    entities = [{"id": i, "label": "a", "start_offset": 2 * i, "end_offset": 2 * i + 1} for i in range(n)]
+    relations = [{"id": i, "from_id": i, "to_id": n - 1 - i, "type": f"t{i}"} for i in range(n)]
+    return json_line({"text": "甲。" * n, "entities": entities, "relations": relations})
+
+
+def of_brat(n):
+    path = Path(_place().name) / f"{NAME}.txt"
+    path.write_text("甲。" * n, encoding="utf-8")
+    return "".join(f"T{i}\tt{i} {2 * i} {2 * i + 1}\t甲\nR{i}\tof Arg1:T{i} Arg2:T0\n" for i in range(n))
+
+
+def one_entity(kind, *others):
+    """A text that is one entity, with a number of others of one character."""
+
+    def content(n):
+        return json_line({"text": "甲" * n, "label": [[0, n, kind(n)], *([i, i + 1, "a"] for i in range(n) if others)]})
+
+    return content
+
+
+LABELED = {
+    **{format: (labeled(format), 300) for format in TEXT_FORMATS},
+    "relations": (stored(converted, related), 500),
+    "brat": (stored(converted, of_brat, f"{NAME}.ann"), 500),
+    "nested entities": (
+        stored(converted, lambda n: json_line({"text": A(n), "label": [[0, i + 1, "a"] for i in range(n)]})),
+        300,
+    ),
+    "spans of a surface": (
+        stored(converted, lambda n: json_line({"text": A(n), "label": {"a": {A(n): [[0, n - 1]] * n}}})),
+        5000,
+    ),
+    "a long type": (stored(tagged, lambda n: json_line({"text": A(n), "label": [[0, n, A(n)]]})), 300),
+    "columns of a table": (
+        stored(converted, lambda n: f"text,label,{','.join(distinct(n))}\n甲,[]{',1' * n}\n"),
+        10_000,
+    ),
+    "tokens of a table": (stored(converted, lambda n: "word\ttag\n" + "甲\tB-X\n乙\tO\n" * n), 1000),
+    "quotes": (stored(converted, lambda n: "text,label\n" + '"甲""\n' * n), 20_000),
+    "keys": (stored(converted, lambda n: json_line({"text": "甲", "label": dict.fromkeys(distinct(n), {})})), 5000),
+    "classes": (stored(lambda path: len(CLASSES.read_file(path)), lambda n: f"{SENTENCE}\t1\n" * n), 2000),
+    "pairs": (stored(lambda path: len(PAIRS.read_file(path)), lambda n: f"{SENTENCE}\t乙\t1\n" * n), 2000),
+}
+UNLABELED = {
+    "lines": (stored(streamed, lambda n: f"{SENTENCE}\n" * n), 5000),
+    "one line": (stored(streamed, "甲".__mul__), 500_000),
+    "blank lines": (stored(streamed, "\n".__mul__), 20_000),
+    "lines of brackets": (stored(streamed, "[\n".__mul__), 20_000),
+    "a list": (stored(streamed, lambda n: "[" + '"甲",\n' * n + '"乙"]'), 2000),
+    "documents": (stored(lambda path: len(read_documents([path])), lambda n: f"{SENTENCE}\n\n" * n), 5000),
+    "parts": (stored(in_parts, lambda n: json_line({"text": SENTENCE}) * n, "texts.jsonl"), 2000),
+    "parts of gzip": (stored(in_parts, lambda n: gzip.compress(f"{SENTENCE}\n".encode() * n), "texts.txt.gz"), 4000),
+    "parts of a table": (stored(in_parts, lambda n: "id,text\n" + f'1,"甲\n{SENTENCE}"\n' * n, "texts.csv"), 2000),
+    "parts of quotes": (stored(in_parts, lambda n: "id,text\n" + '1,"甲""\n' * n, "texts.csv"), 3000),
+}
+
+
+def configuration(content_of) -> Door:
+    return stored(lambda path: read_configuration(path.parent) or 0, content_of)
+
+
+def plan(content_of) -> Door:
+    begin = "output_dir: x\nrecipe: ner\nscores: {dev.f1: F1}\n"
+    return stored(lambda path: read_plan(path.parent) or 0, lambda n: begin + content_of(n))
+
+
+def named(key, n, settings="{}"):
+    return f"{key}:\n" + "".join(f"  v{number}: {settings}\n" for number in range(n))
+
+
+CONFIGURATIONS = {
+    "aliases": (
+        configuration(
+            lambda n: "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, n))
+        ),
+        100,
+    ),
+    "items": (configuration(lambda n: f"seed: [{'1, ' * n}]"), 3000),
+    "keys": (configuration(lambda n: "".join(f"{key}: 1\n" for key in distinct(n))), 2000),
+    "brackets": (configuration(lambda n: "seed: " + "[" * n), 5000),
+    "digits": (configuration(lambda n: "seed: " + "9" * n), 100_000),
+    "runs of a plan": (plan(lambda n: f"seeds: {list(range(n))}\n{named('variants', n)}{named('cases', n)}"), 12),
+    "variants of a plan": (
+        plan(lambda n: named("variants", n, "{start_from: v0}").replace("{start_from: v0}", "{}", 1)),
+        300,
+    ),
+}
+
+# ---- texts in memory
+
+
+def called(receive, content_of) -> Door:
+    """A function of a text, or of several."""
+
+    def door(n):
+        content = content_of(n)
+        return Sent(len("".join(content).encode()), lambda: receive(content))
+
+    return door
+
+
+def matched(pattern):
+    """The places of a pattern, up to a shorter limit of time than that of users."""
+
+    def receive(text):
+        with mock.patch.object(wanted, "PATTERN_SECONDS", 0.05), contextlib.suppress(InputError):
+            wanted.Listed([], [(pattern, "a", wanted.HINT)]).hinted(text)
+        return 0
+
+    return receive
+
+
+def selected(texts):
+    return len(rank(texts, [1.0] * len(texts), len(texts)))
+
+
+def crowded(text, *sizes):
+    """Entities of some sizes at each place of a text, and one that is the text."""
+    places = [(i, i + size) for i in range(len(text)) for size in sizes if i + size <= len(text)]
+    return [Entity(start, end, "a", 1.0, 0.5) for start, end in sorted({(0, len(text)), *places})]
+
+
+def drawn(text, *sizes):
+    """A page of a text and such entities."""
+    file = io.StringIO()
+    write_html(file, [as_record(text, crowded(text, *sizes))], ["a"], "texts")
+    return len(file.getvalue())
+
+
+def scored(text):
+    """The kinds of errors, where the entities of a text are one character longer than those that are found."""
+    scores_and_errors([Example(text, tuple(crowded(text, 3)), "")], [crowded(text, 2)], ["a"])
+    return 0
+
+
+IN_MEMORY = {
+    "a pattern of a pattern": (called(matched("(a+)+b"), A), 2500),
+    "a pattern from each place": (called(matched("a*b"), A), 10_000),
+    "a page": (called(lambda text: drawn(text, 3, 7), text_of), 300),
+    "a page of an entity": (called(drawn, "甲\n".__mul__), 400),
+    "scores": (called(scored, text_of), 1000),
+    "texts to select": (called(selected, lambda n: [np.base_repr(4**9 + i, 4) for i in range(n)]), 800),
+    "like texts to select": (called(selected, lambda n: [SENTENCE[:9] + one for one in distinct(n)]), 500),
+}
+DOORS: dict[str, tuple[Door, int]] = {
+    f"{kind}: {name}": door
+    for kind, doors in {
+        "request": REQUESTS,
+        "labeled": LABELED,
+        "unlabeled": UNLABELED,
+        "configuration": CONFIGURATIONS,
+        "in memory": IN_MEMORY,
+    }.items()
+    for name, door in doors.items()
+}
