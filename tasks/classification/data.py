@@ -60,6 +60,12 @@ def class_names(examples: Iterable[Example]) -> list[str]:
     return sorted(names, key=lambda name: (len(name.lstrip("0")), name.lstrip("0"), name))
 
 
+def with_unseen(classes: list[str], examples: Iterable[Example]) -> list[str]:
+    """The classes of a model, followed by the other classes of examples on which it is scored."""
+    known = set(classes)
+    return [*classes, *class_names(example for example in examples if example.label not in known)]
+
+
 def read_splits(keys, memory=None):
     """The examples of a run by split: ``train`` and, if there are any, ``dev`` and ``test``; notes unseen classes.
     Raises InputError if a file is wrong, or train has fewer than two classes or a different one for each text."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from paddle_rope.tasks.classification.arguments import ClassificationConfig
-from paddle_rope.tasks.classification.data import LABELED
+from paddle_rope.tasks.classification.data import LABELED, with_unseen
 from paddle_rope.tasks.common.errors import InputError, visible
 from paddle_rope.tasks.common.inference import Tokens, encoder_outputs
 from paddle_rope.tasks.common.predictor import Predictor, check_least, check_positions
@@ -21,21 +21,14 @@ MOST_CONFUSIONS = 15  # lines of the list
 class ClassificationDataset:
     """Tokenized ``examples``: ``texts`` are their :class:`~paddle_rope.tasks.common.inference.Tokens`, ``labels`` the
     numbers of their classes in ``classes``, ``lengths`` their token counts. ``cut`` is the number of texts longer than
-    ``max_characters``, ``cut_characters`` of their unread characters. Raises InputError for an unknown class."""
+    ``max_characters``, ``cut_characters`` of their unread characters."""
 
     def __init__(self, examples, tokenizer, classes, max_characters):
-        self.examples = examples
+        self.examples, self.classes = examples, classes
         self.max_characters = max_characters
-        self.texts, self.labels = [], []
         number = {name: index for index, name in enumerate(classes)}
-        for example in examples:
-            if example.label not in number:
-                raise InputError(
-                    f"{example.where}: label {example.label!r} is unknown to the model, which knows "
-                    f"{', '.join(classes)}; correct the label, or train a model on data that has it"
-                )
-            self.texts.append(Tokens(tokenizer.encode(example.text[:max_characters]).ids))
-            self.labels.append(number[example.label])
+        self.texts = [Tokens(tokenizer.encode(example.text[:max_characters]).ids) for example in examples]
+        self.labels = [number[example.label] for example in examples]
         self.lengths = [len(text.ids) for text in self.texts]
         beyond = [len(example.text) - max_characters for example in examples if len(example.text) > max_characters]
         self.cut, self.cut_characters = len(beyond), sum(beyond)
@@ -93,7 +86,12 @@ class Classifier(Predictor):
         return encoder_outputs(self.model, tokenized, self.batch_size, self.show_progress)
 
     def evaluate(self, examples: list, title: str) -> dict[str, Any]:
-        dataset = ClassificationDataset(examples, self.tokenizer, self.classes, self.max_characters)
+        """Score the most probable classes, print the scores and return them. Other classes than those of the model
+        count as wrong."""
+        classes = with_unseen(self.classes, examples)
+        if unseen := ", ".join(classes[len(self.classes) :]):
+            print(visible(f"note: {title} has classes that the model does not have, which count as wrong: {unseen}"))
+        dataset = ClassificationDataset(examples, self.tokenizer, classes, self.max_characters)
         print_data_report({title: dataset})
         scores, _ = evaluate_model(self.model, dataset, self.batch_size, self.show_progress)
         print_scores(title, scores)
@@ -114,7 +112,7 @@ def evaluate_model(model, dataset, batch_size, show_progress=False):
     probabilities, classes = encoder_outputs(model, dataset.texts, batch_size, show_progress), model.config.classes
     predicted = [classes[best] for best in probabilities.argmax(axis=1)]
     gold = [example.label for example in dataset.examples]
-    return classification_scores(gold, predicted, classes), probabilities
+    return classification_scores(gold, predicted, dataset.classes), probabilities
 
 
 def classification_scores(gold, predicted, classes):

@@ -1,13 +1,15 @@
 """The recipe of document classification, and how its models are exported."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from paddle_rope.tasks.classification import prediction
 from paddle_rope.tasks.classification.arguments import ClassificationArguments
-from paddle_rope.tasks.classification.data import class_names, read_splits
+from paddle_rope.tasks.classification.data import class_names, read_splits, with_unseen
 from paddle_rope.tasks.classification.model import ClassificationModel
+from paddle_rope.tasks.common.errors import visible
 from paddle_rope.tasks.common.export.exporter import Exporter
 from paddle_rope.tasks.common.recipe import Recipe
 from paddle_rope.tasks.common.training.run import Run
@@ -28,17 +30,21 @@ class ClassificationRecipe(Recipe):
         run.examples = read_splits(run.keys, run.memory.examples)
 
     def model_options(self, run: Run) -> dict:
-        return {"classes": class_names(example for split in run.examples.values() for example in split)}
+        return {"classes": class_names(run.examples["train"])}
 
     def dataset(self, run: Run, split: str) -> prediction.ClassificationDataset:
-        classes = run.model.config.classes
-        dataset = prediction.ClassificationDataset(run.examples[split], run.tokenizer, classes, run.keys.max_characters)
+        examples = run.examples[split]
+        classes = with_unseen(run.model.config.classes, examples)
+        dataset = prediction.ClassificationDataset(examples, run.tokenizer, classes, run.keys.max_characters)
         run.facts.setdefault("texts_cut", {})[split] = dataset.cut
         return dataset
 
     def describe(self, run: Run) -> None:
         prediction.print_data_report(run.datasets)
-        print(f"{len(run.model.config.classes)} classes")
+        classes = run.model.config.classes
+        unseen = with_unseen(classes, itertools.chain(*run.examples.values()))[len(classes) :]
+        missed = f"; not in train, so never found: {', '.join(unseen)}" if unseen else ""
+        print(f"{len(classes)} classes{visible(missed)}")
 
     def score(self, run: Run, split: str) -> tuple:
         return prediction.evaluate_model(run.model, run.datasets[split], run.batch_size)

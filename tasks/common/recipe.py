@@ -213,7 +213,7 @@ class Recipe:
             device, batch_size, options: of the predictor; for NER also ``num_examples``.
 
         Raises:
-            InputError: the model or the data are wrong, or the data have a label that the model does not know.
+            InputError: the model or the data are wrong.
         """
         quiet_paddlenlp()
         if isinstance(data, (str, os.PathLike)):

@@ -91,6 +91,19 @@ def test_training_goes_on_from_a_trained_folder_with_another_attention(trained, 
     assert warm.metrics["dev"]["accuracy"] > cold.metrics["dev"]["accuracy"]
 
 
+def test_classes_that_train_does_not_have_are_no_outputs_and_count_as_wrong(tmp_path, capsys):
+    dev = "球队赢得了决赛\t体育\n今天多云转晴\t天气\n这部戏演了三年\t戏剧\n"
+    (tmp_path / "dev.tsv").write_text(dev, encoding="utf-8")
+    run = runs.train(TINY, tmp_path / "run", dev_file=tmp_path / "dev.tsv", num_train_epochs=1)
+    assert run.model_config["classes"] == CLASSES
+    assert "4 classes; not in train, so never found: 戏剧\n" in capsys.readouterr().out
+    assert main(["evaluate", str(run.model), str(tmp_path / "dev.tsv"), "--device", "cpu"]) == 0
+    assert "which count as wrong: 戏剧\n" in capsys.readouterr().out
+    missed = run.metrics["dev"]["per_class"]["戏剧"]
+    assert (missed["support"], missed["predicted"], missed["f1"]) == (1, 0, 0)
+    assert run.metrics["dev"]["accuracy"] <= 2 / 3
+
+
 @pytest.mark.parametrize("longest, is_cut", [(12, False), (9, True)])
 def test_prediction_says_that_texts_are_cut_and_reads_no_more(trained, longest, is_cut, monkeypatch, capsys):
     texts = "门将扑出点球，比分是。\n门将扑出点球，比分是二\n门将扑出点球，比分是三\n"
