@@ -218,7 +218,8 @@ class Listed:
         for start, end, types in found_in(text, self._automata[mode]):
             if not (_is_in_word(text, start) or _is_in_word(text, end)):
                 yield from ((start, end, kind) for kind in types)
-        yield from self._matches(text, [(pattern, kind) for pattern, kind, one in self._patterns if one == mode])
+        if patterns := [(pattern, kind) for pattern, kind, one in self._patterns if one == mode]:
+            yield from self._matches(text, patterns)
 
     def _matches(self, text, patterns):
         found: list[tuple[int, int, str]] = []
