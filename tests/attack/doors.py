@@ -16,6 +16,7 @@ from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
+import pyarrow.parquet
 
 from paddle_rope.tasks.classification.data import LABELED as CLASSES
 from paddle_rope.tasks.common.errors import InputError
@@ -207,7 +208,14 @@ def in_parts(path):
     parts = parts_of([str(path)], keys, 100)
     source = open_source(str(path), keys)
     with source.file:
-        return sum(len(found.raw) for part in parts for found in source.read(part))
+        return sum(len(str(found.raw)) for part in parts for found in source.read(part))
+
+
+def of_parquet(n):
+    """The same long text again and again, stored once."""
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table({"text": [text_of(10_000)] * n}), file)
+    return file.getvalue()
 
 
 def labeled(format):
@@ -274,6 +282,7 @@ UNLABELED = {
     "documents": (stored(lambda path: len(read_documents([path])), lambda n: f"{SENTENCE}\n\n" * n), 5000),
     "parts": (stored(in_parts, lambda n: json_line({"text": SENTENCE}) * n, "texts.jsonl"), 2000),
     "parts of gzip": (stored(in_parts, lambda n: gzip.compress(f"{SENTENCE}\n".encode() * n), "texts.txt.gz"), 4000),
+    "parts of Parquet": (stored(in_parts, of_parquet, "texts.parquet"), 600),
     "parts of a table": (stored(in_parts, lambda n: "id,text\n" + f'1,"甲\n{SENTENCE}"\n' * n, "texts.csv"), 2000),
     "parts of quotes": (stored(in_parts, lambda n: "id,text\n" + '1,"甲""\n' * n, "texts.csv"), 3000),
 }

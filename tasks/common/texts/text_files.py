@@ -26,9 +26,9 @@ READ_BYTES = 1 << 20  # read at once
 
 _HEAD_BYTES = 512  # in which binary data are recognized
 GZIP = b"\x1f\x8b"
-# gzip may unpack to this many times its size (texts: 3 to 10 times), or to this many bytes
-MAX_GZIP_RATIO = 100
-MIN_GZIP_BYTES = 1 << 24
+# a file may unpack to this many times its size (texts: 3 to 10 times), or to this many bytes
+MAX_UNPACKED_RATIO = 100
+MIN_UNPACKED_BYTES = 1 << 24
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SAVE = (
     "unpack an archive, save a table as CSV in UTF-8, or give the text of a document (predict reads Parquet with "
@@ -113,7 +113,7 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, file, name):
         self._content, self._name = gzip.GzipFile(fileobj=file), name
-        self._largest = max(MIN_GZIP_BYTES, MAX_GZIP_RATIO * (file_size(file) or math.inf))
+        self._packed = file
 
     def readable(self):
         return True
@@ -126,10 +126,15 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer):
         count = self._content.readinto(buffer)
-        if self._content.tell() > self._largest:
-            remedy = "if you trust it, unpack it yourself"
-            raise InputError(f"{self._name}: unpacks to more than {MAX_GZIP_RATIO} times its size; {remedy}")
+        check_unpacked(self._content.tell(), self._packed, self._name)
         return count
+
+
+def check_unpacked(size: int, file: BinaryIO, name: str) -> None:
+    """Raise InputError if so many bytes are far more than the packed ``file`` has."""
+    if size > max(MIN_UNPACKED_BYTES, MAX_UNPACKED_RATIO * (file_size(file) or math.inf)):
+        remedy = "if you trust it, unpack it or write its records as JSON lines"
+        raise InputError(f"{name}: unpacks to more than {MAX_UNPACKED_RATIO} times its size; {remedy}")
 
 
 def file_size(file: BinaryIO) -> int | None:

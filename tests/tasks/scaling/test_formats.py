@@ -109,10 +109,12 @@ def test_wrong_bytes_and_damage_in_parquet_are_said(tmp_path):
 
 
 def test_what_would_fill_the_memory_is_refused_before_anything_is_written(write, monkeypatch):
-    monkeypatch.setattr("paddle_rope.tasks.common.texts.text_files.MIN_GZIP_BYTES", 1 << 16)
-    bomb = str(write(gzip.compress(b"a" * (1 << 20)), "a.txt.gz"))
-    with pytest.raises(InputError, match="a.txt.gz: unpacks to more than 100 times its size"):
-        parts_of([bomb], KEYS, 10)
+    monkeypatch.setattr("paddle_rope.tasks.common.texts.text_files.MIN_UNPACKED_BYTES", 1 << 16)
+    bombs = [str(write(gzip.compress(b"a" * (1 << 20)), "a.txt.gz")), str(write(b"", "a.parquet"))]
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a" * 100] * 10_000}), bombs[1])
+    for bomb in bombs:
+        with pytest.raises(InputError, match=f"{bomb}: unpacks to more than 100 times its size"):
+            parts_of([bomb], KEYS, 10)
     monkeypatch.setattr("paddle_rope.tasks.scaling.formats.MAX_RECORD_BYTES", 20)
     for name in ("b.txt", "b.csv"):
         parts_of([str(write(b"text\n" + b"a" * 19 + b"\n" * 2, name))], KEYS, 10)

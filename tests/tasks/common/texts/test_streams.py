@@ -134,7 +134,7 @@ REFUSED = {  # name -> (content, message)
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("read", [read_text, texts_of])
 def test_what_is_no_text_is_named(write, read, name, monkeypatch):
-    monkeypatch.setattr(text_files, "MIN_GZIP_BYTES", 1 << 16)
+    monkeypatch.setattr(text_files, "MIN_UNPACKED_BYTES", 1 << 16)
     content, message = REFUSED[name]
     path = str(write(content, "data"))
     with pytest.raises(InputError, match=f"^{path}:.* ?{message}"):
