@@ -15,26 +15,27 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-import numpy as np
 import pyarrow.parquet
 
+from paddle_rope.roformer import WordPieceTokenizer, WordTokenizer
 from paddle_rope.tasks.classification.data import LABELED as CLASSES
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import json_line
 from paddle_rope.tasks.common.texts import text_files
 from paddle_rope.tasks.common.texts.documents import read_documents
 from paddle_rope.tasks.matching.data import LABELED as PAIRS
+from paddle_rope.tasks.ner.data.inspection import inspect
 from paddle_rope.tasks.ner.data.reading import EntityTextStream, read_labeled
 from paddle_rope.tasks.ner.examples import Entity, Example, as_record
 from paddle_rope.tasks.ner.formats import TEXT_FORMATS
 from paddle_rope.tasks.ner.metrics import scores_and_errors
 from paddle_rope.tasks.ner.page.html import write_html
-from paddle_rope.tasks.ner.prediction import wanted
-from paddle_rope.tasks.ner.prediction.selection import rank
+from paddle_rope.tasks.ner.prediction import selection, wanted
 from paddle_rope.tasks.scaling.formats import open_source, parts_of
 from tests.attack.settings_targets import NAME, answer, read_configuration, read_plan
 from tests.attack.text_targets import FLAT
 from tests.attack.watchdog import json_bytes
+from tests.conftest import SMALL_BERT_VOCAB, SMALL_WORD_VOCAB
 from tests.helpers.models import write_small_ner
 from tests.tasks.commands.conftest import write_models
 from tests.tasks.serving.conftest import REAL
@@ -344,7 +345,9 @@ def matched(pattern):
 
 
 def selected(texts):
-    return len(rank(texts, [1.0] * len(texts), len(texts)))
+    """Texts without near duplicates, each compared with fewer than users' are, which is soon as many as it can be."""
+    with mock.patch.object(selection, "MOST_COMPARED", 10):
+        return len(selection.rank(texts, [1.0] * len(texts), len(texts)))
 
 
 def crowded(text, *sizes):
@@ -366,13 +369,27 @@ def scored(text):
     return 0
 
 
+def inspected(text):
+    return len(inspect({"train": [Example(text, tuple(crowded(text, 3, 7)), "")]})["findings"])
+
+
+def tokenized(tokenizer):
+    """The tokens of a text."""
+    return lambda text: len(tokenizer.encode(text).ids)
+
+
+WORDS, PIECES = WordTokenizer(SMALL_WORD_VOCAB), WordPieceTokenizer(SMALL_BERT_VOCAB)
 IN_MEMORY = {
+    "words": (called(tokenized(WORDS), "learning 中国\u0301".__mul__), 1000),
+    "letters of a word": (called(tokenized(WORDS), A), 5000),
+    "pieces": (called(tokenized(PIECES), "learning 中国\u0301".__mul__), 2000),
+    "inspection": (called(inspected, text_of), 500),
     "a pattern of a pattern": (called(matched("(a+)+b"), A), 2500),
     "a pattern from each place": (called(matched("a*b"), A), 10_000),
     "a page": (called(lambda text: drawn(text, 3, 7), text_of), 300),
     "a page of an entity": (called(drawn, "甲\n".__mul__), 400),
     "scores": (called(scored, text_of), 1000),
-    "texts to select": (called(selected, lambda n: [np.base_repr(4**9 + i, 4) for i in range(n)]), 800),
+    "texts to select": (called(selected, distinct), 2000),
     "like texts to select": (called(selected, lambda n: [SENTENCE[:9] + one for one in distinct(n)]), 500),
 }
 DOORS: dict[str, tuple[Door, int]] = {

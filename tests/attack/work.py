@@ -1,13 +1,14 @@
 """Processor time and bytes of the answer for each byte that comes in, at a size and at two and four times it.
 
     python -m tests.attack.work                 a table of all doors
-    python -m tests.attack.work request yaml    of the doors with one of these words in their names
+    python -m tests.attack.work request gzip    of the doors with one of these words in their names
 
 At a door whose work or answer is more than linear, four times the bytes cost more than ``MOST_GROWTH`` times as much
 each. Exit status 1 if there is one.
 """
 
 import gc
+import logging
 import sys
 import time
 from collections.abc import Iterable
@@ -62,6 +63,7 @@ def tried(door: Door, n: int) -> tuple[list[Cost], list[str]]:
 
 def main(words: list[str]) -> int:
     """Print the table; exit status 1 if a door is more than linear."""
+    logging.disable(logging.WARNING)  # what readers note
     print(f"{'bytes':>10} {'seconds':>8} {'ns/byte at 1, 2, 4 times':>26} {'answer/byte':>23}  door")
     failed = False
     for name, (door, n) in DOORS.items():
@@ -72,12 +74,8 @@ def main(words: list[str]) -> int:
             " ".join(f"{getattr(one, what) * scale / one.sent:{width}}" for one in costs)
             for what, scale, width in (("seconds", 1e9, "8.0f"), ("answered", 1, "7.2f"))
         )
-        print(
-            f"{costs[-1].sent:10,} {costs[-1].seconds:8.3f} {nanoseconds} {answers}  {name}",
-            *found,
-            sep="  ",
-            flush=True,
-        )
+        line = f"{costs[-1].sent:10,} {costs[-1].seconds:8.3f} {nanoseconds} {answers}  {name}"
+        print(line, *found, sep="  ", flush=True)
         failed |= bool(found)
     return int(failed)
 
