@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.attack.doors import DOORS, Sent
-from tests.attack.work import LEAST_BYTES, LEAST_SECONDS, Cost, faults, tried
+from tests.attack.text_doors import Sent
+from tests.attack.work import DOORS, LEAST_BYTES, LEAST_SECONDS, Cost, faults, tried
 from tests.tasks.serving.conftest import skip_without_extra
 
 

@@ -1,10 +1,9 @@
-"""Inputs of any size for every place that takes in a stranger's bytes: requests to a service, files of text with and
-without labels, configurations, and texts for patterns, pages and scores.
+"""Inputs of any size for places that take in a stranger's bytes: files of text with and without labels, configurations,
+and texts for tokenizers, patterns, pages and scores.
 
 A door is a function from a size to a :class:`Sent`. Work and answer have to be at most linear in the bytes sent.
 """
 
-import asyncio
 import contextlib
 import functools
 import gzip
@@ -32,13 +31,9 @@ from paddle_rope.tasks.ner.metrics import scores_and_errors
 from paddle_rope.tasks.ner.page.html import write_html
 from paddle_rope.tasks.ner.prediction import selection, wanted
 from paddle_rope.tasks.scaling.formats import open_source, parts_of
-from tests.attack.settings_targets import NAME, answer, read_configuration, read_plan
+from tests.attack.settings_targets import NAME, read_configuration, read_plan
 from tests.attack.text_targets import FLAT
-from tests.attack.watchdog import json_bytes
 from tests.conftest import SMALL_BERT_VOCAB, SMALL_WORD_VOCAB
-from tests.helpers.models import write_small_ner
-from tests.tasks.commands.conftest import write_models
-from tests.tasks.serving.conftest import REAL
 
 
 class Sent(NamedTuple):
@@ -49,6 +44,7 @@ class Sent(NamedTuple):
 
 
 Door = Callable[[int], Sent]
+A = "a".__mul__  # texts in which each place is like all others
 SENTENCE = "浙商银行企业信贷部叶老桂博士在杭州。"
 
 
@@ -61,110 +57,9 @@ def distinct(n):
 
 
 @functools.cache
-def _place():
+def place():
     return tempfile.TemporaryDirectory(prefix="attack-work-")  # removed at the end of the process
 
-
-# ---- requests
-
-
-@functools.cache
-def _service():
-    """(event loop, application, task that computes) of a service with a small model of each kind."""
-    from paddle_rope.tasks.serving.application import Service, build_application
-    from paddle_rope.tasks.serving.models import open_works
-    from paddle_rope.tasks.serving.settings import Settings, model_sources
-
-    home = Path(_place().name)
-    reading = {"window_tokens": 32, "longest_text": 32, "longest_entity": 8, "thresholds": 5.0}
-    folders = {"entities": write_small_ner(home / "entities", FLAT, with_features=True, **reading)}
-    folders |= write_models(home, {name: REAL[name] for name in ("classes", "pairs", "cross")})
-    service = Service(Settings(model_sources([f"{name}={path}" for name, path in folders.items()]), device="cpu"))
-    service.works = open_works(service.settings)
-    loop = asyncio.new_event_loop()
-    return loop, build_application(service), loop.create_task(service.batcher.run())
-
-
-def posted(body_of, path="/predict") -> Door:
-    """A request, whose body for a size is bytes or JSON."""
-
-    def door(n):
-        loop, application, _ = _service()
-        body = body_of(n)
-        body = body if isinstance(body, bytes) else json_bytes(body)
-
-        def receive():
-            status, content = loop.run_until_complete(answer(application, body, path))
-            assert status in (200, 400, 422), content[:300]
-            return len(content)
-
-        return Sent(len(body), receive)
-
-    return door
-
-
-def found_in(text, **wishes) -> Door:
-    """Entities of one text; its function and those among the wishes take the size."""
-
-    def body(n):
-        return {"texts": [text(n)], **{key: wish(n) if callable(wish) else wish for key, wish in wishes.items()}}
-
-    return posted(body)
-
-
-def terms(strings, mode="force", types=1):
-    """A dictionary of strings that a function of the size gives."""
-    names = [f"t{number}" for number in range(types)] if mode == "force" else ["name"]
-
-    def dictionary(n):
-        return [
-            {"term": term, "type": names[number % len(names)], "mode": mode} for number, term in enumerate(strings(n))
-        ]
-
-    return dictionary
-
-
-A = "a".__mul__  # texts in which each place is like all others
-BEST = {"min_probability": 1e-300, "top_k": 10**9}  # all spans that a window may have
-REQUESTS = {
-    "a long text": (found_in(text_of), 1000),
-    "spaces": (found_in(" ".__mul__), 2000),
-    "letters": (found_in(A), 500),
-    "marks": (found_in(lambda n: "e" + "\u0301" * n), 2000),
-    "ends of sentences": (found_in("。".__mul__), 2000),
-    "many texts": (posted(lambda n: {"texts": [SENTENCE] * n}), 40),
-    "escapes": (posted(lambda n: b'{"texts": ["%s"]}' % (b"\\u0061" * n)), 500),
-    "low threshold": (found_in(text_of, min_probability=0.001), 1000),
-    "lowest threshold, few": (found_in(text_of, min_probability=1e-300, top_k=3), 500),
-    "lowest threshold, all": (found_in(text_of, **BEST), 300),
-    "consistent": (found_in(text_of, consistent=True, **BEST), 300),
-    "types": (found_in(A, types=distinct), 5000),
-    "thresholds of types": (found_in(A, min_probability=lambda n: dict.fromkeys(distinct(n), 0.5)), 5000),
-    "terms of 100 types": (found_in(A, dictionary=terms(lambda n: "a" * n, types=100)), 200),
-    "terms of too many types": (found_in(A, dictionary=terms(distinct, types=10_000)), 2000),
-    "distinct terms": (found_in(text_of, dictionary=terms(distinct)), 2000),
-    "nested terms": (found_in(A, dictionary=terms(lambda n: map(A, range(1, 8)), types=100)), 500),
-    "growing terms": (found_in(A, dictionary=terms(lambda n: map(A, range(1, n + 1)), types=100)), 60),
-    "nested hints": (found_in(A, dictionary=terms(lambda n: map(A, range(1, 10)), "hint")), 500),
-    "consistent terms": (found_in(A, dictionary=terms(lambda n: "a" * n, types=100), consistent=True), 200),
-    "unknown keys": (posted(lambda n: {"texts": [], **dict.fromkeys(distinct(n))}), 2000),
-    "wrong texts": (posted(lambda n: {"texts": [1] * n}), 5000),
-    "brackets": (posted(lambda n: b"[" * n), 100_000),
-    "digits": (posted(lambda n: b'{"texts": [], "top_k": %s}' % (b"9" * n)), 100_000),
-    "classes": (posted(lambda n: {"texts": [text_of(1000)] * n}, "/predict/classes"), 10),
-    "pairs": (posted(lambda n: {"pairs": [["甲", text_of(1000)]] * n}, "/predict/pairs"), 10),
-    "a long pair": (posted(lambda n: {"pairs": [["甲", text_of(n)]]}, "/predict/cross"), 2000),
-    "a vector": (posted(lambda n: {"texts": [text_of(n)]}, "/embed/pairs"), 2000),
-    "documents to rank": (posted(lambda n: {"query": "甲", "documents": distinct(n)}, "/rerank"), 60),
-    "Label Studio's tasks": (
-        posted(lambda n: {"tasks": [{"data": {"text": SENTENCE}}] * n}, "/label-studio/predict"),
-        40,
-    ),
-    "Label Studio's labels": (
-        posted(lambda n: {"schema": "<Labels/>".join(["<View>", *[""] * n, "</View>"])}, "/label-studio/setup"),
-        5000,
-    ),
-}
 
 # ---- files
 
@@ -173,7 +68,7 @@ def stored(read, content_of, name=NAME) -> Door:
     """A file, whose content for a size is text or bytes; ``read`` takes its path."""
 
     def door(n):
-        path, content = Path(_place().name) / name, content_of(n)
+        path, content = Path(place().name) / name, content_of(n)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
         def receive():
@@ -237,21 +132,12 @@ def related(n):
 
 
 def of_brat(n):
-    path = Path(_place().name) / f"{NAME}.txt"
+    path = Path(place().name) / f"{NAME}.txt"
     path.write_text("甲。" * n, encoding="utf-8")
     return "".join(f"T{i}\tt{i} {2 * i} {2 * i + 1}\t甲\nR{i}\tof Arg1:T{i} Arg2:T0\n" for i in range(n))
 
 
-def one_entity(kind, *others):
-    """A text that is one entity, with a number of others of one character."""
-
-    def content(n):
-        return json_line({"text": "甲" * n, "label": [[0, n, kind(n)], *([i, i + 1, "a"] for i in range(n) if others)]})
-
-    return content
-
-
-LABELED = {
+LABELED = {  # name -> a door and its size
     **{format: (labeled(format), 300) for format in TEXT_FORMATS},
     "relations": (stored(converted, related), 500),
     "brat": (stored(converted, of_brat, f"{NAME}.ann"), 500),
@@ -274,7 +160,7 @@ LABELED = {
     "classes": (stored(lambda path: len(CLASSES.read_file(path)), lambda n: f"{SENTENCE}\t1\n" * n), 2000),
     "pairs": (stored(lambda path: len(PAIRS.read_file(path)), lambda n: f"{SENTENCE}\t乙\t1\n" * n), 2000),
 }
-UNLABELED = {
+UNLABELED = {  # name -> a door and its size
     "lines": (stored(streamed, lambda n: f"{SENTENCE}\n" * n), 5000),
     "one line": (stored(streamed, "甲".__mul__), 500_000),
     "blank lines": (stored(streamed, "\n".__mul__), 20_000),
@@ -391,15 +277,4 @@ IN_MEMORY = {
     "scores": (called(scored, text_of), 1000),
     "texts to select": (called(selected, distinct), 2000),
     "like texts to select": (called(selected, lambda n: [SENTENCE[:9] + one for one in distinct(n)]), 500),
-}
-DOORS: dict[str, tuple[Door, int]] = {
-    f"{kind}: {name}": door
-    for kind, doors in {
-        "request": REQUESTS,
-        "labeled": LABELED,
-        "unlabeled": UNLABELED,
-        "configuration": CONFIGURATIONS,
-        "in memory": IN_MEMORY,
-    }.items()
-    for name, door in doors.items()
 }
