@@ -145,11 +145,11 @@ class Parquet:
             raise InputError(f"{path}: is no Parquet file, or damaged ({reason}); write it again") from None
 
     def parts(self, size: int) -> Iterator[tuple[int, int, int, int]]:
-        rows, unpacked = self._table.metadata.num_rows, 0
+        rows, total = self._table.metadata.num_rows, 0
         with as_input_error(f"{self.path}: is damaged, write it again: ", (ValueError, OSError)):  # of pyarrow
             for batch in self._table.iter_batches(PARQUET_ROWS):
-                unpacked += batch.nbytes
-                check_unpacked(unpacked, self.file, self.path)
+                total += batch.nbytes
+                check_unpacked(total, self.file, self.path)
         for first in range(1, rows + 1, size):
             yield first, min(first + size - 1, rows), 0, first
 

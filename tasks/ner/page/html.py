@@ -67,7 +67,8 @@ def write_html(
     def mark(piece: Piece, number: int) -> str:
         """The tag that opens the box of a piece. Making it in the template would take three times as long."""
         entity, text = piece.entity, texts[number - 1]
-        kind, surface = escape(entity.type), escape(text[entity.start : entity.end][:TITLE_CHARACTERS])
+        kind = escape(entity.type)
+        surface = escape(text[entity.start : min(entity.end, entity.start + TITLE_CHARACTERS)])
         classes = f"t{number_of[entity.type]}"
         classes += " goes-on-left" * (not piece.is_first) + " goes-on-right" * (not piece.is_last)
         is_linked = piece.is_first and (number, entity) in anchors
