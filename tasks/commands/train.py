@@ -21,10 +21,10 @@ Train a model.
     paddle-rope train --resume OUTPUT_DIR
     paddle-rope train CONFIG.yaml --help, or train --recipe RECIPE --help: the keys of the recipe
 
-DATA is your labeled file, of entities unless --recipe says otherwise; it is trained with
-the file own_data.yaml of the recipe in configs/, which fits itself to the size of NER data. CONFIG.yaml has one 'key: value' a line, and
---key value overrides it; --epochs, --lr and --batch_size are short names. The files that come with this command have
-names such as configs/ner/demo.yaml and configs/classification/demo.yaml. The key recipe says what is trained:
+DATA is your labeled file, of entities unless --recipe says otherwise; it is trained with the file own_data.yaml of the
+recipe in configs/, which fits itself to the size of NER data. CONFIG.yaml has one 'key: value' a line, and --key value
+overrides it; --epochs, --lr and --batch_size are short names. The files that come with this command have names such as
+configs/ner/demo.yaml and configs/classification/demo.yaml. The key recipe says what is trained:
 
 {recipes}
 
