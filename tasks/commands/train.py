@@ -39,10 +39,11 @@ def train(argv):
     asks_help = bool({"-h", "--help"} & {*argv})
     argv = [word for word in argv if word not in ("-h", "--help")]
     if any(word.partition("=")[0] == "--resume" for word in argv):
-        if len(argv) != 2 or argv[0] != "--resume":
+        _, words = _split(argv)
+        if len(words) != 2 or words[0] != "--resume":
             raise InputError("usage: paddle-rope train --resume OUTPUT_DIR; the run keeps its configuration")
         prepare()
-        recipes.resume(argv[1])
+        recipes.resume(words[1])
         return
     if not (argv or asks_help):
         raise InputError("no labeled file and no configuration; usage: paddle-rope train DATA --output_dir FOLDER")
@@ -58,10 +59,7 @@ def train(argv):
 def read_words(words: list[str]) -> dict[str, Any]:
     """The configuration of a command line: a YAML file, or labeled data with the configuration that their recipe has
     for them, and overrides."""
-    recipe = []
-    if "--recipe" in words[:-1]:
-        place = words.index("--recipe")
-        recipe, words = words[place + 1 : place + 2], [*words[:place], *words[place + 2 :]]
+    recipe, words = _split(words)
     file, overrides = [], words
     if words and not words[0].startswith("--"):
         file, overrides = words[:1], words[1:]
@@ -73,6 +71,12 @@ def read_words(words: list[str]) -> dict[str, Any]:
     if file:
         config["train_file"] = file[0]
     return {**config, **read_run_config(None, overrides)}
+
+
+def _split(words):
+    """The recipe that words name with ``--recipe``, a list, and the other words."""
+    place = words.index("--recipe") if "--recipe" in words else len(words)
+    return words[place + 1 : place + 2], [*words[:place], *words[place + 2 :]]
 
 
 def _help(recipe):

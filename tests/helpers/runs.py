@@ -20,9 +20,14 @@ from paddle_rope.tasks.common.training.monitor import TRAINING, VisualDLMonitor
 
 def train(config, folder, **keys):
     """Train by the verb, with a configuration that is a file or a dict; returns what the run leaves."""
-    words = words_of({**config, **keys}) if isinstance(config, dict) else [str(config), *words_of(keys)]
+    words = run_words({**config, **keys}) if isinstance(config, dict) else [str(config), *words_of(keys)]
     assert main(["train", *words, f"--output_dir={folder}"]) == 0
     return left_by(folder)
+
+
+def run_words(config):
+    """The words after ``paddle-rope train`` for a run with these keys alone."""
+    return [str(Path(__file__).with_name("keys.yaml")), *words_of(config)]
 
 
 def words_of(keys):

@@ -176,7 +176,9 @@ class RecipeArguments(EncoderArguments):
         if self.PLAN is not BY_EPOCHS:
             return self.PLAN.fixed
         evaluation = {} if self.has_dev else NOT_EVALUATED
-        return {**self.PLAN.fixed, **evaluation, "load_best_model_at_end": self.keep_best and self.has_dev}
+        if not (self.keep_best and self.has_dev):  # no epoch is returned to, so time alone asks for checkpoints
+            evaluation = {**evaluation, "load_best_model_at_end": False, "save_strategy": "no"}
+        return {**self.PLAN.fixed, **evaluation}
 
     def check_dev(self, key):
         """Raise InputError if ``key``, which needs dev data, is set and there are none."""

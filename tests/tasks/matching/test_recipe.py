@@ -227,7 +227,7 @@ def test_grades_are_learned(train, tmp_path, architecture):
 @pytest.mark.slow
 def test_each_fold_is_tested_once_and_one_of_them_alone_or_resumed_is_the_same(train, data, tmp_path, config):
     options = {**SHORT, "train_file": data.triples, "folds": 3}
-    words = runs.words_of({**config, **options, "output_dir": tmp_path / "folds"})
+    words = runs.run_words({**config, **options, "output_dir": tmp_path / "folds"})
     assert train_matching.main(words) == 0
     folds = [runs.left_by(tmp_path / f"folds/fold_{fold}") for fold in (1, 2, 3)]
     assert len({fold.weights for fold in folds}) == 3

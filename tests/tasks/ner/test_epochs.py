@@ -12,7 +12,7 @@ from paddle_rope.tasks.common.training.trainer import LengthGroupedBatchSampler
 from paddle_rope.tasks.ner.monitoring import NerMonitor
 from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.conftest import REPOSITORY
-from tests.helpers.runs import launch, log_of, power_cut, words_of
+from tests.helpers.runs import launch, log_of, power_cut, run_words
 from tests.tasks.ner.conftest import TINY
 
 TWO_STEPS = {"per_device_train_batch_size": 23}  # an epoch
@@ -193,7 +193,7 @@ def test_two_processes_train_as_one_with_batches_of_twice_the_size(
     texts = write(b"".join(few_texts.train.read_bytes().splitlines(keepends=True)[:40]))
     options = {"train_file": texts, "dev_file": few_texts.dev, **OPTIONS}
     of_two = {**TINY, **options, "output_dir": tmp_path / "two", "per_device_train_batch_size": 4}
-    launch(tmp_path, REPOSITORY / "tools/train_ner.py", *words_of(of_two))
+    launch(tmp_path, REPOSITORY / "tools/train_ner.py", *run_words(of_two))
     one = train(tmp_path / "one", **options, per_device_train_batch_size=8)
     assert len(losses(one.folder)) == 10
     np.testing.assert_allclose(losses(tmp_path / "two"), losses(one.folder), rtol=1e-5)

@@ -22,7 +22,7 @@ from paddle_rope.tasks.common.training.trainer import RecipeTrainer
 from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
 from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.helpers import runs
-from tests.helpers.runs import read_json_lines, words_of
+from tests.helpers.runs import read_json_lines, run_words
 from tests.tasks.ner.conftest import TINY, spans_of
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -187,7 +187,7 @@ def test_a_type_that_the_model_does_not_find_in_the_new_texts_is_kept(train, sma
 @pytest.mark.slow
 def test_a_folder_that_does_not_fit_is_an_error_before_the_data_are_read(refused, small_config, pretrained, tmp_path):
     def fails(folder, *words):
-        return refused("train", *words_of({**small_config, "output_dir": "run", "pretrained": folder}), *words)
+        return refused("train", *run_words({**small_config, "output_dir": "run", "pretrained": folder}), *words)
 
     (tmp_path / "data").write_text("this is no labeled text")
     (tmp_path / "empty").mkdir()

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.training.checkpoints import COMPLETE_FILE, last_checkpoint
 from paddle_rope.tasks.ner import NerPredictor
-from tests.helpers.runs import Bomb, at_event, curves, log_of, power_cut, words_of
+from tests.helpers.runs import Bomb, at_event, curves, log_of, power_cut, run_words
 from tests.tasks.ner.conftest import TINY
 
 EPOCHS, STEPS = 4, 5  # 32 texts, 11 batches an epoch: 5 steps of two, and one batch that is left over
@@ -120,7 +120,7 @@ def test_a_run_that_a_signal_ends_names_the_command_that_resumes(
 ):
     folder, files = tmp_path / "run", {"train_file": few_texts.train, "dev_file": few_texts.dev}
     with at_event("on_step_end", lambda: os.kill(os.getpid(), signal.SIGTERM), STEPS + 2):
-        words = words_of({**TINY, **OPTIONS, **files, "output_dir": folder})
+        words = run_words({**TINY, **OPTIONS, **files, "output_dir": folder})
         assert main(["train", *words]) == 128 + signal.SIGTERM
     error = capsys.readouterr().err
     assert "Traceback" not in error and error.splitlines()[-1].endswith(f"train --resume {folder}")
