@@ -18,6 +18,7 @@ from paddle_rope.tasks.common.training.run import CONFIG_FILE, check_readable, d
 from paddle_rope.tasks.common.training.settings import check_config
 
 if TYPE_CHECKING:
+    from paddle_rope.tasks.common.prediction_options import PredictorOptions
     from paddle_rope.tasks.common.recipe import Recipe
     from paddle_rope.tasks.common.training.arguments import EncoderArguments
 
@@ -50,6 +51,11 @@ def get_recipe(name: str) -> Recipe:
 def get_arguments(name: str) -> type[EncoderArguments]:
     """The dataclass of a recipe's configuration keys. Imports no Paddle. Raises as :func:`get_recipe`."""
     return _resolve(name, "arguments:{prefix}Arguments")
+
+
+def get_options(name: str) -> type[PredictorOptions]:
+    """The dataclass of the options of a recipe's predictor. Imports no Paddle."""
+    return _resolve(name, "arguments:{prefix}Options")
 
 
 def get_predictor(name: str) -> Callable[..., Any]:
@@ -170,31 +176,20 @@ def check_run(config: dict[str, Any]) -> None:
         check_new_folder(checked.config["output_dir"])
 
 
-def load(
-    folder: str | os.PathLike,
-    device: str | None = None,
-    batch_size: int = 32,
-    show_progress: bool = False,
-    **options: Any,
-) -> Any:
+def load(folder: str | os.PathLike, **options: Any) -> Any:
     """The predictor of a trained or exported model of any recipe.
 
     Args:
         folder: OUTPUT_DIR/model of a training run, or an exported model.
-        device: ``"cpu"``, ``"gpu"`` ...; None uses a GPU if there is one.
-        batch_size: maximum number of texts per batch.
-        show_progress: show a progress bar.
-        options: ``bf16``, and the options of the model's recipe: ``max_tokens`` for ``ner`` and ``matching``,
-            ``overlap`` and ``max_entity_tokens`` for ``ner``, ``max_characters`` for ``classification``.
+        options: as the predictor takes them: ``show_progress``, and what :func:`get_options` of the recipe declares.
 
     Raises:
-        InputError: the folder does not hold a model that predicts.
+        InputError: the folder does not hold a model that predicts, or an option is out of range.
 
-    >>> load("runs/mine/model")(["叶老桂博士"])  # doctest: +SKIP
-    [[Entity(start=0, end=3, type='name', score=1.78, probability=0.86)]]
+    >>> load("runs/mine/model")(["叶老桂博士"])[0]["entities"][0]["type"]  # doctest: +SKIP
+    'name'
     """
-    predictor = get_predictor(recipe_of_model(folder))
-    return predictor(folder, device=device, batch_size=batch_size, show_progress=show_progress, **options)
+    return get_predictor(recipe_of_model(folder))(folder, **options)
 
 
 def recipe_of_model(folder: str | os.PathLike) -> str:

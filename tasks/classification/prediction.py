@@ -1,17 +1,16 @@
 """From texts to labels, with a model in training, a trained one or an exported one; and the scores of these labels."""
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from paddle_rope.tasks.classification.arguments import ClassificationConfig
+from paddle_rope.tasks.classification.arguments import ClassificationConfig, ClassificationOptions
 from paddle_rope.tasks.classification.data import LABELED, with_unseen
 from paddle_rope.tasks.common.errors import InputError, visible
 from paddle_rope.tasks.common.inference import Tokens, encoder_outputs
-from paddle_rope.tasks.common.predictor import Predictor, check_least, check_positions
+from paddle_rope.tasks.common.predictor import Predictor, check_positions
 from paddle_rope.tasks.common.reports.tables import f1_row, print_score_rows
 
 MOST_CLASSES = 40  # rows of a table
@@ -42,33 +41,19 @@ class ClassificationDataset:
 
 
 class Classifier(Predictor):
-    """Finds the class of texts. Threads may share it.
-
-    Args:
-        max_characters: characters of a text that are read, from its beginning; None for the number used in training.
-        model_dir, device, batch_size, show_progress, bf16: as in
-            :class:`~paddle_rope.tasks.common.predictor.Predictor`.
-    """
+    """Finds the class of texts. Threads may share it."""
 
     recipe = "classification"
     labeled = LABELED
     model_class = "paddle_rope.tasks.classification.model:ClassificationModel"
     config_class = ClassificationConfig
+    options_class = ClassificationOptions
 
-    def __init__(
-        self,
-        model_dir: str | os.PathLike,
-        device: str | None = None,
-        batch_size: int = 32,
-        max_characters: int | None = None,
-        show_progress: bool = False,
-        bf16: bool = False,
-    ) -> None:
-        check_least("max_characters", max_characters)
-        super().__init__(model_dir, device, batch_size, show_progress, bf16)
-        check_positions("max_characters", max_characters, self.model.config)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        check_positions("max_characters", self.options.max_characters, self.model.config)
         self.classes = self.model.config.classes
-        self.max_characters = max_characters or self.model.config.max_characters
+        self.max_characters = self.options.max_characters or self.model.config.max_characters
 
     def __call__(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """For each text, in order, ``{"text": ..., "label": ..., "probability": ...}``: the most probable class.

@@ -7,10 +7,10 @@ from paddle_rope.machine import prepare_process
 from paddle_rope.roformer.config import folder_of
 from paddle_rope.tasks.commands.options import (
     LABELED,
-    add_computing,
     add_model_dirs,
-    computing,
+    add_prediction,
     new_parser,
+    prediction_options,
     recipe_of,
     whole,
 )
@@ -62,7 +62,7 @@ def evaluate(argv):
     parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument("--output", metavar="FILE", help="write all of it to FILE as JSON")
     parser.add_argument("--examples", type=whole(0), metavar="N", help="NER: texts with errors shown (default: 5)")
-    add_computing(parser)
+    add_prediction(parser)
     options = parser.parse_args(argv)
     models, recipe = options.model_dirs, recipe_of(options.model_dirs, options)
     shown = {} if options.examples is None else {"num_examples": options.examples}
@@ -74,7 +74,8 @@ def evaluate(argv):
         examples = predictor_class.labeled.read_file(options.data)
     except InputError as error:
         raise InputError(f"{error}; {models[0]} is a model of {recipe}") from None
-    predictor = predictor_class(models if recipe == "ner" else models[0], show_progress=True, **computing(options))
+    model = models if recipe == "ner" else models[0]
+    predictor = predictor_class(model, show_progress=True, **prediction_options(options))
     scores = predictor.evaluate(examples, str(options.data), **shown)
     if options.output:
         write_json(options.output, scores)
@@ -111,13 +112,13 @@ def tune(argv):
     parser.add_argument("model_dir", metavar="MODEL_DIR", help="folder OUTPUT_DIR/model of a training run")
     parser.add_argument("data", metavar="DEV_FILE", help=LABELED)
     parser.add_argument("--only", choices=("thresholds", "temperatures"), help="leave the other as they are")
-    add_computing(parser)
+    add_prediction(parser, ["ner"])
     options = parser.parse_args(argv)
     recipe_of([options.model_dir], options, ["ner"])
     prepare()
     from paddle_rope.tasks.ner.tuning import tune_model
 
-    tune_model(options.model_dir, options.data, only=options.only, **computing(options))
+    tune_model(options.model_dir, options.data, only=options.only, **prediction_options(options))
 
 
 def convert_weights(argv):

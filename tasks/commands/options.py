@@ -1,24 +1,30 @@
 """Shared by the verbs: parsers, and the options for computing with a model."""
 
 import argparse
+import os
 import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import get_args, get_origin
 
 from paddle_rope.tasks.common.errors import InputError, OneLineArgumentParser, did_you_mean
 from paddle_rope.tasks.common.process import check_device
-from paddle_rope.tasks.recipes import PREDICTING, recipe_of_model
+from paddle_rope.tasks.recipes import PREDICTING, get_options, recipe_of_model
 
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run, or an exported model"
 LABELED = "labeled file, of a format that paddle-rope convert --help lists"
-COMPUTING = ("device", "batch_size", "max_tokens", "max_entity_tokens", "max_characters", "bf16", "overlap")
-# Options that not all recipes have.
-WANTED = ("dictionary", "patterns", "types", "min_probability", "top_k", "consistent")
-RECIPES_OF = {
-    **dict.fromkeys(("max_entity_tokens", "overlap", "format", "html", "whole_files", "examples"), ("ner",)),
-    **dict.fromkeys(WANTED, ("ner",)),
-    "max_tokens": ("ner", "matching"),
-    "max_characters": ("classification",),
+RECIPES_OF = {  # an option that no predictor has, and the recipes that a verb has it for
+    **dict.fromkeys(("format", "html", "whole_files", "examples"), ("ner",)),
     "embed": ("matching",),
     "text_column": ("ner", "classification"),
+}
+READ = {  # how the value of an option is read, by the type of its field
+    int: {"type": int, "metavar": "N"},
+    float: {"type": float, "metavar": "P"},
+    Sequence: {"type": lambda given: given.split(","), "metavar": "A,B"},
+    os.PathLike: {"metavar": "FILE"},
+    str: {},
+    bool: {"action": "store_true", "default": None},
 }
 
 
@@ -61,43 +67,31 @@ def add_model_dirs(parser):
     parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help=several)
 
 
-def add_computing(parser):
-    max_tokens = "NER and matching: tokens computed at once (default: as trained); NER reads longer texts in windows, "
-    max_characters = "classification: the rest of a text is cut (default: as trained)"
-    entity = "NER: tokens of the longest entity that is found, 0 for any (default: twice the longest one in training)"
-    parser.add_argument("--max_tokens", type=int, metavar="N", help=max_tokens + "matching cuts them")
-    parser.add_argument("--max_characters", type=int, metavar="N", help=max_characters)
-    parser.add_argument("--max_entity_tokens", type=int, metavar="N", help=entity)
-    parser.add_argument("--batch_size", type=int, default=32, metavar="N", help="texts computed together (default: 32)")
-    parser.add_argument("--device", help="cpu, gpu, ... (default: a GPU where there is one)")
-    add_bf16(parser)
+def add_option(parser, field, meaning):
+    """Add an option that a dataclass declares."""
+    kind = (get_args(field.type) or (field.type,))[0]  # of the type or None
+    parser.add_argument(f"--{field.name}", help=meaning, **{"default": field.default, **READ[get_origin(kind) or kind]})
 
 
-def add_bf16(parser):
-    faster = (
-        "multiply in bfloat16, where that is faster on the CPU; scores change a little (docs/guides/performance.md)"
-    )
-    parser.add_argument("--bf16", action="store_true", default=None, help=faster)
+def add_prediction(parser, recipes=PREDICTING, with_filter=False):
+    """Add the options of the predictors of ``recipes``; ``with_filter`` also those that choose entities."""
+    from paddle_rope.tasks.ner.arguments import FILTER
+
+    declared = {}
+    for recipe in recipes:
+        for field in fields(get_options(recipe)):
+            if with_filter or field.name not in FILTER:
+                declared.setdefault(field.name, {})[recipe] = field
+    for of_recipes in declared.values():
+        meanings = [f"{recipe}: {field.metadata['help']}" for recipe, field in of_recipes.items()]
+        field = next(iter(of_recipes.values()))
+        add_option(parser, field, field.metadata["help"] if len(of_recipes) == len(recipes) else "; ".join(meanings))
 
 
-def computing(options):
-    """The options of :func:`add_computing` and :func:`add_wanted` that were given, as predictors take them."""
-    given = {name: value for name, value in vars(options).items() if value is not None}
-    wanted = {name: given[name] for name in WANTED if name in given}
-    return {name: given[name] for name in COMPUTING if name in given} | ({"wanted": wanted} if wanted else {})
-
-
-def add_wanted(parser):
-    """Add the options that control which entities a NER model finds."""
-    parser.add_argument(
-        "--dictionary", metavar="FILE", help="terms to find: lines of term<TAB>type, or term<TAB>type<TAB>hint"
-    )
-    parser.add_argument("--patterns", metavar="FILE", help="YAML file of types with regular expressions to find")
-    parser.add_argument("--types", type=lambda given: given.split(","), metavar="A,B", help="find these types only")
-    parser.add_argument("--min_probability", type=float, metavar="P", help="find what is at least so probable")
-    parser.add_argument("--top_k", type=int, metavar="K", help="find the K most probable entities of a text")
-    everywhere = "a string is an entity at all of its places in a text, or at none, as at most of them"
-    parser.add_argument("--consistent", action="store_true", default=None, help=everywhere)
+def prediction_options(options):
+    """The options of predictors that were given."""
+    known = set().union(*(get_options(recipe).names() for recipe in PREDICTING))
+    return {name: value for name, value in vars(options).items() if name in known and value is not None}
 
 
 def recipe_of(model_dirs, options=None, recipes=PREDICTING):
@@ -110,8 +104,9 @@ def recipe_of(model_dirs, options=None, recipes=PREDICTING):
     if recipe != "ner" and len(model_dirs) > 1:
         raise InputError(f"{folder}: is a model of {recipe}; only NER models compute together, so give one")
     check_device(getattr(options, "device", None))
-    for name, known in RECIPES_OF.items():
-        given = getattr(options, name, None)
+    for name, given in vars(options).items() if options else ():
+        having = [one for one in PREDICTING if name in get_options(one).names()]
+        known = having or RECIPES_OF.get(name, PREDICTING)
         if given is not None and given is not False and recipe not in known:  # 0 is given, though 0 == False
             raise InputError(f"--{name}: {folder} is a model of {recipe}, not of {' or '.join(known)}; leave it out")
     return recipe

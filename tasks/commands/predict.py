@@ -6,11 +6,10 @@ import sys
 
 from paddle_rope.machine import physical_cores, prepare_process
 from paddle_rope.tasks.commands.options import (
-    add_computing,
     add_model_dirs,
-    add_wanted,
-    computing,
+    add_prediction,
     new_parser,
+    prediction_options,
     recipe_of,
     whole,
 )
@@ -88,16 +87,13 @@ def _parse(argv):
     given = "texts; - is standard input (default); several files or a folder: see above"
     parser.add_argument("--input", nargs="+", action="extend", metavar="FILE", help=given)
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
-    add_computing(parser)
+    add_prediction(parser, with_filter=True)
     ner = parser.add_argument_group("NER")
     ner.add_argument("--format", choices=FORMATS, help="of the results (default: jsonl)")
     ner.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
     ner.add_argument("--html_language", default="en", choices=LANGUAGES, help="of the page (default: en)")
-    overlap = "longest entity that is sure to lie whole in a window (default: the longest in training, if it fits)"
-    ner.add_argument("--overlap", type=int, metavar="TOKENS", help=overlap)
     document = "each --input is one document with its lines, not one text a line"
     ner.add_argument("--whole_files", action="store_true", help=document)
-    add_wanted(ner)
     matching = parser.add_argument_group("matching")
     matching.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
     group = parser.add_argument_group("many documents")
@@ -125,7 +121,7 @@ def check_files(options, others):
 
 def open_model(recipe, model, options):
     prepare_process()
-    return get_predictor(recipe)(model, show_progress=sys.stderr.isatty(), **computing(options))
+    return get_predictor(recipe)(model, show_progress=sys.stderr.isatty(), **prediction_options(options))
 
 
 def chunk_size(options):
@@ -163,7 +159,7 @@ def find_entities(options):
     drawn = []
 
     def predicted():
-        for chunk in chunks(stream, longest, f"{predictor.reading.windows} (--max_tokens)"):
+        for chunk in chunks(stream, longest, f"{predictor.window_settings.windows} (--max_tokens)"):
             texts, where = zip(*chunk)
             records = predictor(texts, where)
             if options.html:
@@ -238,7 +234,7 @@ def predict_many(task, options):
         text_column=options.text_column or "text",
         chunk_records=chunk_size(options),
         threads=options.threads or threads,
-        options=computing(options),
+        options=prediction_options(options),
     )
     if options.ray is not None:
         from paddle_rope.tasks.scaling.on_ray import run_on_ray

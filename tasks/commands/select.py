@@ -2,7 +2,7 @@
 
 import sys
 
-from paddle_rope.tasks.commands.options import LABELED, add_computing, add_model_dirs, new_parser, recipe_of, whole
+from paddle_rope.tasks.commands.options import LABELED, add_model_dirs, add_prediction, new_parser, recipe_of, whole
 from paddle_rope.tasks.commands.predict import check_files, chunk_size, chunks, open_model, open_output
 from paddle_rope.tasks.common.texts.text_files import STDIN
 
@@ -28,7 +28,7 @@ def select(argv):
     parser.add_argument("--count", type=whole(1), required=True, metavar="N", help="how many texts to select")
     parser.add_argument("--labeled", metavar="FILE", help=f"texts that need no more labels: {LABELED}")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the output (default: jsonl)")
-    add_computing(parser)
+    add_prediction(parser, ["ner"])
     options = parser.parse_args(argv)
     recipe_of(options.model_dirs, options, ["ner"])
     check_files(options, [options.input, *options.model_dirs, *([options.labeled] if options.labeled else [])])

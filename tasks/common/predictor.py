@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from paddle_rope.machine import import_paddle
-from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.errors import InputError, as_input_error
 from paddle_rope.tasks.common.export.model import ExportedModel
 from paddle_rope.tasks.common.model_folder import (
     is_exported,
@@ -18,6 +18,7 @@ from paddle_rope.tasks.common.model_folder import (
     refuse_incomplete,
     refuse_other_recipe,
 )
+from paddle_rope.tasks.common.prediction_options import PredictorOptions
 from paddle_rope.tasks.common.process import choose_device
 from paddle_rope.tasks.common.training.data import LabeledData
 
@@ -29,20 +30,19 @@ class Predictor:
 
     Args:
         model_dir: folder that training wrote as ``OUTPUT_DIR/model``, or folder of an exported model.
-        device: ``"cpu"``, ``"gpu"`` ...; None uses a GPU if there is one.
-        batch_size: maximum number of texts per batch.
+        device, batch_size, options: those of ``options_class``; ``bf16`` as in :func:`predict_in_bfloat16`.
         show_progress: show a progress bar.
-        bf16: multiply in bfloat16, see :func:`predict_in_bfloat16`.
 
     Raises:
         InputError: the folder does not hold a model of this recipe, the device cannot be used or has no bfloat16, or
-            the batch size is less than 1.
+            an option is out of range.
     """
 
     recipe: ClassVar[str]  # its name
     labeled: ClassVar[LabeledData]
     model_class: ClassVar[str]  # of the trained model, as "module:name", which is imported when a folder needs it
     config_class: ClassVar[Any]  # of both kinds of models
+    options_class: ClassVar[type[PredictorOptions]]
     exported_class: ClassVar[type[ExportedModel]] = ExportedModel
 
     def __init__(
@@ -51,12 +51,13 @@ class Predictor:
         device: str | None = None,
         batch_size: int = 32,
         show_progress: bool = False,
-        bf16: bool = False,
+        **options: Any,
     ) -> None:
-        check_least("batch_size", batch_size)
+        with as_input_error("--"):
+            self.options = self.options_class(device=device, batch_size=batch_size, **options)
         self.model_dir, self.batch_size, self.show_progress = model_dir, batch_size, show_progress
         self.tokenizer, self.model = self._open(model_dir, device)
-        if bf16:
+        if self.options.bf16:
             predict_in_bfloat16(self.model)
 
     def evaluate(self, examples: list, title: str) -> dict[str, Any]:
@@ -74,12 +75,6 @@ class Predictor:
         import_paddle()
         choose_device(device)
         return load_model(Path(folder), pkgutil.resolve_name(self.model_class))
-
-
-def check_least(option: str, value: int | None, least: int = 1) -> None:
-    """Raise InputError unless the value of a command's option is ``least`` or more, or None."""
-    if value is not None and value < least:
-        raise InputError(f"--{option} {value}: must be {least} or more")
 
 
 def check_positions(option: str, value: int | None, config: Any, special_tokens: int = 2) -> None:

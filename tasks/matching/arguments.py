@@ -19,6 +19,7 @@ from paddle_rope.options import (
 from paddle_rope.options import option as model_field
 from paddle_rope.roformer.config import SequenceClassificationConfig
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.prediction_options import PredictorOptions
 from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_option, option
 
 # What is to be learned: whether two texts match, how much they do, which of two texts is closer to a third.
@@ -71,6 +72,15 @@ class MatchingConfig(SequenceClassificationConfig):
     def output_shape(self):
         """Shape of the model's output for a sequence, a logit or a vector."""
         return () if self.is_cross_encoder else (self.hidden_size,)
+
+
+@dataclass
+class MatchingOptions(PredictorOptions):
+    """The options of a :class:`~paddle_rope.tasks.matching.prediction.MatchingPredictor`."""
+
+    max_tokens: int | None = model_field(
+        None, "tokens that are read; the rest is cut (default: as trained)", optional(integer(SHORTEST, 10**9))
+    )
 
 
 @dataclass

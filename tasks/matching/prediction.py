@@ -5,7 +5,6 @@ dropped one by one from the longer one: each text may have half of the tokens, p
 """
 
 import itertools
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,9 +12,9 @@ import numpy as np
 
 from paddle_rope.tasks.common.errors import InputError, visible
 from paddle_rope.tasks.common.inference import Tokens, encoder_outputs
-from paddle_rope.tasks.common.predictor import Predictor, check_least, check_positions
+from paddle_rope.tasks.common.predictor import Predictor, check_positions
 from paddle_rope.tasks.common.reports.tables import f1_row, scores_line
-from paddle_rope.tasks.matching.arguments import GRADES, PAIRS, SHORTEST, TRIPLES, MatchingConfig
+from paddle_rope.tasks.matching.arguments import GRADES, PAIRS, TRIPLES, MatchingConfig, MatchingOptions
 from paddle_rope.tasks.matching.data import LABELED, Example, prediction_records, task_of
 
 SCORES = ("accuracy", "f1", "spearman")
@@ -76,11 +75,6 @@ def score_dataset(model, dataset, batch_size, show_progress=False):
 class MatchingPredictor(Predictor):
     """Scores pairs and triples of texts, and embeds texts. Threads may share it.
 
-    Args:
-        max_tokens: longest sequence in tokens; None takes the value used in training. Longer ones are cut.
-        model_dir, device, batch_size, show_progress, bf16: as in
-            :class:`~paddle_rope.tasks.common.predictor.Predictor`.
-
     Attributes:
         threshold: score from which a pair matches; None for a model of grades or triples.
     """
@@ -89,20 +83,12 @@ class MatchingPredictor(Predictor):
     labeled = LABELED
     model_class = "paddle_rope.tasks.matching.model:MatchingModel"
     config_class = MatchingConfig
+    options_class = MatchingOptions
 
-    def __init__(
-        self,
-        model_dir: str | os.PathLike,
-        device: str | None = None,
-        batch_size: int = 32,
-        max_tokens: int | None = None,
-        show_progress: bool = False,
-        bf16: bool = False,
-    ) -> None:
-        check_least("max_tokens", max_tokens, SHORTEST)
-        super().__init__(model_dir, device, batch_size, show_progress, bf16)
-        check_positions("max_tokens", max_tokens, self.model.config, special_tokens=0)
-        self.max_tokens = max_tokens or self.model.config.max_tokens
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        check_positions("max_tokens", self.options.max_tokens, self.model.config, special_tokens=0)
+        self.max_tokens = self.options.max_tokens or self.model.config.max_tokens
         self.threshold = self.model.config.threshold
 
     def __call__(self, tuples: Sequence[Sequence[str]]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 Does not need Paddle."""
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Optional
@@ -12,9 +13,11 @@ from paddle_rope.options import (
     NUMBER,
     POSITIVE,
     SHARE,
+    TEXT,
     TRUTH,
     WIDEST_BAND,
     Kind,
+    Options,
     choice,
     either,
     integer,
@@ -24,11 +27,16 @@ from paddle_rope.options import (
 from paddle_rope.options import option as model_field
 from paddle_rope.roformer.config import RoFormerConfig
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.prediction_options import COUNT, PredictorOptions
 from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_option, option
 from paddle_rope.tasks.ner.features import COLUMNS, FEATURE_KINDS
 
 EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
-_LENGTH = integer(1, 10**9)
+PATH = Kind("the path of a file", lambda value: isinstance(value, os.PathLike) or TEXT.fits(value))
+PROBABILITY = Kind("greater than 0 and less than 1", lambda value: NUMBER.fits(value) and 0 < value < 1)
+OF_EACH_TYPE = Kind(
+    "one for each type named", lambda value: isinstance(value, dict) and all(map(PROBABILITY.fits, value.values()))
+)
 OF_FEATURES = Kind(f"some of {', '.join(FEATURE_KINDS)}", set(FEATURE_KINDS).issuperset)
 
 
@@ -52,7 +60,7 @@ class NerConfig(RoFormerConfig):
     types: list[str] = model_field([], "names of the entity types, in the order of the head's outputs", NAMES)
     span_head: str = model_field(EFFICIENT, "`efficient` or `dense` GlobalPointer", choice(*SPAN_HEADS))
     head_size: int = model_field(64, "width of the queries and keys of the span head", integer(1, 2**16))
-    max_tokens: int = model_field(512, "longest text, in characters, that its training took", _LENGTH)
+    max_characters: int = model_field(512, "longest text, in characters, that its training took", COUNT)
     max_span_length: int | None = model_field(
         None, "longest entity in tokens; empty: any", optional(integer(1, WIDEST_BAND))
     )
@@ -75,14 +83,14 @@ class NerConfig(RoFormerConfig):
     unk_token_id: int | None = model_field(None, "id of [UNK], for `character_dropout`", optional(integer(0, 2**24)))
     window_tokens: int | None = model_field(
         None,
-        "tokens that prediction reads at once, a length that training covered well; empty: `max_tokens`",
-        optional(_LENGTH),
+        "tokens that prediction reads at once, a length that training covered well; empty: `max_characters`",
+        optional(COUNT),
     )
-    longest_text: int | None = model_field(None, "tokens of the longest training text", optional(_LENGTH))
-    longest_entity: int | None = model_field(None, "tokens of the longest training entity", optional(_LENGTH))
+    longest_text: int | None = model_field(None, "tokens of the longest training text", optional(COUNT))
+    longest_entity: int | None = model_field(None, "tokens of the longest training entity", optional(COUNT))
 
     model_type: ClassVar[str] = "paddle_rope_ner"
-    RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_tokens"}  # names of version 0.1
+    RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_characters", "max_tokens": "max_characters"}  # old names
 
     def __post_init__(self):
         self.types = list(self.types) if isinstance(self.types, tuple) else self.types
@@ -106,12 +114,55 @@ def probability(score: float, temperature: float) -> float:
 
 
 @dataclass
+class FilterOptions(Options):
+    """Which entities to keep: options of the command line and keys of a request to the service."""
+
+    types: Sequence[str] | None = model_field(None, "find these types only", optional(NAMES))
+    min_probability: float | dict[str, float] | None = model_field(
+        None, "find what is at least so probable", optional(either(PROBABILITY, OF_EACH_TYPE))
+    )
+    top_k: int | None = model_field(None, "find so many entities of a text, the most probable ones", optional(COUNT))
+    consistent: bool = model_field(
+        False, "a string is an entity at all of its places in a text, or at none, as at most of them", TRUTH
+    )
+
+
+@dataclass
+class NerOptions(FilterOptions, PredictorOptions):
+    """The options of a :class:`~paddle_rope.tasks.ner.prediction.predictor.NerPredictor`."""
+
+    max_tokens: int | None = model_field(
+        None, "tokens read at once; longer texts are read in windows (default: as trained)", optional(COUNT)
+    )
+    overlap: int | None = model_field(
+        None,
+        "tokens of the longest entity that is sure to lie whole in a window (default: the longest in training, at "
+        "least a quarter and at most half of a window)",
+        optional(integer(0, 10**9)),
+    )
+    max_entity_tokens: int | None = model_field(
+        None,
+        "tokens of the longest entity that is found, 0 for any (default: twice the longest in training, at least 32)",
+        optional(integer(0, 10**9)),
+    )
+    dictionary: os.PathLike | str | None = model_field(
+        None, "terms to find: lines of term<TAB>type, or term<TAB>type<TAB>hint", optional(PATH)
+    )
+    patterns: os.PathLike | str | None = model_field(
+        None, "YAML file of types with regular expressions to find", optional(PATH)
+    )
+
+
+FILTER = {*FilterOptions.names(), "dictionary", "patterns"}  # the options that choose entities
+
+
+@dataclass
 class NerArguments(RecipeArguments):
     """Keys of the NER recipe, in addition to the keys of every recipe."""
 
     METRIC = "f1"
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "features")
-    RENAMED = {"max_length": "max_characters", "masked_lm_files": "texts"}
+    RENAMED = {"max_length": "max_characters", "masked_lm_files": "unlabeled_files", "texts": "unlabeled_files"}
 
     recipe: str = option("ner", "what is trained")
     train_file: Optional[str] = option(None, "labeled data in any of the supported formats")
@@ -135,7 +186,7 @@ class NerArguments(RecipeArguments):
     character_dropout: float = model_option(NerConfig, "character_dropout")
     feature_dropout: float = model_option(NerConfig, "feature_dropout")
     masked_lm_epochs: int = option(0, "epochs of masked language modeling before", NOT_NEGATIVE)
-    texts: Optional[list[str]] = option(
+    unlabeled_files: Optional[list[str]] = option(
         None, "files of unlabeled texts for it, separated by commas: one text per line, or JSON Lines"
     )
     teacher_files: Optional[list[str]] = option(
@@ -150,8 +201,8 @@ class NerArguments(RecipeArguments):
 
     def check(self, config):
         chosen = self.fit_to_data and "masked_lm_epochs" not in config
-        if self.texts and not self.masked_lm_epochs and not chosen:
-            raise InputError("configuration: texts without masked_lm_epochs; say how often they are to be seen")
+        if self.unlabeled_files and not self.masked_lm_epochs and not chosen:
+            raise InputError("configuration: unlabeled_files without masked_lm_epochs; say how often they are seen")
         if self.keep_types and self.pretrained is None:
             raise InputError("configuration: keep_types without pretrained; give the model whose types are kept")
         if self.keep_types and self.teacher_files:

@@ -13,7 +13,7 @@ from paddle_rope.tasks.ner.features import FEATURE_KINDS
 
 CHARACTERS = 40  # per text in TABLE: about the mean in CLUENER, People's Daily and Weibo
 FEWEST_EPOCHS, MOST_EPOCHS = 3, 140
-EPOCHS_ON_MORE_TEXTS = 16  # of masked language modeling, if the training texts alone would get none
+EPOCHS_ON_UNLABELED = 16  # of masked language modeling, if the training texts alone would get none
 MOST_MASKED_STEPS = 3000  # with texts without labels, unless one epoch has more
 FEWEST_STEPS = 300  # with fewer a model from scratch hardly begins to find entities
 FEWEST_ENTITIES = 300  # in dev; with fewer, the best of many epochs is just the luckiest
@@ -86,19 +86,19 @@ class Fit(NamedTuple):
 def fit_keys(
     given: dict[str, Any],
     examples: Sequence[Example],
-    more: Sequence[Example] = (),
+    unlabeled: Sequence[Example] = (),
     processes: int = 1,
     accumulated: int = 1,
     dev: Sequence[Example] = (),
     window: int | None = None,
-    taught: Sequence[Example] = (),
+    distilled: Sequence[Example] = (),
 ) -> Fit:
-    """Choose the configuration keys that are not ``given``, based on the labeled ``examples``, ``more`` unlabeled
-    texts, the ``dev`` examples used to choose an epoch and a threshold, and the examples of a teacher, ``taught``.
+    """Choose the configuration keys that are not ``given``, based on the labeled ``examples``, the ``unlabeled``
+    texts, the ``dev`` examples used to choose an epoch and a threshold, and the examples of a teacher, ``distilled``.
     ``processes`` is how many train together, ``accumulated`` how many batches form an optimizer step; examples longer
     than ``window`` characters are cut. Raises InputError if the folder ``pretrained`` has no configuration."""
     labeled = sum(len(example.text) for example in examples) / CHARACTERS
-    examples = [*examples, *taught]
+    examples = [*examples, *distilled]
     size = max(1.0, sum(len(example.text) for example in examples) / CHARACTERS)
     texts = sum(math.ceil(len(example.text) / (window or math.inf)) or 1 for example in examples)
     row = next(row for row in TABLE if size <= row.texts)
@@ -126,12 +126,12 @@ def fit_keys(
         planned = math.ceil(steps / per_epoch)
         wanted["early_stopping_patience"] = max(LEAST_PATIENCE, math.ceil(planned * PATIENCE))
     wanted["ema_decay"] = min(0.998, max(0.9, round(1 - 4 / steps, 3)))  # over a quarter of the steps
-    if more:
-        per_epoch = batches(texts + len(more))
-        masked = wanted["masked_lm_epochs"] or EPOCHS_ON_MORE_TEXTS
+    if unlabeled:
+        per_epoch = batches(texts + len(unlabeled))
+        masked = wanted["masked_lm_epochs"] or EPOCHS_ON_UNLABELED
         wanted["masked_lm_epochs"] = max(1, min(masked, MOST_MASKED_STEPS // per_epoch))
     chosen = {key: value for key, value in wanted.items() if key not in given}
-    return Fit(chosen, _lines(given, wanted, examples, more, entities, steps), steps)
+    return Fit(chosen, _lines(given, wanted, examples, unlabeled, entities, steps), steps)
 
 
 def _of_the_model(row, given):
@@ -153,11 +153,11 @@ def _shown(value):
     return "none" if value is None else "+".join(value) if isinstance(value, list) else value
 
 
-def _lines(given, wanted, examples, more, entities, steps):
+def _lines(given, wanted, examples, unlabeled, entities, steps):
     """The lines that say which settings were chosen, which were given, and whether the steps may be too few."""
     characters = sum(len(example.text) for example in examples)
     lines = [
-        f"fit_to_data: {len(examples):,} training texts, {characters:,} characters, {len(more):,} without labels, "
+        f"fit_to_data: {len(examples):,} training texts, {characters:,} characters, {len(unlabeled):,} without labels, "
         f"{entities:,} entities in dev: {steps:,} steps"
     ]
     for title, is_given in (("chosen", False), ("kept as given", True)):

@@ -43,8 +43,8 @@ def entity_bound(longest_entity: int | None) -> int | None:
     return None if longest_entity is None else max(ENTITY_FACTOR * longest_entity, LEAST_ENTITY_BOUND)
 
 
-class Reading(NamedTuple):
-    """How texts are read."""
+class WindowSettings(NamedTuple):
+    """How texts are read in windows."""
 
     max_tokens: int
     overlap: int
@@ -56,14 +56,14 @@ class Reading(NamedTuple):
         return f"read in windows of {self.max_tokens} tokens, {self.overlap + 1} of them shared with the next"
 
 
-def reading_of(
+def window_settings(
     config: Any, max_tokens: int | None = None, overlap: int | None = None, max_entity_tokens: int | None = None
-) -> Reading:
+) -> WindowSettings:
     """How a model with this configuration reads texts, unless options say otherwise (``max_entity_tokens`` 0: no
     bound). The overlap is the longest training entity, at least a quarter of a window and at most half of one."""
-    max_tokens = max_tokens or config.window_tokens or config.max_tokens
+    max_tokens = max_tokens or config.window_tokens or config.max_characters
     if overlap is None:
         overlap = max(max_tokens // 4, min(config.longest_entity or 0, max_tokens // 2))
     if max_entity_tokens is None:
         max_entity_tokens = entity_bound(config.longest_entity)
-    return Reading(max_tokens, overlap, max_entity_tokens or None)
+    return WindowSettings(max_tokens, overlap, max_entity_tokens or None)

@@ -170,7 +170,7 @@ class NerEnsemble(nn.Layer):
         self.members = nn.LayerList(models)
         configs = [model.config for model in models]
         self.config = copy.copy(configs[0])
-        for name in ("max_tokens", "window_tokens", "longest_text", "longest_entity"):
+        for name in ("max_characters", "window_tokens", "longest_text", "longest_entity"):
             known = [value for config in configs if (value := getattr(config, name)) is not None]
             setattr(self.config, name, (max if name == "longest_entity" else min)(known, default=None))
         for name in ("thresholds", "temperatures"):

@@ -21,7 +21,7 @@ from paddle_rope.tasks.common.reports.figures import new_figure, pixels
 from paddle_rope.tasks.common.training.monitor import VisualDLMonitor, allowed_tag
 from paddle_rope.tasks.ner.batching import pad_spans
 from paddle_rope.tasks.ner.calibration import temperatures_for
-from paddle_rope.tasks.ner.lengths import reading_of
+from paddle_rope.tasks.ner.lengths import window_settings
 from paddle_rope.tasks.ner.metrics import match_entities, precision_recall_curves
 from paddle_rope.tasks.ner.prediction.finding import windows_of
 from paddle_rope.tasks.ner.reports.reliability import draw_reliability, reliability
@@ -81,8 +81,8 @@ def _picture_of_scores(model, dataset, step):
     row = _example_to_draw(dataset.examples)
     example = dataset.examples[row]
     shown = example.text[:MAX_CHARACTERS]
-    reading = reading_of(model.config)
-    window = next(windows_of([dataset.texts[row]], reading.max_tokens, reading.overlap)).text
+    settings = window_settings(model.config)
+    window = next(windows_of([dataset.texts[row]], settings.max_tokens, settings.overlap)).text
     scores = span_scores(model, window, len(shown))
     title = f"step {step}, {Path(example.where).name}: {shown}"
     return draw_scores(shown, scores, example.spans, model.config.types, title)

@@ -17,11 +17,11 @@ from paddle_rope.tasks.common.training.run import MODEL_FOLDER, Run
 from paddle_rope.tasks.ner import calibration
 from paddle_rope.tasks.ner.arguments import NerArguments
 from paddle_rope.tasks.ner.batching import NerDataset, pad_spans, refuse_longer, with_unseen
-from paddle_rope.tasks.ner.data.splits import mark_types, read_more_texts, read_splits, read_teacher
+from paddle_rope.tasks.ner.data.splits import mark_types, read_splits, read_teacher, read_unlabeled
 from paddle_rope.tasks.ner.examples import Example, Found, as_record, entity_types, first_overlap
 from paddle_rope.tasks.ner.features import WordFeatures
 from paddle_rope.tasks.ner.fitting import FEWEST_STEPS, fit_keys
-from paddle_rope.tasks.ner.lengths import TrainingLengths, reading_of, training_lengths
+from paddle_rope.tasks.ner.lengths import TrainingLengths, training_lengths, window_settings
 from paddle_rope.tasks.ner.masked_lm import pretrain
 from paddle_rope.tasks.ner.metrics import entity_scores, scores_and_errors
 from paddle_rope.tasks.ner.model import NerModel
@@ -59,7 +59,7 @@ class NerRecipe(Recipe):
 
     def read(self, run: Run) -> None:
         run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
-        run.more_texts, run.taught = read_more_texts(run.keys), read_teacher(run.keys, run.examples)
+        run.more_texts, run.taught = read_unlabeled(run.keys), read_teacher(run.keys, run.examples)
         if not run.keys.cut_long_texts:
             refuse_longer(run.examples["train"], run.keys.max_characters)
             refuse_longer(run.taught, run.keys.max_characters)
@@ -77,7 +77,7 @@ class NerRecipe(Recipe):
                 print("\n".join(fit.lines))
         if run.keys.features and not run.keys.keep_types:
             train, more = run.examples["train"], run.more_texts + run.taught
-            run.features = WordFeatures.from_examples(train, run.keys.features, more=more)
+            run.features = WordFeatures.from_examples(train, run.keys.features, unlabeled=more)
         if run.features is not None:
             run.saved.append(run.features)
 
@@ -103,7 +103,7 @@ class NerRecipe(Recipe):
         if overlap is None:
             overlap = any(first_overlap(example.entities) for example in run.examples["train"])
         return {
-            "max_tokens": run.keys.max_characters,
+            "max_characters": run.keys.max_characters,
             "types": sorted({*run.kept_types, *entity_types(run.examples["train"])}),
             "allow_overlap": overlap,
             "features": run.features and run.features.sizes,
@@ -144,11 +144,11 @@ class NerRecipe(Recipe):
         unseen = sorted({kind for dataset in run.datasets.values() for kind in dataset.types} - {*config.types})
         missed = f"; not in train, so never found: {', '.join(unseen)}" if unseen else ""
         print(f"{len(config.types)} types: {visible(named)}; entities {overlap}{visible(missed)}")
-        reading = reading_of(config)
+        settings = window_settings(config)
         print(
             f"lengths: training texts of up to {config.longest_text} tokens, entities of up to "
-            f"{config.longest_entity}; texts of more than {reading.max_tokens} are {reading.windows}; entities of up "
-            f"to {reading.max_entity_tokens} are found"
+            f"{config.longest_entity}; texts of more than {settings.max_tokens} are {settings.windows}; entities of up "
+            f"to {settings.max_entity_tokens} are found"
         )
         texts, unknown = run.datasets["train"].texts, run.tokenizer.unk_token_id
         share = sum(text.ids.count(unknown) for text in texts) / max(1, sum(text.size for text in texts))

@@ -79,7 +79,7 @@ def make_plan(job: Job, inputs: list[str], part_records: int) -> tuple[dict, lis
     paths = find_files(inputs)
     for model in job.models:
         refuse_incomplete(model, ("config.json",))
-    lists = [path for name, path in job.options.get("wanted", {}).items() if name in ("dictionary", "patterns")]
+    lists = [path for name, path in job.options.items() if name in ("dictionary", "patterns")]
     for path in lists:
         open_bytes(path).close()  # raises InputError without such a file, as for standard input
     parts = parts_of(paths, job.keys, part_records)

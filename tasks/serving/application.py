@@ -2,34 +2,35 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import gc
 import os
 import re
 import sys
 import time
 from collections.abc import AsyncIterator
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional, Union
+from typing import Annotated, Any, Literal, Optional
 
 import fastapi
 from fastapi.exceptions import RequestValidationError
 from fastapi_offline import FastAPIOffline
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 import paddle_rope
 from paddle_rope.machine import prepare_process
-from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.ner.prediction.wanted import Listed, Wanted
+from paddle_rope.tasks.common.errors import InputError, as_input_error
+from paddle_rope.tasks.ner.arguments import FilterOptions
+from paddle_rope.tasks.ner.prediction.entity_filter import EntityFilter, EntityRuler
 from paddle_rope.tasks.serving import metrics
 from paddle_rope.tasks.serving.batching import Batcher, late
 from paddle_rope.tasks.serving.limits import CLIENT_LEFT, Counted, Problem
 from paddle_rope.tasks.serving.models import Work, examples, open_works
 from paddle_rope.tasks.serving.protocols import Text, add_protocols
-from paddle_rope.tasks.serving.settings import Settings, model_sources
+from paddle_rope.tasks.serving.settings import ServiceSettings, model_sources
 
 STUCK_SECONDS = 30  # of a batch for which nobody waits any more; then its worker ends
 PAGE = Path(__file__).with_name("page.html")
@@ -53,6 +54,9 @@ PROBLEM = {
     "description": 'an error, `{"error": ...}`; only after 503 is it worth trying again, after Retry-After seconds'
 }
 MOST_TERMS, MOST_TYPES = 10_000, 100  # of a dictionary
+FILTER: dict[str, Any] = {  # the keys of a request that choose entities
+    one.name: (one.type, Field(one.default, description=one.metadata["help"])) for one in fields(FilterOptions)
+}
 Name = Annotated[str, Field(min_length=1, max_length=1000, strict=True)]
 
 
@@ -78,36 +82,27 @@ class Term(Body):
     mode: Literal["force", "hint"] = "force"
 
 
-class Wishes(Body):
-    """What to find, see :class:`~paddle_rope.tasks.ner.prediction.wanted.Wanted`; all keys may be left out."""
+class EntityTexts(Texts, create_model("Filter", **FILTER)):
+    """Texts, and which entities to find in them; all keys but ``texts`` may be left out."""
 
-    types: Optional[list[Name]] = Field(None, description="find these types only")
-    min_probability: Union[float, dict[Name, float], None] = Field(
-        None, description="find what is at least so probable: a number, or one for each type"
-    )
-    top_k: Optional[int] = Field(None, ge=1, description="find the most probable entities of each text, so many")
-    consistent: bool = Field(False, description="a string is an entity at all of its places in a text, or at none")
     dictionary: list[Term] = Field([], max_length=MOST_TERMS, description="terms that are entities, or may be")
 
-    def wanted(self) -> Optional[Wanted]:
-        """The wishes of the request, None if it has none; raises InputError if the dictionary has too many types."""
-        if not self.model_fields_set & Wishes.model_fields.keys():
+    def entity_filter(self) -> Optional[EntityFilter]:
+        """The filter of the request, None if it has none; raises InputError if a value is out of range, or the
+        dictionary has too many types."""
+        if self.model_fields_set <= Texts.model_fields.keys():
             return None
         terms = [(one.term, one.type, one.mode) for one in self.dictionary]
         if (found := len({kind for _, kind, _ in terms})) > MOST_TYPES:
             raise InputError(f"dictionary: {found:,} types, more than {MOST_TYPES}; send fewer at once")
-        types = None if self.types is None else tuple(self.types)
-        return Wanted(types, self.min_probability, self.top_k, self.consistent, Listed(terms) if terms else None)
-
-
-class EntityTexts(Texts, Wishes):
-    pass
+        with as_input_error():
+            return EntityFilter(**self.model_dump(include=FILTER.keys()), ruler=EntityRuler(terms) if terms else None)
 
 
 class Service:
     """The state of a worker: its models and its queue."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         self.batcher = Batcher(settings)
         self.works: dict[tuple[str, str], Work] = {}
@@ -134,11 +129,12 @@ class Service:
             print("error: this worker can no longer compute and ends", file=sys.stderr, flush=True)
         os._exit(1)
 
-    async def results(self, request: Request, model: str, verb: str, items: list, wanted: Any = None) -> list[bytes]:
-        """The result of each item as JSON, computed together with other requests; ``wanted`` as in
-        :attr:`Work.wanting`."""
+    async def results(
+        self, request: Request, model: str, verb: str, items: list, entity_filter: Optional[EntityFilter] = None
+    ) -> list[bytes]:
+        """The result of each item as JSON, computed together with other requests."""
         work = self.works[model, verb]
-        work = work.wanting(wanted) if wanted and work.wanting else work
+        work = work.filtered(entity_filter) if entity_filter and work.filtered else work
         characters = [len(text) for item in items for text in ([item] if isinstance(item, str) else item)]
         for bound, found, what in (
             ("max_texts", len(items), "texts"),
@@ -171,12 +167,12 @@ async def _has_left(request):
         pass
 
 
-def open_application(settings: Settings) -> fastapi.FastAPI:
+def open_application(settings: ServiceSettings) -> fastapi.FastAPI:
     """The ASGI application of a service, whose models are opened in the thread that computes with them; raises
     InputError if one cannot be opened."""
     prepare_process()
     sources = model_sources([f"{one.name}={one.folder}" for one in settings.models])  # newer ones after SIGHUP
-    service = Service(dataclasses.replace(settings, models=sources))
+    service = Service(replace(settings, models=sources))
     service.works = service.batcher.thread.submit(open_works, service.settings).result()
     gc.freeze()  # collecting garbage among everything open now would delay requests again and again
     return build_application(service)
@@ -214,8 +210,8 @@ def _add_route(app, service, source, verb, path, whose):
     shown = {"example": {"value": {field: examples(source, verb)}}}
 
     async def answer(request: Request, body: Annotated[sent, fastapi.Body(openapi_examples=shown)]) -> Response:
-        wanted = is_ner and body.wanted()
-        results = await service.results(request, source.name, verb, getattr(body, field), wanted)
+        entity_filter = body.entity_filter() if is_ner else None
+        results = await service.results(request, source.name, verb, getattr(body, field), entity_filter)
         return Response(b'{"results": [' + b", ".join(results) + b"]}", media_type="application/json")
 
     app.post(

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.serving import metrics
 from paddle_rope.tasks.serving.models import Work, characters_of
-from paddle_rope.tasks.serving.settings import Settings
+from paddle_rope.tasks.serving.settings import ServiceSettings
 
 BATCH_TOKENS = 1 << 11  # of a batch of several pieces, padding included: bounds how long short texts wait for long ones
 ANSWER_SHARE = 5  # bytes of an answer for each byte that a body may have
@@ -28,7 +28,7 @@ class Piece(NamedTuple):
     results: list
 
 
-def late(settings: Settings) -> HTTPException:
+def late(settings: ServiceSettings) -> HTTPException:
     """What a request gets that has waited for ``max_seconds``."""
     return HTTPException(503, f"no answer within {settings.max_seconds:g} s", {"retry-after": "1"})
 
@@ -40,7 +40,7 @@ class Job:
     it looks at the clock before it reads a piece and before it joins pieces, and each such step is bounded.
     """
 
-    def __init__(self, work: Work, items: Sequence[Any], settings: Settings) -> None:
+    def __init__(self, work: Work, items: Sequence[Any], settings: ServiceSettings) -> None:
         self.work, self.items, self.settings = work, items, settings
         self.waiting = len(items)  # items with pieces left
         self.waiting_characters = characters_of(items) + work.dictionary  # of these items, and what it holds anyway
@@ -109,7 +109,7 @@ class Batcher:
     event loop.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         self.computing_since: float | None = None
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="compute")

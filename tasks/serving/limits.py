@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from paddle_rope.tasks.serving import metrics
-from paddle_rope.tasks.serving.settings import Settings
+from paddle_rope.tasks.serving.settings import ServiceSettings
 
 BODY_SECONDS = 20  # for a body to arrive
 BODIES_AT_ONCE = 100  # bodies of the largest size that may be held while they arrive
@@ -57,7 +57,7 @@ class Counted:
     It refuses requests of ambiguous length, requests without the key, bodies that are not JSON, too large or too slow,
     and POST requests while ``is_full()``. The application gets each body whole."""
 
-    def __init__(self, app: Callable, paths: set[str], settings: Settings, is_full: Callable[[], bool]) -> None:
+    def __init__(self, app: Callable, paths: set[str], settings: ServiceSettings, is_full: Callable[[], bool]) -> None:
         self.app, self.paths, self.settings, self.is_full = app, paths, settings, is_full
         self.arriving_bytes = 0  # of bodies that have not arrived whole
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from paddle_rope.tasks.common.errors import InputError, missing_package_named
-from paddle_rope.tasks.ner.prediction.wanted import MODES
+from paddle_rope.tasks.ner.prediction.entity_filter import MODES, EntityFilter
 from paddle_rope.tasks.recipes import load
-from paddle_rope.tasks.serving.settings import ModelSource, Settings
+from paddle_rope.tasks.serving.settings import ModelSource, ServiceSettings
 
 MOST_PLACES = 100_000  # of a request's dictionary in its texts
 EXAMPLE_TEXTS = ["浙商银行企业信贷部叶老桂博士在杭州出席了会议。", "今天天气很好。"]
@@ -37,8 +37,8 @@ class Work:
     pieces: Callable[[Any], Iterable[tuple[Any, int]]] = lambda item: [(item, characters_of([item]))]
     # from an item and the results of its pieces to its result as JSON
     join: Callable[[Any, list], bytes] = lambda item, results: results[0]
-    # from a Wanted to the work of a request with these wishes; None where there is nothing to choose
-    wanting: Callable[[Any], Work] | None = None
+    # from the filter of a request to its work; None where there are no entities
+    filtered: Callable[[EntityFilter], Work] | None = None
     bounds: tuple[float, ...] = ()  # the thresholds of its spans, and whether only the highest are kept
     dictionary: int = 0  # characters of the dictionary that it holds
 
@@ -49,7 +49,7 @@ class Work:
         return self.model, self.verb, self.bounds
 
 
-def open_works(settings: Settings) -> dict[tuple[str, str], Work]:
+def open_works(settings: ServiceSettings) -> dict[tuple[str, str], Work]:
     """Open the models: dict from (name of the model, ``"predict"`` or ``"embed"``) to a :class:`Work` that has computed
     once, so that libraries have finished their first-use preparations. Raises InputError as the predictors do."""
     works = {}
@@ -66,32 +66,33 @@ def examples(source: ModelSource, verb: str) -> list:
     return EXAMPLE_PAIRS if (source.recipe, verb) == ("matching", "predict") else EXAMPLE_TEXTS
 
 
-def _works_of(source: ModelSource, settings: Settings) -> Iterator[Work]:
+def _works_of(source: ModelSource, settings: ServiceSettings) -> Iterator[Work]:
     options = {"device": settings.device, "batch_size": settings.batch_size, "bf16": settings.bf16}
     with missing_package_named():
         predictor = load(source.folder, **options)
 
-    def entities(wanted):
-        own, asked = (one.candidates(predictor.model.config) for one in (predictor.wanted, predictor.checked(wanted)))
+    def entities(entity_filter):
+        filters = predictor.entity_filter, predictor.checked(entity_filter)
+        own, asked = (one.candidates(predictor.model.config) for one in filters)
         thresholds = list(map(min, own, asked))  # higher ones only choose, so such requests share batches
-        top = wanted.top_k is not None and thresholds != own
-        listed, places = wanted.listed, 0
+        top = entity_filter.top_k is not None and thresholds != own
+        ruler, places = entity_filter.ruler, 0
 
         def windows(text):
             nonlocal places
-            if listed is not None:
-                of_text = itertools.chain.from_iterable(listed.places(text, mode) for mode in MODES)
+            if ruler is not None:
+                of_text = itertools.chain.from_iterable(ruler.places(text, mode) for mode in MODES)
                 places += sum(1 for _ in itertools.islice(of_text, MOST_PLACES + 1 - places))
                 if places > MOST_PLACES:
                     where = f"more than {MOST_PLACES:,} places of the texts"
                     raise InputError(f"dictionary: its terms are at {where}; send fewer terms or texts at once")
-            return ((window, len(window.text.ids)) for window in predictor.windows(text, wanted=wanted))
+            return ((window, len(window.text.ids)) for window in predictor.windows(text, entity_filter=entity_filter))
 
         def join(text, results):
-            return _json(predictor.join(text, results, wanted))
+            return _json(predictor.join(text, results, entity_filter))
 
         compute = functools.partial(predictor.find_in_windows, thresholds=thresholds, top=top)
-        held = 0 if listed is None else listed.characters
+        held = 0 if ruler is None else ruler.characters
         return Work(source.name, "predict", compute, windows, join, entities, (*thresholds, top), held)
 
     def vectors(texts):
@@ -99,7 +100,7 @@ def _works_of(source: ModelSource, settings: Settings) -> Iterator[Work]:
         return [_json({"text": text, "vector": vector}) for text, vector in zip(texts, found)]
 
     if source.recipe == "ner":
-        yield entities(predictor.wanted)
+        yield entities(predictor.entity_filter)
     else:
         yield Work(source.name, "predict", lambda items: list(map(_json, predictor(items))))
     if source.embeds:

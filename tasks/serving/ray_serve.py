@@ -6,7 +6,7 @@ serve run paddle_rope.tasks.serving.ray_serve:build model=runs/mine/model replic
 from pydantic import ConfigDict, Field, create_model
 from ray import serve
 
-from paddle_rope.tasks.serving.settings import Settings, model_sources, options
+from paddle_rope.tasks.serving.settings import ServiceSettings, model_sources, options
 
 MAX_ONGOING = 1024  # requests that a replica takes; its own queue refuses earlier
 OF_RAY = ("host", "port", "workers")  # options that Ray handles itself
@@ -26,7 +26,7 @@ def build(arguments: Arguments) -> serve.Application:
     """The application; raises InputError if a folder holds no model or an option is out of range."""
     given = arguments.model_dump()
     replicas, models = given.pop("replicas"), given.pop("model").split(",")
-    settings = Settings(model_sources(models), **given)
+    settings = ServiceSettings(model_sources(models), **given)
 
     def open_in_replica():
         from paddle_rope.tasks.serving.application import open_application

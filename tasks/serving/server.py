@@ -24,7 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from paddle_rope.tasks.common.errors import EXIT_BAD_INPUT, InputError
-from paddle_rope.tasks.serving.settings import METRICS_FOLDER, Settings
+from paddle_rope.tasks.serving.settings import METRICS_FOLDER, ServiceSettings
 
 BACKLOG = 2048  # connections that the system holds until they are accepted
 ACCEPTED_AT_ONCE = 8  # connections, so that a worker leaves some to the others and attends to its open ones
@@ -37,7 +37,7 @@ KILL_SECONDS = 10  # for a worker to end, in addition to stop_seconds for its re
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve(settings: Settings) -> int:
+def serve(settings: ServiceSettings) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit status. Raises InputError if the address cannot be used."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # connections are files

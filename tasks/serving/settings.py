@@ -27,7 +27,7 @@ class ModelSource:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """The options of ``paddle-rope serve``; the first of ``models`` is the default one."""
 
     models: tuple[ModelSource, ...]
@@ -48,15 +48,15 @@ class Settings:
     stop_seconds: float = option(30.0, "for the requests in work when the service is told to stop", number(0, DAY))
     threads: int = 1
     device: str | None = None
-    bf16: bool | None = None
+    bf16: bool = False
 
     def __post_init__(self) -> None:
         check_kinds(self, "--")
 
 
 def options() -> list:
-    """The fields of :class:`Settings` that are command-line options, with a meaning and a default."""
-    return [one for one in fields(Settings) if one.metadata]
+    """The fields of :class:`ServiceSettings` that are command-line options, with a meaning and a default."""
+    return [one for one in fields(ServiceSettings) if one.metadata]
 
 
 def model_sources(arguments: list[str]) -> tuple[ModelSource, ...]:

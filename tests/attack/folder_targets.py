@@ -22,7 +22,7 @@ def _model():
     from tests.helpers.models import write_small_ner
 
     example = Example(TEXTS[0], (Entity(0, 4, "company"), Entity(9, 12, "name")), "")
-    options = {"num_hidden_layers": 2, "max_tokens": 64, "attention": ["softmax", "linear"]}
+    options = {"num_hidden_layers": 2, "max_characters": 64, "attention": ["softmax", "linear"]}
     with tempfile.TemporaryDirectory() as folder:
         return read_case(write_small_ner(Path(folder), [example], **options))
 

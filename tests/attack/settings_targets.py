@@ -99,13 +99,13 @@ def _service(process):
     as threads do not survive a fork."""
     from paddle_rope.tasks.serving.application import Service, build_application
     from paddle_rope.tasks.serving.models import Work
-    from paddle_rope.tasks.serving.settings import ModelSource, Settings
+    from paddle_rope.tasks.serving.settings import ModelSource, ServiceSettings
 
     def echo(texts):
         return [json.dumps({"text": text, "entities": []}, ensure_ascii=False).encode() for text in texts]
 
     loop = asyncio.new_event_loop()
-    service = Service(Settings((ModelSource("echo", "unused", "ner"),), **SERVICE))
+    service = Service(ServiceSettings((ModelSource("echo", "unused", "ner"),), **SERVICE))
     service.works = {("echo", "predict"): Work("echo", "predict", echo)}
     return loop, build_application(service), loop.create_task(service.batcher.run())
 

@@ -31,7 +31,7 @@ FEW_LABELS = {
                           10000: (0.7669, 0.0023), 10748: (0.7704, 0.0016)},
         "without the encoder": {100: (0.2851, 0.0170), 300: (0.4241, 0.0352), 1000: (0.5772, 0.0079),
                           3000: (0.6769, 0.0009), 10000: (0.7485, 0.0008)},
-        "without it, with --texts": {100: (0.2982, 0.0068), 300: (0.4581, 0.0217), 1000: (0.5986, 0.0044)},
+        "without it, with --unlabeled_files": {100: (0.2982, 0.0068), 300: (0.4581, 0.0217), 1000: (0.5986, 0.0044)},
         "own_data.yaml and a teacher": {300: (0.5539, 0.0248)},
     },
     "People's Daily": {
@@ -41,7 +41,7 @@ FEW_LABELS = {
                           10000: (0.9047, 0.0042), 20864: (0.9264, 0)},  # one seed
         "without the encoder": {100: (0.5168, 0.0288), 300: (0.6159, 0.0120), 1000: (0.7264, 0.0050),
                           3000: (0.8102, 0.0011), 10000: (0.8861, 0.0019)},
-        "without it, with --texts": {100: (0.5268, 0.0378), 300: (0.6262, 0.0146)},
+        "without it, with --unlabeled_files": {100: (0.5268, 0.0378), 300: (0.6262, 0.0146)},
     },
 }  # fmt: skip
 # docs/results/positions.md: length -> held-out loss and its standard deviation over three seeds; trained at 128
@@ -125,7 +125,7 @@ def draw_few_labels():
     for axes, (data, models) in zip(grid, FEW_LABELS.items()):
         for color, (label, scores) in zip(COLORS, models.items()):
             means, spreads = zip(*scores.values())
-            dashed = "o--" if "--texts" in label else "o-"
+            dashed = "o--" if "--unlabeled_files" in label else "o-"
             axes.errorbar(list(scores), means, spreads, fmt=dashed, color=color, label=label, markersize=4, capsize=3)
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(FixedLocator([100, 300, 1000, 3000, 10000]))

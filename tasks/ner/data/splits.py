@@ -120,11 +120,11 @@ def draw(examples, count, seed):
     return [examples[number] for number in sorted(numbers[:count])]
 
 
-def read_more_texts(run):
-    """The texts in the files ``texts`` as examples without entities, cut into pieces of at most ``max_characters``."""
+def read_unlabeled(run):
+    """The texts in ``unlabeled_files`` as examples without entities, cut into pieces of at most ``max_characters``."""
     return [
         Example(piece, (), path)
-        for path in run.texts or ()
+        for path in run.unlabeled_files or ()
         for text in read_plain_texts(path)
         for piece in cut_at_sentences(text, run.max_characters)
     ]

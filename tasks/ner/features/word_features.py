@@ -55,13 +55,13 @@ class WordFeatures:
         examples: Sequence[Example],
         kinds: Iterable[str],
         min_count: int = 3,
-        more: Sequence[Example] = (),
-        more_min_count: int = 20,
+        unlabeled: Sequence[Example] = (),
+        min_count_in_all: int = 20,
     ) -> WordFeatures:
         """Build vocabularies and gazetteer from the training data. Values that occur less often than ``min_count`` are
-        unknown, unless ``examples`` and the unlabeled texts of ``more`` together have them ``more_min_count`` times."""
+        unknown, unless ``examples`` and the ``unlabeled`` texts together have them ``min_count_in_all`` times."""
         counts: dict = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
-        for number, example in enumerate((*examples, *more) if counts else ()):
+        for number, example in enumerate((*examples, *unlabeled) if counts else ()):
             words = _words_of(example.text, counts)
             for kind, (of_examples, of_all) in counts.items():
                 values = token_features.count_values(words, kind)
@@ -73,7 +73,7 @@ class WordFeatures:
             values = sorted(
                 value
                 for value, count in of_all.items()
-                if (of_examples[value] >= min_count or count >= more_min_count) and is_storable(value)
+                if (of_examples[value] >= min_count or count >= min_count_in_all) and is_storable(value)
             )
             is_tag = kind == "segmentation"
             vocabularies[kind] = [f"{place}-{tag}" for tag in values for place in WORD_PLACES] if is_tag else values

@@ -28,7 +28,7 @@ from paddle_rope.tasks.ner.arguments import of_types, probability
 from paddle_rope.tasks.ner.batching import pad_spans
 from paddle_rope.tasks.ner.examples import Entity, Found, TokenizedText
 from paddle_rope.tasks.ner.features import TokenFeatures
-from paddle_rope.tasks.ner.lengths import reading_of
+from paddle_rope.tasks.ner.lengths import window_settings
 
 Bounds = tuple[float, float]
 Thresholds = float | list[float] | None
@@ -92,9 +92,9 @@ def find_in_windows(
     model: Any, texts: Iterable[TokenizedText], batch_size: int, thresholds: Thresholds = None
 ) -> Found:
     """The entities of each tokenized text, read in windows of the length that the model was trained on."""
-    reading = reading_of(model.config)
-    windows = (window for text in texts for window in windows_of([text], reading.max_tokens, reading.overlap))
-    return list(entities_of_texts(model, windows, batch_size, thresholds, reading.max_entity_tokens))
+    settings = window_settings(model.config)
+    windows = (window for text in texts for window in windows_of([text], settings.max_tokens, settings.overlap))
+    return list(entities_of_texts(model, windows, batch_size, thresholds, settings.max_entity_tokens))
 
 
 def entities_of_texts(

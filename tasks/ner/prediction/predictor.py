@@ -14,19 +14,19 @@ from paddle_rope.tasks.common.errors import InputError, damage_reported, visible
 from paddle_rope.tasks.common.export.model import ExportedModel
 from paddle_rope.tasks.common.inference import Batch
 from paddle_rope.tasks.common.model_folder import COPY, is_exported, refuse_incomplete
-from paddle_rope.tasks.common.predictor import Folder, Predictor, check_least, check_positions
+from paddle_rope.tasks.common.predictor import Folder, Predictor, check_positions
 from paddle_rope.tasks.common.training.data import LabeledData
-from paddle_rope.tasks.ner.arguments import NerConfig, of_types
+from paddle_rope.tasks.ner.arguments import NerConfig, NerOptions, of_types
 from paddle_rope.tasks.ner.batching import NerDataset, with_unseen
 from paddle_rope.tasks.ner.data.reading import check_labeled, read_examples, read_lines
 from paddle_rope.tasks.ner.examples import Entity, Example, Found, TokenizedText, as_record, labeled_record
 from paddle_rope.tasks.ner.features import FILE_NAME as FEATURES_FILE
 from paddle_rope.tasks.ner.features import WordFeatures
-from paddle_rope.tasks.ner.lengths import reading_of
+from paddle_rope.tasks.ner.lengths import window_settings
 from paddle_rope.tasks.ner.metrics import scores_and_errors, worst_examples
 from paddle_rope.tasks.ner.prediction import finding
+from paddle_rope.tasks.ner.prediction.entity_filter import EntityFilter
 from paddle_rope.tasks.ner.prediction.finding import Bounds, Window
-from paddle_rope.tasks.ner.prediction.wanted import Wanted
 from paddle_rope.tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 from paddle_rope.tasks.ner.reports.reliability import print_reliability, reliability
 
@@ -63,56 +63,39 @@ class NerPredictor(Predictor):
     Args:
         model_dir: folder of a trained or exported model; or a list of folders of models trained on the same file, whose
             scores are averaged (:class:`paddle_rope.tasks.ner.model.NerEnsemble`).
-        max_tokens: tokens (mostly one character each) that are computed at once; None takes a length that training
-            covered well. Longer texts are cut into overlapping windows, see
-            :mod:`paddle_rope.tasks.ner.prediction.finding`.
-        overlap: longest entity, in tokens, that is certain to be whole in some window; None takes the longest training
-            entity, at least a quarter and at most half of ``max_tokens``.
-        max_entity_tokens: longest span, in tokens, that is found, 0 for any length; None takes twice the longest
-            training entity, at least 32.
-        wanted: which entities to keep, or the arguments of :meth:`~paddle_rope.tasks.ner.prediction.wanted.Wanted.of`.
-        device, batch_size, show_progress, bf16: as in :class:`~paddle_rope.tasks.common.predictor.Predictor`.
+        device, batch_size, show_progress: as in :class:`~paddle_rope.tasks.common.predictor.Predictor`.
+        options: the other :class:`~paddle_rope.tasks.ner.arguments.NerOptions`. Texts of more than ``max_tokens``
+            tokens are read in overlapping windows (:mod:`paddle_rope.tasks.ner.prediction.finding`).
 
     Raises:
         InputError: as in :class:`~paddle_rope.tasks.common.predictor.Predictor`, or several models do not fit together,
-            or a size is out of range.
+            or an option is out of range.
     """
 
     recipe = "ner"
     labeled = LabeledData(read_lines, Example, labeled_record, read_examples)
     model_class = "paddle_rope.tasks.ner.model:NerModel"
     config_class = NerConfig
+    options_class = NerOptions
     exported_class = ExportedNerModel
 
-    def __init__(
-        self,
-        model_dir: Folder | list[Folder],
-        device: str | None = None,
-        batch_size: int = 32,
-        max_tokens: int | None = None,
-        show_progress: bool = False,
-        overlap: int | None = None,
-        max_entity_tokens: int | None = None,
-        bf16: bool = False,
-        wanted: Wanted | dict[str, Any] | None = None,
-    ):
-        check_least("max_tokens", max_tokens)
-        check_least("max_entity_tokens", max_entity_tokens, 0)
-        super().__init__(model_dir, device, batch_size, show_progress, bf16)
-        check_positions("max_tokens", max_tokens, self.model.config)
-        self.types = self.model.config.types
-        self.reading = reading_of(self.model.config, max_tokens, overlap, max_entity_tokens)
-        if overlap is not None and not 0 <= overlap <= self.max_tokens - 2:
-            raise InputError(f"--overlap {overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
-        self.longest_text = self.model.config.longest_text or self.model.config.max_tokens
+    def __init__(self, model_dir: Folder | list[Folder], *args: Any, **options: Any):
+        super().__init__(model_dir, *args, **options)
+        given, config = self.options, self.model.config
+        check_positions("max_tokens", given.max_tokens, config)
+        self.types = config.types
+        self.window_settings = window_settings(config, given.max_tokens, given.overlap, given.max_entity_tokens)
+        if given.overlap is not None and given.overlap > self.max_tokens - 2:
+            raise InputError(f"--overlap {given.overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
+        self.longest_text = config.longest_text or config.max_characters
         self._has_warned = False
-        self.wanted = wanted if isinstance(wanted, Wanted) else Wanted.of(**(wanted or {}))
-        self.wanted.check(self.model.config)
+        self.entity_filter = EntityFilter.of(given)
+        self.entity_filter.check(config)
 
     @property
     def max_tokens(self) -> int:
         """Length of the longest text that is read whole, and of the windows of a longer one."""
-        return self.reading.max_tokens
+        return self.window_settings.max_tokens
 
     @property
     def is_calibrated(self) -> bool:
@@ -136,59 +119,62 @@ class NerPredictor(Predictor):
         return tokenizers[0], model
 
     def __call__(
-        self, texts: list[str], where: Sequence[str] | None = None, wanted: Wanted | None = None
+        self, texts: list[str], where: Sequence[str] | None = None, entity_filter: EntityFilter | None = None
     ) -> list[dict]:
         """For each text, in order, ``{"text": ..., "entities": [...]}``.
 
         Each entity is a dict with the half-open character offsets ``start`` and ``end``, ``type``, ``text``, the logit
         ``score`` (above the threshold of its type, 0 unless tuned) and the ``probability`` that it is right. Entities
         are ordered by start, end and type, and may be nested. ``where`` has the place of each text for error messages,
-        by default "text 1", "text 2", ...; ``wanted`` replaces the predictor's own. A forced entity has the ``score``
-        None. Raises InputError if ``texts`` is not a list of strings.
+        by default "text 1", "text 2", ...; ``entity_filter`` replaces the predictor's own. A forced entity has the
+        ``score`` None. Raises InputError if ``texts`` is not a list of strings.
         """
-        return [as_record(text, entities) for text, entities in zip(texts, self.find(texts, where, wanted=wanted))]
+        return list(map(as_record, texts, self.find(texts, where, entity_filter=entity_filter)))
 
     def find(
         self,
         texts: list[str],
         where: Sequence[str] | None = None,
         thresholds: float | list[float] | None = None,
-        wanted: Wanted | None = None,
+        entity_filter: EntityFilter | None = None,
     ) -> Found:
         """The entities of each text; other arguments as in :meth:`__call__`. ``thresholds`` are logits above which a
-        span is an entity, one or one per type: then all such spans are returned, overlapping or not, wanted or not."""
-        wanted = self.checked(wanted)
+        span is an entity, one or one per type: then all such spans are returned, overlapping or not, unfiltered."""
+        entity_filter = self.checked(entity_filter)
         if isinstance(texts, str):
             raise InputError("texts must be a list of strings, got one string; write [text]")
         where = where or [f"text {number}" for number in range(1, len(texts) + 1)]
         for text, place in zip(texts, where):
             if not isinstance(text, str):
                 raise InputError(f"{place}: texts must be strings, got {type(text).__name__}")
-        windows = (window for text, place in zip(texts, where) for window in self.windows(text, place, wanted))
-        bounds = wanted.candidates(self.model.config) if thresholds is None else thresholds
+        windows = (window for text, place in zip(texts, where) for window in self.windows(text, place, entity_filter))
+        bounds = entity_filter.candidates(self.model.config) if thresholds is None else thresholds
         characters = sum(map(len, texts))
         # the bar stays if it is the only one, and disappears if it belongs to a chunk of a stream
         shown: dict[str, Any] = {"unit": "char", "unit_scale": True, "leave": None, "delay": 1}
         with tqdm(total=characters, disable=not self.show_progress, **shown) as progress:
-            longest = self.reading.max_entity_tokens
+            longest = self.window_settings.max_entity_tokens
             found = finding.entities_of_texts(self.model, windows, self.batch_size, bounds, longest, progress.update)
             entities = list(found)
             progress.update(characters - progress.n)  # for characters without a token
         if thresholds is not None:
             return entities
-        return [wanted.kept(text, of_text, self.model.config) for text, of_text in zip(texts, entities)]
+        return [entity_filter.kept(text, of_text, self.model.config) for text, of_text in zip(texts, entities)]
 
-    def windows(self, text: str, place: str = "the text", wanted: Wanted | None = None) -> Iterator[Window]:
+    def windows(
+        self, text: str, place: str = "the text", entity_filter: EntityFilter | None = None
+    ) -> Iterator[Window]:
         """The windows in which a text is read, tokenized lazily; a single one unless the text is long."""
-        parts = self._parts(text, place, wanted or self.wanted)
-        return finding.windows_of(parts, self.max_tokens, self.reading.overlap)
+        parts = self._parts(text, place, entity_filter or self.entity_filter)
+        return finding.windows_of(parts, self.max_tokens, self.window_settings.overlap)
 
     def find_in_windows(
         self, windows: Sequence[Window], thresholds: Sequence[float] | None = None, top: bool = False
     ) -> list[tuple[Bounds, list[Entity]]]:
         """The entities in windows of any texts, computed as one batch, for :meth:`join`. ``thresholds`` are those of
-        :meth:`Wanted.candidates`, by default of the predictor's own wishes. A window may have ``SPANS_PER_TOKEN`` spans
-        above them for each token that it has space for; if it has more, ``top`` keeps those with the highest scores.
+        :meth:`EntityFilter.candidates`, by default of the predictor's own filter. A window may have ``SPANS_PER_TOKEN``
+        spans above them for each token that it has space for; if it has more, ``top`` keeps those with the highest
+        scores.
 
         Raises:
             InputError: a window has more, without ``top``.
@@ -203,26 +189,33 @@ class NerPredictor(Predictor):
             return found
 
         model = SimpleNamespace(config=self.model.config, find_spans=find_spans)
-        texts, bounds = [window.text for window in windows], thresholds or self.wanted.candidates(self.model.config)
-        found = finding.predict_entities(model, texts, len(texts), list(bounds), self.reading.max_entity_tokens)
+        texts, bounds = (
+            [window.text for window in windows],
+            thresholds or self.entity_filter.candidates(self.model.config),
+        )
+        found = finding.predict_entities(model, texts, len(texts), list(bounds), self.window_settings.max_entity_tokens)
         return [(window.bounds, entities) for window, entities in zip(windows, found)]
 
-    def join(self, text: str, found: Sequence[tuple[Bounds, list[Entity]]], wanted: Wanted | None = None) -> dict:
+    def join(
+        self, text: str, found: Sequence[tuple[Bounds, list[Entity]]], entity_filter: EntityFilter | None = None
+    ) -> dict:
         """The record of a text, as in :meth:`__call__`, from the entities of its windows."""
         entities = finding.merge_windows(*zip(*found))
-        return as_record(text, (wanted or self.wanted).kept(text, entities, self.model.config))
+        return as_record(text, (entity_filter or self.entity_filter).kept(text, entities, self.model.config))
 
-    def checked(self, wanted: Wanted | None) -> Wanted:
-        """``wanted``, by default the predictor's; raises InputError if the model cannot give it."""
-        if wanted is None:
-            return self.wanted
-        wanted.check(self.model.config)
-        return wanted
+    def checked(self, entity_filter: EntityFilter | None) -> EntityFilter:
+        """``entity_filter``, by default the predictor's; raises InputError if the model cannot give it."""
+        if entity_filter is None:
+            return self.entity_filter
+        entity_filter.check(self.model.config)
+        return entity_filter
 
-    def _parts(self, text: str, place: str, wanted: Wanted) -> Iterator[TokenizedText]:
+    def _parts(self, text: str, place: str, entity_filter: EntityFilter) -> Iterator[TokenizedText]:
         """The text in parts. Prints a note, once, if a text is read whole and is longer than all training texts."""
         tokens = 0
-        hinted = wanted.listed.hinted(text) if self.features is not None and wanted.listed is not None else ()
+        hinted = (
+            entity_filter.ruler.hinted(text) if self.features is not None and entity_filter.ruler is not None else ()
+        )
         for part in finding.read_parts(text, self.tokenizer, self.features, hinted=hinted):
             tokens += part.size
             yield part
@@ -247,7 +240,7 @@ class NerPredictor(Predictor):
         print_data_report({title: dataset})
         longer = sum(text.size > self.max_tokens for text in dataset.texts)
         if longer:
-            print(f"  {longer} of the texts are longer than {self.max_tokens} tokens: {self.reading.windows}")
+            print(f"  {longer} of the texts are longer than {self.max_tokens} tokens: {self.window_settings.windows}")
         found = self.find([example.text for example in examples])
         scores = {
             **scores_and_errors(examples, found, types),

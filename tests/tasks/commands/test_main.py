@@ -67,7 +67,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path
         "--train_file=": "no 'train_file': name it ",
         "--train_file cluener": "cluener: no such file; paddle-rope download cluener downloads it",
         "--dev_file no.txt": "no.txt: no such file; ",
-        f"--masked_lm_epochs 1 --texts {data},no.txt": "no.txt: no such file; ",
+        f"--masked_lm_epochs 1 --unlabeled_files {data},no.txt": "no.txt: no such file; ",
         "--pretrained nowhere": "configuration: pretrained: nowhere: no such folder",
         f"--output_dir {taken}": f"{taken}: is not empty; ",
         "--output_dir /proc/run": "/proc/run: cannot be made ",

@@ -84,7 +84,7 @@ def test_a_given_key_is_kept_and_more_texts_mean_masked_language_modeling_of_bou
         assert set(fitted.keys) == CHOSEN - {key}
         assert any("kept as given" in line and f"{key} {value}" in line for line in fitted.lines)
     assert "Leave out num_train_epochs" in fit({"num_train_epochs": 2}).lines[-1]
-    epochs = [fit(more=texts(more)).keys["masked_lm_epochs"] for more in (0, 1000, 10000, 60000)]
+    epochs = [fit(unlabeled=texts(more)).keys["masked_lm_epochs"] for more in (0, 1000, 10000, 60000)]
     assert epochs[0] == 0 and epochs[1] > epochs[2] > epochs[3] == 1
 
 
@@ -111,8 +111,8 @@ def test_dev_chooses_the_epoch_if_it_has_enough_entities(given, entities, chosen
 
 def test_the_threshold_is_lowered_for_few_texts_alone():
     assert [fit(number=number, dev=ENOUGH).keys.get("threshold_for_f1") for number in (2_000, 2_001)] == [True, None]
-    taught = fit(dev=ENOUGH, taught=texts(6_000)).keys
-    assert taught["threshold_for_f1"] and taught["num_train_epochs"] == fit(number=6_300).keys["num_train_epochs"]
+    distilled = fit(dev=ENOUGH, distilled=texts(6_000)).keys
+    assert distilled["threshold_for_f1"] and distilled["num_train_epochs"] == fit(number=6_300).keys["num_train_epochs"]
 
 
 def test_the_size_of_a_pretrained_encoder_decides_the_learning_rate_and_the_rest_that_was_measured_on_ours(tmp_path):
@@ -138,7 +138,12 @@ def test_the_size_of_a_pretrained_encoder_decides_the_learning_rate_and_the_rest
 
 @pytest.mark.slow
 def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not_read(few_texts, write, tmp_path):
-    given = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "texts": str(few_texts.dev), **SOON}
+    given = {
+        "train_file": str(few_texts.train),
+        "dev_file": str(few_texts.dev),
+        "unlabeled_files": str(few_texts.dev),
+        **SOON,
+    }
     given |= {"pretrained": None, "features": "bigrams,gazetteer"}
     config = {**read_run_config("configs/ner/own_data.yaml"), **given}
     NerRecipe().train({**config, "output_dir": str(tmp_path / "fitted")})
@@ -147,7 +152,7 @@ def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not
     assert {key: config[key] for key in chosen} == chosen
     records = map(json.loads, few_texts.dev.read_text(encoding="utf-8").splitlines())
     bare = write("".join(record["text"] + "\n" for record in records), "bare.txt")
-    NerRecipe().train({**config, "texts": str(bare), "output_dir": str(tmp_path / "plain")})
+    NerRecipe().train({**config, "unlabeled_files": str(bare), "output_dir": str(tmp_path / "plain")})
     for name in ("model.safetensors", "features.json", "vocab.txt"):
         fitted, plain = ((tmp_path / run / "model" / name).read_bytes() for run in ("fitted", "plain"))
         assert fitted == plain

@@ -11,7 +11,7 @@ from paddle_rope.tasks.ner import NerPredictor
 from paddle_rope.tasks.ner.batching import LONGER_THAN_A_WINDOW, NerDataset, cut_labeled
 from paddle_rope.tasks.ner.data.reading import read_examples, write_examples
 from paddle_rope.tasks.ner.examples import Entity, make_example
-from paddle_rope.tasks.ner.lengths import reading_of, training_lengths
+from paddle_rope.tasks.ner.lengths import training_lengths, window_settings
 from tests.tasks.ner.conftest import example, tokenized
 
 
@@ -50,8 +50,8 @@ def test_the_window_is_a_length_that_enough_training_texts_reach(lengths, window
     ({"longest_entity": 40}, {"max_entity_tokens": 0}, (100, 40, None)),
 ], ids=str)  # fmt: skip
 def test_texts_are_read_as_in_training_unless_options_differ(lengths, options, reading):
-    config = SimpleNamespace(**{"max_tokens": 512, "window_tokens": 100, "longest_entity": None, **lengths})
-    assert reading_of(config, **options) == reading
+    config = SimpleNamespace(**{"max_characters": 512, "window_tokens": 100, "longest_entity": None, **lengths})
+    assert window_settings(config, **options) == reading
 
 
 def test_training_stores_its_lengths_in_tokens(trained, corpus):
@@ -61,7 +61,7 @@ def test_training_stores_its_lengths_in_tokens(trained, corpus):
     stored = trained.model_config
     assert (stored["window_tokens"], stored["longest_text"]) == (lengths[-10], lengths[-1])  # 150 texts
     assert stored["longest_entity"] == max(e.end - e.start for example in examples for e in example.entities)
-    assert stored["window_tokens"] < stored["longest_text"] < stored["max_tokens"] == 64
+    assert stored["window_tokens"] < stored["longest_text"] < stored["max_characters"] == 64
 
 
 @pytest.fixture(scope="module")

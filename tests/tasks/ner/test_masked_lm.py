@@ -128,7 +128,7 @@ def test_more_texts_are_learned_from_and_their_values_known(pretrained, tmp_path
     more = tmp_path / "more.jsonl"
     more.write_text('{"text": "%s"}\n{"text": ""}\n' % ("龘龘的龘龘。" * 24), encoding="utf-8")
     options = {"masked_lm_epochs": 2, "per_device_train_batch_size": 1, "features": "bigrams"}
-    run, before, after = pretrained(texts=more, **options)  # the text without a token would be a batch
+    run, before, after = pretrained(unlabeled_files=more, **options)  # the text without a token would be a batch
     features = json.loads((run.model / "features.json").read_text(encoding="utf-8"))
     assert {"龘龘", "的龘", "龘的"} <= set(features["vocabularies"]["bigrams"])
     number = (run.model / "vocab.txt").read_text(encoding="utf-8").split().index("龘")

@@ -243,11 +243,11 @@ def test_an_onnx_model_takes_the_threads_that_openmp_takes(exported, monkeypatch
 def test_a_run_goes_on_only_with_the_terms_it_was_begun_with(inputs, job, tmp_path):
     terms = tmp_path / "terms.tsv"
     terms.write_text("a\tb\n")
-    job = replace(job, options={**job.options, "wanted": {"dictionary": str(terms)}})
+    job = replace(job, options={**job.options, "dictionary": str(terms)})
     assert run_documents(job, [str(inputs)], 10, here([], stop_after=1)) == 130
     terms.write_text("a\tc\n")
     assert f"other inputs ({terms}: " in refusal(job, [inputs])
-    from_stdin = replace(job, options={"wanted": {"dictionary": "-"}})  # which processes do not have
+    from_stdin = replace(job, options={"dictionary": "-"})  # which processes do not have
     assert "-: no such file" in refusal(from_stdin, [inputs])
 
 

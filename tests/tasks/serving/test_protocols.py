@@ -7,10 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from paddle_rope.tasks.ner.prediction.wanted import Listed, Wanted
+from paddle_rope.tasks.ner.prediction.entity_filter import EntityFilter, EntityRuler
 from paddle_rope.tasks.recipes import load
 from paddle_rope.tasks.serving.models import open_works
-from paddle_rope.tasks.serving.settings import Settings, model_sources
+from paddle_rope.tasks.serving.settings import ServiceSettings, model_sources
 from tests.helpers.browser import chromium, open_page
 from tests.tasks.ner.conftest import spans_of
 from tests.tasks.serving.conftest import REAL, running
@@ -46,19 +46,19 @@ def ask(client):
     return ask
 
 
-@pytest.mark.parametrize("wishes", [
+@pytest.mark.parametrize("choice", [
     {"types": ["b"]}, {"top_k": 1}, {"min_probability": 0.9}, {"min_probability": {"a": 0.99}}, {"consistent": True},
     {},
 ], ids=str)  # fmt: skip
-def test_a_request_chooses_and_the_predictor_agrees(ask, entities, wishes):
-    expected = spans_of(entities(TEXTS, wanted=Wanted.of(**wishes)))
-    assert spans_of(ask("/predict/entities", texts=TEXTS, **wishes)["results"]) == expected and any(expected)
+def test_a_request_chooses_and_the_predictor_agrees(ask, entities, choice):
+    expected = spans_of(entities(TEXTS, entity_filter=EntityFilter(**choice)))
+    assert spans_of(ask("/predict/entities", texts=TEXTS, **choice)["results"]) == expected and any(expected)
 
 
 def test_the_most_probable_of_very_many_spans_are_found(ask, entities):
-    text, wishes = "".join(TEXTS)[:200], {"min_probability": 1e-300, "top_k": 3}
-    expected = spans_of(entities([text], wanted=Wanted.of(**wishes)))
-    assert spans_of(ask("/predict/entities", texts=[text], **wishes)["results"]) == expected
+    text, choice = "".join(TEXTS)[:200], {"min_probability": 1e-300, "top_k": 3}
+    expected = spans_of(entities([text], entity_filter=EntityFilter(**choice)))
+    assert spans_of(ask("/predict/entities", texts=[text], **choice)["results"]) == expected
     assert len(expected[0]) == 3
 
 
@@ -69,18 +69,18 @@ def test_a_dictionary_of_a_request_sets_entities_of_any_type(ask):
 
 
 def test_a_request_with_low_thresholds_is_computed_alone(trained):
-    settings = Settings(model_sources([f"entities={trained['entities']}"]), device="cpu")
+    settings = ServiceSettings(model_sources([f"entities={trained['entities']}"]), device="cpu")
     work = open_works(settings)["entities", "predict"]
 
-    def is_computed_with_others(**wishes):
-        return work.wanting(Wanted(**wishes)).key == work.key
+    def is_computed_with_others(**choice):
+        return work.filtered(EntityFilter(**choice)).key == work.key
 
-    hint = Listed([("甲", "a", "hint")])
+    hint = EntityRuler([("甲", "a", "hint")])
     assert is_computed_with_others(min_probability=0.9, types=("a",), top_k=3, consistent=True)
-    assert is_computed_with_others(listed=Listed([("甲", "a", "force")]))
-    assert is_computed_with_others(min_probability=0.9, listed=hint)
-    assert not is_computed_with_others(min_probability=0.1) and not is_computed_with_others(listed=hint)
-    low = [work.wanting(Wanted(min_probability=0.1, top_k=top_k)).key for top_k in (None, 3, 4)]
+    assert is_computed_with_others(ruler=EntityRuler([("甲", "a", "force")]))
+    assert is_computed_with_others(min_probability=0.9, ruler=hint)
+    assert not is_computed_with_others(min_probability=0.1) and not is_computed_with_others(ruler=hint)
+    low = [work.filtered(EntityFilter(min_probability=0.1, top_k=top_k)).key for top_k in (None, 3, 4)]
     assert low[0] != low[1] == low[2]
 
 
@@ -121,7 +121,7 @@ WRONG = [  # path, body, part of the error
 
 
 @pytest.mark.parametrize("path, body, part", WRONG, ids=range(len(WRONG)))
-def test_wrong_wishes_and_tasks_are_refused(ask, path, body, part):
+def test_wrong_choice_and_tasks_are_refused(ask, path, body, part):
     assert part in ask(path, 422, **({"texts": ["a"], **body} if path == PREDICT else body))["error"]
 
 

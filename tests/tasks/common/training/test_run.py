@@ -60,7 +60,7 @@ def test_damaged_inputs_are_one_line(config, tmp_path, content):
 
 def test_every_file_that_is_named_counts(config, tmp_path):
     assert len({*fingerprints(config).values()}) == 4
-    files = {"train_texts": "32", "texts": ["a", "additions"], "train_file": "demo", "dev_file": "-"}
+    files = {"train_texts": "32", "unlabeled_files": ["a", "additions"], "train_file": "demo", "dev_file": "-"}
     assert data_files(files) == ["a", "additions", "demo"] and data_files({"text_files": ["additions"]}) == []
     os.mkfifo(tmp_path / "pipe")
     assert fingerprints({"train_file": f"{tmp_path}/pipe"}) == {}  # and does not wait for a writer

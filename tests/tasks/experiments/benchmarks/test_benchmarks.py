@@ -98,7 +98,7 @@ def demo(tmp_path_factory):
     """(folder of the model, labeled file)"""
     train, dev = write_demo_corpus(tmp_path_factory.mktemp("corpus"), train_size=60, dev_size=30)
     folder = tmp_path_factory.mktemp("models") / "run" / "model"
-    return write_small_ner(folder, read_examples(train), with_features=True, thresholds=2.0, max_tokens=64), dev
+    return write_small_ner(folder, read_examples(train), with_features=True, thresholds=2.0, max_characters=64), dev
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def features(examples):
 @pytest.mark.parametrize("min_count, bigrams", [(1, ["丙丁", "甲丙", "甲乙"]), (2, ["丙丁", "甲丙"])])
 def test_rare_values_are_unknown_unless_they_are_frequent_in_more_texts(min_count, bigrams):
     few, more = [example("甲乙"), example("丙丁")], [example("甲丙")] * 3 + [example("丙丁")] * 2
-    features = WordFeatures.from_examples(few, ["bigrams"], min_count=min_count, more=more, more_min_count=3)
+    features = WordFeatures.from_examples(few, ["bigrams"], min_count=min_count, unlabeled=more, min_count_in_all=3)
     assert features.vocabularies == {"bigrams": bigrams}
     assert features.sizes == {"tables": {"bigrams": len(bigrams) + 2}, "flags": 0}
     numbers = [0, bigrams.index("甲丙") + 2, 1, 0]

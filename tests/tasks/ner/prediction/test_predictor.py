@@ -65,11 +65,11 @@ def test_scores_of_several_models_are_averaged(predictor, trained, train_few, tm
 
 def test_several_models_take_mean_thresholds_and_the_least_lengths(predictor, trained, copy_with, dev_texts):
     assert NerPredictor([trained.model] * 2, "cpu")(dev_texts) == predictor(dev_texts)
-    lengths = {"max_tokens": 20, "window_tokens": 18, "longest_entity": 50, "longest_text": None}
+    lengths = {"max_characters": 20, "window_tokens": 18, "longest_entity": 50, "longest_text": None}
     both = NerPredictor([trained.model, copy_with(thresholds=[1.0] * 6, **lengths)], "cpu")
     assert both.model.config.thresholds == [0.5] * 6
-    assert (both.model.config.max_tokens, both.longest_text) == (20, trained.model_config["longest_text"])
-    assert both.reading == (18, 9, 100)
+    assert (both.model.config.max_characters, both.longest_text) == (20, trained.model_config["longest_text"])
+    assert both.window_settings == (18, 9, 100)
 
 
 @pytest.mark.parametrize("key, value", [("types", list("abcdef")), ("allow_overlap", False), ("vocab.txt", None)])
@@ -91,7 +91,7 @@ DAMAGES = yaml.safe_load(Path(__file__).with_name("damages.yaml").read_text(enco
 def models(corpus, tmp_path_factory):
     """dict from a kind of model to a folder with random weights."""
     home, examples = tmp_path_factory.mktemp("models"), read_examples(corpus.train)
-    plain = write_small_ner(home / "plain", examples, max_tokens=64)
+    plain = write_small_ner(home / "plain", examples, max_characters=64)
     features = write_small_ner(home / "features", examples, with_features=True)
     return {"plain": plain, "features": features, "exported": export(home / "exported", FORMATS[0], plain)}
 

@@ -119,7 +119,7 @@ def test_no_entity_up_to_the_overlap_is_lost_or_found_twice_in_texts_of_any_leng
 
 @pytest.mark.parametrize("longest_entity, bound", [(20, 40), (3, 32), (None, 99)])
 def test_no_entity_is_longer_than_the_bound(longest_entity, bound):
-    model, sizes = Brackets(max_tokens=200, longest_entity=longest_entity), (2, 7, 8, 32, 33, 40, 41)
+    model, sizes = Brackets(max_characters=200, longest_entity=longest_entity), (2, 7, 8, 32, 33, 40, 41)
     text = bracketed("".join(f"({'a' * (size - 2)})" for size in sizes))
     (found,) = find_in_windows(model, [text], 1)
     assert [end - start for start, end, *_ in found] == [size for size in sizes if size <= bound]
@@ -137,7 +137,7 @@ def test_a_batch_has_no_more_scores_than_the_bound(monkeypatch, max_span_length,
 
 def test_an_entity_reaches_from_its_first_token_to_the_end_of_its_last():
     text = TokenizedText([0, *map(ord, "(a))"), 0], [(0, 0), (0, 2), (3, 6), (8, 9), (9, 11), (0, 0)], [])
-    ((entity,),) = find_in_windows(Brackets(max_tokens=9), [text], 1)
+    ((entity,),) = find_in_windows(Brackets(max_characters=9), [text], 1)
     assert entity[:2] == (0, 9)
 
 

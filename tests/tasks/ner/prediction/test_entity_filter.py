@@ -15,9 +15,9 @@ from paddle_rope.tasks.ner import NerPredictor
 from paddle_rope.tasks.ner.calibration import LOWEST_THRESHOLD
 from paddle_rope.tasks.ner.data.reading import read_examples
 from paddle_rope.tasks.ner.examples import Entity, as_record, entities_of
-from paddle_rope.tasks.ner.prediction import wanted as wanted_module
+from paddle_rope.tasks.ner.prediction import entity_filter as module
+from paddle_rope.tasks.ner.prediction.entity_filter import HINT_LOGIT, EntityFilter, EntityRuler
 from paddle_rope.tasks.ner.prediction.selection import rank, uncertainty
-from paddle_rope.tasks.ner.prediction.wanted import HINT_LOGIT, Listed, Wanted
 from tests.helpers.models import FORMATS, export
 from tests.helpers.runs import read_json_lines
 
@@ -36,12 +36,12 @@ def spans(entities):
 @given(st.lists(st.text("甲乙", min_size=1, max_size=4), max_size=5), st.text("甲乙", max_size=12))
 def test_terms_are_found_wherever_they_occur(terms, text):
     places = {(at, at + len(term), "place") for term in terms for at in range(len(text)) if text.startswith(term, at)}
-    assert Listed([(term, "place", "hint") for term in terms]).hinted(text) == places
+    assert EntityRuler([(term, "place", "hint") for term in terms]).hinted(text) == places
     forced, end = [], 0  # the first of those that overlap, and the longest of those that begin together
     for place in sorted(places, key=lambda place: (place[0], -place[1])):
         if place[0] >= end:
             forced, end = [*forced, place], place[1]
-    assert spans(Listed([(term, "place", "force") for term in terms]).forced(text, nested=True)) == forced
+    assert spans(EntityRuler([(term, "place", "force") for term in terms]).forced(text, nested=True)) == forced
 
 
 @pytest.mark.parametrize("term, text, starts", [
@@ -51,7 +51,7 @@ def test_terms_are_found_wherever_they_occur(terms, text):
     (".x", "a.x .xy", [1]),
 ])  # fmt: skip
 def test_terms_in_ascii_are_found_as_words(term, text, starts):
-    found = Listed([(term, "place", "hint")]).hinted(text)
+    found = EntityRuler([(term, "place", "hint")]).hinted(text)
     assert found == {(start, start + len(term), "place") for start in starts}
 
 
@@ -60,7 +60,7 @@ SPANS = st.tuples(st.integers(0, 7), st.integers(1, 4), st.sampled_from(["person
 
 @given(st.lists(st.text("甲乙", min_size=1, max_size=3), max_size=4), st.text("甲乙", max_size=9), st.lists(SPANS))
 def test_an_entity_stays_if_it_contradicts_no_forced_one(terms, text, given):
-    listed = Listed([(term, f"t{number}", "force") for number, term in enumerate(terms)])
+    listed = EntityRuler([(term, f"t{number}", "force") for number, term in enumerate(terms)])
     forced = spans(listed.forced(text, nested=True))
 
     def crosses(one, other):
@@ -71,7 +71,7 @@ def test_an_entity_stays_if_it_contradicts_no_forced_one(terms, text, given):
         one for one in spans(entities)
         if not any(one[:2] == other[:2] or crosses(one, other) or crosses(other, one) for other in forced)
     ]  # fmt: skip
-    assert spans(Wanted(listed=listed).kept(text, entities, CONFIG)) == sorted([*kept, *forced])
+    assert spans(EntityFilter(ruler=listed).kept(text, entities, CONFIG)) == sorted([*kept, *forced])
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_an_entity_stays_if_it_contradicts_no_forced_one(terms, text, given):
     ids=["nested", "flat"],
 )
 def test_a_forced_entity_replaces_those_that_cross_it_and_keeps_those_that_are_nested(config, expected):
-    listed = Listed([("乙丙", "brand", "force"), ("乙丙", "place", "force")])
+    listed = EntityRuler([("乙丙", "brand", "force"), ("乙丙", "place", "force")])
     entities = found((0, 4, "place", 5), (1, 3, "person", 9), (2, 4, "person", 9), (5, 6, "place", 2))
-    kept = Wanted(listed=listed).kept("甲乙丙丁戊己", entities, config)
+    kept = EntityFilter(ruler=listed).kept("甲乙丙丁戊己", entities, config)
     assert spans(kept) == expected
     assert entities_of(json.loads(json.dumps(as_record("甲乙丙丁戊己", kept)))) == [
         entity._replace(probability=round(entity.probability, 4)) for entity in kept
@@ -93,7 +93,7 @@ def test_a_forced_entity_replaces_those_that_cross_it_and_keeps_those_that_are_n
 
 
 def test_a_hint_lowers_the_threshold_of_its_span():
-    wanted = Wanted(listed=Listed([("ab", "person", "hint")]))
+    wanted = EntityFilter(ruler=EntityRuler([("ab", "person", "hint")]))
     assert wanted.candidates(CONFIG) == [-2 * HINT_LOGIT, 1]  # the temperature is 2
     entities = found((0, 2, "person", -2), (3, 5, "place", -2), (2, 4, "person", -2), (5, 6, "person", 1))
     assert spans(wanted.kept("ab.ab.", entities, CONFIG)) == [(0, 2, "person"), (5, 6, "person")]
@@ -101,7 +101,7 @@ def test_a_hint_lowers_the_threshold_of_its_span():
 
 @pytest.mark.parametrize("least", [0.4, {"person": 0.4}], ids=str)
 def test_a_hint_does_not_lower_min_probability(least):
-    wanted = Wanted(min_probability=least, listed=Listed([("ab", "person", "hint")]))
+    wanted = EntityFilter(min_probability=least, ruler=EntityRuler([("ab", "person", "hint")]))
     entities = found((0, 2, "person", -2), (3, 5, "person", -0.5))  # probabilities 0.27 and 0.44
     assert spans(wanted.kept("ab.ab.", entities, CONFIG)) == [(3, 5, "person")]
 
@@ -109,8 +109,8 @@ def test_a_hint_does_not_lower_min_probability(least):
 def test_only_the_most_probable_may_be_improbable():
     for wanted in ({"min_probability": 0.0009}, {"min_probability": {"place": 0}, "top_k": 1}, {"min_probability": 1}):
         with pytest.raises(InputError, match="min_probability must be"):
-            Wanted(**wanted).check(CONFIG)
-    Wanted(min_probability=1e-300, top_k=1).check(CONFIG)
+            EntityFilter(**wanted).check(CONFIG)
+    EntityFilter(min_probability=1e-300, top_k=1).check(CONFIG)
 
 
 @pytest.mark.parametrize("wanted, expected", [
@@ -122,7 +122,7 @@ def test_only_the_most_probable_may_be_improbable():
 ], ids=str)  # fmt: skip
 def test_types_probabilities_and_numbers_choose(wanted, expected):
     entities = found((0, 1, "person", 2), (1, 2, "place", 1.5), (2, 3, "person", 5), (3, 4, "place", 0.5))
-    wanted = Wanted(**wanted)
+    wanted = EntityFilter(**wanted)
     above = [one for one in entities if one.score > wanted.candidates(CONFIG)[one.type == "place"]]
     assert wanted.kept("abcd", above, CONFIG) == [entities[number] for number in expected]
 
@@ -134,13 +134,13 @@ def test_types_probabilities_and_numbers_choose(wanted, expected):
     ("ab.ab.", [(0, 2), (3, 5)], [(0, 2), (3, 5)]),
 ])  # fmt: skip
 def test_one_decision_for_a_mention(text, given, expected):
-    kept = Wanted(consistent=True).kept(text, found(*((*span, "person", 4) for span in given)), CONFIG)
+    kept = EntityFilter(consistent=True).kept(text, found(*((*span, "person", 4) for span in given)), CONFIG)
     assert spans(kept) == [(*span, "person") for span in expected]
 
 
 def test_one_decision_adds_no_overlapping_entities():
     given = found(*((start, start + 2, "person", 4) for start in (0, 3, 6)))
-    assert spans(Wanted(consistent=True).kept("aa.aa.aa.aaa", given, FLAT)) == [*spans(given), (9, 11, "person")]
+    assert spans(EntityFilter(consistent=True).kept("aa.aa.aa.aaa", given, FLAT)) == [*spans(given), (9, 11, "person")]
 
 
 def test_files_options_and_python_agree(predictor, predict, trained, dev_texts, tmp_path):
@@ -148,22 +148,22 @@ def test_files_options_and_python_agree(predictor, predict, trained, dev_texts, 
     (tmp_path / "terms.tsv").write_text(f"{text[:2]}\tbrand\n{text[2:4]}\tbrand\tforce\n", encoding="utf-8")
     (tmp_path / "patterns.yaml").write_text("digits: '[0-9]+'\nlast: {force: ['.$']}\n", encoding="utf-8")
     options = {"dictionary": str(tmp_path / "terms.tsv"), "patterns": str(tmp_path / "patterns.yaml")}
-    one = NerPredictor(trained.model, "cpu", wanted=options)
+    one = NerPredictor(trained.model, "cpu", **options)
     (record,) = one([text])
     forced = [entity for entity in record["entities"] if entity["score"] is None]
     assert [(entity["start"], entity["type"]) for entity in forced][:2] == [(0, "brand"), (2, "brand")]
     assert forced[-1]["type"] == "last"
     assert predict(f"{text}\n", options=[f"--{name}={value}" for name, value in options.items()]) == [record]
-    assert predictor([text], wanted=one.wanted) == [record]
+    assert predictor([text], entity_filter=one.entity_filter) == [record]
     windows = list(one.windows(text))
     assert one.join(text, one.find_in_windows(windows)) == record
-    more = predictor.find_in_windows(windows, Wanted(min_probability=0.01).candidates(predictor.model.config))
+    more = predictor.find_in_windows(windows, EntityFilter(min_probability=0.01).candidates(predictor.model.config))
     assert predictor.join(text, more) == predictor([text])[0]
 
 
 def test_a_pattern_without_end_is_named(monkeypatch):
-    monkeypatch.setattr(wanted_module, "PATTERN_SECONDS", 0.1)
-    listed = Listed(patterns=[("[0-9]+", "number", "force"), ("(x+x+)+y", "item", "force")])
+    monkeypatch.setattr(module, "PATTERN_SECONDS", 0.1)
+    listed = EntityRuler(patterns=[("[0-9]+", "number", "force"), ("(x+x+)+y", "item", "force")])
     with pytest.raises(InputError, match=r"pattern '\(x\+x\+\)\+y' takes too long in a text of 60 characters; write "):
         listed.forced("x" * 60, nested=True)
     assert spans(listed.forced("1xxy", nested=True)) == [(0, 1, "number"), (1, 4, "item")]

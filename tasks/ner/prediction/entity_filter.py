@@ -1,5 +1,5 @@
-"""Which of the found entities to keep, by type and probability and with one decision per mention; and entities that the
-user lists as terms or regular expressions, to be forced or hinted at."""
+"""The filter, which keeps found entities by type and probability and with one decision per mention; and the ruler,
+which forces or hints at entities that the user gives as terms or regular expressions."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import math
 import os
 import re
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paddle_rope.options import Kind, option, optional
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.process import time_limit
 from paddle_rope.tasks.common.run_config import read_mapping
 from paddle_rope.tasks.common.texts.text_files import read_text, shown, split_lines
-from paddle_rope.tasks.ner.arguments import of_types
+from paddle_rope.tasks.ner.arguments import FilterOptions, NerOptions, of_types
 from paddle_rope.tasks.ner.examples import Entity, without_overlaps
 from paddle_rope.tasks.ner.features.gazetteer import automaton_of, found_in
 
@@ -28,39 +29,25 @@ Row = tuple[str, str, str]  # term or pattern, type, mode
 _WORD = frozenset(f"{string.ascii_letters}{string.digits}_")
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Which entities of a text to keep.
+@dataclass
+class EntityFilter(FilterOptions):
+    """Which entities of a text to keep. Without ``min_probability`` the model's thresholds decide; without ``types``
+    entities have all types of the model and of the ``ruler``. ``consistent``: a string that is found as a type at more
+    than half of its places in a text is found at all of them, otherwise at none."""
 
-    Attributes:
-        types: types to find; None for all types of the model and of ``listed``.
-        min_probability: lowest probability, for all types or for each type named; None for the model's thresholds. It
-            is at least ``LEAST_PROBABILITY`` without ``top_k``.
-        top_k: keep this many entities of a text, the most probable ones; None for all.
-        consistent: decide the same for all places of a mention: a string that is found as a type at more than half of
-            its places in a text is found at all of them, otherwise at none.
-        listed: entities that are forced or hinted at; None for none.
-    """
-
-    types: tuple[str, ...] | None = None
-    min_probability: float | dict[str, float] | None = None
-    top_k: int | None = None
-    consistent: bool = False
-    listed: Listed | None = None
+    ruler: EntityRuler | None = option(
+        None,
+        "forces or hints at entities",
+        optional(Kind("an EntityRuler", lambda value: isinstance(value, EntityRuler))),
+    )
 
     @classmethod
-    def of(
-        cls,
-        dictionary: str | os.PathLike | None = None,
-        patterns: str | os.PathLike | None = None,
-        types: Iterable[str] | None = None,
-        **options: Any,
-    ) -> Wanted:
-        """Create from the options of ``paddle-rope predict``; ``dictionary`` and ``patterns`` are files of lists."""
-        terms = () if dictionary is None else read_terms(dictionary)
-        expressions = () if patterns is None else read_patterns(patterns)
-        listed = Listed(terms, expressions) if terms or expressions else None
-        return cls(types if types is None else tuple(types), listed=listed, **options)
+    def of(cls, options: NerOptions) -> EntityFilter:
+        """Create from the options of a predictor, whose ``dictionary`` and ``patterns`` are files."""
+        terms = () if options.dictionary is None else read_terms(options.dictionary)
+        patterns = () if options.patterns is None else read_patterns(options.patterns)
+        chosen = {name: getattr(options, name) for name in FilterOptions.names()}
+        return cls(**chosen, ruler=EntityRuler(terms, patterns) if terms or patterns else None)
 
     def thresholds(self, config: Any) -> list[float]:
         """For each type of a model, the logit above which a span can be kept."""
@@ -73,7 +60,7 @@ class Wanted:
 
     def candidates(self, config: Any) -> list[float]:
         """The :meth:`thresholds`; those of the model are lowered for types with hints."""
-        hinted = (self.listed.hinted_types if self.listed else set()).difference(self._least(config))
+        hinted = (self.ruler.hinted_types if self.ruler else set()).difference(self._least(config))
         bounds, temperatures = self.thresholds(config), of_types(config.temperatures, len(config.types))
         return [
             bound - HINT_LOGIT * temperature * (kind in hinted)
@@ -87,16 +74,13 @@ class Wanted:
 
     def check(self, config: Any) -> None:
         """Raise InputError if a model cannot give these entities."""
-        if self.top_k is not None and self.top_k < 1:
-            raise InputError(f"top_k must be at least 1, got {self.top_k}")
-        listed, hinted = (self.listed.types, self.listed.hinted_types) if self.listed else ((), ())
+        of_rules, hinted = (self.ruler.types, self.ruler.hinted_types) if self.ruler else ((), ())
         least = self._least(config)
-        self._check_types([*hinted, *least, *{*(self.types or ())}.difference(listed)], config)
+        self._check_types([*hinted, *least, *{*(self.types or ())}.difference(of_rules)], config)
         for probability in least.values():
-            is_enough = probability > 0 if self.top_k else probability >= LEAST_PROBABILITY
-            if not (is_enough and probability < 1):
-                bounds = f"at least {LEAST_PROBABILITY} (with top_k, above 0) and below 1"
-                raise InputError(f"min_probability must be {bounds}, got {probability:g}")
+            if probability < LEAST_PROBABILITY and self.top_k is None:
+                bound = f"at least {LEAST_PROBABILITY} without top_k"
+                raise InputError(f"min_probability must be {bound}, got {probability:g}")
 
     def _check_types(self, types, config):
         unknown = sorted(set(types).difference(config.types))
@@ -104,12 +88,12 @@ class Wanted:
             raise InputError(f"the model has no type {unknown[0]!r}; its types are {', '.join(config.types)}")
 
     def kept(self, text: str, entities: list[Entity], config: Any) -> list[Entity]:
-        """The entities of a text to keep, from its candidates and the listed entities, ordered."""
+        """The entities of a text to keep, from its candidates and by rule, ordered."""
         bounds, of_hints = (dict(zip(config.types, one(config))) for one in (self.thresholds, self.candidates))
-        hinted = self.listed.hinted(text) if self.listed else ()
+        hinted = self.ruler.hinted(text) if self.ruler else ()
         entities = [one for one in entities if one.score > (of_hints if one[:3] in hinted else bounds)[one.type]]
-        if self.listed is not None:
-            entities = _with_forced(text, entities, self.listed.forced(text, config.allow_overlap))
+        if self.ruler is not None:
+            entities = _with_forced(text, entities, self.ruler.forced(text, config.allow_overlap))
         if self.types is not None:
             types = set(self.types)
             entities = [entity for entity in entities if entity.type in types]
@@ -160,11 +144,11 @@ def _same_everywhere(text: str, entities: list[Entity]) -> list[Entity]:
     return sorted(kept)
 
 
-# ---- what the user lists
+# ---- what is an entity by rule
 
 
-class Listed:
-    """Finds listed entities in texts. Threads may share it.
+class EntityRuler:
+    """Finds entities by rule in texts. Threads may share it.
 
     Args:
         terms: (string, type, ``"force"`` or ``"hint"``) of each; a string may have several types.
