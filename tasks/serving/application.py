@@ -15,14 +15,15 @@ from typing import Annotated, Any, Literal, Optional
 import fastapi
 from fastapi.exceptions import RequestValidationError
 from fastapi_offline import FastAPIOffline
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 import paddle_rope
 from paddle_rope.machine import prepare_process
-from paddle_rope.tasks.common.errors import InputError, as_input_error
+from paddle_rope.options import shown
+from paddle_rope.tasks.common.errors import InputError, as_input_error, did_you_mean
 from paddle_rope.tasks.ner.arguments import FilterOptions
 from paddle_rope.tasks.ner.prediction.entity_filter import EntityFilter, EntityRuler
 from paddle_rope.tasks.serving import metrics
@@ -50,10 +51,16 @@ RESULTS = {  # recipe, or "embed" -> (description of the results, an example)
     "matching": ("scores of pairs of texts", {"sentence1": "a", "sentence2": "b", "score": 0.93, "label": 1}),
     "embed": ("vectors of texts, of length 1", {"text": "今天天气很好。", "vector": [0.6, -0.8]}),
 }  # fmt: skip
+RECIPE_OF = {  # the first part of a path -> the models that have it
+    **dict.fromkeys(("embed", "v1"), "a bi-encoder of matching"),
+    "rerank": "a model of matching",
+    "label-studio": "a model of ner",
+}
 PROBLEM = {
     "description": 'an error, `{"error": ...}`; only after 503 is it worth trying again, after Retry-After seconds'
 }
 MOST_TERMS, MOST_TYPES = 10_000, 100  # of a dictionary
+MOST_OF_KEY = 80  # characters of an unknown key or path that known ones are compared with
 FILTER: dict[str, Any] = {  # the keys of a request that choose entities
     one.name: (one.type, Field(one.default, description=one.metadata["help"])) for one in fields(FilterOptions)
 }
@@ -64,6 +71,20 @@ class Body(BaseModel):
     """The JSON of a request, whose keys are all known."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def refuse_unknown(cls, given: Any) -> Any:
+        """Raise InputError for a key that there is not, or not for this recipe."""
+        known = cls.model_fields
+        for key in given if isinstance(given, dict) else ():
+            recipes = " or ".join(recipe for recipe, body in BODIES.items() if key in body.model_fields)
+            if key not in known and recipes:
+                raise InputError(f"key {key!r} is for models of {recipes}; this path takes {', '.join(known)}")
+            if key not in known:
+                suggestion = did_you_mean(key[:MOST_OF_KEY], known) or f"the keys are {', '.join(known)}"
+                raise InputError(f"unknown key {shown(key)}; {suggestion}")
+        return given
 
 
 class Texts(Body):
@@ -97,6 +118,9 @@ class EntityTexts(Texts, create_model("Filter", **FILTER)):
             raise InputError(f"dictionary: {found:,} types, more than {MOST_TYPES}; send fewer at once")
         with as_input_error():
             return EntityFilter(**self.model_dump(include=FILTER.keys()), ruler=EntityRuler(terms) if terms else None)
+
+
+BODIES = {"ner": EntityTexts, "classification": Texts, "matching": Pairs}  # that /predict takes
 
 
 class Service:
@@ -196,21 +220,20 @@ def build_application(service: Service) -> fastapi.FastAPI:
             _add_route(app, service, source, verb, f"/{verb}/{source.name}", "the model")
     add_protocols(app, service)
     _add_status(app, service)
-    _add_errors(app)
     paths = {route.path for route in app.routes}
+    _add_errors(app, models, sorted(paths))
     app.add_middleware(Counted, paths=paths, settings=service.settings, is_full=service.batcher.is_full)
     return app
 
 
 def _add_route(app, service, source, verb, path, whose):
-    is_pairs = (source.recipe, verb) == ("matching", "predict")
-    is_ner = source.recipe == "ner"
-    sent, field = (Pairs, "pairs") if is_pairs else (EntityTexts if is_ner else Texts, "texts")
+    sent = Texts if verb == "embed" else BODIES[source.recipe]
+    field = "pairs" if sent is Pairs else "texts"
     summary, result = RESULTS["embed" if verb == "embed" else source.recipe]
-    shown = {"example": {"value": {field: examples(source, verb)}}}
+    example = {"example": {"value": {field: examples(source, verb)}}}
 
-    async def answer(request: Request, body: Annotated[sent, fastapi.Body(openapi_examples=shown)]) -> Response:
-        entity_filter = body.entity_filter() if is_ner else None
+    async def answer(request: Request, body: Annotated[sent, fastapi.Body(openapi_examples=example)]) -> Response:
+        entity_filter = body.entity_filter() if sent is EntityTexts else None
         results = await service.results(request, source.name, verb, getattr(body, field), entity_filter)
         return Response(b'{"results": [' + b", ".join(results) + b"]}", media_type="application/json")
 
@@ -252,12 +275,26 @@ def _add_status(app, service):
         return HTMLResponse(PAGE.read_bytes(), headers={"content-security-policy": PAGE_POLICY})
 
 
-def _add_errors(app):
+def _why_no_path(path, models, paths):
+    """The line for a path that there is not: its model is of another recipe, or what it may be."""
+    verb, *names = path[1:].split("/")
+    source = next((source for source in models if source.name in names), None)
+    needed = RECIPE_OF.get(verb)
+    if needed and source:
+        own = ", ".join(one for one in paths if source.name in one.split("/"))
+        return f"{path}: needs {needed}, and {source.name} is a model of {source.recipe}, with the paths {own}"
+    if needed and verb not in {one.split("/")[1] for one in paths}:
+        return f"{path}: needs {needed}, and none is served; see /models"
+    remedy = did_you_mean(path[:MOST_OF_KEY], paths) or "see /docs for the paths, and /models for the models"
+    return f"no such path: {path}; {remedy}"
+
+
+def _add_errors(app, models, paths):
     @app.exception_handler(HTTPException)
     async def refused(request, error):
         reasons = {  # of FastAPI's own errors
             "There was an error parsing the body": "the body cannot be read; send JSON in UTF-8",
-            "Not Found": f"no such path: {request.url.path}; see /docs for the paths, and /models for the models",
+            "Not Found": _why_no_path(request.url.path, models, paths),
             "Method Not Allowed": f"{request.method} is not possible here; see /docs",
         }
         return Problem(reasons.get(error.detail, error.detail), error.status_code, error.headers)

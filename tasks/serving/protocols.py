@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Optional, Union
 from xml.etree import ElementTree
 
@@ -10,6 +11,7 @@ import fastapi
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 
+from paddle_rope.options import shown
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.texts.json_records import check_encodable
 from paddle_rope.tasks.ner.formats.label_studio import FROM_NAME, TEXT_KEY, TO_NAME, prediction_task
@@ -52,7 +54,7 @@ def add_protocols(app: fastapi.FastAPI, service: Any) -> None:
     finding = [source for source in sources if source.recipe == "ner"]
 
     async def embeddings(request: Request, body: Embeddings) -> dict:
-        source = _chosen(embedding, body.model)
+        source = _chosen(sources, embedding, body.model)
         items = [body.input] if isinstance(body.input, str) else body.input
         results = map(json.loads, await service.results(request, source.name, "embed", items))
         vectors = enumerate(result["vector"] for result in results)
@@ -62,7 +64,7 @@ def add_protocols(app: fastapi.FastAPI, service: Any) -> None:
         return {"object": "list", "data": data, "model": source.name, "usage": usage}
 
     async def rerank(request: Request, body: Rerank) -> dict:
-        source = _chosen(matching, body.model)
+        source = _chosen(sources, matching, body.model)
         pairs = [[body.query, document] for document in body.documents]
         results = await service.results(request, source.name, "predict", pairs)
         scores = [json.loads(result)["score"] for result in results]
@@ -80,12 +82,12 @@ def add_protocols(app: fastapi.FastAPI, service: Any) -> None:
             _add_label_studio(app, service, source, path)
 
 
-def _chosen(sources: list[ModelSource], name: str | None) -> ModelSource:
-    """The source of a name; the first one for None."""
-    found = next((source for source in sources if name in (None, source.name)), None)
+def _chosen(sources: Sequence[ModelSource], fitting: list[ModelSource], name: str | None) -> ModelSource:
+    """The source of a name among the ``fitting`` ones; the first of them for None."""
+    found = next((source for source in fitting if name in (None, source.name)), None)
     if found is None:
-        names = ", ".join(source.name for source in sources)
-        raise InputError(f"model: there is no {name!r} for this; choose one of {names}")
+        recipe = next((f"is a model of {source.recipe}" for source in sources if source.name == name), "is not served")
+        raise InputError(f"model: {shown(name)} {recipe}; choose one of {', '.join(one.name for one in fitting)}")
     return found
 
 

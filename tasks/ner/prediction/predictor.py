@@ -189,11 +189,9 @@ class NerPredictor(Predictor):
             return found
 
         model = SimpleNamespace(config=self.model.config, find_spans=find_spans)
-        texts, bounds = (
-            [window.text for window in windows],
-            thresholds or self.entity_filter.candidates(self.model.config),
-        )
-        found = finding.predict_entities(model, texts, len(texts), list(bounds), self.window_settings.max_entity_tokens)
+        texts, longest = [window.text for window in windows], self.window_settings.max_entity_tokens
+        bounds = list(thresholds or self.entity_filter.candidates(self.model.config))
+        found = finding.predict_entities(model, texts, len(texts), bounds, longest)
         return [(window.bounds, entities) for window, entities in zip(windows, found)]
 
     def join(
@@ -212,10 +210,8 @@ class NerPredictor(Predictor):
 
     def _parts(self, text: str, place: str, entity_filter: EntityFilter) -> Iterator[TokenizedText]:
         """The text in parts. Prints a note, once, if a text is read whole and is longer than all training texts."""
-        tokens = 0
-        hinted = (
-            entity_filter.ruler.hinted(text) if self.features is not None and entity_filter.ruler is not None else ()
-        )
+        tokens, ruler = 0, entity_filter.ruler
+        hinted = ruler.hinted(text) if self.features is not None and ruler is not None else ()
         for part in finding.read_parts(text, self.tokenizer, self.features, hinted=hinted):
             tokens += part.size
             yield part

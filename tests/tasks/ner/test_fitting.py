@@ -138,13 +138,8 @@ def test_the_size_of_a_pretrained_encoder_decides_the_learning_rate_and_the_rest
 
 @pytest.mark.slow
 def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not_read(few_texts, write, tmp_path):
-    given = {
-        "train_file": str(few_texts.train),
-        "dev_file": str(few_texts.dev),
-        "unlabeled_files": str(few_texts.dev),
-        **SOON,
-    }
-    given |= {"pretrained": None, "features": "bigrams,gazetteer"}
+    given = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), **SOON, "pretrained": None}
+    given |= {"unlabeled_files": str(few_texts.dev), "features": "bigrams,gazetteer"}
     config = {**read_run_config("configs/ner/own_data.yaml"), **given}
     NerRecipe().train({**config, "output_dir": str(tmp_path / "fitted")})
     config = read_run_config(tmp_path / "fitted/config.yaml")

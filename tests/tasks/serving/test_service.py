@@ -53,7 +53,8 @@ WRONG = {  # body of a POST to /predict, status, words of the error, headers
     "a number": ('{"texts": ["a", 1]}', 422, r"texts\[1\]: .*string"),
     "no number": ('{"texts": [NaN]}', 422, r"texts\[0\]: .*string"),
     "half a character": (r'{"texts": ["\ud800"]}', 422, r"texts\[0\]: .*unicode"),
-    "another key": ('{"texts": [], "model": "x"}', 422, "model: .*not permitted"),
+    "a key of another name": ('{"text": ["a"]}', 422, "unknown key 'text'; did you mean 'texts'"),
+    "a key of another recipe": ('{"pairs": []}', 422, "'pairs' is for models of matching; this path takes texts, "),
     "many texts": (texts(*["a"] * 7), 422, "7 texts.* 6;"),
     "a long text": (texts("a" * 301), 422, "301 characters.* 300;"),
     "long texts": (texts(*["a" * 251] * 4), 422, "1,004 characters.* 1,000;"),
@@ -64,9 +65,11 @@ WRONG = {  # body of a POST to /predict, status, words of the error, headers
     "a defect": ('{"texts": ["fail"]}', 500, "log"),
 }
 WRONG_PATHS = {  # method, path, body, status
-    "no such model": ("POST", "/predict/other", "{}", 404, "/predict/other.*/models"),
-    "nothing to embed": ("POST", "/embed", '{"texts": []}', 404, "/embed"),
-    "no such path": ("GET", "/nothing", None, 404, "/nothing"),
+    "no such model": ("POST", "/predict/other", "{}", 404, "/predict/other; did you mean '/predict/echo'"),
+    "nothing to embed": ("POST", "/embed", '{"texts": []}', 404, "/embed: needs a bi-encoder of matching, and none"),
+    "another recipe": ("POST", "/embed/echo", "{}", 404, "needs a bi-.*, and echo is a model of ner, .* /predict/echo"),
+    "another spelling": ("POST", "/predic", "{}", 404, "/predic; did you mean '/predict'"),
+    "no such path": ("GET", "/nothing", None, 404, "/nothing; see /docs .* /models"),
     "a wrong method": ("GET", "/predict", None, 405, "GET"),
 }
 

@@ -93,38 +93,38 @@ def test_a_forced_entity_replaces_those_that_cross_it_and_keeps_those_that_are_n
 
 
 def test_a_hint_lowers_the_threshold_of_its_span():
-    wanted = EntityFilter(ruler=EntityRuler([("ab", "person", "hint")]))
-    assert wanted.candidates(CONFIG) == [-2 * HINT_LOGIT, 1]  # the temperature is 2
+    chosen = EntityFilter(ruler=EntityRuler([("ab", "person", "hint")]))
+    assert chosen.candidates(CONFIG) == [-2 * HINT_LOGIT, 1]  # the temperature is 2
     entities = found((0, 2, "person", -2), (3, 5, "place", -2), (2, 4, "person", -2), (5, 6, "person", 1))
-    assert spans(wanted.kept("ab.ab.", entities, CONFIG)) == [(0, 2, "person"), (5, 6, "person")]
+    assert spans(chosen.kept("ab.ab.", entities, CONFIG)) == [(0, 2, "person"), (5, 6, "person")]
 
 
 @pytest.mark.parametrize("least", [0.4, {"person": 0.4}], ids=str)
 def test_a_hint_does_not_lower_min_probability(least):
-    wanted = EntityFilter(min_probability=least, ruler=EntityRuler([("ab", "person", "hint")]))
+    chosen = EntityFilter(min_probability=least, ruler=EntityRuler([("ab", "person", "hint")]))
     entities = found((0, 2, "person", -2), (3, 5, "person", -0.5))  # probabilities 0.27 and 0.44
-    assert spans(wanted.kept("ab.ab.", entities, CONFIG)) == [(3, 5, "person")]
+    assert spans(chosen.kept("ab.ab.", entities, CONFIG)) == [(3, 5, "person")]
 
 
 def test_only_the_most_probable_may_be_improbable():
-    for wanted in ({"min_probability": 0.0009}, {"min_probability": {"place": 0}, "top_k": 1}, {"min_probability": 1}):
-        with pytest.raises(InputError, match="min_probability must be"):
-            EntityFilter(**wanted).check(CONFIG)
+    for options in ({"min_probability": 0.0009}, {"min_probability": {"place": 0}, "top_k": 1}, {"min_probability": 1}):
+        with pytest.raises((InputError, ValueError), match="min_probability must be"):
+            EntityFilter(**options).check(CONFIG)
     EntityFilter(min_probability=1e-300, top_k=1).check(CONFIG)
 
 
-@pytest.mark.parametrize("wanted, expected", [
+@pytest.mark.parametrize("options, expected", [
     ({}, [0, 1, 2]),
     ({"types": ("place",)}, [1]),
     ({"top_k": 2}, [0, 2]),
     ({"min_probability": 0.9}, [2]),
     ({"min_probability": {"place": 0.5}}, [0, 1, 2, 3]),
 ], ids=str)  # fmt: skip
-def test_types_probabilities_and_numbers_choose(wanted, expected):
+def test_types_probabilities_and_numbers_choose(options, expected):
     entities = found((0, 1, "person", 2), (1, 2, "place", 1.5), (2, 3, "person", 5), (3, 4, "place", 0.5))
-    wanted = EntityFilter(**wanted)
-    above = [one for one in entities if one.score > wanted.candidates(CONFIG)[one.type == "place"]]
-    assert wanted.kept("abcd", above, CONFIG) == [entities[number] for number in expected]
+    chosen = EntityFilter(**options)
+    above = [one for one in entities if one.score > chosen.candidates(CONFIG)[one.type == "place"]]
+    assert chosen.kept("abcd", above, CONFIG) == [entities[number] for number in expected]
 
 
 @pytest.mark.parametrize("text, given, expected", [
