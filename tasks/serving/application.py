@@ -103,7 +103,7 @@ class Term(Body):
     mode: Literal["force", "hint"] = "force"
 
 
-class EntityTexts(Texts, create_model("Filter", **FILTER)):
+class EntityTexts(create_model("FilteredTexts", __base__=Texts, **FILTER)):
     """Texts, and which entities to find in them; all keys but ``texts`` may be left out."""
 
     dictionary: list[Term] = Field([], max_length=MOST_TERMS, description="terms that are entities, or may be")
