@@ -32,7 +32,8 @@ from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_o
 from paddle_rope.tasks.ner.features import COLUMNS, FEATURE_KINDS
 
 EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
-PATH = Kind("the path of a file", lambda value: isinstance(value, os.PathLike) or TEXT.fits(value))
+PATH = optional(Kind("a path", lambda value: isinstance(value, os.PathLike) or TEXT.fits(value)))
+OR_0 = optional(integer(0, 10**9))
 PROBABILITY = Kind("greater than 0 and less than 1", lambda value: NUMBER.fits(value) and 0 < value < 1)
 OF_EACH_TYPE = Kind(
     "one for each type named", lambda value: isinstance(value, dict) and all(map(PROBABILITY.fits, value.values()))
@@ -135,22 +136,15 @@ class NerOptions(FilterOptions, PredictorOptions):
         None, "tokens read at once; longer texts are read in windows (default: as trained)", optional(COUNT)
     )
     overlap: int | None = model_field(
-        None,
-        "tokens of the longest entity that is sure to lie whole in a window (default: the longest in training, at "
-        "least a quarter and at most half of a window)",
-        optional(integer(0, 10**9)),
+        None, "tokens of the longest entity that is sure to lie whole in a window (default: as trained)", OR_0
     )
     max_entity_tokens: int | None = model_field(
-        None,
-        "tokens of the longest entity that is found, 0 for any (default: twice the longest in training, at least 32)",
-        optional(integer(0, 10**9)),
+        None, "tokens of the longest entity that is found, 0 for any (default: twice the longest in training)", OR_0
     )
     dictionary: os.PathLike | str | None = model_field(
-        None, "terms to find: lines of term<TAB>type, or term<TAB>type<TAB>hint", optional(PATH)
+        None, "terms to find: lines of term<TAB>type, or term<TAB>type<TAB>hint", PATH
     )
-    patterns: os.PathLike | str | None = model_field(
-        None, "YAML file of types with regular expressions to find", optional(PATH)
-    )
+    patterns: os.PathLike | str | None = model_field(None, "YAML file of types with regular expressions to find", PATH)
 
 
 FILTER = {*FilterOptions.names(), "dictionary", "patterns"}  # the options that choose entities

@@ -51,11 +51,6 @@ RESULTS = {  # recipe, or "embed" -> (description of the results, an example)
     "matching": ("scores of pairs of texts", {"sentence1": "a", "sentence2": "b", "score": 0.93, "label": 1}),
     "embed": ("vectors of texts, of length 1", {"text": "今天天气很好。", "vector": [0.6, -0.8]}),
 }  # fmt: skip
-RECIPE_OF = {  # the first part of a path -> the models that have it
-    **dict.fromkeys(("embed", "v1"), "a bi-encoder of matching"),
-    "rerank": "a model of matching",
-    "label-studio": "a model of ner",
-}
 PROBLEM = {
     "description": 'an error, `{"error": ...}`; only after 503 is it worth trying again, after Retry-After seconds'
 }
@@ -77,13 +72,10 @@ class Body(BaseModel):
     def refuse_unknown(cls, given: Any) -> Any:
         """Raise InputError for a key that there is not, or not for this recipe."""
         known = cls.model_fields
-        for key in given if isinstance(given, dict) else ():
+        for key in [key for key in given if key not in known] if isinstance(given, dict) else ():
             recipes = " or ".join(recipe for recipe, body in BODIES.items() if key in body.model_fields)
-            if key not in known and recipes:
-                raise InputError(f"key {key!r} is for models of {recipes}; this path takes {', '.join(known)}")
-            if key not in known:
-                suggestion = did_you_mean(key[:MOST_OF_KEY], known) or f"the keys are {', '.join(known)}"
-                raise InputError(f"unknown key {shown(key)}; {suggestion}")
+            remedy = f"it is for models of {recipes}" if recipes else did_you_mean(key[:MOST_OF_KEY], known)
+            raise InputError(f"unknown key {shown(key)}; {remedy or f'the keys are {list(known)}'}")
         return given
 
 
@@ -153,9 +145,7 @@ class Service:
             print("error: this worker can no longer compute and ends", file=sys.stderr, flush=True)
         os._exit(1)
 
-    async def results(
-        self, request: Request, model: str, verb: str, items: list, entity_filter: Optional[EntityFilter] = None
-    ) -> list[bytes]:
+    async def results(self, request: Request, model: str, verb: str, items: list, entity_filter=None) -> list[bytes]:
         """The result of each item as JSON, computed together with other requests."""
         work = self.works[model, verb]
         work = work.filtered(entity_filter) if entity_filter and work.filtered else work
@@ -276,17 +266,13 @@ def _add_status(app, service):
 
 
 def _why_no_path(path, models, paths):
-    """The line for a path that there is not: its model is of another recipe, or what it may be."""
-    verb, *names = path[1:].split("/")
-    source = next((source for source in models if source.name in names), None)
-    needed = RECIPE_OF.get(verb)
-    if needed and source:
+    source = next((source for source in models if source.name in path.split("/")), None)
+    if source is not None:
         own = ", ".join(one for one in paths if source.name in one.split("/"))
-        return f"{path}: needs {needed}, and {source.name} is a model of {source.recipe}, with the paths {own}"
-    if needed and verb not in {one.split("/")[1] for one in paths}:
-        return f"{path}: needs {needed}, and none is served; see /models"
+        return f"no such path: {path}; {source.name} is a model of {source.recipe}, with the paths {own}"
+    recipes = " and ".join(dict.fromkeys(source.recipe for source in models))
     remedy = did_you_mean(path[:MOST_OF_KEY], paths) or "see /docs for the paths, and /models for the models"
-    return f"no such path: {path}; {remedy}"
+    return f"no such path: {path} with models of {recipes}; {remedy}"
 
 
 def _add_errors(app, models, paths):

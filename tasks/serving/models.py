@@ -72,8 +72,8 @@ def _works_of(source: ModelSource, settings: ServiceSettings) -> Iterator[Work]:
         predictor = load(source.folder, **options)
 
     def entities(entity_filter):
-        filters = predictor.entity_filter, predictor.checked(entity_filter)
-        own, asked = (one.candidates(predictor.model.config) for one in filters)
+        entity_filter.check(predictor.model.config)
+        own, asked = (one.candidates(predictor.model.config) for one in (predictor.entity_filter, entity_filter))
         thresholds = list(map(min, own, asked))  # higher ones only choose, so such requests share batches
         top = entity_filter.top_k is not None and thresholds != own
         ruler, places = entity_filter.ruler, 0

@@ -36,9 +36,7 @@ class EntityFilter(FilterOptions):
     than half of its places in a text is found at all of them, otherwise at none."""
 
     ruler: EntityRuler | None = option(
-        None,
-        "forces or hints at entities",
-        optional(Kind("an EntityRuler", lambda value: isinstance(value, EntityRuler))),
+        None, "what is an entity by rule", optional(Kind("a ruler", lambda value: isinstance(value, EntityRuler)))
     )
 
     @classmethod
@@ -74,18 +72,13 @@ class EntityFilter(FilterOptions):
 
     def check(self, config: Any) -> None:
         """Raise InputError if a model cannot give these entities."""
-        of_rules, hinted = (self.ruler.types, self.ruler.hinted_types) if self.ruler else ((), ())
+        of_rules, hinted = (self.ruler.types, self.ruler.hinted_types) if self.ruler else (set(), set())
         least = self._least(config)
-        self._check_types([*hinted, *least, *{*(self.types or ())}.difference(of_rules)], config)
-        for probability in least.values():
-            if probability < LEAST_PROBABILITY and self.top_k is None:
-                bound = f"at least {LEAST_PROBABILITY} without top_k"
-                raise InputError(f"min_probability must be {bound}, got {probability:g}")
-
-    def _check_types(self, types, config):
-        unknown = sorted(set(types).difference(config.types))
+        unknown = sorted({*hinted, *least, *{*(self.types or ())} - of_rules}.difference(config.types))
         if unknown:
-            raise InputError(f"the model has no type {unknown[0]!r}; its types are {', '.join(config.types)}")
+            raise InputError(f"the model has no type {shown(unknown[0])}; its types are {', '.join(config.types)}")
+        if self.top_k is None and min(least.values(), default=1) < LEAST_PROBABILITY:
+            raise InputError(f"min_probability must be at least {LEAST_PROBABILITY}; give more, or give top_k")
 
     def kept(self, text: str, entities: list[Entity], config: Any) -> list[Entity]:
         """The entities of a text to keep, from its candidates and by rule, ordered."""

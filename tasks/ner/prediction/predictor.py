@@ -141,7 +141,8 @@ class NerPredictor(Predictor):
     ) -> Found:
         """The entities of each text; other arguments as in :meth:`__call__`. ``thresholds`` are logits above which a
         span is an entity, one or one per type: then all such spans are returned, overlapping or not, unfiltered."""
-        entity_filter = self.checked(entity_filter)
+        entity_filter = entity_filter or self.entity_filter
+        entity_filter.check(self.model.config)
         if isinstance(texts, str):
             raise InputError("texts must be a list of strings, got one string; write [text]")
         where = where or [f"text {number}" for number in range(1, len(texts) + 1)]
@@ -201,13 +202,6 @@ class NerPredictor(Predictor):
         """The record of a text, as in :meth:`__call__`, from the entities of its windows."""
         entities = finding.merge_windows(*zip(*found))
         return as_record(text, (entity_filter or self.entity_filter).kept(text, entities, self.model.config))
-
-    def checked(self, entity_filter: EntityFilter | None) -> EntityFilter:
-        """``entity_filter``, by default the predictor's; raises InputError if the model cannot give it."""
-        if entity_filter is None:
-            return self.entity_filter
-        entity_filter.check(self.model.config)
-        return entity_filter
 
     def _parts(self, text: str, place: str, entity_filter: EntityFilter) -> Iterator[TokenizedText]:
         """The text in parts. Prints a note, once, if a text is read whole and is longer than all training texts."""

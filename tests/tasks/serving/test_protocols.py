@@ -121,7 +121,7 @@ WRONG = [  # path, body, part of the error
 
 
 @pytest.mark.parametrize("path, body, part", WRONG, ids=range(len(WRONG)))
-def test_wrong_choice_and_tasks_are_refused(ask, path, body, part):
+def test_wrong_filters_and_tasks_are_refused(ask, path, body, part):
     assert part in ask(path, 422, **({"texts": ["a"], **body} if path == PREDICT else body))["error"]
 
 

@@ -54,7 +54,7 @@ WRONG = {  # body of a POST to /predict, status, words of the error, headers
     "no number": ('{"texts": [NaN]}', 422, r"texts\[0\]: .*string"),
     "half a character": (r'{"texts": ["\ud800"]}', 422, r"texts\[0\]: .*unicode"),
     "a key of another name": ('{"text": ["a"]}', 422, "unknown key 'text'; did you mean 'texts'"),
-    "a key of another recipe": ('{"pairs": []}', 422, "'pairs' is for models of matching; this path takes texts, "),
+    "a key of another recipe": ('{"pairs": []}', 422, "unknown key 'pairs'; it is for models of matching"),
     "many texts": (texts(*["a"] * 7), 422, "7 texts.* 6;"),
     "a long text": (texts("a" * 301), 422, "301 characters.* 300;"),
     "long texts": (texts(*["a" * 251] * 4), 422, "1,004 characters.* 1,000;"),
@@ -65,11 +65,11 @@ WRONG = {  # body of a POST to /predict, status, words of the error, headers
     "a defect": ('{"texts": ["fail"]}', 500, "log"),
 }
 WRONG_PATHS = {  # method, path, body, status
-    "no such model": ("POST", "/predict/other", "{}", 404, "/predict/other; did you mean '/predict/echo'"),
-    "nothing to embed": ("POST", "/embed", '{"texts": []}', 404, "/embed: needs a bi-encoder of matching, and none"),
-    "another recipe": ("POST", "/embed/echo", "{}", 404, "needs a bi-.*, and echo is a model of ner, .* /predict/echo"),
-    "another spelling": ("POST", "/predic", "{}", 404, "/predic; did you mean '/predict'"),
-    "no such path": ("GET", "/nothing", None, 404, "/nothing; see /docs .* /models"),
+    "no such model": ("POST", "/predict/other", "{}", 404, "/predict/other .*; did you mean '/predict/echo'"),
+    "nothing to embed": ("POST", "/embed", '{"texts": []}', 404, "no such path: /embed with models of ner; "),
+    "another recipe": ("POST", "/embed/echo", "{}", 404, "/embed/echo; echo is a model of ner, .* /predict/echo"),
+    "another spelling": ("POST", "/predic", "{}", 404, "/predic .*; did you mean '/predict'"),
+    "no such path": ("GET", "/nothing", None, 404, "/nothing .*; see /docs .* /models"),
     "a wrong method": ("GET", "/predict", None, 405, "GET"),
 }
 
