@@ -181,7 +181,8 @@ def load(folder: str | os.PathLike, **options: Any) -> Any:
 
     Args:
         folder: OUTPUT_DIR/model of a training run, or an exported model.
-        options: as the predictor takes them: ``show_progress``, and what :func:`get_options` of the recipe declares.
+        options: of the recipe's predictor: ``device``, ``batch_size``, ``bf16``, ``show_progress``, ``max_tokens`` and
+            others, which :func:`get_options` declares.
 
     Raises:
         InputError: the folder does not hold a model that predicts, or an option is out of range.

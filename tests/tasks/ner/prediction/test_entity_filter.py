@@ -167,7 +167,7 @@ def test_a_pattern_without_end_is_named(monkeypatch):
     with pytest.raises(InputError, match=r"pattern '\(x\+x\+\)\+y' takes too long in a text of 60 characters; write "):
         listed.forced("x" * 60, nested=True)
     assert spans(listed.forced("1xxy", nested=True)) == [(0, 1, "number"), (1, 4, "item")]
-    monkeypatch.setattr(wanted_module, "time_limit", None)  # which takes the timer of the process
+    monkeypatch.setattr(module, "time_limit", None)  # which takes the timer of the process
     assert listed.hinted("1xxy") == set()
 
 
