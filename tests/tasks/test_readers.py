@@ -81,7 +81,8 @@ def test_what_is_wrong_is_named_with_its_line(write, reader, content, line, word
     for read in READERS[reader]:
         with pytest.raises(InputError) as error:
             read(path)
-        assert str(error.value).startswith(f"{path}:{line}: " if line else f"{path}: ") and word in str(error.value)
+        place = f"{path}: {line}: " if isinstance(line, str) else f"{path}:{line}: " if line else f"{path}: "
+        assert str(error.value).startswith(place) and word in str(error.value)
 
 
 @pytest.mark.parametrize("recipe, name, texts, count", REAL)

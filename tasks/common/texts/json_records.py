@@ -11,6 +11,11 @@ from paddle_rope.tasks.common.texts.text_files import BLANKS, place, shown
 TEXT_KEYS = ("text", "sentence")  # keys of a text without a label, or with a class
 _LINES = 'every line of this file has to be one JSON object such as {"text": "...", "label": ...}'
 _LIST = "the file has to be one JSON list of objects, [{...}, {...}]"
+# the begin of an object that has a list of records under "data", after other keys, and no text before it
+UNDER_DATA = re.compile(
+    r'\s*\{(?:\s*"(?!text")[^"\\\n]*"\s*:\s*(?:"(?:[^"\\\n]|\\.)*"|[-+.\w]+|\{[^{}]*\}|\[[^\[\]]*\])\s*,)*'
+    r'\s*"data"\s*:\s*(?=\[\s*[\[{])'
+)
 _BEGIN = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*(\]?)[ \t\r\n]*")  # of a list
 _NEXT = re.compile(r"[ \t\r\n]*([,\]]?)[ \t\r\n]*")  # after an item
 
@@ -41,18 +46,22 @@ def _fault(error):
 
 
 def list_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
-    """Pairs ("path:line", JSON object) of a JSON list, whose items are decoded one by one, because ``json.loads`` of
-    the whole list has no positions. A string item becomes an object with this ``text``; an item [text, object], as
-    spaCy writes it, becomes the object with the text added."""
+    """Pairs (place, JSON object) of a JSON list, or of the list under "data" of an object. A place is "path:line", or
+    "path: record 7" if all of the list is one line. The items are decoded one by one, because ``json.loads`` of the
+    whole list has no positions. A string item becomes an object with this ``text``; an item [text, object], as spaCy
+    writes it, becomes the object with the text added."""
 
     def error(message: str, position: int) -> InputError:
-        return InputError(f"{name}:{content.count(chr(10), 0, position) + 1}: {message}; {_LIST}")
+        place = where if is_one_line else f"{name}:{content.count(chr(10), 0, position) + 1}"
+        return InputError(f"{place}: {message}; {_LIST}")
 
-    found = _BEGIN.match(content)
-    line, counted = 1, 0
+    is_one_line, where = "\n" not in content.strip(), f"{name}:1"
+    outer = UNDER_DATA.match(content)
+    found = _BEGIN.match(content, outer.end() if outer else 0)
+    number, line, counted = 0, 1, 0
     while found[1] != "]":
-        line, counted = line + content.count("\n", counted, found.end()), found.end()
-        where = f"{name}:{line}"
+        number, line, counted = number + 1, line + content.count("\n", counted, found.end()), found.end()
+        where = f"{name}: record {number}" if is_one_line else f"{name}:{line}"
         decoder = json.JSONDecoder(object_pairs_hook=lambda pairs, where=where: distinct_keys(pairs, where))
         try:
             record, end = decoder.raw_decode(content, found.end())
@@ -62,7 +71,10 @@ def list_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
         found = _NEXT.match(content, end)
         if not found[1]:
             raise error("neither ',' nor ']' after an object", found.end())
-    if found.end() < len(content):
+    rest = content[found.end() :]
+    if outer:
+        parse_line(f'{{"data": []{rest}', f"{name}:{line}")
+    elif rest:
         raise error("more text after the list", found.end())
 
 

@@ -53,7 +53,7 @@ def test_what_is_no_file_is_named_with_the_remedy(tmp_path, monkeypatch, name, p
     ("word,tag\n甲,O\n乙,O\n", [("甲乙", 2)]),
     ('{"tokens": ["王", "明"], "ner_tags": [1, 2], "id": "0"}\n', [("王明", 1)]),
     ('[["王明", {"entities": [[0, 2, "PER"]]}],\n ["甲", {"entities": []}]]', [("王明", 1), ("甲", 2)]),
-    ('[{"paragraphs": [{"raw": "甲"}, {"sentences": [{"tokens": [{"orth": "乙"}]}]}]}]', [("甲", 1), ("乙", 1)]),
+    ('[{"paragraphs": [{"raw": "甲"}, {"sentences": [{"tokens": [{"orth": "乙"}]}]}]}]', [("甲", " record 1"), ("乙", " record 1")]),
     ('[{"data": {"text": "甲"}},\n {"data": {"body": "乙"}, "annotations": []}]', [("甲", 1), ("乙", 2)]),
     (f'\ufeff\n{JSON}\n{{"text": "", "id": 1}}\n{{"text": "丙\\n"}}', [("甲", 2), ("", 4), ("丙\n", 5)]),
 ])  # fmt: skip

@@ -44,7 +44,7 @@ def test_a_file_reads_as_expected(write, caplog, case):
         path = write(f"[\n{items}\n]" if content is None else content, "sample")
 
     def shortened(text):
-        return text.replace(f"{path}:", "").replace(f"{path}/", "")
+        return text.replace(f"{path}:", "").replace(f"{path}/", "").strip()
 
     if "error" in case:
         message = shortened(error_of(read_examples, path, case.get("format")))
