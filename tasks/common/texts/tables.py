@@ -34,8 +34,9 @@ _TRIPLE = {"A", "B", "C"}
 _ALONE = ("text", "sentence", "文本")  # a header of one column
 _LONGEST_NAME = 40
 _QUOTED = re.compile('"[^"]*"')
-IS_TAG = re.compile(r"(?:O|[BIMES]-\S+)\Z")
-_NO_NAME = re.compile(".*[。，！？；：、“”!?;{}\\[\\]\x02]|[0-9.]+\\Z|" + IS_TAG.pattern)
+ONE_TAG = r"(?:O|[BIMESLU][-_]\S+|\S+[-_][BIMESLU])"
+IS_TAG = re.compile(rf"{ONE_TAG}\Z")
+_NO_NAME = re.compile(".*[。，！？；：、“”!?;{}\\[\\]\x02]|[0-9.]+\\Z|(?:O|[BIMESLU]-\\S+)\\Z")
 
 
 class Header(NamedTuple):

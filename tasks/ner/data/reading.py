@@ -15,20 +15,25 @@ from typing import TextIO
 from paddle_rope.tasks.common.errors import InputError, visible
 from paddle_rope.tasks.common.files import atomic_writer
 from paddle_rope.tasks.common.texts.streams import TextStream
+from paddle_rope.tasks.common.texts.tables import TEXT, TOKENS
 from paddle_rope.tasks.common.texts.text_files import encodable, first_non_blank, read_text, split_lines
 from paddle_rope.tasks.ner import formats
 from paddle_rope.tasks.ner.examples import Example
 from paddle_rope.tasks.ner.formats import brat, label_studio, span_records, tags
-from paddle_rope.tasks.ner.formats.records import labeled_records
+from paddle_rope.tasks.ner.formats.records import SKIP, STOP, Faults, Source, key_of, labeled_records, text_of
 from paddle_rope.tasks.ner.formats.tagging import join_tokens
 
 logger = logging.getLogger(__name__)
 
-_NO_DATA = (".", "_", "README", "LICENSE")  # prefixes of file names
+_NO_DATA = (".", "_", "README", "LICENSE", "dataset_info")  # prefixes of file names
 
 
 def read_examples(
-    path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
+    path: str | os.PathLike,
+    format: str | None = None,
+    name: str | os.PathLike | None = None,
+    fields: str | None = None,
+    on_error: str = STOP,
 ) -> list[Example]:
     """Labeled examples of a file, in its order, or of the files of a folder, in the order of their names.
 
@@ -37,35 +42,57 @@ def read_examples(
             subfolders and files whose names begin with a dot, an underscore, README or LICENSE are left out.
         format: one of ``FORMATS``; None recognizes it by the content, and brat by ``.ann``.
         name: what messages call the file; None: ``path``. Not for folders.
+        fields: the keys of records that have other names than usual, such as ``"text=content,start=begin"``; see
+            :data:`paddle_rope.tasks.ner.formats.records.NAMES`.
+        on_error: ``"skip"`` leaves out annotations that are wrong, and this module's log counts them by kind.
 
     Raises:
         InputError: the file cannot be read, or something in it is wrong.
     """
-    return read_labeled(path, format, name)[0]
+    return read_labeled(path, format, name, fields, on_error)[0]
 
 
 def read_labeled(
-    path: str | os.PathLike, format: str | None = None, name: str | os.PathLike | None = None
+    path: str | os.PathLike,
+    format: str | None = None,
+    name: str | os.PathLike | None = None,
+    fields: str | None = None,
+    on_error: str = STOP,
 ) -> tuple[list[Example], str]:
     """The examples as from :func:`read_examples`, and the name of the format."""
+    faults = Faults() if on_error == SKIP else None
+    read = read_collecting(path, format, name, fields, faults)
+    if faults is not None:
+        faults.report(os.fspath(path))
+    return read
+
+
+def read_collecting(
+    path: str | os.PathLike,
+    format: str | None,
+    name: str | os.PathLike | None,
+    fields: str | None,
+    faults: Faults | None,
+) -> tuple[list[Example], str]:
+    """As :func:`read_labeled`; what is wrong is left out and put into ``faults``, if they are given."""
     if format is not None:
         formats.check_format(format)
     check_there(os.fspath(path))
     if format == brat.NAME or (format is None and brat.is_brat(path)):
-        return brat.read(path), brat.NAME
+        return brat.read(path, faults), brat.NAME
     if os.path.isdir(path):
         files = [one for one in brat.files_in(Path(path)) if not one.name.startswith(_NO_DATA) and one.is_file()]
         if not files:
             raise InputError(f"{path}: is a directory without files of labeled data; give the path of a file in it")
-        read = [read_labeled(file, format) for file in sorted(files)]
+        read = [read_collecting(file, format, None, fields, faults) for file in sorted(files)]
         return [example for found, _ in read for example in found], ", ".join(dict.fromkeys(name for _, name in read))
     content, read_from = read_text(path)
-    name = read_from if name is None else os.fspath(name)
+    source = Source(read_from if name is None else os.fspath(name), fields, faults, os.fspath(path))
     lines = split_lines(content)
-    recognized = formats.recognize(lines, name) if format is None or first_non_blank(lines) is None else format
-    examples = formats.TEXT_FORMATS[recognized].read(lines, name)
-    if not examples:
-        raise InputError(f"{name}:1: there is no text in it; give labeled data")
+    recognized = formats.recognize(lines, source) if format is None or first_non_blank(lines) is None else format
+    examples = formats.TEXT_FORMATS[recognized].read(lines, source)
+    if not examples and not faults:
+        raise InputError(f"{source.name}:1: there is no text in it; give labeled data")
     return examples, recognized
 
 
@@ -105,9 +132,13 @@ def note_unlabeled(examples: list[Example], name: str | os.PathLike) -> None:
         print(visible(f"note: {name}: no entity is labeled in it"), file=sys.stderr)
 
 
-def read_lines(lines: list[str], name: str) -> list[Example]:
+def read_lines(lines: list[str], name: str, fields: str | None = None, on_error: str = STOP) -> list[Example]:
     """Labeled examples as in :func:`read_examples`, from the lines of the file ``name`` or of records in memory."""
-    return formats.TEXT_FORMATS[formats.recognize(lines, name)].read(lines, name)
+    source = Source(name, fields, (Faults() if on_error == SKIP else None))
+    examples = formats.TEXT_FORMATS[formats.recognize(lines, source)].read(lines, source)
+    if source.faults is not None:
+        source.faults.report(name)
+    return examples
 
 
 def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, format: str) -> None:
@@ -144,18 +175,23 @@ class EntityTextStream(TextStream):
 
     form_of = staticmethod(formats.labeled_form)
 
+    def __init__(self, source, chunk_items=2048, fields=None):
+        super().__init__(source, chunk_items)
+        self._source = Source(self.name, fields)
+
     def records_of(self, lines):
-        return labeled_records(lines, self.name)
+        return labeled_records(lines, self._source)
 
     def items_of_record(self, record, where):
+        record = self._source.named(record, where)
         if span_records.PARAGRAPHS in record:
             return [(text, where) for text, *_ in span_records.paragraphs_of(record, where)]
         if isinstance(record.get("data"), dict):
             return [(label_studio.text_of(record["data"], where), where)]
-        has_tokens = "text" not in record and not record.keys().isdisjoint(tags.TOKEN_KEYS)
-        if has_tokens or isinstance(record.get("text"), list):
+        key = key_of(record, TEXT, where)
+        if isinstance(record.get(key), list) or (key is None and key_of(record, TOKENS, where)):
             return [(join_tokens(tags.tokens_of(record, where))[0], where)]
-        return super().items_of_record(record, where)
+        return [(text_of(record, where), where)]
 
     def items_of_tagged(self, lines):
         return [(example.text, example.where) for example in read_lines(lines, self.name)]

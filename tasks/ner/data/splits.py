@@ -14,8 +14,8 @@ from paddle_rope.tasks.common.texts.text_files import read_text, split_lines
 from paddle_rope.tasks.common.training.data import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
 from paddle_rope.tasks.ner.data.reading import check_labeled, note_unlabeled, read_examples
 from paddle_rope.tasks.ner.examples import Entity, Example, entity_types, first_overlap
-from paddle_rope.tasks.ner.formats.records import labeled_records
-from paddle_rope.tasks.ner.formats.span_records import PROBABLE
+from paddle_rope.tasks.ner.formats.records import Source, labeled_records
+from paddle_rope.tasks.ner.formats.span_records import read_probable
 
 # Neighboring texts share entities, as texts cut from one document do, if the share of dev entities that also occur in
 # train is more than HIGHER times as high for a drawn dev part as for a contiguous one, and higher by more than
@@ -136,7 +136,8 @@ def read_teacher(run, splits):
     examples = []
     for path in run.teacher_files or ():
         content, name = read_text(path)
-        of_file = PROBABLE.read(labeled_records(split_lines(content), name), name)
+        source = Source(name)
+        of_file = read_probable(labeled_records(split_lines(content), source), source)
         if not of_file:
             raise InputError(f"{name}:1: there is no text in it; give predictions")
         examples += of_file

@@ -12,7 +12,7 @@ from paddle_rope.tasks.ner.examples import Example
 from paddle_rope.tasks.ner.formats import brat, label_studio, tags
 from paddle_rope.tasks.ner.formats import span_records as spans
 from paddle_rope.tasks.ner.formats.columns import read_rows
-from paddle_rope.tasks.ner.formats.records import Records, labeled_records, write_lines, write_list
+from paddle_rope.tasks.ner.formats.records import Records, Source, labeled_records, spans_key, write_lines, write_list
 from paddle_rope.tasks.ner.formats.span_records import CMEEE, DOCCANO, PREDICTED
 from paddle_rope.tasks.ner.formats.tagging import SCHEMES
 from paddle_rope.tasks.ner.formats.tags import column_sentences, find_scheme, has_joined_sentences, joined_sentences
@@ -23,16 +23,16 @@ class TextFormat:
     """A format of one text file."""
 
     sample: str  # what it looks like
-    read: Callable[[list[str], str], list[Example]]  # lines, name of the file
+    read: Callable[[list[str], Source], list[Example]]  # lines, and the file that has them
     write: Callable[[Iterable[Example]], Iterator[str]]
 
 
-def _of_records(sample: str, read: Callable[[Records, str], list[Example]], records_of: Callable) -> TextFormat:
+def _of_records(sample: str, read: Callable[[Records, Source], list[Example]], records_of: Callable) -> TextFormat:
     """A format of records: read from JSON lines, a JSON list or a table, and written in the form of the sample."""
     write = write_list if sample.startswith("[") else write_lines
 
-    def read_lines(lines, name):
-        return read(labeled_records(lines, name), name)
+    def read_lines(lines, source):
+        return read(labeled_records(lines, source), source)
 
     return TextFormat(sample, read_lines, lambda examples: write(records_of(examples)))
 
@@ -52,14 +52,14 @@ TEXT_FORMATS = {
     ),
     **_of_tags("one character and its tag a line", tags.read_columns, tags.write_columns),
     **_of_tags(_JOINED, tags.read_sentences, tags.write_sentences, "_sentences"),
-    "doccano": _of_records('{"text": "...", "label": [[9, 12, "name"]]}', spans.read_doccano, spans.doccano_records),
+    "doccano": _of_records('{"text": "...", "label": [[9, 12, "name"]]}', spans.read_listed, spans.doccano_records),
     "doccano_entities": _of_records(
         '{"text": "...", "entities": [{"label": "name", "start_offset": 9, "end_offset": 12}]}',
         spans.read_doccano_entities, spans.doccano_entities_records,
     ),
     "cmeee": _of_records(
         '[{"text": "...", "entities": [{"start_idx": 9, "end_idx": 11, "type": "name", "entity": "叶老桂"}]}]',
-        CMEEE.read, CMEEE.records,
+        spans.read_objects, CMEEE.records,
     ),
     "labelstudio": _of_records(
         '[{"data": {"text": "..."}, "annotations": [{"result": [{"type": "labels", "value": {"start": 9, "end": 12, '
@@ -76,7 +76,7 @@ TEXT_FORMATS = {
     ),
     "spacy": _of_records('[["...", {"entities": [[9, 12, "name"]]}]]', spans.read_spacy, spans.spacy_records),
     "jsonl": _of_records(
-        '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}', PREDICTED.read, PREDICTED.records
+        '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}', spans.read_jsonl, PREDICTED.records
     ),
 }  # fmt: skip
 FORMATS = (*TEXT_FORMATS, brat.NAME)
@@ -97,21 +97,21 @@ EXAMPLES = (
 )
 # formats for records without labels: their readers report that labels are missing
 _UNLABELED = {Form.JSON_LINES: "cluener", Form.JSON_LIST: "cmeee", Form.TABLE: "doccano"}
-_OF_OBJECTS = {DOCCANO.start: "doccano_entities", CMEEE.start: "cmeee", PREDICTED.start: "jsonl"}
+_OF_OBJECTS = {DOCCANO.start: "doccano_entities", CMEEE.start: "cmeee"}
 
 
-def recognize(lines: list[str], name: str) -> str:
+def recognize(lines: list[str], source: Source) -> str:
     """The name of the format of a text file.
 
     Its form distinguishes records from tags (:mod:`paddle_rope.tasks.common.texts.forms`). The first record with
     entities decides about records; the prefixes of all tags decide about tags.
     """
-    first = first_non_blank(lines)
+    first, name = first_non_blank(lines), source.name
     if first is None:
         raise InputError(f"{name}:1: the file is empty or has only blank lines; give labeled data, {EXAMPLES}")
     form = labeled_form(lines)
     if form in _UNLABELED:
-        return _format_of_records(lines, name, _UNLABELED[form])
+        return _format_of_records(lines, source, _UNLABELED[form])
     if header_of(first) is None and has_joined_sentences(lines):
         return f"{find_scheme(joined_sentences(lines, name), name).name}_sentences"
     return find_scheme(column_sentences(read_rows(lines, name), name), name).name
@@ -125,30 +125,28 @@ def labeled_form(lines: list[str]) -> Form:
     return form
 
 
-def _format_of_records(lines: list[str], name: str, unlabeled: str) -> str:
+def _format_of_records(lines: list[str], source: Source, unlabeled: str) -> str:
     """The format of records; ``unlabeled`` is returned for records without labels, which its reader reports."""
     found = None
-    for _, record in labeled_records(lines, name):
+    for where, record in labeled_records(lines, source):
         if label_studio.ANNOTATION_ID in record:
             return "labelstudio_min"
         if "data" in record:
             return "labelstudio"
         if spans.PARAGRAPHS in record:
             return "spacy"
-        if tags.has_tags(record):
-            return "tokens"
-        label = record.get("label", record.get("labels"))
-        if label is not None:
-            is_doccano = isinstance(label, list) or (unlabeled == "doccano" and not isinstance(label, dict))
-            return "doccano" if is_doccano else "cluener"
-        if "entities" not in record:
-            break
+        if spans.TOKENIZED in record:
+            return "jsonl"
+        key = spans_key(record, where)
+        if key is None:
+            return "tokens" if tags.has_tags(record) else found or unlabeled
+        entities = record[key]
+        if isinstance(entities, dict):
+            return "cluener"
+        first = next(iter(entities), None)
+        if isinstance(first, dict):
+            return next((format for start, format in _OF_OBJECTS.items() if start in first), "jsonl")
+        if first is not None or key in ("label", "labels"):
+            return "doccano" if key in ("label", "labels") else "spacy"
         found = "cmeee" if unlabeled == "cmeee" else "jsonl"  # equal as long as there are no entities
-        entities = record["entities"]
-        if entities:
-            first = entities[0] if isinstance(entities, list) else None
-            if isinstance(first, list):
-                return "spacy"
-            keys = first if isinstance(first, dict) else ()
-            return next((format for key, format in _OF_OBJECTS.items() if key in keys), found)
     return found or unlabeled

@@ -20,7 +20,7 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import atomic_folder
 from paddle_rope.tasks.common.texts.text_files import encodable, read_text, shown, split_lines
 from paddle_rope.tasks.ner.examples import Entity, Example, make_example
-from paddle_rope.tasks.ner.formats.records import EntityIds, check_span
+from paddle_rope.tasks.ner.formats.records import OTHER_TEXT, UNREADABLE, EntityIds, Fault, Faults, Source, check_span
 
 NAME = "brat"
 SHAPE = "write it as T1<tab>Type start end<tab>surface"
@@ -46,15 +46,16 @@ def is_brat(path: str | os.PathLike) -> bool:
     return suffix == ".ann" or (suffix == ".txt" and os.path.isfile(stem + ".ann"))
 
 
-def read(path: str | os.PathLike) -> list[Example]:
+def read(path: str | os.PathLike, faults: Faults | None = None) -> list[Example]:
     """The documents of a folder, ordered by name, or the one document that a path is part of."""
-    path = Path(path)
+    path, source = Path(path), Source(os.fspath(path), faults=faults)
     files = files_in(path) if path.is_dir() else [path]
     stems = sorted({file.with_suffix("") for file in files if file.suffix in (".ann", ".txt")})
     if not stems:
         raise InputError(f"{path}: neither a folder with .ann and .txt files nor one of them; give brat's folder")
     skipped: dict[str, list[str]] = {}  # kind -> "path:line" of each
-    examples = [_read_document(stem, skipped) for stem in stems]
+    read_documents = (source.tried(_read_document, stem, skipped, source) for stem in stems)
+    examples = [example for example in read_documents if example is not None]
     for what, places in skipped.items():
         logger.warning("%s: skipped %d brat %s", places[0], len(places), what)
     return examples
@@ -68,7 +69,7 @@ def files_in(folder: Path) -> list[Path]:
         raise InputError(f"{folder}: cannot be read ({error.strerror}); check its permissions") from None
 
 
-def _read_document(stem: Path, skipped: dict[str, list[str]]) -> Example:
+def _read_document(stem: Path, skipped: dict[str, list[str]], source: Source) -> Example:
     text_file, annotation_file = (stem.with_name(stem.name + suffix) for suffix in (".txt", ".ann"))
     for file, other in ((text_file, annotation_file), (annotation_file, text_file)):
         if not file.is_file():
@@ -81,50 +82,60 @@ def _read_document(stem: Path, skipped: dict[str, list[str]]) -> Example:
     for number, line in enumerate(split_lines(content), 1):
         where = f"{name}:{number}"
         if line.startswith("T"):
-            entity = _entity(line, text, where)
-            ids.add(line.split("\t", 1)[0], entity)
-            if entity is None:
+            found = source.tried(_entity, line, text, where)
+            ids.add(line.split("\t", 1)[0], found or None)
+            if found:
+                entities.append(found)
+            elif found == ():
                 skipped.setdefault(WITH_GAPS, []).append(where)
-            else:
-                entities.append(entity)
         elif line.startswith("R"):
             relation_lines.append((line, where))
         elif line.startswith(_OTHER_KINDS):
             skipped.setdefault(OTHERS, []).append(where)
             ids.add(line.split("\t", 1)[0], None)
         elif line.strip():
-            raise InputError(f"{where}: unknown annotation {shown(line)}; {SHAPE}")
+            source.tried(_refuse, f"{where}: unknown annotation {shown(line)}; {SHAPE}")
     for line, where in relation_lines:  # relations may precede their entities
-        found = _RELATION.fullmatch(line)
-        if found is None:
-            raise InputError(f"{where}: {shown(line)} is no relation; write it as R1<tab>Type Arg1:T1 Arg2:T2")
-        related = ids.related(found[2], found[3], found[1], where)
-        relations += related
-        if not related:
+        related = source.tried(_related, line, ids, where)
+        relations += related or []
+        if related == []:
             skipped.setdefault(CUT, []).append(where)
     return make_example(text, entities, f"{text_file}:1", relations)
 
 
-def _entity(line: str, text: str, where: str) -> Entity | None:
-    """The entity of a line; None if it has gaps."""
+def _refuse(message):
+    raise Fault(UNREADABLE, message)
+
+
+def _related(line, ids, where):
+    """The relation of a line as :meth:`EntityIds.related` returns it."""
+    found = _RELATION.fullmatch(line)
+    if found is None:
+        _refuse(f"{where}: {shown(line)} is no relation; write it as R1<tab>Type Arg1:T1 Arg2:T2")
+    return ids.related(found[2], found[3], found[1], where)
+
+
+def _entity(line: str, text: str, where: str) -> Entity | tuple[()]:
+    """The entity of a line; an empty tuple if it has gaps."""
     columns = line.split("\t", 2)
     found = _SPAN.fullmatch(columns[1]) if len(columns) == 3 else None
     if found is None:
-        raise InputError(f"{where}: {shown(line)} is not an identifier, a type with two offsets and a surface; {SHAPE}")
+        _refuse(f"{where}: {shown(line)} is not an identifier, a type with two offsets and a surface; {SHAPE}")
     pieces = [tuple(map(int, piece.split(" "))) for piece in found[2].split(";")]
     for start, end in pieces:
         check_span(start, end, text, where)
     gaps = [(end, start) for (_, end), (start, _) in pairwise(pieces)]
     if any(end > start for end, start in gaps):
-        raise InputError(f"{where}: the pieces of {shown(columns[1])} are not one after the other; order them")
-    surface = " ".join(text[start:end] for start, end in pieces).translate(_LINE_BREAK)
-    if surface != columns[2].translate(_LINE_BREAK):
-        raise InputError(
-            f"{where}: span {found[2]:.40} holds {shown(surface)}, but the annotation says {shown(columns[2])}; "
-            "correct the surface or the offsets, which count characters from 0 (a line break is one, CR and LF are two)"
+        _refuse(f"{where}: the pieces of {shown(columns[1])} are not one after the other; order them")
+    surface = " ".join(text[start : min(end, start + len(columns[2]) + 1)] for start, end in pieces)
+    if surface.translate(_LINE_BREAK) != columns[2].translate(_LINE_BREAK):
+        raise Fault(
+            OTHER_TEXT,
+            f"{where}: span {found[2]:.40} holds {shown(surface)}, but the annotation says {shown(columns[2])}; correct "
+            "the surface or the offsets, which count characters from 0 (a line break is one, CR and LF are two)",
         )
     if any(start - end > LONGEST_BREAK or text[end:start].strip() for end, start in gaps):
-        return None
+        return ()
     return Entity(pieces[0][0], pieces[-1][1], found[1])
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.texts.tables import TAG, TOKEN, header_of, rows
+from paddle_rope.tasks.common.texts.tables import ONE_TAG, TAG, TOKEN, header_of, rows
 from paddle_rope.tasks.common.texts.text_files import BLANKS, first_non_blank, shown
 from paddle_rope.tasks.ner.formats.tagging import parse_tag
 
@@ -27,7 +27,7 @@ _DOCUMENT = "-DOCSTART-"
 _NEARLY_ALL, _MANY = 0.99, 0.1  # shares of numbered tokens from which numbers are removed, or reported
 _BLANK_TOKEN = re.compile(r"[ \t]\d{1,4}", re.ASCII)  # a blank and its number: one token, not two columns
 LINE_ENDS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # of str.splitlines: a token may be one, a tag may hold none
-_LOST_LINE_END = re.compile(rf"[ \t](?:O|[BIMES]-\S+)([{LINE_ENDS}])")
+_LOST_LINE_END = re.compile(rf"[ \t]{ONE_TAG}([{LINE_ENDS}])")
 _SHAPE = "write one character, one space or tab and its tag, such as '中 B-LOC', and end a sentence with an empty line"
 
 logger = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.texts.json_records import check_encodable
 from paddle_rope.tasks.common.texts.text_files import shown
 from paddle_rope.tasks.ner.examples import Entity, Example, entities_of, make_example
-from paddle_rope.tasks.ner.formats.records import EntityIds, Records, check_like, check_span, check_type
+from paddle_rope.tasks.ner.formats.records import EntityIds, Records, Source, check_like, check_span, check_type
 
 logger = logging.getLogger(__name__)
 
@@ -44,30 +44,27 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 # ---- reading
 
 
-def read(records: Records, name: str) -> list[Example]:
+def read(records: Records, source: Source) -> list[Example]:
     """The examples of a JSON export."""
     left_out: Counter = Counter()
-    found = []  # (where, data of the task, results)
-    for where, task in records:
-        annotation = _annotation(task, where, left_out)
-        if annotation is not None:
-            results = check_like(annotation.get("result"), [{}], "result", where)
-            found.append((where, check_like(task.get("data"), {}, "data", where), results))
+    tasks_found = (source.tried(_annotated, task, where, left_out) for where, task in records)
+    found = [one for one in tasks_found if one is not None]  # (where, data of the task, results)
     objects = sorted({str(one.get("to_name")) for *_, results in found for one in results if _is_labeled(one)})
     if len(objects) > 1:
         raise InputError(
-            f"{name}:1: labels of several texts of a task ({', '.join(objects)}), and an example has one; export a "
+            f"{source.name}:1: labels of several texts of a task ({', '.join(objects)}), and an example has one; export a "
             "project with one text a task"
         )
-    examples = [_example(results, text_of(data, where, *objects), where, left_out) for where, data, results in found]
+    read_tasks = (source.tried(_example, *one, *objects, left_out=left_out, source=source) for one in found)
+    examples = [example for example in read_tasks if example is not None]
     parts = [f"{count} {what}" for what, count in sorted(left_out.items()) if count]
     if parts:
-        logger.warning("%s: left out of the Label Studio export: %s", name, ", ".join(parts))
+        logger.warning("%s: left out of the Label Studio export: %s", source.name, ", ".join(parts))
     return examples
 
 
-def _annotation(task, where, left_out):
-    """The annotation of a task that is used; None if there is none."""
+def _annotated(task, where, left_out):
+    """(where, data, results) of the annotation of a task that is used; None if there is none."""
     annotations = check_like(task.get("annotations", []), [{}], "annotations", where)
     left_out["drafts"] += len(check_like(task.get("drafts") or [], [None], "drafts", where))
     submitted = [one for one in annotations if not one.get("was_cancelled")]
@@ -78,30 +75,34 @@ def _annotation(task, where, left_out):
     def rank(one):  # times of Label Studio sort as strings
         return bool(one.get("ground_truth")), str(next(filter(None, map(one.get, _TIMES)), ""))
 
-    return max(reversed(submitted), key=rank, default=None)
+    annotation = max(reversed(submitted), key=rank, default=None)
+    if annotation is None:
+        return None
+    results = check_like(annotation.get("result"), [{}], "result", where)
+    return where, check_like(task.get("data"), {}, "data", where), results
 
 
 def _is_labeled(result):
     return result.get("type") == "labels"
 
 
-def _example(results, text, where, left_out):
+def _example(where, data, results, *objects, left_out, source):
     """The example of the results of an annotation."""
-    entities, relations, ids = [], [], EntityIds()
+    text, entities, relations, ids = text_of(data, where, *objects), [], [], EntityIds()
     for result in results:
         if _is_labeled(result):
-            labeled = _entities(result.get("value"), text, where)
-            entities += labeled
+            labeled = source.tried(_entities, result.get("value"), text, where) or [None]
+            entities += filter(None, labeled)
             ids.add(result.get("id"), labeled[0])
         elif result.get("type") != "relation":
             left_out["results that are no labels"] += 1
             ids.add(result.get("id"), None)
     for result in results:  # a relation may precede its regions
         if result.get("type") == "relation":
-            for head, tail, label in _ends(result, where):
-                related = ids.related(head, tail, label, where)
-                relations += related
-                left_out["relations of results that are no labels"] += not related
+            for head, tail, label in source.tried(_ends, result, where) or []:
+                related = source.tried(ids.related, head, tail, label, where)
+                relations += related or []
+                left_out["relations of results that are no labels"] += related == []
     return make_example(text, entities, where, relations)
 
 
@@ -167,7 +168,7 @@ def _utf16_offsets(text: str) -> list[int]:
     return list(itertools.accumulate((1 + (character > "\uffff") for character in text), initial=0))
 
 
-def read_min(records: Records, name: str) -> list[Example]:
+def read_min(records: Records, source: Source) -> list[Example]:
     """The examples of a JSON-MIN export, whose records are the annotations of the tasks of a JSON export."""
     tasks: dict = {}
     for number, (where, record) in enumerate(records):
@@ -181,7 +182,7 @@ def read_min(records: Records, name: str) -> list[Example]:
                 for span in spans
             ]
             task["annotations"].append({**record, "result": results})
-    return read(tasks.values(), name)
+    return read(tasks.values(), source)
 
 
 def _is_span(value):

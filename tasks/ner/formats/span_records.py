@@ -9,7 +9,11 @@
   each span: its length fits only one of the two. Written with the end included
   (https://github.com/CBLUEbenchmark/CBLUE);
 * the JSON lines of ``paddle-rope predict``: the surface ``text`` is checked if it is there; scores are not read,
-  and probabilities only from a teacher. A text may be empty, because one line of input gives one record;
+  and probabilities only from a teacher. A text may be empty, because one line of input gives one record. Read with
+  them are all records of a text and entities that are objects, with any of the names of
+  :data:`paddle_rope.tasks.ner.formats.records.NAMES`, such as those of Prodigy (https://prodi.gy/docs/api-interfaces);
+  GLiNER's tokens and spans of tokens (https://github.com/urchade/GLiNER); and UIE's results of prompts
+  (https://github.com/PaddlePaddle/PaddleNLP, ``model_zoo/uie``);
 * spaCy's training tuples; and the documents of its version 2: ``[{"id": 0, "paragraphs": [{"raw": "...", "sentences":
   [{"tokens": [{"orth": "...", "ner": "B-name"}, ...]}]}]}]``, tags in the BILUO scheme. Each paragraph is an example;
   its text is ``raw``, or the tokens joined (https://v2.spacy.io/api/annotation).
@@ -17,16 +21,41 @@
 Offsets count characters and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import NamedTuple
 
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.texts.json_records import check_encodable, json_text
+from paddle_rope.tasks.common.texts.tables import TEXT
 from paddle_rope.tasks.common.texts.text_files import shown
 from paddle_rope.tasks.ner.examples import Entity, Example, make_example
-from paddle_rope.tasks.ner.formats.records import EntityIds, Records, check_like, entity_of, reader
+from paddle_rope.tasks.ner.formats.records import (
+    END,
+    LAST,
+    OF_ENTITY,
+    SPANS,
+    START,
+    SURFACE,
+    TYPE,
+    EntityIds,
+    Records,
+    Source,
+    check_like,
+    entity_of,
+    holds,
+    key_of,
+    reader,
+    spans_key,
+)
 from paddle_rope.tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_tag
+from paddle_rope.tasks.ner.formats.tags import tokens_of
+
+logger = logging.getLogger(__name__)
+
+TOKENIZED, PROMPT = "tokenized_text", "prompt"  # keys of GLiNER and of UIE
+LONGEST_SUBJECT = 100  # characters of an entity in a prompt for a relation
 
 # ---- CLUENER
 
@@ -40,31 +69,23 @@ def cluener_records(examples: Iterable[Example]) -> Iterator[dict]:
         yield {"text": example.text, "label": label}
 
 
-def _cluener_entities(label, text, where):
+def _cluener_spans(label, text, where):
     for type_, surfaces in label.items():
         for surface, pairs in surfaces.items():
             for first, last in pairs:
-                yield entity_of(first, last, type_, text, where, surface, True)
+                yield first, last, type_, surface, True
 
 
-read_cluener = reader(("label",), {"<type>": {"<surface>": [[0, 2]]}}, _cluener_entities)
+read_cluener = reader({"<type>": {"<surface>": [[0, 2]]}}, _cluener_spans)
 
 # ---- entities as lists [start, end, type]
 
 LISTED = [[0, 3, "type"]]
-
-
-def _listed_entities(spans: list[list], text: str, where: str) -> Iterator[Entity]:
-    """The entities of lists like ``LISTED``."""
-    return (entity_of(*span, text, where) for span in spans)
+read_listed = reader(LISTED, lambda spans, text, where: spans)
 
 
 def _as_lists(example):
     return [[entity.start, entity.end, entity.type] for entity in example.entities]
-
-
-read_doccano = reader(("label", "labels"), LISTED, _listed_entities)
-_read_spacy_tuples = reader(("entities",), LISTED, _listed_entities)
 
 
 def doccano_records(examples: Iterable[Example]) -> Iterator[dict]:
@@ -79,60 +100,124 @@ def spacy_records(examples: Iterable[Example]) -> Iterator[list]:
 
 
 class SpanKeys(NamedTuple):
-    """The keys of entities that are objects; a surface that ``surface_decides`` tells whether the end is inclusive."""
+    """The keys of written entities that are objects."""
 
     start: str
     end: str
     type: str
     surface: str | None = None
-    probability: str | None = None
-    surface_decides: bool = False
-    may_be_empty: bool = False  # whether a text may be empty
-
-    def read(self, records: Records, name: str) -> list[Example]:
-        sample = {self.start: 0, self.end: 3, self.type: "type"}
-        if self.surface_decides:
-            sample[self.surface] = "surface"
-        return reader(("entities",), [sample], self.entities, self.may_be_empty)(records, name)
-
-    def entities(self, objects: list[dict], text: str, where: str) -> Iterator[Entity]:
-        for one in objects:
-            start, end, type_, surface, probability = map(one.get, self[:5])
-            if self.surface_decides:
-                end += start + len(surface) == end + 1 and text.startswith(surface, start)
-            if probability is not None and not (type(probability) in (int, float) and 0 <= probability <= 1):
-                raise InputError(f"{where}: the probability {shown(probability)} is not a number from 0 to 1")
-            yield entity_of(start, end, type_, text, where, surface)._replace(probability=probability)
+    is_inclusive: bool = False  # whether ``end`` is the last character
 
     def objects(self, example: Example) -> Iterator[dict]:
         for one in example.entities:
             surface = {self.surface: example.surface(one)} if self.surface else {}
-            yield {self.start: one.start, self.end: one.end - self.surface_decides, self.type: one.type, **surface}
+            yield {self.start: one.start, self.end: one.end - self.is_inclusive, self.type: one.type, **surface}
 
     def records(self, examples: Iterable[Example]) -> Iterator[dict]:
         return ({"text": one.text, "entities": [*self.objects(one)]} for one in examples)
 
 
 DOCCANO = SpanKeys("start_offset", "end_offset", "label")
-CMEEE = SpanKeys("start_idx", "end_idx", "type", "entity", surface_decides=True)
-PREDICTED = SpanKeys("start", "end", "type", "text", may_be_empty=True)
-PROBABLE = PREDICTED._replace(probability="probability")  # an entity without one is certain
+CMEEE = SpanKeys("start_idx", "end_idx", "type", "entity", is_inclusive=True)
+PREDICTED = SpanKeys("start", "end", "type", "text")
 
 
-def read_doccano_entities(records: Records, name: str) -> list[Example]:
+def _spans_of_objects(objects, text, where):
+    """The spans of entities whose keys have any of their names. With CMeEE's keys the surface, which has to be there,
+    decides whether the end is included."""
+    for one in objects:
+        keys = {meaning: key_of(one, meaning, where) for meaning in OF_ENTITY}
+        end = END if keys[LAST] is None else LAST
+        required = (START, end, TYPE, SURFACE)[: 3 + (keys[START] == CMEEE.start)]
+        missing = next((meaning for meaning in required if keys[meaning] is None), None)
+        if missing:
+            raise InputError(f"{where}: no {missing} in {shown(one)}; name its key as in --fields {missing}=KEY")
+        check_like(one, {keys[START]: 0, keys[end]: 3, keys[TYPE]: "type"}, "entities", where)
+        first, last, type_, surface = (one.get(keys[meaning]) for meaning in (START, end, TYPE, SURFACE))
+        decided = SURFACE in required and holds(text, first, last + 1, surface)
+        yield first, last, type_, surface, decided or end == LAST
+
+
+def _probable_spans(objects, text, where):
+    """The spans of entities that a model has found, with their probabilities; one without is certain."""
+    for one, span in zip(objects, _spans_of_objects(objects, text, where)):
+        probability = one.get("probability")
+        if probability is not None and not (type(probability) in (int, float) and 0 <= probability <= 1):
+            raise InputError(f"{where}: the probability {shown(probability)} is not a number from 0 to 1")
+        yield *span, probability
+
+
+read_objects = reader([{}], _spans_of_objects)
+_read_predicted, read_probable = (
+    reader([{}], spans, may_be_empty=True) for spans in (_spans_of_objects, _probable_spans)
+)
+
+
+def read_jsonl(records: Records, source: Source) -> list[Example]:
+    """Examples of entities that are objects, as ``predict`` and many tools write them: the texts that Prodigy's users
+    did not accept are left out and counted, and the prompts of UIE about one text become one example."""
     records = list(records)
-    examples = DOCCANO.read(records, name)
-    return [_with_relations(example, record) for example, (_, record) in zip(examples, records, strict=True)]
+    accepted = [pair for pair in records if pair[1].get("answer") not in ("reject", "ignore")]
+    if left_out := len(records) - len(accepted):
+        logger.warning("%s: left out %d texts that were rejected or ignored", source.name, left_out)
+    plain = [(where, source.tried(_plain, record, where)) for where, record in accepted]
+    examples = _read_predicted([(where, record) for where, record in plain if record is not None], source)
+    return _of_one_text(examples, source.name) if any(PROMPT in record for _, record in accepted) else examples
 
 
-def _with_relations(example, record):
-    ids, entities, where = EntityIds(), record["entities"], example.where
-    for entity, read in zip(entities, DOCCANO.entities(entities, example.text, where), strict=True):
-        ids.add(entity.get("id"), read)
-    sample, relations = [{"from_id": None, "to_id": None, "type": "type"}], []
-    for one in check_like(record.get("relations") or [], sample, "relations", where):
-        relations += ids.related(one["from_id"], one["to_id"], one["type"], where)
-    return make_example(example.text, example.entities, where, relations)
+def _plain(record, where):
+    """A record of GLiNER, whose spans count tokens and include the last one, or of a prompt of UIE, whose entities have
+    the prompt as their type, with the keys of all others; any other record unchanged."""
+    if TOKENIZED in record:
+        tokens = tokens_of(record, where)
+        text, offsets = join_tokens(tokens)
+        spans = check_like(record.get("ner"), LISTED, "ner", where)
+        wrong = next((span for span in spans if not 0 <= span[0] <= span[1] < len(tokens)), None)
+        if wrong is not None:
+            raise InputError(f"{where}: span {wrong} is not in the {len(tokens)} tokens; the last one is included")
+        entities = [{START: offsets[first][0], END: offsets[last][1], TYPE: kind} for first, last, kind in spans]
+        return {TEXT: text, "entities": entities}
+    key = key_of(record, SPANS, where, (list,))
+    if PROMPT in record and key:
+        return {**record, key: [{**one, TYPE: record[PROMPT]} for one in check_like(record[key], [{}], key, where)]}
+    return record
+
+
+def _of_one_text(examples, name):
+    """One example for each text. A prompt such as "叶老桂的职位", whose first part is an entity, asks for a relation:
+    what it found is left out, and counted in this module's log."""
+    of_text, relations = {}, 0
+    for example in examples:
+        of_text.setdefault(example.text, []).append(example)
+    for text, same in of_text.items():
+        entities = {entity for one in same for entity in one.entities}
+        surfaces = {text[one.start : one.end] for one in entities if one.end - one.start <= LONGEST_SUBJECT}
+        kept = [one for one in entities if one.type.rpartition("的")[0] not in surfaces]
+        of_text[text] = make_example(text, kept, same[0].where)
+        relations += len(entities) - len(kept)
+    if relations:
+        logger.warning("%s: left out %d results of prompts for relations, such as 叶老桂的职位", name, relations)
+    return list(of_text.values())
+
+
+def read_doccano_entities(records: Records, source: Source) -> list[Example]:
+    examples = ((record, read_objects([(where, record)], source)) for where, record in records)
+    return [_with_relations(example, record, source) for record, read in examples for example in read]
+
+
+def _with_relations(example, record, source):
+    relations = record.get("relations") or []
+    if not relations:
+        return example
+    ids, where = EntityIds(), example.where
+    entities = record[spans_key(record, where)]
+    for entity, span in zip(entities, _spans_of_objects(entities, example.text, where)):
+        read = Entity(*span[:3])
+        ids.add(entity.get("id"), read if read in example.entities else None)
+    sample, related = [{"from_id": None, "to_id": None, "type": "type"}], []
+    for one in check_like(relations, sample, "relations", where):
+        related += source.tried(ids.related, one["from_id"], one["to_id"], one["type"], where) or []
+    return make_example(example.text, example.entities, where, related)
 
 
 def doccano_entities_records(examples: Iterable[Example]) -> Iterator[dict]:
@@ -150,17 +235,20 @@ def doccano_entities_records(examples: Iterable[Example]) -> Iterator[dict]:
 # ---- documents of spaCy 2
 
 PARAGRAPHS = "paragraphs"
-_BIOES_OF = {"U": "S", "L": "E"}  # BILUO prefix -> BIOES prefix
 
 
-def read_spacy(records: Records, name: str) -> list[Example]:
+def read_spacy(records: Records, source: Source) -> list[Example]:
     examples = []
     for where, record in records:
         if PARAGRAPHS in record:
-            examples += [_of_paragraph(*paragraph, where) for paragraph in paragraphs_of(record, where)]
+            examples += source.tried(_of_document, record, where, source) or []
         else:
-            examples += _read_spacy_tuples([(where, record)], name)
+            examples += read_listed([(where, record)], source)
     return examples
+
+
+def _of_document(record, where, source):
+    return [_of_paragraph(*paragraph, where, source) for paragraph in paragraphs_of(record, where)]
 
 
 def paragraphs_of(record: dict, where: str) -> Iterator[tuple[str, dict, list[list[dict]], list[tuple[int, int]]]]:
@@ -199,7 +287,7 @@ def _found_in(text, words, where):
     return offsets
 
 
-def _of_paragraph(text, content, sentences, offsets, where):
+def _of_paragraph(text, content, sentences, offsets, where, source):
     entities, first = [], 0  # index in the paragraph of the first token of the sentence
     for tokens in sentences:
         tags = [_tag(token.get("ner", "O"), where) for token in tokens]
@@ -207,7 +295,8 @@ def _of_paragraph(text, content, sentences, offsets, where):
             entities.append(Entity(offsets[first + start][0], offsets[first + end - 1][1], type_))
         first += len(tokens)
     if "entities" in content:
-        entities += _listed_entities(check_like(content["entities"], LISTED, "entities", where), text, where)
+        spans = check_like(content["entities"], LISTED, "entities", where)
+        entities += filter(None, (source.tried(entity_of, text, where, *span) for span in spans))
     elif not any("ner" in token for tokens in sentences for token in tokens):
         raise InputError(f'{where}: no token has a "ner", the file is unlabeled; give labeled data, or predict with it')
     return make_example(text, entities, where)
@@ -216,7 +305,7 @@ def _of_paragraph(text, content, sentences, offsets, where):
 def _tag(tag, where):
     if tag in ("", "-", None):  # not labeled
         return OUTSIDE
-    parsed = parse_tag(_BIOES_OF.get(tag[:1], tag[:1]) + tag[1:]) if isinstance(tag, str) else None
+    parsed = parse_tag(tag) if isinstance(tag, str) else None
     if parsed is None:
         raise InputError(f"{where}: unknown tag {shown(tag)}; BILUO has B-X, I-X, L-X, U-X and O")
     check_encodable(tag, "a tag", where)

@@ -5,13 +5,16 @@ A tag is ``O`` or ``<prefix>-<type>``; a parsed tag is the pair (prefix, type), 
 * BIO: ``B-X`` begins an entity of type X, ``I-X`` continues it.
 * BIOES: ``B-X`` begins, ``I-X`` continues and ``E-X`` ends an entity of type X, ``S-X`` is an entity of one token.
 * BMES: the same with ``M-X`` for ``I-X``.
+
+BILUO, with ``L-X`` for ``E-X`` and ``U-X`` for ``S-X``, is read as BIOES; ``B_X`` and ``X-B`` are read as ``B-X``.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 OUTSIDE = ("O", "")
-_PREFIXES, _CONTINUING, _ENDING = frozenset("BIMES"), frozenset("IME"), frozenset("ES")
+_PREFIXES = dict(zip("BIMESLU", "BIMESES"))  # as a file may have them, and as they are parsed
+_CONTINUING, _ENDING = frozenset("IME"), frozenset("ES")
 
 
 class Scheme(NamedTuple):
@@ -39,8 +42,10 @@ def parse_tag(tag: str) -> tuple[str, str] | None:
     """(prefix, type) of a tag of any scheme, or None if it is not a tag."""
     if tag == "O":
         return OUTSIDE
-    prefix, _, type_ = tag.partition("-")
-    return (prefix, type_) if prefix in _PREFIXES and type_.strip() else None
+    for prefix, separator, type_ in ((tag[:1], tag[1:2], tag[2:]), (tag[-1:], tag[-2:-1], tag[:-2])):
+        if prefix in _PREFIXES and separator in ("-", "_") and type_.strip():
+            return _PREFIXES[prefix], type_
+    return None
 
 
 def decode_tags(tags: list[tuple[str, str]], must_close: bool) -> tuple[list[tuple[int, int, str]], list[int]]:

@@ -8,8 +8,8 @@ records.
   may be a header, ``text_a<tab>label``;
 * records: lists of tokens and of tags, ``{"tokens": ["中", "国"], "ner_tags": ["B-LOC", "I-LOC"]}``, as in Hugging
   Face's datasets (https://huggingface.co/docs/datasets). The keys may have other names. Tokens may also be a string,
-  with one token per character or separated by spaces, and tags a string separated by spaces or commas. Tags given as
-  numbers are not read, because their names are not in the file.
+  with one token per character or separated by spaces, and tags a string separated by spaces or commas. Tags may be
+  numbers if their names are in the record or in the ``dataset_info.json`` beside the file.
 
 A text is its tokens joined; it is written with one token per character. Tags that are not well-formed are read by the
 convention of conlleval and reported in this module's log.
@@ -23,11 +23,21 @@ from typing import NamedTuple
 from paddle_rope.tasks.common.errors import InputError, one_line
 from paddle_rope.tasks.common.texts.forms import JOINT
 from paddle_rope.tasks.common.texts.json_records import check_encodable
+from paddle_rope.tasks.common.texts.tables import TEXT, TOKENS
 from paddle_rope.tasks.common.texts.text_files import BLANKS, shown
 from paddle_rope.tasks.ner.examples import Entity, Example, first_overlap
 from paddle_rope.tasks.ner.formats.columns import LIMIT, LINE_ENDS, Row, read_rows, without_numbers
-from paddle_rope.tasks.ner.formats.records import Records, check_like
-from paddle_rope.tasks.ner.formats.tagging import BIO, SCHEMES, Scheme, decode_tags, encode_tags, join_tokens, parse_tag
+from paddle_rope.tasks.ner.formats.records import NAMES, TAG_NAMES, TAGS, Records, Source, check_like, key_of
+from paddle_rope.tasks.ner.formats.tagging import (
+    BIO,
+    OUTSIDE,
+    SCHEMES,
+    Scheme,
+    decode_tags,
+    encode_tags,
+    join_tokens,
+    parse_tag,
+)
 
 _HEADER_ENDS = ("label", "labels")  # last columns of a header, which are not tags
 
@@ -90,12 +100,13 @@ def joined_sentences(lines: list[str], name: str) -> list[Sentence]:
     return sentences
 
 
-def read_columns(lines: list[str], name: str, scheme: Scheme) -> list[Example]:
-    return to_examples(column_sentences(without_numbers(read_rows(lines, name), name), name), scheme, name)
+def read_columns(lines: list[str], source: Source, scheme: Scheme) -> list[Example]:
+    rows = without_numbers(read_rows(lines, source.name), source.name)
+    return to_examples(column_sentences(rows, source.name), scheme, source)
 
 
-def read_sentences(lines: list[str], name: str, scheme: Scheme) -> list[Example]:
-    return to_examples(joined_sentences(lines, name), scheme, name)
+def read_sentences(lines: list[str], source: Source, scheme: Scheme) -> list[Example]:
+    return to_examples(joined_sentences(lines, source.name), scheme, source)
 
 
 def find_scheme(sentences: Iterable[Sentence], name: str) -> Scheme:
@@ -104,35 +115,43 @@ def find_scheme(sentences: Iterable[Sentence], name: str) -> Scheme:
     Without any I or M, tags are BIO if there are only O and B, and BIOES otherwise; other schemes would read them in
     the same way.
     """
-    first_of: dict[str, tuple[str, str]] = {}  # prefix -> tag and "path:line" of its first occurrence, in order
+    first_of: dict[str, tuple[str, str]] = {}  # prefix or order -> tag and "path:line" of the first, in order
     seen: set[str] = set()
     for sentence in sentences:
         if seen.issuperset(sentence.tags):
             continue
         seen.update(sentence.tags)
         for index, tag in enumerate(sentence.tags):
-            parsed = parse_tag(tag)
-            if parsed is not None and parsed[0] not in first_of:
-                first_of[parsed[0]] = tag, sentence.place(index, name)
-    scheme = next((scheme for scheme in SCHEMES if set(scheme.prefixes) >= set(first_of)), None)
-    if scheme is None:
-        (earlier, at), (tag, where) = [first_of[prefix] for prefix in first_of if prefix in "IM"]
-        raise InputError(
-            f"{where}: tag {shown(tag)} mixes I- and M-, after {shown(earlier)} in {at}; write all tags as "
-            f"{', as '.join(map(str, SCHEMES))}"
-        )
-    return scheme
+            prefix, type_ = parse_tag(tag) or OUTSIDE
+            for kind in (prefix, type_ and ("B-X" if tag.endswith(type_) else "X-B")):
+                if kind not in first_of:
+                    first_of[kind] = tag, sentence.place(index, name)
+    for one, other in (("I", "M"), ("B-X", "X-B")):
+        if one in first_of and other in first_of:
+            (earlier, at), (tag, where) = [first_of[kind] for kind in first_of if kind in (one, other)]
+            raise InputError(
+                f"{where}: tag {shown(tag)} mixes {one} and {other}, after {shown(earlier)} in {at}; write all tags as "
+                f"{', as '.join(map(str, SCHEMES))}"
+            )
+    return next(scheme for scheme in SCHEMES if first_of.keys() & set("BIMES") <= set(scheme.prefixes))
 
 
-def to_examples(sentences: Iterable[Sentence], scheme: Scheme, name: str) -> list[Example]:
+def to_examples(sentences: Iterable[Sentence], scheme: Scheme, source: Source) -> list[Example]:
     """The examples of sentences, whose tags have to be of the scheme; reports tags that are not well-formed."""
-    examples, parsed_tags = [], {}
+    examples, parsed_tags, name = [], {}, source.name
     faults, first = 0, ""
-    for sentence in sentences:
+
+    def parsed(sentence):
         for index, tag in enumerate(sentence.tags):
             if tag not in parsed_tags:
                 parsed_tags[tag] = _parse_checked(tag, scheme, sentence.place(index, name))
-        spans, places = decode_tags([parsed_tags[tag] for tag in sentence.tags], scheme.closes)
+        return [parsed_tags[tag] for tag in sentence.tags]
+
+    for sentence in sentences:
+        tags = source.tried(parsed, sentence)
+        if tags is None:
+            continue
+        spans, places = decode_tags(tags, scheme.closes)
         if places and not faults:
             first, at = _described(sentence.tags, places[0]), sentence.place(places[0], name)
         faults += len(places)
@@ -202,8 +221,8 @@ def tags_of(example: Example, scheme: Scheme, separators: str) -> list[str]:
 
 # ---- lists in records
 
-TOKEN_KEYS = ("tokens", "words", "chars", "text")
-TAG_KEYS = ("ner_tags", "tags", "labels", "label")
+TOKEN_KEYS = (*NAMES[TOKENS], *NAMES[TEXT])
+TAG_KEYS = NAMES[TAGS]
 _BETWEEN = re.compile(r"[\s,]+")
 
 
@@ -213,7 +232,7 @@ def has_tags(record: dict) -> bool:
     _, tags = _first(record, TAG_KEYS)
     if key is None or not isinstance(tags, list):
         return False
-    if key != "text" or isinstance(tokens, list):
+    if key in NAMES[TOKENS] or isinstance(tokens, list):
         return True
     return bool(tags) and all(isinstance(tag, str) and parse_tag(tag) is not None for tag in tags)
 
@@ -225,16 +244,17 @@ def _first(record, keys):
     return key, _BETWEEN.split(value.strip()) if keys is TAG_KEYS and isinstance(value, str) else value
 
 
-def read_lists(records: Records, name: str) -> list[Example]:
-    sentences = [Sentence(where, *_tokens_and_tags(record, where)) for where, record in records]
-    return to_examples(sentences, find_scheme(sentences, name), name)
+def read_lists(records: Records, source: Source) -> list[Example]:
+    found = (source.tried(_sentence, record, where, source) for where, record in records)
+    sentences = [sentence for sentence in found if sentence is not None]
+    return to_examples(sentences, find_scheme(sentences, source.name), source)
 
 
 def tokens_of(record: dict, where: str) -> list[str]:
     """The tokens of a record."""
     key, tokens = _first(record, TOKEN_KEYS)
     if isinstance(tokens, str):
-        tokens = tokens.split() if key != "text" else list(tokens)
+        tokens = tokens.split() if key in NAMES[TOKENS] else list(tokens)
     check_like(tokens, ["中"], key or TOKEN_KEYS[0], where)
     if not tokens or not all(tokens):
         raise InputError(f"{where}: the tokens are {shown(tokens)}; give at least one, and none that is empty")
@@ -242,25 +262,38 @@ def tokens_of(record: dict, where: str) -> list[str]:
     return tokens
 
 
-def _tokens_and_tags(record, where):
-    """(tokens, tags) of a record, lists of the same length."""
+def _sentence(record, where, source):
     key, tags = _first(record, TAG_KEYS)
     if key is None:
         raise InputError(f'{where}: no "{TAG_KEYS[0]}", the file is unlabeled; give labeled data, or predict with it')
     if isinstance(tags, list) and int in map(type, tags):
-        raise InputError(
-            f'{where}: "{key}" holds numbers, and the names of the tags are not in the file; write '
-            f'names, with names = dataset.features["{key}"].feature.names and dataset.map(lambda one: {{"{key}": '
-            f'[names[i] for i in one["{key}"]]}}).to_json(FILE, force_ascii=False)'
-        )
+        tags = _named(tags, key, record, where, source)
     check_like(tags, ["B-LOC"], key, where)
     check_encodable("".join(tags), "a tag", where)
-    tokens, text = tokens_of(record, where), record.get("text")
+    tokens, text = tokens_of(record, where), record.get(_first(record, NAMES[TEXT])[0])
     if len(tokens) != len(tags) and isinstance(text, str) and len(text.split()) == len(tags):
         tokens = text.split()
     if len(tokens) != len(tags):
         raise InputError(f"{where}: {len(tokens)} tokens and {len(tags)} tags; give each token one tag")
-    return tokens, tags
+    return Sentence(where, tokens, tags)
+
+
+def _named(numbers, key, record, where, source):
+    """The tags that numbers stand for."""
+    of_record = key_of(record, TAG_NAMES, where, (list, dict))
+    names = record[of_record] if of_record else source.tag_names.get(key)
+    if names is None:
+        raise InputError(
+            f'{where}: "{key}" holds numbers, and the names of the tags are not in the file; write them beside it, with '
+            f'dataset.info.write_to_directory(FOLDER), or into each record, "names": ["O", "B-LOC", ...]'
+        )
+    names = names if isinstance(names, dict) else {str(number): name for number, name in enumerate(names)}
+    unknown = next((number for number in numbers if str(number) not in names), None)
+    if unknown is not None:
+        raise InputError(
+            f'{where}: "{key}" has {shown(unknown)}, and there are {len(names)} names of tags; correct one'
+        )
+    return [names[str(number)] for number in numbers]
 
 
 def list_records(examples: Iterable[Example]) -> Iterator[dict]:
