@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from shlex import quote
 
-from paddle_rope.tasks.commands.options import LABELED, choose, new_parser, whole
+from paddle_rope.tasks.commands.options import LABELED, add_reading, choose, new_parser, reading, whole
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import check_new_folder, check_output_file, write_json
 from paddle_rope.tasks.common.output import check_standard_output, standard_output
@@ -18,7 +18,8 @@ Look at labeled NER data before training: counts, lengths, balance of types, dup
 
     paddle-rope inspect train.json dev.json
 
-Every example has its file:line. The findings are for you to judge: the exit status is 0 whatever they are."""
+Every example has its file:line. Annotations that are wrong are counted by kind; with --on_error skip the others are
+looked at. The findings are for you to judge: the exit status is 0 whatever they are."""
 CONVERT = """\
 Convert labeled NER data from one format to another.
 
@@ -54,21 +55,32 @@ def inspect(argv):
         "--examples", type=whole(0), default=5, metavar="N", help="examples of each finding (default: 5)"
     )
     parser.add_argument("--output", metavar="FILE", help="write the result to FILE as JSON")
+    add_reading(parser)
     options = parser.parse_args(argv)
     files = {split: getattr(options, split) for split in SPLITS if getattr(options, split) is not None}
     if options.output:
         check_output_file(options.output, files.values())
     from paddle_rope.tasks.ner.data.inspection import inspect
-    from paddle_rope.tasks.ner.data.reading import note_unlabeled, read_labeled
-    from paddle_rope.tasks.ner.reports.printed import print_first_texts, print_inspection
+    from paddle_rope.tasks.ner.data.reading import note_unlabeled, read_collecting
+    from paddle_rope.tasks.ner.formats.records import SKIP, Faults
+    from paddle_rope.tasks.ner.reports.printed import print_faults, print_first_texts, print_inspection
 
-    read = {split: read_labeled(path, options.format) for split, path in files.items()}
+    faults = {split: Faults() for split in files}
+    read = {
+        split: read_collecting(path, options.format, None, options.fields, faults[split])
+        for split, path in files.items()
+    }
+    print_faults(faults, options.examples)
+    wrong = sum(one.counts.total() for one in faults.values())
+    if wrong and options.on_error != SKIP:
+        raise InputError(f"{wrong} annotations are wrong, see above; correct them, or leave them out: --on_error skip")
     for split, (examples, _) in read.items():
         note_unlabeled(examples, files[split])
         print_first_texts(split, examples)
     result = inspect({split: examples for split, (examples, _) in read.items()}, options.examples)
     for split, (_, format) in read.items():
-        result["splits"][split] = {"file": files[split], "format": format, **result["splits"][split]}
+        of_file = {"file": files[split], "format": format, "left_out": dict(faults[split].counts)}
+        result["splits"][split] = {**of_file, **result["splits"][split]}
     print_inspection(result)
     if options.output:
         write_json(options.output, result)
@@ -87,13 +99,14 @@ def convert(argv):
     parser.add_argument("--to", required=True, choices=FORMATS, metavar="FORMAT", help="format of TARGET")
     recognized = "format of SOURCE (default: recognized)"
     parser.add_argument("--from", dest="source_format", choices=FORMATS, metavar="FORMAT", help=recognized)
+    add_reading(parser)
     options = parser.parse_args(argv)
     to_stdout = options.target == STDIN
     if not to_stdout and _belongs_to(options.source, options.target):
         raise InputError(f"{options.target}: is the source too; give another TARGET")
     if to_stdout:
         check_standard_output()
-    examples, source_format = read_labeled(options.source, options.source_format)
+    examples, source_format = read_labeled(options.source, options.source_format, **reading(options))
     note_unlabeled(examples, options.source)
     with standard_output() if to_stdout else contextlib.nullcontext(options.target) as target:
         write_examples(examples, target, options.to)

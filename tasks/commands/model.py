@@ -9,8 +9,10 @@ from paddle_rope.tasks.commands.options import (
     LABELED,
     add_model_dirs,
     add_prediction,
+    add_reading,
     new_parser,
     prediction_options,
+    reading,
     recipe_of,
     whole,
 )
@@ -62,6 +64,7 @@ def evaluate(argv):
     parser.add_argument("data", metavar="DATA", help=DATA)
     parser.add_argument("--output", metavar="FILE", help="write all of it to FILE as JSON")
     parser.add_argument("--examples", type=whole(0), metavar="N", help="NER: texts with errors shown (default: 5)")
+    add_reading(parser)
     add_prediction(parser)
     options = parser.parse_args(argv)
     models, recipe = options.model_dirs, recipe_of(options.model_dirs, options)
@@ -71,7 +74,7 @@ def evaluate(argv):
     prepare_process()
     predictor_class = get_predictor(recipe)
     try:
-        examples = predictor_class.labeled.read_file(options.data)
+        examples = predictor_class.labeled.read_file(options.data, **reading(options))
     except InputError as error:
         raise InputError(f"{error}; {models[0]} is a model of {recipe}") from None
     model = models if recipe == "ner" else models[0]

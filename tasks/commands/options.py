@@ -9,12 +9,14 @@ from typing import get_args, get_origin
 
 from paddle_rope.tasks.common.errors import InputError, OneLineArgumentParser, did_you_mean
 from paddle_rope.tasks.common.process import check_device
+from paddle_rope.tasks.ner.formats.records import ON_ERROR
 from paddle_rope.tasks.recipes import PREDICTING, get_options, recipe_of_model
 
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run, or an exported model"
 LABELED = "labeled file, of a format that paddle-rope convert --help lists"
+READING = ("fields", "on_error")
 RECIPES_OF = {  # an option that no predictor has, and the recipes that a verb has it for
-    **dict.fromkeys(("format", "html", "whole_files", "examples"), ("ner",)),
+    **dict.fromkeys(("format", "html", "whole_files", "examples", *READING), ("ner",)),
     "embed": ("matching",),
     "text_column": ("ner", "classification"),
 }
@@ -86,6 +88,20 @@ def add_prediction(parser, recipes=PREDICTING, with_filter=False):
         meanings = [f"{recipe}: {field.metadata['help']}" for recipe, field in of_recipes.items()]
         field = next(iter(of_recipes.values()))
         add_option(parser, field, field.metadata["help"] if len(of_recipes) == len(recipes) else "; ".join(meanings))
+
+
+def add_reading(parser, texts_only=False):
+    """Add the options that say how labeled data, or texts only, are read; see :func:`reading`."""
+    keys = "NER: keys of records with other names than usual: text=content,spans=marks,start=from,type=kind"
+    parser.add_argument("--fields", metavar="MEANING=KEY,...", help=keys)
+    if not texts_only:
+        left_out = "NER: at a wrong annotation, stop (default), or skip all of them and count them by kind"
+        parser.add_argument("--on_error", choices=ON_ERROR, help=left_out)
+
+
+def reading(options):
+    """The options of :func:`add_reading` that were given, as ``read_examples`` takes them."""
+    return {name: getattr(options, name) for name in READING if getattr(options, name) is not None}
 
 
 def prediction_options(options):

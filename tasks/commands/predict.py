@@ -8,6 +8,7 @@ from paddle_rope.machine import physical_cores, prepare_process
 from paddle_rope.tasks.commands.options import (
     add_model_dirs,
     add_prediction,
+    add_reading,
     new_parser,
     prediction_options,
     recipe_of,
@@ -19,6 +20,7 @@ from paddle_rope.tasks.common.output import check_standard_output, standard_outp
 from paddle_rope.tasks.common.texts.json_records import TEXT_KEYS
 from paddle_rope.tasks.common.texts.streams import FileStream, TextStream
 from paddle_rope.tasks.common.texts.text_files import STDIN
+from paddle_rope.tasks.ner.formats.records import parse_fields
 from paddle_rope.tasks.recipes import get_predictor
 
 PREDICT = """\
@@ -87,6 +89,7 @@ def _parse(argv):
     given = "texts; - is standard input (default); several files or a folder: see above"
     parser.add_argument("--input", nargs="+", action="extend", metavar="FILE", help=given)
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
+    add_reading(parser, texts_only=True)
     add_prediction(parser, with_filter=True)
     ner = parser.add_argument_group("NER")
     ner.add_argument("--format", choices=FORMATS, help="of the results (default: jsonl)")
@@ -153,7 +156,10 @@ def find_entities(options):
     from paddle_rope.tasks.ner.data.reading import EntityTextStream
     from paddle_rope.tasks.ner.prediction.output_formats import written
 
-    stream = FileStream(options.input) if options.whole_files else EntityTextStream(options.input, chunk_size(options))
+    if options.whole_files:
+        stream = FileStream(options.input)
+    else:
+        stream = EntityTextStream(options.input, chunk_size(options), options.fields)
     predictor = open_model("ner", options.model_dirs, options)
     longest = max(predictor.max_tokens, predictor.longest_text)
     drawn = []
@@ -231,7 +237,7 @@ def predict_many(task, options):
         task=task,
         models=tuple(os.path.abspath(path) for path in options.model_dirs),
         output=os.path.abspath(options.output),
-        text_column=options.text_column or "text",
+        text_column=options.text_column or parse_fields(options.fields or "").get("text", "text"),
         chunk_records=chunk_size(options),
         threads=options.threads or threads,
         options=prediction_options(options),

@@ -173,7 +173,7 @@ class Recipe:
             InputError: the configuration or the data are wrong; in that case nothing has been written.
         """
         quiet_paddlenlp()
-        memory = read_memory(data, self.labeled)
+        memory = read_memory(data, self.labeled, config)
         config = config_with(config, memory.examples)
         settings = self.resolve(config)
         if is_first_process():
@@ -199,7 +199,7 @@ class Recipe:
         refuse_links(run_dir)
         folders = run_dir / CHECKPOINTS_FOLDER, run_dir / CHECKPOINTS_FOLDER / BEFORE_FOLDER
         checkpoint = next(filter(None, map(last_checkpoint, folders)), None)
-        memory = read_memory(data, self.labeled)
+        memory = read_memory(data, self.labeled, config)
         return self._start(self.resolve(config_with(config, memory.examples)), memory, checkpoint, is_begun=True)
 
     def evaluate(

@@ -30,6 +30,7 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.prediction_options import COUNT, PredictorOptions
 from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_option, option
 from paddle_rope.tasks.ner.features import COLUMNS, FEATURE_KINDS
+from paddle_rope.tasks.ner.formats.records import ON_ERROR, STOP, parse_fields
 
 EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
 PATH = optional(Kind("a path", lambda value: isinstance(value, os.PathLike) or TEXT.fits(value)))
@@ -163,6 +164,12 @@ class NerArguments(RecipeArguments):
     train_texts: Optional[int] = option(
         None, "take so many texts of `train_file` only, drawn with the seed; empty: all", POSITIVE
     )
+    fields: Optional[str] = option(
+        None, "keys of records with other names than usual, such as `text=content,spans=marks,start=from,type=kind`"
+    )
+    on_error: str = option(
+        STOP, "`stop` at the first annotation that is wrong, or `skip` all of them and count them", choice(*ON_ERROR)
+    )
     max_characters: int = option(512, "longest training text in characters; a longer one is an error or cut", POSITIVE)
     cut_long_texts: bool = option(False, "cut longer training texts into windows of so many tokens")
     span_head: str = model_option(NerConfig, "span_head")
@@ -194,6 +201,7 @@ class NerArguments(RecipeArguments):
     fit_to_data: bool = option(False, "choose what is not given by the size of the training data and of the encoder")
 
     def check(self, config):
+        parse_fields(self.fields or "")
         chosen = self.fit_to_data and "masked_lm_epochs" not in config
         if self.unlabeled_files and not self.masked_lm_epochs and not chosen:
             raise InputError("configuration: unlabeled_files without masked_lm_epochs; say how often they are seen")

@@ -27,19 +27,20 @@ class MemoryData(NamedTuple):
 class LabeledData(NamedTuple):
     """How a recipe reads labeled data."""
 
-    read_lines: Callable[[list[str], str], list]  # the lines of a file, or records in memory, and their name
+    read_lines: Callable[..., list]  # the lines of a file, or records in memory, and their name
     example_class: type
     record_of: Callable[[Any], dict[str, Any]]  # an example -> the dict of its JSON line
-    read_path: Callable[[Any], list] | None = None  # path -> examples, if a path may be more than one text file
+    read_path: Callable[..., list] | None = None  # path -> examples, if a path may be more than one text file
+    options: tuple[str, ...] = ()  # names of configuration keys that both of these take
 
-    def read_file(self, path: Any) -> list:
+    def read_file(self, path: Any, **options: Any) -> list:
         """The labeled examples of a file in its order, at least one; ``-`` is standard input."""
         if self.read_path is not None:
-            return self.read_path(path)
+            return self.read_path(path, **options)
         content, name = read_text(path)
         return self.read_lines(split_lines(content), name)
 
-    def read_records(self, records: Iterable[Any], name: str) -> tuple[list, str]:
+    def read_records(self, records: Iterable[Any], name: str, **options: Any) -> tuple[list, str]:
         """(examples, SHA-256) of records, which are dicts as in JSON lines, or examples. Raises InputError if there is
         no record, or one is wrong; messages call the fourth record of the list ``train`` ``train[3]``."""
         if isinstance(records, (str, bytes, dict)) or not isinstance(records, Iterable):
@@ -59,11 +60,12 @@ class LabeledData(NamedTuple):
         if not lines:
             raise InputError(f"{name}: there is no record in it; give labeled data")
         digest = hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
-        return self.read_lines(lines, RecordsName(name)), digest
+        return self.read_lines(lines, RecordsName(name), **options), digest
 
 
-def read_memory(data: Any, labeled: LabeledData | None) -> MemoryData:
-    """Labeled data in memory, a dict from splits to records or examples, read and checked; None: no data."""
+def read_memory(data: Any, labeled: LabeledData | None, config: dict[str, Any]) -> MemoryData:
+    """Labeled data in memory, a dict from splits to records or examples, read as the configuration says and checked;
+    None: no data."""
     found = MemoryData({}, {})
     if data is None:
         return found
@@ -71,8 +73,10 @@ def read_memory(data: Any, labeled: LabeledData | None) -> MemoryData:
         raise InputError("data: this recipe reads files only; name them in the configuration")
     if not isinstance(data, dict) or not data.keys() <= {*SPLITS}:
         raise InputError(f"data: {shown(data)} is not a dict of {', '.join(SPLITS)}; write data={{'train': records}}")
+    options = {key: config[key] for key in labeled.options if config.get(key) is not None}
     for split, records in data.items():
-        found.examples[split], found.fingerprints[f"{split} {IN_MEMORY}"] = labeled.read_records(records, split)
+        read = labeled.read_records(records, split, **options)
+        found.examples[split], found.fingerprints[f"{split} {IN_MEMORY}"] = read
     return found
 
 

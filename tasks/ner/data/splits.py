@@ -4,6 +4,7 @@ import math
 import random
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -30,7 +31,8 @@ def read_splits(run, seed, memory=None):
     in train. ``seed`` draws the ``train_texts``, of which ``dev_fraction`` is held out; other texts are not used.
     Raises InputError if a file is wrong, no entity is labeled, or there are fewer than ``train_texts`` texts.
     """
-    splits, names = read_files(run, read_examples, memory)
+    read = partial(read_examples, fields=run.fields, on_error=run.on_error)
+    splits, names = read_files(run, read, memory)
     note_repeated(splits, names, lambda example: (example.text, example.entities))
     if run.train_texts is not None:
         count, known, name = run.train_texts, len(splits["train"]), names["train"]

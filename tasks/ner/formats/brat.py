@@ -127,12 +127,13 @@ def _entity(line: str, text: str, where: str) -> Entity | tuple[()]:
     gaps = [(end, start) for (_, end), (start, _) in pairwise(pieces)]
     if any(end > start for end, start in gaps):
         _refuse(f"{where}: the pieces of {shown(columns[1])} are not one after the other; order them")
-    surface = " ".join(text[start : min(end, start + len(columns[2]) + 1)] for start, end in pieces)
+    most = len(columns[2]) + 60  # a span may be very long, and many may be wrong
+    surface = " ".join(text[start : min(end, start + most)] for start, end in pieces)
     if surface.translate(_LINE_BREAK) != columns[2].translate(_LINE_BREAK):
         raise Fault(
             OTHER_TEXT,
-            f"{where}: span {found[2]:.40} holds {shown(surface)}, but the annotation says {shown(columns[2])}; correct "
-            "the surface or the offsets, which count characters from 0 (a line break is one, CR and LF are two)",
+            f"{where}: span {found[2]:.40} holds {shown(surface)}, but the annotation says {shown(columns[2])}; "
+            "correct the surface or the offsets, which count characters from 0 (a line break is one, CR LF two)",
         )
     if any(start - end > LONGEST_BREAK or text[end:start].strip() for end, start in gaps):
         return ()

@@ -52,8 +52,8 @@ def read(records: Records, source: Source) -> list[Example]:
     objects = sorted({str(one.get("to_name")) for *_, results in found for one in results if _is_labeled(one)})
     if len(objects) > 1:
         raise InputError(
-            f"{source.name}:1: labels of several texts of a task ({', '.join(objects)}), and an example has one; export a "
-            "project with one text a task"
+            f"{source.name}:1: labels of several texts of a task ({', '.join(objects)}), and an example has one; "
+            "export a project with one text a task"
         )
     read_tasks = (source.tried(_example, *one, *objects, left_out=left_out, source=source) for one in found)
     examples = [example for example in read_tasks if example is not None]

@@ -3,6 +3,7 @@
 import functools
 import json
 import logging
+import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -28,7 +29,7 @@ _LABELS = ("label", "entities", "tags", "ner_tags")  # an empty cell in these co
 # ---- the names of keys
 
 TAGS, TAG_NAMES, SPANS = "tags", "names", "spans"
-START, END, LAST, TYPE, SURFACE = OF_ENTITY = "start", "end", "last", "type", "surface"
+START, END, LAST, TYPE, SURFACE = OF_ENTITY = "start", "end", "end_inclusive", "type", "surface"
 # the names that a key may have; --fields renames another key to the first of them
 NAMES = {
     TEXT: COLUMNS[TEXT],
@@ -37,8 +38,8 @@ NAMES = {
     TAG_NAMES: ("names", "label_names", "id2label"),  # of tags that are numbers
     SPANS: ("entities", "label", "labels", "spans", "annotations", "mentions", "result_list"),
     START: ("start", "start_offset", "start_idx", "begin"),
-    END: ("end", "end_offset", "end_idx"),  # not included, unless the surface decides
-    LAST: ("last",),  # an end that is included
+    END: ("end", "end_offset", "end_idx"),  # exclusive, except CMeEE's
+    LAST: ("end_inclusive",),
     TYPE: ("type", "label", "tag", "entity_type", "entity_group"),
     SURFACE: ("text", "entity", "mention", "surface"),
 }
@@ -91,27 +92,22 @@ class Source:
             raise InputError(f"{where}: no {shown(missing[0])}, which --fields names; the keys are {shown([*record])}")
         record = _renamed(record, self._of_record) if self._of_record else record
         key = self._of_entity and key_of(record, SPANS, where, (list,))
-        if not key:
-            return record
-        return {
-            **record,
-            key: [_renamed(one, self._of_entity) if isinstance(one, dict) else one for one in record[key]],
-        }
+        if key:
+            named = [_renamed(one, self._of_entity) if isinstance(one, dict) else one for one in record[key]]
+            record = {**record, key: named}
+        return record
 
     @functools.cached_property
     def tag_names(self) -> dict[str, list[str]]:
         """The names of tags that are numbers, by key, of the ``dataset_info.json`` that Hugging Face's datasets write
         beside their files."""
-        file = Path(self._path or "").with_name("dataset_info.json") if self._path else None
-        if file is None or not file.is_file():
+        file = Path(os.path.dirname(self._path or ""), "dataset_info.json")
+        if self._path is None or not file.is_file():
             return {}
-        with as_input_error():
-            features = read_json_object(file).get("features", {})
-        lists = {key: one.get("feature") for key, one in features.items() if isinstance(one, dict)}
-        names = {self._of_record.get(TAGS): NAMES[TAGS][0]}
-        return {
-            names.get(key, key): one["names"] for key, one in lists.items() if isinstance(one, dict) and "names" in one
-        }
+        named = {self._of_record.get(TAGS): NAMES[TAGS][0]}
+        with as_input_error(f"{file}: has no names of tags: ", (ValueError, LookupError, TypeError, AttributeError)):
+            lists = {key: one.get("feature") or {} for key, one in read_json_object(file)["features"].items()}
+            return {named.get(key, key): one["names"] for key, one in lists.items() if "names" in one}
 
     def tried(self, call: Callable, *arguments: Any, **options: Any) -> Any:
         """What a call returns; None if it raises InputError, which is among the faults then."""
@@ -204,12 +200,8 @@ def text_of(record: dict, where: str) -> str:
 def spans_key(record: dict, where: str) -> str | None:
     """The key of the entities of a record, which are a list of objects or lists, or an object; None if it has none."""
     key = key_of(record, SPANS, where, (list, dict))
-    is_list_of_others = key and isinstance(record[key], list) and not all(map(_is_span, record[key][:1]))
-    return None if is_list_of_others else key
-
-
-def _is_span(value):
-    return isinstance(value, (list, dict))
+    has_others = key and isinstance(record[key], list) and not all(isinstance(x, (list, dict)) for x in record[key][:1])
+    return None if has_others else key
 
 
 def reader(
@@ -229,8 +221,8 @@ def reader(
         key = key_of(record, SPANS, where, (list, dict)) or key_of(record, SPANS, where)
         if key is None:
             raise InputError(
-                f'{where}: no "entities" or "label", the file is unlabeled; give labeled data (with an empty list for a '
-                "text without entities), name the key as in --fields spans=KEY, or use the file for prediction only"
+                f'{where}: no "entities" or "label", the file is unlabeled; give labeled data (with an empty list for '
+                "a text without entities), name the key as in --fields spans=KEY, or use the file for prediction only"
             )
         value = check_like(record[key], sample, key, where)
         entities = (source.tried(entity_of, text, where, *span) for span in spans_of(value, text, where))
@@ -289,8 +281,8 @@ def check_span(
     if surface is not None and not holds(text, start, behind, surface):
         found = f"holds {held(text, start, behind)}, but its text is {shown(surface)}"
         fits = not inclusive and holds(text, start, end + 1, surface)
-        included = "; if the ends are included in this file, say so: --fields last=KEY" if fits else ""
-        raise Fault(OTHER_TEXT, f"{span} {found}; correct the text or the offsets: {counted}{included}")
+        remedy = f", or say that it is: --fields {LAST}=KEY" if fits else ""
+        raise Fault(OTHER_TEXT, f"{span} {found}; correct the text or the offsets: {counted}{remedy}")
     return start, behind
 
 

@@ -35,7 +35,6 @@ from paddle_rope.tasks.ner.formats.records import (
     END,
     LAST,
     OF_ENTITY,
-    SPANS,
     START,
     SURFACE,
     TYPE,
@@ -54,7 +53,8 @@ from paddle_rope.tasks.ner.formats.tags import tokens_of
 
 logger = logging.getLogger(__name__)
 
-TOKENIZED, PROMPT = "tokenized_text", "prompt"  # keys of GLiNER and of UIE
+TOKENIZED = "tokenized_text"  # a key of GLiNER
+RESULTS, PROMPT = "result_list", "prompt"  # keys of UIE
 LONGEST_SUBJECT = 100  # characters of an entity in a prompt for a relation
 
 # ---- CLUENER
@@ -162,7 +162,7 @@ def read_jsonl(records: Records, source: Source) -> list[Example]:
         logger.warning("%s: left out %d texts that were rejected or ignored", source.name, left_out)
     plain = [(where, source.tried(_plain, record, where)) for where, record in accepted]
     examples = _read_predicted([(where, record) for where, record in plain if record is not None], source)
-    return _of_one_text(examples, source.name) if any(PROMPT in record for _, record in accepted) else examples
+    return _of_one_text(examples, source.name) if any(RESULTS in record for _, record in accepted) else examples
 
 
 def _plain(record, where):
@@ -177,9 +177,9 @@ def _plain(record, where):
             raise InputError(f"{where}: span {wrong} is not in the {len(tokens)} tokens; the last one is included")
         entities = [{START: offsets[first][0], END: offsets[last][1], TYPE: kind} for first, last, kind in spans]
         return {TEXT: text, "entities": entities}
-    key = key_of(record, SPANS, where, (list,))
-    if PROMPT in record and key:
-        return {**record, key: [{**one, TYPE: record[PROMPT]} for one in check_like(record[key], [{}], key, where)]}
+    if RESULTS in record and PROMPT in record:
+        results = check_like(record[RESULTS], [{}], RESULTS, where)
+        return {**record, RESULTS: [{**one, TYPE: record[PROMPT]} for one in results]}
     return record
 
 
@@ -209,11 +209,10 @@ def _with_relations(example, record, source):
     relations = record.get("relations") or []
     if not relations:
         return example
-    ids, where = EntityIds(), example.where
+    ids, where, read = EntityIds(), example.where, set(example.entities)
     entities = record[spans_key(record, where)]
     for entity, span in zip(entities, _spans_of_objects(entities, example.text, where)):
-        read = Entity(*span[:3])
-        ids.add(entity.get("id"), read if read in example.entities else None)
+        ids.add(entity.get("id"), Entity(*span[:3]) if Entity(*span[:3]) in read else None)
     sample, related = [{"from_id": None, "to_id": None, "type": "type"}], []
     for one in check_like(relations, sample, "relations", where):
         related += source.tried(ids.related, one["from_id"], one["to_id"], one["type"], where) or []

@@ -284,8 +284,8 @@ def _named(numbers, key, record, where, source):
     names = record[of_record] if of_record else source.tag_names.get(key)
     if names is None:
         raise InputError(
-            f'{where}: "{key}" holds numbers, and the names of the tags are not in the file; write them beside it, with '
-            f'dataset.info.write_to_directory(FOLDER), or into each record, "names": ["O", "B-LOC", ...]'
+            f'{where}: "{key}" holds numbers, and the names of the tags are not in the file; write them next to it '
+            'with dataset.info.write_to_directory(FOLDER), or into each record as "names": ["O", "B-LOC", ...]'
         )
     names = names if isinstance(names, dict) else {str(number): name for number, name in enumerate(names)}
     unknown = next((number for number in numbers if str(number) not in names), None)

@@ -73,7 +73,7 @@ class NerPredictor(Predictor):
     """
 
     recipe = "ner"
-    labeled = LabeledData(read_lines, Example, labeled_record, read_examples)
+    labeled = LabeledData(read_lines, Example, labeled_record, read_examples, ("fields", "on_error"))
     model_class = "paddle_rope.tasks.ner.model:NerModel"
     config_class = NerConfig
     options_class = NerOptions

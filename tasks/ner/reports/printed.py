@@ -4,6 +4,7 @@ from paddle_rope.tasks.common.errors import visible
 from paddle_rope.tasks.common.reports.tables import as_cells, print_score_rows, print_table, terminal
 from paddle_rope.tasks.ner.batching import LONGER_THAN_A_WINDOW
 from paddle_rope.tasks.ner.examples import Example
+from paddle_rope.tasks.ner.formats.records import Faults
 from paddle_rope.tasks.ner.metrics import BOUNDARY_ERRORS
 
 MOST_TYPES = 40  # rows of a table
@@ -35,6 +36,18 @@ def print_first_texts(title: str, examples: list[Example]) -> None:
 
 def _shortened(text, characters=FIRST_CHARACTERS):
     return text if len(text) <= characters else f"{text[:characters]}... ({len(text)} characters)"
+
+
+def print_faults(faults: dict[str, Faults], most_examples: int) -> None:
+    """Print what is wrong in each split, by kind, with a few messages of each."""
+    for title, found in faults.items():
+        if found.counts:
+            print_table(
+                f"wrong in {title}", ("kind", "number"), [(kind, str(n)) for kind, n in found.counts.most_common()]
+            )
+        for kind, messages in found.messages.items():
+            _print_title(kind)
+            print("".join(f"  {message}\n" for message in messages[:most_examples]), end="")
 
 
 def print_scores(title: str, scores: dict) -> None:

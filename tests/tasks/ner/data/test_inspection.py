@@ -105,6 +105,18 @@ def files(tmp_path, monkeypatch):
     write_examples([example("无")], "none", "jsonl")
 
 
+def test_the_verb_counts_what_is_wrong_in_all_files_and_looks_at_the_rest_if_asked_to(write, capsys):
+    wrong = [write(f'{{"text": "甲", "label": [[0, 1, "a"], [0, {end}, "a"]]}}\n', f"{end}.jsonl") for end in (2, 3)]
+    assert main(["inspect", *map(str, wrong)]) == 2
+    shown = capsys.readouterr()
+    assert "wrong in train" in shown.out and f"{wrong[1]}:1: span [0, 3]" in shown.out
+    assert "2 annotations are wrong" in shown.err and "--on_error skip" in shown.err
+    output = wrong[0].with_name("out.json")
+    assert main(["inspect", *map(str, wrong), "--on_error", "skip", "--output", str(output)]) == 0
+    of_dev = json.loads(output.read_text(encoding="utf-8"))["splits"]["dev"]
+    assert of_dev["left_out"] == {"spans outside of their text": 1} and of_dev["entities"] == 1
+
+
 def test_the_verb_prints_tables_and_writes_json(files, capsys):
     assert main(["inspect", "train", "dev", "--output", "out.json"]) == 0
     printed = capsys.readouterr().out

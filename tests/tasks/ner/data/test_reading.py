@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import json
 import random
 from types import SimpleNamespace
 
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.training.data import IN_MEMORY, hold_out
 from paddle_rope.tasks.ner.arguments import NerArguments
-from paddle_rope.tasks.ner.data.reading import read_examples, read_texts
+from paddle_rope.tasks.ner.data.reading import read_collecting, read_examples, read_texts
 from paddle_rope.tasks.ner.data.splits import draw, mark_types, read_splits
 from paddle_rope.tasks.ner.demo import ENTITY_TYPES, UNSEEN_SENTENCES, read_demo_corpus, write_demo_corpus
 from paddle_rope.tasks.ner.examples import Entity, Example, first_overlap, without_overlaps
+from paddle_rope.tasks.ner.formats.records import OTHER_TEXT, UNREADABLE, UNRELATED, Faults
 from tests.helpers.runs import read_json_lines
 from tests.tasks.ner.conftest import error_of
 
@@ -53,13 +55,67 @@ def test_what_is_no_file_is_named_with_the_remedy(tmp_path, monkeypatch, name, p
     ("word,tag\n甲,O\n乙,O\n", [("甲乙", 2)]),
     ('{"tokens": ["王", "明"], "ner_tags": [1, 2], "id": "0"}\n', [("王明", 1)]),
     ('[["王明", {"entities": [[0, 2, "PER"]]}],\n ["甲", {"entities": []}]]', [("王明", 1), ("甲", 2)]),
-    ('[{"paragraphs": [{"raw": "甲"}, {"sentences": [{"tokens": [{"orth": "乙"}]}]}]}]', [("甲", " record 1"), ("乙", " record 1")]),
+    ('[{"paragraphs": [{"raw": "甲"}, {"sentences": [{"tokens": [{"orth": "乙"}]}]}]}]', [(one, " record 1") for one in "甲乙"]),
     ('[{"data": {"text": "甲"}},\n {"data": {"body": "乙"}, "annotations": []}]', [("甲", 1), ("乙", 2)]),
     (f'\ufeff\n{JSON}\n{{"text": "", "id": 1}}\n{{"text": "丙\\n"}}', [("甲", 2), ("", 4), ("丙\n", 5)]),
 ])  # fmt: skip
 def test_texts_are_lines_or_those_of_records_and_labeled_data_with_their_place(write, content, expected):
     path = write(content)  # those that are refused: tests/tasks/refused_files.yaml
     assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
+
+
+FAULTY = {  # content with one entity that is right; how many are left out of each kind
+    "doccano": ('{"text": "甲乙", "label": [[0, 1, "a"], [1, 9, "a"], [0, 1, " "]]}\n{"label": []}\n', (1, 1, 1)),
+    "jsonl": (
+        '{"text": "甲乙", "entities": [{"start": 0, "end": 1, "type": "a"}, {"start": 0, "end": 1, "type": "a", "text": "丙"}]}'
+        '\n{"text": "甲", "entities": [3]}\n',
+        (1, 1),
+    ),
+    "labelstudio": (
+        '[{"data": {"text": "甲乙"}, "annotations": [{"result": [{"type": "labels", "value": {"start": 0, "end": 1, '
+        '"labels": ["a"]}}, {"type": "labels", "value": {"start": 1, "end": 3, "labels": ["a"]}}]}]}]',
+        (1,),
+    ),
+    "bio": ("甲 B-a\n乙 O\n\n丙 X\n", (1,)),
+}
+
+
+@pytest.mark.parametrize("format", FAULTY)
+def test_wrong_annotations_are_left_out_and_counted_by_kind_if_asked_to(write, caplog, format):
+    content, counts = FAULTY[format]
+    path, faults = write(content), Faults()
+    error_of(read_examples, path)
+    read = [read_examples(path, on_error="skip"), read_collecting(path, None, None, None, faults)[0]]
+    assert [[(one.text, one.entities) for one in some] for some in read] == 2 * [[("甲乙", (Entity(0, 1, "a"),))]]
+    assert tuple(faults.counts.values()) == counts
+    logged = [
+        (text, sum(f"{path}: left out {faults.counts[kind]} {kind}" in one for one in caplog.messages))
+        for kind in faults.counts
+        for text in [kind]
+    ]
+    assert logged == [(kind, 1) for kind in faults.counts]
+
+
+def test_wrong_annotations_of_brat_are_left_out_with_their_relations(write):
+    write("甲乙\n丙", "docs/a.txt")
+    lines = (
+        "T1\tx 0 1;3 4\t甲 丙\nT2\tx 1 4\t乙 丙\nT3\tx 0 2\t甲丙\n丙\nR1\tr Arg1:T2 Arg2:T3\nR2\tr Arg1:T2 Arg2:T9\n"
+    )
+    folder, faults = write(lines, "docs/a.ann").parent, Faults()
+    (one,), _ = read_collecting(folder, None, None, None, faults)
+    assert (one.entities, one.relations) == ((Entity(1, 4, "x"),), ())
+    assert faults.counts == {OTHER_TEXT: 1, UNREADABLE: 1, UNRELATED: 1}
+
+
+def test_names_of_tags_that_are_numbers_are_read_from_the_file_beside(write, tmp_path):
+    path = write('{"tokens": ["王", "明"], "ner_tags": [1, 2]}\n', "data/train.jsonl")
+    assert "write_to_directory" in error_of(read_examples, path)
+    info = {"features": {"id": {"dtype": "string"}, "ner_tags": {"feature": {"names": ["O", "B-PER", "I-PER"]}}}}
+    write(json.dumps(info), "data/dataset_info.json")
+    for data in (path, path.parent):
+        assert read_examples(data)[0].entities == (Entity(0, 2, "PER"),)
+    write("[]", "data/dataset_info.json")
+    assert error_of(read_examples, path).startswith(f"{path.parent}/dataset_info.json: ")
 
 
 def test_the_demo_corpus_stays_what_published_scores_were_measured_on(tmp_path):

@@ -47,10 +47,10 @@ def test_a_file_reads_as_expected(write, caplog, case):
         return text.replace(f"{path}:", "").replace(f"{path}/", "").strip()
 
     if "error" in case:
-        message = shortened(error_of(read_examples, path, case.get("format")))
+        message = shortened(error_of(read_examples, path, case.get("format"), None, case.get("fields")))
         assert says(message, case["error"]) and "; " in message, message
         return
-    examples, format = read_labeled(path, case.get("format"))
+    examples, format = read_labeled(path, case.get("format"), fields=case.get("fields"))
     assert [[one.text, [list(span[:3]) for span in one.entities], shortened(one.where)] for one in examples] == [
         [text, entities, str(where)] for text, entities, where in case["examples"]
     ]
