@@ -61,7 +61,7 @@ WRONG_ROWS = [
     ([NER[0], "叶老桂"], r"^train\[1\]: '叶老桂' is not a record"),
     ([NER[0], ClassificationExample("甲", "乙", "")], r"^train\[1\]: Example.* is not a record"),
     ([{**NER[0], "id": object()}], r"^train\[0\]: object is not plain data; give strings"),
-    ([{"text": "叶老桂"}], r'^train\[0\]: no "label"'),
+    ([{"text": "叶老桂"}], r'^train\[0\]: no "entities" or "label"'),
     ([{"text": "叶老\ud800", "entities": []}], r"^train\[0\]: .* surrogate"),
     ([NER[0], {"text": "一" * 600, "entities": []}], r"^train\[1\]"),
     ([], "^train: there is no record"),
