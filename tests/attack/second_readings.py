@@ -9,6 +9,7 @@ import json
 from collections import Counter
 
 BLANKS = " \t"
+SPANS = ("entities", "label", "labels", "spans", "annotations")
 
 
 class NotPlain(ValueError):
@@ -59,7 +60,25 @@ def _of_records(spans_of):
 
 
 def _of_objects(start, end, kind):
-    return _of_records(lambda one: [(entity[start], entity[end], entity[kind]) for entity in one["entities"]])
+    return _of_records(lambda one: [(entity[start], entity[end], entity[kind]) for entity in _named(one, *SPANS)])
+
+
+def _of_shapes(text):
+    """Entities that are objects, under the keys of the samples; what is not offsets of characters is not plain."""
+    found = []
+    for one in records(text):
+        if not one.keys().isdisjoint(("tokenized_text", "result_list", "answer", "data")):
+            raise NotPlain
+        entities = _named(one, *SPANS)
+        spans = {(_named(e, "start", "begin"), e["end"], _named(e, "type", "label")) for e in entities}
+        found.append((_named(one, "text", "content"), spans))
+    return found
+
+
+def _named(one, *names):
+    """The value of the first of the keys that an object has and that is not empty."""
+    values = [one[name] for name in names if name in one]
+    return next((value for value in values if value not in ([], {})), values[0])
 
 
 def _of_cluener(one):
@@ -67,7 +86,7 @@ def _of_cluener(one):
 
 
 def _of_cmeee(one):
-    return ((e["start_idx"], e["start_idx"] + len(e["entity"]), e["type"]) for e in one["entities"])
+    return ((e["start_idx"], e["start_idx"] + len(e["entity"]), e["type"]) for e in _named(one, *SPANS))
 
 
 def brat(text, annotation):
@@ -87,5 +106,5 @@ OF_FORMAT = {
     "cmeee": _of_records(_of_cmeee),
     "doccano": _of_records(lambda one: map(tuple, one["label"] if "label" in one else one["labels"])),
     "doccano_entities": _of_objects("start_offset", "end_offset", "label"),
-    "jsonl": _of_objects("start", "end", "type"),
+    "jsonl": _of_shapes,
 }

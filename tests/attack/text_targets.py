@@ -214,6 +214,26 @@ SAMPLES = {  # of targets of JSON
     **{name: [_written(name)] for name in (*OF_RECORDS, "cmeee", "labelstudio", "labelstudio_min")},
     "tokens": [_written("tokens", FLAT)],
     "lists": [*(_as_list(name, EXAMPLES) for name in OF_RECORDS), _as_list("tokens", FLAT)],
+    "shapes": [
+        _lines(
+            {"content": "王明在京", "annotations": [{"begin": 0, "end": 2, "label": "P", "text": "王明"}]},
+            {"text": "丙", "spans": []},
+        ),
+        _lines({"tokenized_text": ["王明", "在", "京"], "ner": [[0, 0, "P"], [1, 2, "L"]]}),
+        _lines(
+            *(
+                {"content": "王明在京", "result_list": [{"start": 0, "end": 2, "text": "王明"}], "prompt": one}
+                for one in ("人", "王明的友")
+            )
+        ),
+        _lines({"tokens": ["王", "明"], "ner_tags": [1, 2], "names": ["O", "B-P", "L-P"]}),
+        json_bytes(
+            {
+                "version": 1,
+                "data": [{"text": "甲", "spans": [{"start": 0, "end": 1, "label": "t"}], "answer": "accept"}],
+            }
+        ),
+    ],
     "tables": _tables(),
     "spacy": [_written("spacy"), json_bytes(SPACY)],
     "matching": [

@@ -73,7 +73,7 @@ def list_records(content: str, name: str) -> Iterator[tuple[str, dict]]:
             raise error("neither ',' nor ']' after an object", found.end())
     rest = content[found.end() :]
     if outer:
-        parse_line(f'{{"data": []{rest}', f"{name}:{line}")
+        parse_line(f"{outer[0]}[]{rest}", f"{name}:1")
     elif rest:
         raise error("more text after the list", found.end())
 
