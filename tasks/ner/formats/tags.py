@@ -288,10 +288,10 @@ def _named(numbers, key, record, where, source):
             'with dataset.info.write_to_directory(FOLDER), or into each record as "names": ["O", "B-LOC", ...]'
         )
     names = names if isinstance(names, dict) else {str(number): name for number, name in enumerate(names)}
-    unknown = next((number for number in numbers if str(number) not in names), None)
-    if unknown is not None:
+    unknown = [number for number in numbers if type(number) is not int or str(number) not in names]
+    if unknown:
         raise InputError(
-            f'{where}: "{key}" has {shown(unknown)}, and there are {len(names)} names of tags; correct one'
+            f'{where}: "{key}" has {shown(unknown[0])}, and there are {len(names)} names of tags; correct one'
         )
     return [names[str(number)] for number in numbers]
 
