@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from shlex import quote
 
-from paddle_rope.tasks.commands.options import LABELED, add_reading, choose, new_parser, reading, whole
+from paddle_rope.tasks.commands.options import LABELED, add_reading, choose, new_parser, whole
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import check_new_folder, check_output_file, write_json
 from paddle_rope.tasks.common.output import check_standard_output, standard_output
@@ -61,14 +61,13 @@ def inspect(argv):
     if options.output:
         check_output_file(options.output, files.values())
     from paddle_rope.tasks.ner.data.inspection import inspect
-    from paddle_rope.tasks.ner.data.reading import note_unlabeled, read_collecting
-    from paddle_rope.tasks.ner.formats.records import SKIP, Faults
+    from paddle_rope.tasks.ner.data.reading import note_unlabeled, read_labeled
+    from paddle_rope.tasks.ner.formats.source import SKIP, Faults
     from paddle_rope.tasks.ner.reports.printed import print_faults, print_first_texts, print_inspection
 
     faults = {split: Faults() for split in files}
     read = {
-        split: read_collecting(path, options.format, None, options.fields, faults[split])
-        for split, path in files.items()
+        split: read_labeled(path, options.format, None, options.fields, faults[split]) for split, path in files.items()
     }
     print_faults(faults, options.examples)
     wrong = sum(one.counts.total() for one in faults.values())
@@ -89,6 +88,7 @@ def inspect(argv):
 def convert(argv):
     from paddle_rope.tasks.ner.data.reading import note_unlabeled, read_labeled, write_examples
     from paddle_rope.tasks.ner.formats import FORMATS, TEXT_FORMATS
+    from paddle_rope.tasks.ner.formats.source import faults_of
 
     samples = {name: text_format.sample for name, text_format in TEXT_FORMATS.items()}
     samples["brat"] = "a folder with a text x.txt and its annotation x.ann for each document"
@@ -106,7 +106,8 @@ def convert(argv):
         raise InputError(f"{options.target}: is the source too; give another TARGET")
     if to_stdout:
         check_standard_output()
-    examples, source_format = read_labeled(options.source, options.source_format, **reading(options))
+    with faults_of(options.source, options.on_error) as faults:
+        examples, source_format = read_labeled(options.source, options.source_format, None, options.fields, faults)
     note_unlabeled(examples, options.source)
     with standard_output() if to_stdout else contextlib.nullcontext(options.target) as target:
         write_examples(examples, target, options.to)

@@ -9,7 +9,7 @@ from typing import get_args, get_origin
 
 from paddle_rope.tasks.common.errors import InputError, OneLineArgumentParser, did_you_mean
 from paddle_rope.tasks.common.process import check_device
-from paddle_rope.tasks.ner.formats.records import ON_ERROR
+from paddle_rope.tasks.ner.formats.source import ON_ERROR
 from paddle_rope.tasks.recipes import PREDICTING, get_options, recipe_of_model
 
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run, or an exported model"

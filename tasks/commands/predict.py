@@ -20,7 +20,7 @@ from paddle_rope.tasks.common.output import check_standard_output, standard_outp
 from paddle_rope.tasks.common.texts.json_records import TEXT_KEYS
 from paddle_rope.tasks.common.texts.streams import FileStream, TextStream
 from paddle_rope.tasks.common.texts.text_files import STDIN
-from paddle_rope.tasks.ner.formats.records import parse_fields
+from paddle_rope.tasks.ner.formats.source import parse_fields
 from paddle_rope.tasks.recipes import get_predictor
 
 PREDICT = """\

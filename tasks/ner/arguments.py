@@ -30,7 +30,7 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.prediction_options import COUNT, PredictorOptions
 from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_option, option
 from paddle_rope.tasks.ner.features import COLUMNS, FEATURE_KINDS
-from paddle_rope.tasks.ner.formats.records import ON_ERROR, STOP, parse_fields
+from paddle_rope.tasks.ner.formats.source import ON_ERROR, STOP, parse_fields
 
 EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
 PATH = optional(Kind("a path", lambda value: isinstance(value, os.PathLike) or TEXT.fits(value)))

@@ -16,11 +16,12 @@ from paddle_rope.tasks.common.errors import InputError, visible
 from paddle_rope.tasks.common.files import atomic_writer
 from paddle_rope.tasks.common.texts.streams import TextStream
 from paddle_rope.tasks.common.texts.tables import TEXT, TOKENS
-from paddle_rope.tasks.common.texts.text_files import encodable, first_non_blank, read_text, split_lines
+from paddle_rope.tasks.common.texts.text_files import STDIN, encodable, first_non_blank, read_text, split_lines
 from paddle_rope.tasks.ner import formats
 from paddle_rope.tasks.ner.examples import Example
 from paddle_rope.tasks.ner.formats import brat, label_studio, span_records, tags
-from paddle_rope.tasks.ner.formats.records import SKIP, STOP, Faults, Source, key_of, labeled_records, text_of
+from paddle_rope.tasks.ner.formats.records import labeled_records, text_of
+from paddle_rope.tasks.ner.formats.source import STOP, Faults, Source, faults_of, key_of
 from paddle_rope.tasks.ner.formats.tagging import join_tokens
 
 logger = logging.getLogger(__name__)
@@ -49,7 +50,8 @@ def read_examples(
     Raises:
         InputError: the file cannot be read, or something in it is wrong.
     """
-    return read_labeled(path, format, name, fields, on_error)[0]
+    with faults_of(os.fspath(path), on_error) as faults:
+        return read_labeled(path, format, name, fields, faults)[0]
 
 
 def read_labeled(
@@ -57,24 +59,10 @@ def read_labeled(
     format: str | None = None,
     name: str | os.PathLike | None = None,
     fields: str | None = None,
-    on_error: str = STOP,
+    faults: Faults | None = None,
 ) -> tuple[list[Example], str]:
-    """The examples as from :func:`read_examples`, and the name of the format."""
-    faults = Faults() if on_error == SKIP else None
-    read = read_collecting(path, format, name, fields, faults)
-    if faults is not None:
-        faults.report(os.fspath(path))
-    return read
-
-
-def read_collecting(
-    path: str | os.PathLike,
-    format: str | None,
-    name: str | os.PathLike | None,
-    fields: str | None,
-    faults: Faults | None,
-) -> tuple[list[Example], str]:
-    """As :func:`read_labeled`; what is wrong is left out and put into ``faults``, if they are given."""
+    """The examples as from :func:`read_examples`, and the name of the format. If ``faults`` are given, they get what is
+    wrong, which is left out."""
     if format is not None:
         formats.check_format(format)
     check_there(os.fspath(path))
@@ -84,10 +72,12 @@ def read_collecting(
         files = [one for one in brat.files_in(Path(path)) if not one.name.startswith(_NO_DATA) and one.is_file()]
         if not files:
             raise InputError(f"{path}: is a directory without files of labeled data; give the path of a file in it")
-        read = [read_collecting(file, format, None, fields, faults) for file in sorted(files)]
+        read = [read_labeled(file, format, None, fields, faults) for file in sorted(files)]
         return [example for found, _ in read for example in found], ", ".join(dict.fromkeys(name for _, name in read))
     content, read_from = read_text(path)
-    source = Source(read_from if name is None else os.fspath(name), fields, faults, os.fspath(path))
+    source = Source(
+        read_from if name is None else os.fspath(name), fields, faults, None if path == STDIN else os.fspath(path)
+    )
     lines = split_lines(content)
     recognized = formats.recognize(lines, source) if format is None or first_non_blank(lines) is None else format
     examples = formats.TEXT_FORMATS[recognized].read(lines, source)
@@ -134,11 +124,9 @@ def note_unlabeled(examples: list[Example], name: str | os.PathLike) -> None:
 
 def read_lines(lines: list[str], name: str, fields: str | None = None, on_error: str = STOP) -> list[Example]:
     """Labeled examples as in :func:`read_examples`, from the lines of the file ``name`` or of records in memory."""
-    source = Source(name, fields, (Faults() if on_error == SKIP else None))
-    examples = formats.TEXT_FORMATS[formats.recognize(lines, source)].read(lines, source)
-    if source.faults is not None:
-        source.faults.report(name)
-    return examples
+    with faults_of(name, on_error) as faults:
+        source = Source(name, fields, faults)
+        return formats.TEXT_FORMATS[formats.recognize(lines, source)].read(lines, source)
 
 
 def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, format: str) -> None:

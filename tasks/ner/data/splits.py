@@ -15,7 +15,8 @@ from paddle_rope.tasks.common.texts.text_files import read_text, split_lines
 from paddle_rope.tasks.common.training.data import hold_out, hold_out_dev, note_repeated, note_unseen, read_files
 from paddle_rope.tasks.ner.data.reading import check_labeled, note_unlabeled, read_examples
 from paddle_rope.tasks.ner.examples import Entity, Example, entity_types, first_overlap
-from paddle_rope.tasks.ner.formats.records import Source, labeled_records
+from paddle_rope.tasks.ner.formats.records import labeled_records
+from paddle_rope.tasks.ner.formats.source import Source
 from paddle_rope.tasks.ner.formats.span_records import read_probable
 
 # Neighboring texts share entities, as texts cut from one document do, if the share of dev entities that also occur in

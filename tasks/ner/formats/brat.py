@@ -20,7 +20,8 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import atomic_folder
 from paddle_rope.tasks.common.texts.text_files import encodable, read_text, shown, split_lines
 from paddle_rope.tasks.ner.examples import Entity, Example, make_example
-from paddle_rope.tasks.ner.formats.records import OTHER_TEXT, UNREADABLE, EntityIds, Fault, Faults, Source, check_span
+from paddle_rope.tasks.ner.formats.records import EntityIds, check_span
+from paddle_rope.tasks.ner.formats.source import OTHER_TEXT, UNREADABLE, Fault, Faults, Source
 
 NAME = "brat"
 SHAPE = "write it as T1<tab>Type start end<tab>surface"

@@ -28,7 +28,8 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.texts.json_records import check_encodable
 from paddle_rope.tasks.common.texts.text_files import shown
 from paddle_rope.tasks.ner.examples import Entity, Example, entities_of, make_example
-from paddle_rope.tasks.ner.formats.records import EntityIds, Records, Source, check_like, check_span, check_type
+from paddle_rope.tasks.ner.formats.records import EntityIds, Records, check_like, check_span, check_type
+from paddle_rope.tasks.ner.formats.source import Source
 
 logger = logging.getLogger(__name__)
 

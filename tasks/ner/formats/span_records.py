@@ -31,23 +31,8 @@ from paddle_rope.tasks.common.texts.json_records import check_encodable, json_te
 from paddle_rope.tasks.common.texts.tables import TEXT
 from paddle_rope.tasks.common.texts.text_files import shown
 from paddle_rope.tasks.ner.examples import Entity, Example, make_example
-from paddle_rope.tasks.ner.formats.records import (
-    END,
-    LAST,
-    OF_ENTITY,
-    START,
-    SURFACE,
-    TYPE,
-    EntityIds,
-    Records,
-    Source,
-    check_like,
-    entity_of,
-    holds,
-    key_of,
-    reader,
-    spans_key,
-)
+from paddle_rope.tasks.ner.formats.records import EntityIds, Records, check_like, entity_of, holds, reader, spans_key
+from paddle_rope.tasks.ner.formats.source import END, LAST, OF_ENTITY, START, SURFACE, TYPE, Source, key_of
 from paddle_rope.tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_tag
 from paddle_rope.tasks.ner.formats.tags import tokens_of
 

@@ -27,7 +27,8 @@ from paddle_rope.tasks.common.texts.tables import TEXT, TOKENS
 from paddle_rope.tasks.common.texts.text_files import BLANKS, shown
 from paddle_rope.tasks.ner.examples import Entity, Example, first_overlap
 from paddle_rope.tasks.ner.formats.columns import LIMIT, LINE_ENDS, Row, read_rows, without_numbers
-from paddle_rope.tasks.ner.formats.records import NAMES, TAG_NAMES, TAGS, Records, Source, check_like, key_of
+from paddle_rope.tasks.ner.formats.records import Records, check_like
+from paddle_rope.tasks.ner.formats.source import NAMES, TAG_NAMES, TAGS, Source, key_of
 from paddle_rope.tasks.ner.formats.tagging import (
     BIO,
     OUTSIDE,

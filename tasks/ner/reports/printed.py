@@ -4,7 +4,7 @@ from paddle_rope.tasks.common.errors import visible
 from paddle_rope.tasks.common.reports.tables import as_cells, print_score_rows, print_table, terminal
 from paddle_rope.tasks.ner.batching import LONGER_THAN_A_WINDOW
 from paddle_rope.tasks.ner.examples import Example
-from paddle_rope.tasks.ner.formats.records import Faults
+from paddle_rope.tasks.ner.formats.source import Faults
 from paddle_rope.tasks.ner.metrics import BOUNDARY_ERRORS
 
 MOST_TYPES = 40  # rows of a table
