@@ -64,6 +64,11 @@ def _renamed(found, fields):
     return {**kept, **{NAMES[meaning][0]: found[key] for meaning, key in fields.items() if key in found}}
 
 
+def numbered(names: list[str]) -> dict[str, str]:
+    """The names of tags by their numbers, written as JSON writes keys."""
+    return {str(number): name for number, name in enumerate(names)}
+
+
 ON_ERROR = STOP, SKIP = "stop", "skip"  # values of the option on_error
 OUTSIDE, OTHER_TEXT, NO_TYPE = "spans outside of their text", "spans that hold another text", "blank types"
 UNREADABLE, UNRELATED = "annotations that cannot be read", "relations of unknown entities"
@@ -127,16 +132,16 @@ class Source:
         return record
 
     @functools.cached_property
-    def tag_names(self) -> dict[str, list[str]]:
-        """The names of tags that are numbers, by key, of the ``dataset_info.json`` that Hugging Face's datasets write
-        beside their files."""
+    def tag_names(self) -> dict[str, dict[str, str]]:
+        """The names of tags that are numbers, by key and number, in the ``dataset_info.json`` that Hugging Face's
+        datasets write beside their files."""
         file = Path(os.path.dirname(self._path or ""), "dataset_info.json")
         if self._path is None or not file.is_file():
             return {}
         named = {self._of_record.get(TAGS): NAMES[TAGS][0]}
         with as_input_error(f"{file}: has no names of tags: ", (ValueError, LookupError, TypeError, AttributeError)):
             lists = {key: one.get("feature") or {} for key, one in read_json_object(file)["features"].items()}
-            return {named.get(key, key): one["names"] for key, one in lists.items() if "names" in one}
+            return {named.get(key, key): numbered(one["names"]) for key, one in lists.items() if "names" in one}
 
     def tried(self, call: Callable, *arguments: Any, **options: Any) -> Any:
         """What a call returns; None if it raises InputError, which is among the faults then."""

@@ -28,7 +28,7 @@ from paddle_rope.tasks.common.texts.text_files import BLANKS, shown
 from paddle_rope.tasks.ner.examples import Entity, Example, first_overlap
 from paddle_rope.tasks.ner.formats.columns import LIMIT, LINE_ENDS, Row, read_rows, without_numbers
 from paddle_rope.tasks.ner.formats.records import Records, check_like
-from paddle_rope.tasks.ner.formats.source import NAMES, TAG_NAMES, TAGS, Source, key_of
+from paddle_rope.tasks.ner.formats.source import NAMES, TAG_NAMES, TAGS, Source, key_of, numbered
 from paddle_rope.tasks.ner.formats.tagging import (
     BIO,
     OUTSIDE,
@@ -288,7 +288,7 @@ def _named(numbers, key, record, where, source):
             f'{where}: "{key}" holds numbers, and the names of the tags are not in the file; write them next to it '
             'with dataset.info.write_to_directory(FOLDER), or into each record as "names": ["O", "B-LOC", ...]'
         )
-    names = names if isinstance(names, dict) else {str(number): name for number, name in enumerate(names)}
+    names = names if isinstance(names, dict) else numbered(names)
     unknown = [number for number in numbers if type(number) is not int or str(number) not in names]
     if unknown:
         raise InputError(

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.training.data import IN_MEMORY, hold_out
+from paddle_rope.tasks.common.training.data import IN_MEMORY, hold_out, read_memory
+from paddle_rope.tasks.ner import NerPredictor
 from paddle_rope.tasks.ner.arguments import NerArguments
-from paddle_rope.tasks.ner.data.reading import read_examples, read_labeled, read_texts
+from paddle_rope.tasks.ner.data.reading import EntityTextStream, read_examples, read_labeled, read_texts
 from paddle_rope.tasks.ner.data.splits import draw, mark_types, read_splits
 from paddle_rope.tasks.ner.demo import ENTITY_TYPES, UNSEEN_SENTENCES, read_demo_corpus, write_demo_corpus
 from paddle_rope.tasks.ner.examples import Entity, Example, first_overlap, without_overlaps
@@ -104,6 +105,25 @@ def test_wrong_annotations_of_brat_are_left_out_with_their_relations(write):
     (one,), _ = read_labeled(folder, None, None, None, faults)
     assert (one.entities, one.relations) == ((Entity(1, 4, "x"),), ())
     assert faults.counts == {OTHER_TEXT: 1, UNREADABLE: 1, UNRELATED: 1}
+
+
+def test_a_run_reads_files_and_memory_with_the_keys_and_the_faults_of_its_configuration(write, caplog):
+    record = {"body": "王明", "marks": [{"from": 0, "to": 2, "kind": "PER"}, {"from": 0, "to": 9, "kind": "PER"}]}
+    keys = {"fields": "text=body,spans=marks,start=from,end=to,type=kind", "on_error": "skip"}
+    path = str(write(json.dumps(record)))
+    of_file = splits_of(train_file=path, dev_fraction=0, **keys)["train"]
+    of_memory = read_memory({"train": [record]}, NerPredictor.labeled, keys).examples["train"]
+    assert [[(one.text, one.entities) for one in some] for some in (of_file, of_memory)] == 2 * [
+        [("王明", (Entity(0, 2, "PER"),))]
+    ]
+    assert [message.split(":")[0] for message in caplog.messages] == [path, "train"]
+    wrong = error_of(NerArguments(**{**keys, "fields": "txt=body"}).check, {})
+    assert "'txt=body'; did you mean 'text'?" in wrong
+
+
+def test_texts_to_predict_have_the_key_that_the_option_names(write):
+    path = write('{"body": "王明", "text": 3}\n{"body": "在"}\n')
+    assert [text for chunk in EntityTextStream(path, fields="text=body") for text, _ in chunk] == ["王明", "在"]
 
 
 def test_names_of_tags_that_are_numbers_are_read_from_the_file_beside(write, tmp_path):
