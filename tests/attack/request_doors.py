@@ -18,13 +18,15 @@ def _service():
     """(event loop, application, task that computes) of a service with a small model of each kind."""
     from paddle_rope.tasks.serving.application import Service, build_application
     from paddle_rope.tasks.serving.models import open_works
-    from paddle_rope.tasks.serving.settings import Settings, model_sources
+    from paddle_rope.tasks.serving.settings import ServiceSettings, model_sources
 
     home = Path(place().name)
     reading = {"window_tokens": 32, "longest_text": 32, "longest_entity": 8, "thresholds": 5.0}
     folders = {"entities": write_small_ner(home / "entities", FLAT, with_features=True, **reading)}
     folders |= write_models(home, {name: REAL[name] for name in ("classes", "pairs", "cross")})
-    service = Service(Settings(model_sources([f"{name}={path}" for name, path in folders.items()]), device="cpu"))
+    service = Service(
+        ServiceSettings(model_sources([f"{name}={path}" for name, path in folders.items()]), device="cpu")
+    )
     service.works = open_works(service.settings)
     loop = asyncio.new_event_loop()
     return loop, build_application(service), loop.create_task(service.batcher.run())

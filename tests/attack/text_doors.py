@@ -29,7 +29,7 @@ from paddle_rope.tasks.ner.examples import Entity, Example, as_record
 from paddle_rope.tasks.ner.formats import TEXT_FORMATS
 from paddle_rope.tasks.ner.metrics import scores_and_errors
 from paddle_rope.tasks.ner.page.html import write_html
-from paddle_rope.tasks.ner.prediction import selection, wanted
+from paddle_rope.tasks.ner.prediction import entity_filter, selection
 from paddle_rope.tasks.scaling.formats import open_source, parts_of
 from tests.attack.settings_targets import NAME, read_configuration, read_plan
 from tests.attack.text_targets import FLAT
@@ -223,8 +223,8 @@ def matched(pattern):
     """The places of a pattern, up to a shorter limit of time than that of users."""
 
     def receive(text):
-        with mock.patch.object(wanted, "PATTERN_SECONDS", 0.05), contextlib.suppress(InputError):
-            wanted.Listed([], [(pattern, "a", wanted.HINT)]).hinted(text)
+        with mock.patch.object(entity_filter, "PATTERN_SECONDS", 0.05), contextlib.suppress(InputError):
+            entity_filter.EntityRuler([], [(pattern, "a", entity_filter.HINT)]).hinted(text)
         return 0
 
     return receive
