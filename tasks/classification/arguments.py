@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar, Optional
 
-from paddle_rope.options import NAMES, POOLINGS, choice, integer, optional
+from paddle_rope.options import NAMES, POOLINGS, choice, integer
 from paddle_rope.options import option as model_field
 from paddle_rope.roformer.config import SequenceClassificationConfig
-from paddle_rope.tasks.common.prediction_options import COUNT, PredictorOptions
+from paddle_rope.tasks.common.prediction_options import SIZE, PredictorOptions
 from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_option, option
 
 
@@ -39,9 +39,7 @@ class ClassificationConfig(SequenceClassificationConfig):
 class ClassificationOptions(PredictorOptions):
     """The options of a :class:`~paddle_rope.tasks.classification.prediction.Classifier`."""
 
-    max_characters: int | None = model_field(
-        None, "characters of a text that are read; the rest is cut (default: as trained)", optional(COUNT)
-    )
+    max_characters: int | None = model_field(None, "characters read, the rest is cut (default: as trained)", SIZE)
 
 
 @dataclass

@@ -48,7 +48,6 @@ class Classifier(Predictor):
     model_class = "paddle_rope.tasks.classification.model:ClassificationModel"
     config_class = ClassificationConfig
     options_class = ClassificationOptions
-    options: ClassificationOptions
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

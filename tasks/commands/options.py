@@ -22,7 +22,7 @@ RECIPES_OF = {  # an option that no predictor has, and the recipes that a verb h
 }
 READ = {  # how the value of an option is read, by the type of its field
     int: {"type": int, "metavar": "N"},
-    float: {"type": float, "metavar": "P"},
+    float: {"type": float, "metavar": "X"},
     Sequence: {"type": lambda given: given.split(","), "metavar": "A,B"},
     os.PathLike: {"metavar": "FILE"},
     str: {},
@@ -72,17 +72,19 @@ def add_model_dirs(parser):
 def add_option(parser, field, meaning):
     """Add an option that a dataclass declares."""
     kind = (get_args(field.type) or (field.type,))[0]  # of the type or None
-    parser.add_argument(f"--{field.name}", help=meaning, **{"default": field.default, **READ[get_origin(kind) or kind]})
+    default = f" (default: {field.default})" if field.default else ""
+    read = {"default": field.default, **READ[get_origin(kind) or kind]}
+    parser.add_argument(f"--{field.name}", help=meaning + default, **read)
 
 
 def add_prediction(parser, recipes=PREDICTING, with_filter=False):
     """Add the options of the predictors of ``recipes``; ``with_filter`` also those that choose entities."""
-    from paddle_rope.tasks.ner.arguments import FILTER
+    from paddle_rope.tasks.ner.arguments import FilterOptions
 
-    declared = {}
+    declared, of_filter = {}, {*FilterOptions.names(), "dictionary", "patterns"}
     for recipe in recipes:
         for field in fields(get_options(recipe)):
-            if with_filter or field.name not in FILTER:
+            if with_filter or field.name not in of_filter:
                 declared.setdefault(field.name, {})[recipe] = field
     for of_recipes in declared.values():
         meanings = [f"{recipe}: {field.metadata['help']}" for recipe, field in of_recipes.items()]

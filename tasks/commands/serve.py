@@ -6,7 +6,6 @@ import os
 from paddle_rope.machine import physical_cores
 from paddle_rope.tasks.commands.options import add_option, new_parser
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.prediction_options import PredictorOptions
 from paddle_rope.tasks.serving.settings import ServiceSettings, model_sources, options
 
 SERVE = """\
@@ -29,20 +28,17 @@ def serve(argv):
     models = "folder of a trained or exported model, or NAME=FOLDER"
     parser.add_argument("models", metavar="FOLDER", nargs="+", help=models)
     for option in options():
-        meaning = f"{option.metadata['help']} (default: {option.default})"
-        default = _variable(option.name, option.default)
-        parser.add_argument(f"--{option.name}", type=type(option.default), default=default, help=meaning)
-    for name in ("device", "bf16"):
-        add_option(parser, PredictorOptions.__dataclass_fields__[name], PredictorOptions.help(name))
+        add_option(parser, option, option.metadata["help"])
+        parser.set_defaults(**{option.name: _variable(option.name, option.default)})
     bf16 = _variable("bf16", "false")
     if bf16 not in ("true", "false"):
         raise InputError(f"{VARIABLES}BF16: must be true or false, got {bf16!r}")
-    parser.set_defaults(device=_variable("device"), bf16=bf16 == "true")
+    parser.set_defaults(bf16=bf16 == "true")
     given = vars(parser.parse_args(argv))
     models = model_sources(given.pop("models"))
     if not os.environ.get("OMP_NUM_THREADS", "").isdigit():  # which numerical libraries read
         os.environ["OMP_NUM_THREADS"] = str(max(1, physical_cores() // max(1, given["workers"])))
-    settings = ServiceSettings(models, **given, threads=int(os.environ["OMP_NUM_THREADS"]))
+    settings = ServiceSettings(models=models, **given, threads=int(os.environ["OMP_NUM_THREADS"]))
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"{missing[0]} is not installed; pip install 'paddle_rope[serve]'")

@@ -54,7 +54,7 @@ class Predictor:
         **options: Any,
     ) -> None:
         with as_input_error("--"):
-            self.options = self.options_class(device=device, batch_size=batch_size, **options)
+            self.options: Any = self.options_class(device=device, batch_size=batch_size, **options)
         self.model_dir, self.batch_size, self.show_progress = model_dir, batch_size, show_progress
         self.tokenizer, self.model = self._open(model_dir, device)
         if self.options.bf16:

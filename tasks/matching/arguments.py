@@ -26,6 +26,7 @@ from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_o
 PAIRS, GRADES, TRIPLES = TASKS = ("pairs", "grades", "triples")
 CROSS_ENCODER, BI_ENCODER = ARCHITECTURES = ("cross_encoder", "bi_encoder")
 SHORTEST = 5  # tokens of a pair: one token of each text, [CLS] and two [SEP]
+LENGTH = integer(SHORTEST, 10**9)
 MOST_FOLDS = 1000
 FOLDS = Kind(f"from 2 to {MOST_FOLDS}", lambda value: 2 <= value <= MOST_FOLDS)
 
@@ -41,7 +42,7 @@ class MatchingConfig(SequenceClassificationConfig):
     )
     task: str = model_field(PAIRS, "what the model was trained for: `pairs`, `grades` or `triples`", choice(*TASKS))
     pooling: str = model_field("mean", "`mean` of the tokens, or the `first` token", choice(*POOLINGS))
-    max_tokens: int = model_field(512, "longest sequence in tokens; longer ones are cut", integer(SHORTEST, 10**9))
+    max_tokens: int = model_field(512, "longest sequence in tokens; longer ones are cut", LENGTH)
     token_type_ids: bool = model_field(False, "token type 1 for the second text of a cross-encoder", TRUTH)
     scale: float = model_field(20.0, "factor of the cosines in a bi-encoder's losses", number(1e-6, 1e6))
     threshold: float | None = model_field(None, "score from which a pair matches; empty: none", optional(NUMBER))
@@ -78,9 +79,7 @@ class MatchingConfig(SequenceClassificationConfig):
 class MatchingOptions(PredictorOptions):
     """The options of a :class:`~paddle_rope.tasks.matching.prediction.MatchingPredictor`."""
 
-    max_tokens: int | None = model_field(
-        None, "tokens that are read; the rest is cut (default: as trained)", optional(integer(SHORTEST, 10**9))
-    )
+    max_tokens: int | None = model_field(None, "tokens read, the rest is cut (default: as trained)", optional(LENGTH))
 
 
 @dataclass

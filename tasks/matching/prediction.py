@@ -84,7 +84,6 @@ class MatchingPredictor(Predictor):
     model_class = "paddle_rope.tasks.matching.model:MatchingModel"
     config_class = MatchingConfig
     options_class = MatchingOptions
-    options: MatchingOptions
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -13,7 +13,6 @@ from paddle_rope.options import (
     NUMBER,
     POSITIVE,
     SHARE,
-    TEXT,
     TRUTH,
     WIDEST_BAND,
     Kind,
@@ -27,18 +26,17 @@ from paddle_rope.options import (
 from paddle_rope.options import option as model_field
 from paddle_rope.roformer.config import RoFormerConfig
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.prediction_options import COUNT, PredictorOptions
+from paddle_rope.tasks.common.prediction_options import COUNT, SIZE, PredictorOptions
 from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_option, option
 from paddle_rope.tasks.ner.features import COLUMNS, FEATURE_KINDS
 from paddle_rope.tasks.ner.formats.source import ON_ERROR, STOP, parse_fields
 
 EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
-PATH = optional(Kind("a path", lambda value: isinstance(value, os.PathLike) or TEXT.fits(value)))
+PATH = optional(Kind("a path", lambda value: isinstance(value, (str, os.PathLike))))
 OR_0 = optional(integer(0, 10**9))
 PROBABILITY = Kind("greater than 0 and less than 1", lambda value: NUMBER.fits(value) and 0 < value < 1)
-OF_EACH_TYPE = Kind(
-    "one for each type named", lambda value: isinstance(value, dict) and all(map(PROBABILITY.fits, value.values()))
-)
+BY_TYPE = Kind("one for each type", lambda one: isinstance(one, dict) and all(map(PROBABILITY.fits, one.values())))
+AT_LEAST = optional(either(PROBABILITY, BY_TYPE))
 OF_FEATURES = Kind(f"some of {', '.join(FEATURE_KINDS)}", set(FEATURE_KINDS).issuperset)
 
 
@@ -86,10 +84,10 @@ class NerConfig(RoFormerConfig):
     window_tokens: int | None = model_field(
         None,
         "tokens that prediction reads at once, a length that training covered well; empty: `max_characters`",
-        optional(COUNT),
+        SIZE,
     )
-    longest_text: int | None = model_field(None, "tokens of the longest training text", optional(COUNT))
-    longest_entity: int | None = model_field(None, "tokens of the longest training entity", optional(COUNT))
+    longest_text: int | None = model_field(None, "tokens of the longest training text", SIZE)
+    longest_entity: int | None = model_field(None, "tokens of the longest training entity", SIZE)
 
     model_type: ClassVar[str] = "paddle_rope_ner"
     RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_characters", "max_tokens": "max_characters"}  # old names
@@ -120,35 +118,24 @@ class FilterOptions(Options):
     """Which entities to keep: options of the command line and keys of a request to the service."""
 
     types: Sequence[str] | None = model_field(None, "find these types only", optional(NAMES))
-    min_probability: float | dict[str, float] | None = model_field(
-        None, "find what is at least so probable", optional(either(PROBABILITY, OF_EACH_TYPE))
-    )
-    top_k: int | None = model_field(None, "find so many entities of a text, the most probable ones", optional(COUNT))
-    consistent: bool = model_field(
-        False, "a string is an entity at all of its places in a text, or at none, as at most of them", TRUTH
-    )
+    min_probability: float | dict[str, float] | None = model_field(None, "lowest probability of an entity", AT_LEAST)
+    top_k: int | None = model_field(None, "find so many entities of a text, the most probable ones", SIZE)
+    consistent: bool = model_field(False, "a string is an entity at all of its places in a text or at none", TRUTH)
 
 
 @dataclass
 class NerOptions(FilterOptions, PredictorOptions):
     """The options of a :class:`~paddle_rope.tasks.ner.prediction.predictor.NerPredictor`."""
 
-    max_tokens: int | None = model_field(
-        None, "tokens read at once; longer texts are read in windows (default: as trained)", optional(COUNT)
-    )
-    overlap: int | None = model_field(
-        None, "tokens of the longest entity that is sure to lie whole in a window (default: as trained)", OR_0
-    )
+    max_tokens: int | None = model_field(None, "tokens at once, longer texts in windows (default: as trained)", SIZE)
+    overlap: int | None = model_field(None, "longest entity in tokens that no window cuts (default: as trained)", OR_0)
     max_entity_tokens: int | None = model_field(
         None, "tokens of the longest entity that is found, 0 for any (default: twice the longest in training)", OR_0
     )
     dictionary: os.PathLike | str | None = model_field(
-        None, "terms to find: lines of term<TAB>type, or term<TAB>type<TAB>hint", PATH
+        None, "terms to find: term<TAB>type[<TAB>hint] a line", PATH
     )
     patterns: os.PathLike | str | None = model_field(None, "YAML file of types with regular expressions to find", PATH)
-
-
-FILTER = {*FilterOptions.names(), "dictionary", "patterns"}  # the options that choose entities
 
 
 @dataclass

@@ -55,7 +55,6 @@ PROBLEM = {
     "description": 'an error, `{"error": ...}`; only after 503 is it worth trying again, after Retry-After seconds'
 }
 MOST_TERMS, MOST_TYPES = 10_000, 100  # of a dictionary
-MOST_OF_KEY = 80  # characters of an unknown key or path that known ones are compared with
 FILTER: dict[str, Any] = {  # the keys of a request that choose entities
     one.name: (one.type, Field(one.default, description=one.metadata["help"])) for one in fields(FilterOptions)
 }
@@ -74,7 +73,7 @@ class Body(BaseModel):
         known = cls.model_fields
         for key in [key for key in given if key not in known] if isinstance(given, dict) else ():
             recipes = " or ".join(recipe for recipe, body in BODIES.items() if key in body.model_fields)
-            remedy = f"it is for models of {recipes}" if recipes else did_you_mean(key[:MOST_OF_KEY], known)
+            remedy = f"it is for models of {recipes}" if recipes else did_you_mean(key, known)
             raise InputError(f"unknown key {shown(key)}; {remedy or f'the keys are {list(known)}'}")
         return given
 
@@ -271,7 +270,7 @@ def _why_no_path(path, models, paths):
         own = ", ".join(one for one in paths if source.name in one.split("/"))
         return f"no such path: {path}; {source.name} is a model of {source.recipe}, with the paths {own}"
     recipes = " and ".join(dict.fromkeys(source.recipe for source in models))
-    remedy = did_you_mean(path[:MOST_OF_KEY], paths) or "see /docs for the paths, and /models for the models"
+    remedy = did_you_mean(path, paths) or "see /docs for the paths, and /models for the models"
     return f"no such path: {path} with models of {recipes}; {remedy}"
 
 

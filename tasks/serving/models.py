@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from paddle_rope.tasks.common.errors import InputError, missing_package_named
+from paddle_rope.tasks.common.prediction_options import PredictorOptions
 from paddle_rope.tasks.ner.prediction.entity_filter import MODES, EntityFilter
 from paddle_rope.tasks.recipes import load
 from paddle_rope.tasks.serving.settings import ModelSource, ServiceSettings
@@ -67,7 +68,7 @@ def examples(source: ModelSource, verb: str) -> list:
 
 
 def _works_of(source: ModelSource, settings: ServiceSettings) -> Iterator[Work]:
-    options = {"device": settings.device, "batch_size": settings.batch_size, "bf16": settings.bf16}
+    options = {name: getattr(settings, name) for name in PredictorOptions.names()}
     with missing_package_named():
         predictor = load(source.folder, **options)
 

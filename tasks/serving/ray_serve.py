@@ -18,7 +18,7 @@ Arguments = create_model(
     model=(str, Field(description="folder of a trained or exported model, or NAME=FOLDER, several between commas")),
     replicas=(int, Field(1, ge=1, description="processes, each with its own models")),
     threads=(int, Field(1, ge=1, description="of a replica")),
-    **{one.name: (type(one.default), one.default) for one in options() if one.name not in OF_RAY},
+    **{one.name: (one.type, one.default) for one in options() if one.name not in OF_RAY},
 )
 
 
@@ -26,7 +26,7 @@ def build(arguments: Arguments) -> serve.Application:
     """The application; raises InputError if a folder holds no model or an option is out of range."""
     given = arguments.model_dump()
     replicas, models = given.pop("replicas"), given.pop("model").split(",")
-    settings = ServiceSettings(model_sources(models), **given)
+    settings = ServiceSettings(models=model_sources(models), **given)
 
     def open_in_replica():
         from paddle_rope.tasks.serving.application import open_application

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from paddle_rope.options import POSITIVE, TEXT, choice, integer, number, read_json_object
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.prediction_options import PredictorOptions
 from paddle_rope.tasks.common.training.arguments import check_kinds, option
 from paddle_rope.tasks.recipes import recipe_of_model
 
@@ -26,15 +27,14 @@ class ModelSource:
     types: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ServiceSettings:
+@dataclass
+class ServiceSettings(PredictorOptions):
     """The options of ``paddle-rope serve``; the first of ``models`` is the default one."""
 
-    models: tuple[ModelSource, ...]
+    models: tuple[ModelSource, ...] = ()
     host: str = option("127.0.0.1", "address to listen at; 0.0.0.0 for all of this machine", TEXT)
     port: int = option(8080, "port to listen at; 0 for a free one, which is printed", integer(0, 65535))
     workers: int = option(1, "processes; each has its own models and cores // workers threads", integer(1, 1024))
-    batch_size: int = option(32, "texts, or windows of long texts, computed together", POSITIVE)
     max_wait_ms: float = option(5.0, "milliseconds that a text waits for others in its batch", number(0, 60_000))
     max_queue: int = option(256, "texts of a worker that may wait, of each request at most a batch; then 503", POSITIVE)
     max_queue_characters: int = option(1_000_000, "characters of a worker that may wait; then 503", POSITIVE)
@@ -47,8 +47,6 @@ class ServiceSettings:
     log: str = option("none", "`json` prints a line for each request, with its X-Request-ID", choice("none", "json"))
     stop_seconds: float = option(30.0, "for the requests in work when the service is told to stop", number(0, DAY))
     threads: int = 1
-    device: str | None = None
-    bf16: bool = False
 
     def __post_init__(self) -> None:
         check_kinds(self, "--")

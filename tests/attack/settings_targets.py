@@ -105,7 +105,7 @@ def _service(process):
         return [json.dumps({"text": text, "entities": []}, ensure_ascii=False).encode() for text in texts]
 
     loop = asyncio.new_event_loop()
-    service = Service(ServiceSettings((ModelSource("echo", "unused", "ner"),), **SERVICE))
+    service = Service(ServiceSettings(models=(ModelSource("echo", "unused", "ner"),), **SERVICE))
     service.works = {("echo", "predict"): Work("echo", "predict", echo)}
     return loop, build_application(service), loop.create_task(service.batcher.run())
 

@@ -77,8 +77,9 @@ class EntityFilter(FilterOptions):
         unknown = sorted({*hinted, *least, *{*(self.types or ())} - of_rules}.difference(config.types))
         if unknown:
             raise InputError(f"the model has no type {shown(unknown[0])}; its types are {', '.join(config.types)}")
-        if self.top_k is None and min(least.values(), default=1) < LEAST_PROBABILITY:
-            raise InputError(f"min_probability must be at least {LEAST_PROBABILITY}; give more, or give top_k")
+        lowest = min(least.values(), default=1)
+        if self.top_k is None and lowest < LEAST_PROBABILITY:
+            raise InputError(f"min_probability must be at least {LEAST_PROBABILITY} without top_k, got {lowest:g}")
 
     def kept(self, text: str, entities: list[Entity], config: Any) -> list[Entity]:
         """The entities of a text to keep, from its candidates and by rule, ordered."""

@@ -77,7 +77,6 @@ class NerPredictor(Predictor):
     model_class = "paddle_rope.tasks.ner.model:NerModel"
     config_class = NerConfig
     options_class = NerOptions
-    options: NerOptions
     exported_class = ExportedNerModel
 
     def __init__(self, model_dir: Folder | list[Folder], *args: Any, **options: Any):

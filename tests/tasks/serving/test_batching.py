@@ -32,7 +32,7 @@ def compute(requests, batch_size=4, drop=(), **bounds):
     before the first batch begins, and those at the places ``drop`` are dropped then."""
 
     async def run():
-        batcher = Batcher(ServiceSettings((), batch_size=batch_size, max_wait_ms=0.0, **bounds))
+        batcher = Batcher(ServiceSettings(models=(), batch_size=batch_size, max_wait_ms=0.0, **bounds))
         jobs = [batcher.submit(recorder.work, items) for recorder, items in requests]
         for place in drop:
             batcher.drop(jobs[place])
@@ -142,7 +142,7 @@ def test_a_result_is_made_when_its_pieces_are_there_and_an_answer_is_bounded():
 ])  # fmt: skip
 def test_a_full_queue_refuses_but_a_request_is_taken_whole(bound, dictionary, requests):
     async def run():
-        batcher = Batcher(ServiceSettings((), batch_size=4, **bound))
+        batcher = Batcher(ServiceSettings(models=(), batch_size=4, **bound))
         work = dataclasses.replace(Recorder().work, dictionary=dictionary)
         jobs = []
         for items in requests:

@@ -69,7 +69,7 @@ def test_a_dictionary_of_a_request_sets_entities_of_any_type(ask):
 
 
 def test_a_request_with_low_thresholds_is_computed_alone(trained):
-    settings = ServiceSettings(model_sources([f"entities={trained['entities']}"]), device="cpu")
+    settings = ServiceSettings(models=model_sources([f"entities={trained['entities']}"]), device="cpu")
     work = open_works(settings)["entities", "predict"]
 
     def is_computed_with_others(**choice):
