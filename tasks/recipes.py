@@ -29,11 +29,14 @@ class Registered(NamedTuple):
     summary: str  # what it trains
     predictor: str = ""  # "module:class" in the recipe's package; "" if it does not predict
     exporter: str = ""
+    checker: str = ""  # "module:function" that looks at the data before Paddle is imported
     parent: str = "paddle_rope.tasks"  # of the package, which has the name of the recipe
 
 
 RECIPES = {
-    "ner": Registered("entities of texts", "prediction.predictor:NerPredictor", "export:NerExporter"),
+    "ner": Registered(
+        "entities of texts", "prediction.predictor:NerPredictor", "export:NerExporter", "data.reading:check_early"
+    ),
     "matching": Registered("scores of pairs and triples", "prediction:MatchingPredictor", "recipe:MatchingExporter"),
     "classification": Registered("classes of documents", "prediction:Classifier", "recipe:ClassificationExporter"),
     "pretraining": Registered("a masked language model, to start other runs from"),
@@ -160,18 +163,17 @@ def check_run(config: dict[str, Any]) -> None:
     if seeds is not None:
         parse_seeds(seeds)
     checked = check_config(config, get_arguments(name))
-    if name == "ner":
-        from paddle_rope.tasks.ner.data.reading import check_there
-
-        for path in data_files(checked.config):
-            check_there(path)
+    if RECIPES[name].checker:
+        _resolve(name, "{checker}")(data_files(checked.config), checked.keys)
     check_readable(checked.config)
     check_device(checked.config["device"])
     if checked.keys.pretrained is not None:
-        from paddle_rope.roformer.checkpoints.reading import read_settings  # prediction needs no safetensors
+        # prediction needs no safetensors
+        from paddle_rope.roformer.checkpoints.reading import read_settings, weights_file
 
         with as_input_error("configuration: pretrained: "):
             read_settings(checked.keys.pretrained)
+            weights_file(checked.keys.pretrained)
     if is_first_process():  # seen from another process, the first may already have made the folder
         check_new_folder(checked.config["output_dir"])
 

@@ -132,9 +132,7 @@ class NerOptions(FilterOptions, PredictorOptions):
     max_entity_tokens: int | None = model_field(
         None, "tokens of the longest entity that is found, 0 for any (default: twice the longest in training)", OR_0
     )
-    dictionary: os.PathLike | str | None = model_field(
-        None, "terms to find: term<TAB>type[<TAB>hint] a line", PATH
-    )
+    dictionary: os.PathLike | str | None = model_field(None, "terms to find: term<TAB>type[<TAB>hint] a line", PATH)
     patterns: os.PathLike | str | None = model_field(None, "YAML file of types with regular expressions to find", PATH)
 
 

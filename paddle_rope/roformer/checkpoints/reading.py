@@ -71,10 +71,7 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
     """
     folder = folder_of(folder)
     settings = read_settings(folder)
-    path = find_weights(folder)
-    if path is None:
-        raise ValueError(f"{folder}: no weights here; one of {', '.join(WEIGHT_FILES)} must be in the folder")
-    tensors = read_tensors(path)
+    tensors = read_tensors(weights_file(folder))
     architecture = str(settings.get("architectures") or settings.get("init_class"))
     if is_ours(settings):
         heads = {"MaskedLM": "lm", "CausalLM": "lm", "SequenceClassification": "classifier"}
@@ -83,6 +80,14 @@ def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
     kind = _kind(settings)
     is_paddlenlp = kind not in HUGGINGFACE or any(name.endswith("self_attn.q_proj.weight") for name in tensors)
     return _convert(folder, tensors, settings, (PADDLENLP if is_paddlenlp else HUGGINGFACE)[kind], architecture)
+
+
+def weights_file(folder: str | os.PathLike) -> Path:
+    """The file of the weights of a folder, or of a shipped encoder; raises ValueError if there is none."""
+    path = find_weights(folder_of(folder))
+    if path is None:
+        raise ValueError(f"{folder}: no weights here; one of {', '.join(WEIGHT_FILES)} must be in the folder")
+    return path
 
 
 def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], Any]) -> Checkpoint:

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 from shlex import quote
-from typing import TextIO
+from typing import Any, TextIO
 
 from paddle_rope.tasks.common.errors import InputError, visible
 from paddle_rope.tasks.common.files import atomic_writer
@@ -21,11 +21,12 @@ from paddle_rope.tasks.ner import formats
 from paddle_rope.tasks.ner.examples import Example
 from paddle_rope.tasks.ner.formats import brat, label_studio, span_records, tags
 from paddle_rope.tasks.ner.formats.records import labeled_records, text_of
-from paddle_rope.tasks.ner.formats.source import STOP, Faults, Source, faults_of, key_of
+from paddle_rope.tasks.ner.formats.source import SKIP, STOP, Faults, Source, faults_of, key_of
 from paddle_rope.tasks.ner.formats.tagging import join_tokens
 
 logger = logging.getLogger(__name__)
 
+QUICK_BYTES = 10_000_000  # read in a second or two
 _NO_DATA = (".", "_", "README", "LICENSE", "dataset_info")  # prefixes of file names
 
 
@@ -108,6 +109,16 @@ def check_there(path: str) -> None:
     else:
         return
     raise InputError(f"{path}: no such file; {command} downloads it")
+
+
+def check_early(paths: list[str], keys: Any) -> None:
+    """Raise InputError if one of the data files of a run is missing, or a training file of at most ``QUICK_BYTES`` is
+    wrong or has no entity; ``keys`` are the recipe's."""
+    for path in paths:
+        check_there(path)
+    file = Path(keys.train_file)
+    if keys.on_error != SKIP and file.is_file() and file.stat().st_size <= QUICK_BYTES:
+        check_labeled(read_examples(file, fields=keys.fields), file)
 
 
 def check_labeled(examples: list[Example], name: str | os.PathLike) -> None:

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from paddle_rope import CharTokenizer
 from paddle_rope.tasks.common.errors import EXIT_BAD_INPUT, MOST_CHARACTERS, InputError, exit_status, visible
 from paddle_rope.tasks.common.output import Output, on_terminal, standard_output
-from paddle_rope.tasks.common.process import choose_device, ensure_home, own_command
+from paddle_rope.tasks.common.process import check_device, choose_device, ensure_home, own_command
 from paddle_rope.tasks.common.reports.tables import print_score_rows
 from tests.conftest import REPOSITORY
 
@@ -72,6 +72,13 @@ def test_a_vocabulary_that_may_not_be_read_is_not_called_missing(monkeypatch, tm
     monkeypatch.setattr(Path, "read_bytes", denied)
     with pytest.raises(ValueError, match=r"vocab.txt: cannot be read \(Permission denied\)"):
         CharTokenizer.from_vocab_file(tmp_path / "vocab.txt")
+
+
+def test_a_gpu_is_refused_before_paddle_is_imported_where_the_installed_one_has_none(monkeypatch):
+    monkeypatch.setattr("importlib.metadata.version", lambda package: {"paddlepaddle": "3"}[package])
+    with pytest.raises(InputError, match="--device gpu:0: this paddle is built for CPU"):
+        check_device("gpu:0")
+    check_device("cpu")
 
 
 # ---- standard output and error
