@@ -4,12 +4,13 @@ Values are checked before anything is computed with them, because files can hold
 """
 
 import dataclasses
+import difflib
 import json
 import os
 import reprlib
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
@@ -110,6 +111,18 @@ POSITIVE = Kind("greater than 0", lambda value: _is_number(value) and value > 0)
 NOT_NEGATIVE = Kind("at least 0", lambda value: _is_number(value) and value >= 0)
 SHARE = Kind("at least 0 and less than 1", lambda value: _is_number(value) and 0 <= value < 1)
 PART = Kind("greater than 0 and at most 1", lambda value: _is_number(value) and 0 < value <= 1)
+
+
+def did_you_mean(word: str, known: Collection[str], similarity: float = 0.6) -> str:
+    """The question "did you mean ...?" with at most three names of ``known`` that have ``word`` among their words, or
+    else the most similar name; an empty string if none has this ``similarity`` (0 to 1, difflib's).
+
+    >>> did_you_mean("atention", ["attention", "decay"])
+    "did you mean 'attention'?"
+    """
+    near = sorted(name for name in known if word and f"_{word}_" in f"_{name}_")[:3]
+    near = near or difflib.get_close_matches(word[:80], sorted(known), n=1, cutoff=similarity)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def check_feature_map(

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paddle_rope.tasks.common.errors import InputError, as_input_error, did_you_mean
+from paddle_rope.options import did_you_mean
+from paddle_rope.tasks.common.errors import InputError, as_input_error
 from paddle_rope.tasks.common.files import check_new_folder
 from paddle_rope.tasks.common.model_folder import ENCODER, recipe_in, refuse_incomplete, refuse_other_recipe
 from paddle_rope.tasks.common.process import check_device, is_first_process

@@ -2,10 +2,9 @@
 
 import copy
 import dataclasses
-import difflib
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -32,6 +31,7 @@ from paddle_rope.options import (
     Options,
     check_feature_map,
     choice,
+    did_you_mean,
     either,
     integer,
     list_of,
@@ -49,26 +49,7 @@ ENCODERS = Path(__file__).with_name("encoders")  # shipped with the package: one
 # Far above any model: larger values in a file are refused before memory is allocated.
 WIDEST, MOST_ROWS = 2**16, 2**24
 
-# Removed options, which did not help in our experiments, with the values that leave them unused in older files; then
-# removed values of options that still exist. Commit e394b37 is the last with them.
-REMOVED = {
-    "score_scaling_length": (None,),
-    "convolution_size": (None, 3),
-    "position_gaps": (None,),
-    "num_random_features": (None,),
-}
-_REMOVED_VALUES = {
-    "feature_map": ("hedgehog", "identity", "squared_relu"),
-    "normalizer": ("subtracted_mean",),
-    "decay": ("token",),
-}
-_CONVOLUTIONS = {"input", "value", "output"}  # `convolutions` was a list of some of them
-
-# PaddleNLP, transformers and version 0.2 also write these; they have no effect here.
-_OF_LIBRARIES = {
-    *("architectures", "model_type", "paddlenlp_version", "transformers_version", "dtype", "torch_dtype"),
-    *("name_or_path", "_name_or_path", "initializer_range", "max_position_embeddings"),
-}
+_OF_FOLDERS = {"architectures", "model_type"}  # beside the options in ``config.json``
 ROTARY_DEFAULTS = {"base": 10000, "layout": "interleaved", "rotary_dim": None, "learned": False, "scaling": None}
 _ROTARY_KINDS = {
     "base": POSITIVE,
@@ -78,8 +59,6 @@ _ROTARY_KINDS = {
     "learned": TRUTH,
     "scaling": optional(OBJECT),
 }
-# Option of version 0.2 -> key of ``rotary``
-_ROTARY = {name if name == "rotary_dim" else f"rotary_{name}": name for name in ROTARY_DEFAULTS}
 NAMED = Kind(
     "an object of names by index",
     lambda value: (
@@ -87,7 +66,7 @@ NAMED = Kind(
         and all(str(index).isdecimal() and isinstance(name, str | int) for index, name in value.items())
     ),
 )
-_ALMOST = 0.85  # similarity, by difflib, of a misspelled name
+_ALMOST = 0.85  # similarity of a misspelled name
 
 
 def folder_of(name: str | os.PathLike) -> str | os.PathLike:
@@ -96,29 +75,6 @@ def folder_of(name: str | os.PathLike) -> str | os.PathLike:
     """
     is_shipped = not os.path.isdir(name) and os.fspath(name) in os.listdir(ENCODERS)
     return ENCODERS / name if is_shipped else name
-
-
-class RemovedOption(ValueError):
-    """An option that was removed is in use."""
-
-
-def without_removed(given: Mapping[str, Any], removed: Mapping[str, tuple] = REMOVED) -> dict[str, Any]:
-    """The options of an older file in today's terms: removed options without effect are left out, and ``convolutions``
-    is true or false. Raises RemovedOption if a removed option or value is in use.
-    """
-    options = {}
-    for name, value in given.items():
-        is_gone = value not in removed[name] if name in removed else value in _REMOVED_VALUES.get(name, ())
-        if name == "convolutions" and isinstance(value, (str, list, tuple)):
-            places = {str(place).strip() for place in (value.split(",") if isinstance(value, str) else value)} - {""}
-            is_gone = bool(places) and places < _CONVOLUTIONS
-            value = bool(places) if places <= _CONVOLUTIONS else value
-        if is_gone:
-            what = f"{name} {shown(given[name])}"
-            raise RemovedOption(f"{what} was removed, because it did not help; commit e394b37 is the last with it")
-        if name not in removed:
-            options[name] = value
-    return options
 
 
 @dataclass
@@ -203,7 +159,6 @@ class RoFormerConfig(Options):
     pad_token_id: int = option(0, "id of padding", integer(0, MOST_ROWS))
 
     model_type: ClassVar[str] = "paddle_rope_roformer"
-    RENAMED: ClassVar[dict[str, str]] = {}  # earlier name of an option -> its name
 
     def __post_init__(self) -> None:
         if self.embedding_size is None:
@@ -217,28 +172,22 @@ class RoFormerConfig(Options):
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any], **changes: Any) -> "RoFormerConfig":
-        """A configuration from the settings of a ``config.json`` of any version, with ``changes`` to them.
+        """A configuration from the settings of a ``config.json``, with ``changes`` to them.
 
-        Options of another model of this library (``model_type``) are ignored, so that a masked language model can start
-        from the folder of an entity model; among these, only a name that resembles an encoder option is an error.
+        Options of a classifier, or of another model of this library (``model_type``), are ignored, so that a masked
+        language model can start from the folder of an entity model; among the latter, only a name that resembles an
+        encoder option is an error.
 
         Raises:
-            ValueError: an option is unknown (the nearest is named), was removed, or does not fit.
+            ValueError: an option is unknown (the nearest is named) or does not fit.
         """
-        changes = without_removed(changes)
         cls.check_names(changes)
         kind = str(settings.get("model_type", cls.model_type))
         is_of_others = kind != cls.model_type and kind.startswith("paddle_rope")
-        named = {cls.RENAMED.get(name, name): value for name, value in settings.items() if name not in _OF_LIBRARIES}
-        settings = without_removed(named)
-        rotary = {new: settings.pop(old) for old, new in _ROTARY.items() if old in settings}
-        rotary = {name: value for name, value in rotary.items() if value != ROTARY_DEFAULTS[name]}
-        if rotary and settings.get("rotary") is None:
-            settings["rotary"] = rotary
-        settings |= changes
+        settings = {name: value for name, value in settings.items() if name not in _OF_FOLDERS} | changes
         for name in settings.keys() - cls.names():
-            is_like_ours = difflib.get_close_matches(name, RoFormerConfig.names() | {*_ROTARY}, n=1, cutoff=_ALMOST)
-            if name in HEAD_OPTIONS or (is_of_others and not is_like_ours):
+            is_foreign = is_of_others and not did_you_mean(name, RoFormerConfig.names(), _ALMOST)
+            if is_foreign or name in SequenceClassificationConfig.names():
                 del settings[name]
         cls.check_names(settings)
         return cls(**settings)
@@ -258,12 +207,12 @@ class RoFormerConfig(Options):
 
     @classmethod
     def check_names(cls, names: Iterable[str]) -> None:
-        """Raise ValueError, naming the nearest option, for a name that is not an option."""
+        """Raise ValueError, with the nearest option, for a name that is not an option."""
         known = cls.names()
         for name in names:
             if name not in known:
-                nearest = difflib.get_close_matches(str(name), sorted(known), n=1, cutoff=0)[0]
-                raise ValueError(f"{cls.__name__} has no option {shown(name)}; the nearest is {nearest!r}")
+                hint = did_you_mean(str(name), known) or f"its options are {', '.join(sorted(known))}"
+                raise ValueError(f"{cls.__name__} has no option {shown(name)}; {hint}")
 
     @property
     def head_dim(self) -> int:
@@ -359,7 +308,3 @@ class SequenceClassificationConfig(RoFormerConfig):
         if "num_labels" in changes:
             settings = {name: value for name, value in settings.items() if name != "id2label"}
         return super().from_dict(settings, **changes)
-
-
-# Options of classifiers; version 0.2 wrote them into the config.json of every model.
-HEAD_OPTIONS = {*SequenceClassificationConfig.names() - RoFormerConfig.names(), "label2id", "num_classes"}

@@ -19,7 +19,6 @@ class ClassificationConfig(SequenceClassificationConfig):
     pooling: str = model_field("mean", "`mean` of the tokens, or the `first` token", choice(*POOLINGS))
 
     model_type: ClassVar[str] = "paddle_rope_classification"
-    RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_characters"}  # names of version 0.1
 
     def __post_init__(self):
         NAMES.check("classes", self.classes)
@@ -50,7 +49,6 @@ class ClassificationArguments(RecipeArguments):
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "pooling")
     # data sets have fewer documents than sentences
     DEFAULTS = {"num_train_epochs": 10, "per_device_train_batch_size": 16, "learning_rate": 5e-4}
-    RENAMED = ClassificationConfig.RENAMED
 
     recipe: str = option("classification", "what is trained")
     train_file: Optional[str] = option(None, "labeled texts, JSON Lines or tab-separated")

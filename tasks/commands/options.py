@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import get_args, get_origin
 
-from paddle_rope.tasks.common.errors import InputError, OneLineArgumentParser, did_you_mean
+from paddle_rope.options import did_you_mean
+from paddle_rope.tasks.common.errors import InputError, OneLineArgumentParser
 from paddle_rope.tasks.common.process import check_device
 from paddle_rope.tasks.ner.formats.source import ON_ERROR
 from paddle_rope.tasks.recipes import PREDICTING, get_options, recipe_of_model

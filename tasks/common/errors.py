@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import difflib
 import errno
 import re
 import signal
@@ -142,11 +141,3 @@ class OneLineArgumentParser(argparse.ArgumentParser):
 
     def error(self, message):
         raise InputError(f"{message}; see {self.prog} --help")
-
-
-def did_you_mean(word, known):
-    """The message "did you mean ...?" with at most three names of ``known`` that have ``word`` among their words, or
-    else the name most similar to it; an empty string if none is similar."""
-    near = sorted(name for name in known if word and f"_{word}_" in f"_{name}_")[:3]
-    near = near or difflib.get_close_matches(word[:80], known, n=1)
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -7,8 +7,7 @@ from typing import Any
 
 from paddle_rope.options import read_json_object
 from paddle_rope.roformer import load_tokenizer
-from paddle_rope.roformer.config import RemovedOption
-from paddle_rope.tasks.common.errors import InputError, as_input_error, damage_reported
+from paddle_rope.tasks.common.errors import InputError, damage_reported
 from paddle_rope.tasks.common.files import changed_files, checksums, write_files
 from paddle_rope.tasks.common.process import own_command, quoted
 
@@ -73,8 +72,7 @@ def load_settings(folder: str | os.PathLike, config_class: Any) -> tuple[Any, An
     with damage_reported(f"{folder}: vocab.txt or tokenizer_config.json", COPY):
         tokenizer = load_tokenizer(folder)
     with damage_reported(f"{folder}: config.json", COPY):
-        with as_input_error(f"{folder}: config.json: ", RemovedOption):
-            config = config_class.from_pretrained(str(folder))
+        config = config_class.from_pretrained(str(folder))
         if config.vocab_size != len(tokenizer):
             raise ValueError(f"vocab_size is {config.vocab_size}, but vocab.txt has {len(tokenizer)} tokens")
     return tokenizer, config
@@ -124,8 +122,8 @@ def write_checksums(folder: Path, *but: str) -> None:
 
 def refuse_changed(folder: str | os.PathLike) -> None:
     """Raise InputError if files of a folder are missing or changed since its checksums were written, or, of an exported
-    model, added. Older folders, and what ``save_pretrained`` alone has written, have no checksums, and pass. This finds
-    damage, not forgery: ``check_operators`` protects the engine from foreign graphs."""
+    model, added. What ``save_pretrained`` alone has written has no checksums, and passes. This finds damage, not
+    forgery: ``check_operators`` protects the engine from foreign graphs."""
     folder = Path(folder)
     if not (folder / CHECKSUMS_FILE).is_file():
         return

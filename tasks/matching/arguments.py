@@ -52,7 +52,6 @@ class MatchingConfig(SequenceClassificationConfig):
     )  # fmt: skip
 
     model_type: ClassVar[str] = "paddle_rope_matching"
-    RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_tokens", "segment_ids": "token_type_ids"}  # version 0.1
 
     def __post_init__(self):
         self.num_labels, self.id2label = 1, None
@@ -89,7 +88,6 @@ class MatchingArguments(RecipeArguments):
     METRIC = "score"  # see paddle_rope.tasks.matching.prediction.choosing_score
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "architecture")
     DEFAULTS = {"num_train_epochs": 5}
-    RENAMED = MatchingConfig.RENAMED
 
     recipe: str = option("matching", "what is trained")
     train_file: Optional[str] = option(None, "labeled pairs or triples of texts")

@@ -90,7 +90,6 @@ class NerConfig(RoFormerConfig):
     longest_entity: int | None = model_field(None, "tokens of the longest training entity", SIZE)
 
     model_type: ClassVar[str] = "paddle_rope_ner"
-    RENAMED: ClassVar[dict[str, str]] = {"max_length": "max_characters", "max_tokens": "max_characters"}  # old names
 
     def __post_init__(self):
         self.types = list(self.types) if isinstance(self.types, tuple) else self.types
@@ -142,7 +141,6 @@ class NerArguments(RecipeArguments):
 
     METRIC = "f1"
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "features")
-    RENAMED = {"max_length": "max_characters", "masked_lm_files": "unlabeled_files", "texts": "unlabeled_files"}
 
     recipe: str = option("ner", "what is trained")
     train_file: Optional[str] = option(None, "labeled data in any of the supported formats")

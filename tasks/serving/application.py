@@ -22,8 +22,8 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 import paddle_rope
 from paddle_rope.machine import prepare_process
-from paddle_rope.options import shown
-from paddle_rope.tasks.common.errors import InputError, as_input_error, did_you_mean
+from paddle_rope.options import did_you_mean, shown
+from paddle_rope.tasks.common.errors import InputError, as_input_error
 from paddle_rope.tasks.ner.arguments import FilterOptions
 from paddle_rope.tasks.ner.prediction.entity_filter import EntityFilter, EntityRuler
 from paddle_rope.tasks.serving import metrics

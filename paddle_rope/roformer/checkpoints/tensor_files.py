@@ -83,7 +83,7 @@ def _read_safetensors(path):
     tensors = {}
     for name, tensor in safetensors.deserialize(path.read_bytes()):
         dtype, data = tensor["dtype"], tensor["data"]
-        if dtype in ("BF16", "U16"):  # U16: how paddle and version 0.2 write bfloat16
+        if dtype in ("BF16", "U16"):  # U16: how PaddleNLP writes bfloat16
             array = bfloat16_to_float32(np.frombuffer(data, "<u2"))
         elif dtype in DTYPES:
             array = np.frombuffer(data, DTYPES[dtype])

@@ -105,7 +105,6 @@ class EncoderArguments:
     SETTLED_BY_PRETRAINED = (*SIZE_KEYS, "vocab_min_count")  # keys that cannot be given with ``pretrained``
     UNUSED = ()  # keys of every recipe that have no effect in this one
     WHY_UNUSED = ""
-    RENAMED = {}  # old name of a key -> its name
     METRIC = None  # the dev score that chooses the checkpoint; None if the last one is always kept
     # keys that VisualDL compares runs by: about ten
     HYPER_PARAMETERS = (

@@ -11,9 +11,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, get_type_hints
 
-from paddle_rope.options import NOT_NEGATIVE, POSITIVE, choice, integer, number
-from paddle_rope.roformer.config import REMOVED, RemovedOption, without_removed
-from paddle_rope.tasks.common.errors import InputError, as_input_error, did_you_mean
+from paddle_rope.options import NOT_NEGATIVE, POSITIVE, choice, did_you_mean, integer, number
+from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.run_config import parse_arguments, typed
 from paddle_rope.tasks.common.training.arguments import LARGEST_SEED, EncoderArguments, check_kinds, option
 from paddle_rope.tasks.common.training.run import CHECKPOINTS_FOLDER, LOG_FOLDER
@@ -93,10 +92,6 @@ def paddlenlp_names() -> set[str]:
     return set(re.findall(r"^    (\w+): .+= field\(", source.read_text(encoding="utf-8"), re.MULTILINE))
 
 
-# Removed key -> values that had no effect, and are still accepted: configurations of unfinished runs have all keys.
-REMOVED_KEYS = {**REMOVED, "join_share": (None, 0), "join_characters": (None,)}
-
-
 class Settings(NamedTuple):
     """A checked configuration."""
 
@@ -106,15 +101,13 @@ class Settings(NamedTuple):
     given: dict[str, Any]  # the keys as they were given, without defaults
 
 
-def check_config(config, arguments_class):
+def check_config(given, arguments_class):
     """:class:`Settings` with the recipe's defaults filled in, after keys and values are checked; ``training`` are the
     documented :class:`TrainingKeys`, and other keys of PaddleNLP stay in ``config`` as they were given.
 
     Neither Paddle nor PaddleNLP is imported. Raises InputError if a key is unknown or missing, or a value does not fit.
     """
     usable = usable_keys(arguments_class)
-    with as_input_error("configuration: ", RemovedOption):
-        given = without_removed(config, REMOVED_KEYS)
     for key in given:
         if key not in usable and key not in arguments_class.__dataclass_fields__:
             _refuse_key(key, arguments_class, usable)
@@ -142,9 +135,7 @@ def check_config(config, arguments_class):
 
 def _refuse_key(key, arguments_class, usable):
     """Raise InputError for a key that the recipe does not have, unless PaddleNLP has it and it contradicts nothing."""
-    plan, renamed = arguments_class.PLAN, arguments_class.RENAMED
-    if key in renamed:
-        raise InputError(f"key {key!r} is called {renamed[key]!r} now; rename it")
+    plan = arguments_class.PLAN
     if key in INSTEAD or plan.is_closed(key):
         why = INSTEAD.get(key) or plan.reason.format(metric=arguments_class.METRIC)
         raise InputError(f"key {key!r} cannot be set: {why}")

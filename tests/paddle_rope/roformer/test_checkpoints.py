@@ -196,7 +196,7 @@ WRONG_OURS = [
     ({"vocab_size": 10**12}, "vocab_size must be an integer"),
     ({"hidden_size": 2**16, "num_attention_heads": 8}, "too few for hidden_size 65536"),
     ({"intermediate_size": 500_000}, r"\[12, 10\] there and \[12, 500000\] in the model"),
-    ({"rotary_scaling": "ntk"}, "rotary scaling must be an object"),
+    ({"rotary": {"scaling": "ntk"}}, "rotary scaling must be an object"),
     ({"tensors": {"token_embedding.weight": EMBEDDING + np.nan}}, "NaN or infinite: token_embedding.weight; copy"),
     ({"tensors": {"weight": EMBEDDING}}, "no weights of a RoFormer"),
     ({"tensors": {"token_embedding.weight": EMBEDDING}, **LARGE}, "lacks weights of [0-9,]+"),

@@ -105,12 +105,6 @@ def test_first_weights_of_heads_and_features_have_the_deviation_of_the_encoder()
 # ---- the configuration
 
 
-def test_an_earlier_name_counts(tmp_path):
-    assert NerConfig.from_dict({"max_length": 77}).max_characters == 77
-    (tmp_path / "config.json").write_text('{"max_length": 77}', encoding="utf-8")
-    assert NerConfig.from_pretrained(tmp_path).max_characters == 77
-
-
 OFFSETS = [(0, 0), (0, 1), (1, 3), (4, 5), (0, 0)]  # special, one character, two, a gap, one, special
 TEXTS = [
     TokenizedText([2, 7, 8, 9, 3], [(0, 0), (0, 1), (1, 2), (2, 3), (0, 0)], [(1, 1, 3, 1.0), (0, 2, 2, 1.0)]),

@@ -154,23 +154,7 @@ def test_a_recipe_has_its_own_defaults_and_other_keys_are_passed_through_in_thei
     ("hiden_size", 1, "^unknown key 'hiden_size' of ner; did you mean 'hidden_size'[?]$"),
     ("size", 1, "^unknown key 'size' of ner; did you mean 'head_size' or 'hidden_size' or 'intermediate_size'[?]$"),
     ("zzz", 1, "^unknown key 'zzz' of ner; paddle-rope train CONFIG.yaml --help lists the keys$"),
-    ("convolutions", ["output"], "^configuration: convolutions .* was removed.*did not help.*e394b37"),
 ], ids=str)  # fmt: skip
-def test_a_key_that_is_unknown_or_removed_or_contradicts_the_recipe_is_refused(key, value, said):
+def test_a_key_that_is_unknown_or_contradicts_the_recipe_is_refused(key, value, said):
     with pytest.raises(InputError, match=said):
         resolve(**{key: value})
-
-
-@pytest.mark.parametrize("given, convolutions", [
-    ("input,value,output", True), ("output, value,input", True), (["input", "value", "output"], True), (True, True),
-    ("true", True), ("no", False), ("", False), ([], False), (None, False),
-])  # fmt: skip
-def test_three_convolutions_by_their_names_are_true(given, convolutions):
-    settings = resolve(convolutions=given)
-    assert settings.keys.convolutions is convolutions and settings.config["convolutions"] is convolutions
-
-
-def test_removed_keys_that_are_not_in_use_are_left_out():
-    unused = {"score_scaling_length": None, "convolution_size": 3, "position_gaps": None, "join_share": 0.0}
-    unused["join_characters"] = None  # as config.yaml of an earlier run holds them
-    assert resolve(**unused).config == resolve().config
