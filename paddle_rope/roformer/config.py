@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from paddle_rope.files import read_json_object, write_json
 from paddle_rope.options import (
     ACTIVATIONS,
     ATTENTION_KINDS,
@@ -38,9 +39,7 @@ from paddle_rope.options import (
     number,
     option,
     optional,
-    read_json_object,
     shown,
-    write_json,
 )
 from paddle_rope.rotary_frequencies import frequency_scaling, head_frequencies
 

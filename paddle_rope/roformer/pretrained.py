@@ -12,8 +12,8 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from paddle_rope.files import replace_file
 from paddle_rope.layers import shapes_only
-from paddle_rope.options import replace_file
 from paddle_rope.roformer.checkpoints.reading import Checkpoint, listed, read_checkpoint
 from paddle_rope.roformer.checkpoints.tensor_files import as_safetensors
 from paddle_rope.roformer.config import RoFormerConfig

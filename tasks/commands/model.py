@@ -182,7 +182,7 @@ def tensorflow_reader():
 
 def write(model, folder, options):
     """Write the model, and the tokenizer if the source has one."""
-    from paddle_rope.options import read_json_object
+    from paddle_rope.files import read_json_object
     from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
     from paddle_rope.roformer.checkpoints.reading import TENSORFLOW_CONFIG, read_settings
     from paddle_rope.roformer.tokenization import load_tokenizer

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from paddle_rope import options
+from paddle_rope.files import temporary_path
 from paddle_rope.tasks.common.errors import NO_ROOM, InputError
 
 # ---- writing
@@ -21,7 +21,7 @@ def atomic_writer(path, binary=False):
     InputError if the folder is missing or not writable, or ``path`` is a folder or a device."""
     path = Path(path)
     check_output_file(path)
-    temporary = options.temporary_path(path)
+    temporary = temporary_path(path)
     try:
         text = {} if binary else {"encoding": "utf-8", "newline": "\n"}
         file = open(temporary, "xb" if binary else "x", **text)  # noqa: SIM115  closed below
@@ -50,7 +50,7 @@ def atomic_folder(path):
         raise InputError(
             f"{path}: is a mount point or the current folder, which cannot be replaced; name a folder in it"
         )
-    temporary = options.temporary_path(path)
+    temporary = temporary_path(path)
     temporary.mkdir(parents=True)
     try:
         yield temporary
@@ -129,7 +129,7 @@ def check_makeable(path, option):
 def read_json_object(path, remedy):
     """The JSON object in a file that this project wrote; raises InputError, with the ``remedy``, if it is damaged."""
     try:
-        return options.read_json_object(path)
+        return read_json_object(path)
     except ValueError as error:
         raise InputError(f"{error}; {remedy}") from None
 

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from paddle_rope.options import read_json_object
+from paddle_rope.files import read_json_object
 from paddle_rope.roformer import load_tokenizer
 from paddle_rope.tasks.common.errors import InputError, damage_reported
 from paddle_rope.tasks.common.files import changed_files, checksums, write_files

@@ -8,8 +8,8 @@ from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from typing import Any, NamedTuple
 
+from paddle_rope.files import read_json_object
 from paddle_rope.machine import prepare_process
-from paddle_rope.options import read_json_object
 from paddle_rope.tasks.common.errors import InputError, missing_package_named
 from paddle_rope.tasks.common.files import atomic_writer, fingerprint, json_line, write_json
 from paddle_rope.tasks.common.texts.json_records import json_text

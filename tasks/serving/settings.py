@@ -5,7 +5,8 @@ import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from paddle_rope.options import POSITIVE, TEXT, choice, integer, number, read_json_object
+from paddle_rope.files import read_json_object
+from paddle_rope.options import POSITIVE, TEXT, choice, integer, number
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.prediction_options import PredictorOptions
 from paddle_rope.tasks.common.training.arguments import check_kinds, option

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save
 
-from paddle_rope.options import replace_file, write_json
+from paddle_rope.files import replace_file, write_json
 from paddle_rope.roformer.checkpoints.names import HUGGINGFACE, MODELS, is_transposed, source_names
 from paddle_rope.roformer.checkpoints.reading import ACTIVATION_NAMES, SAME_KEYS
 from paddle_rope.roformer.config import ROTARY_DEFAULTS, RoFormerConfig, SequenceClassificationConfig

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_rope.options import read_json_object, shown
+from paddle_rope.files import read_json_object
+from paddle_rope.options import shown
 from paddle_rope.roformer.checkpoints.names import (
     COPIES,
     DEFAULT_SIZES,

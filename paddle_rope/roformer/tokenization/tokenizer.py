@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from paddle_rope.options import read_json_object, replace_file, write_json
+from paddle_rope.files import read_json_object, replace_file, write_json
 from paddle_rope.roformer.config import folder_of
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from paddle_rope import RoFormerConfig, RoFormerForMaskedLM
-from paddle_rope.options import replace_file
+from paddle_rope.files import replace_file
 from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import (
