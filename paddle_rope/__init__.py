@@ -10,7 +10,7 @@ from paddle_rope.machine import lazy_names
 
 __version__ = "0.3.0"
 
-if TYPE_CHECKING:  # only type checkers run this; lazy_names loads the names at first use
+if TYPE_CHECKING:
     from paddle_rope.attention.linear import linear_attention, linear_attention_step
     from paddle_rope.attention.multi_head import MultiHeadAttention
     from paddle_rope.attention.softmax import softmax_attention, window_attention
@@ -39,4 +39,21 @@ if TYPE_CHECKING:  # only type checkers run this; lazy_names loads the names at 
     from paddle_rope.rotary_frequencies import LinearScaling, NTKScaling, YaRNScaling
     from paddle_rope.tasks.recipes import load, train
 
-__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, {
+    "attention.linear": ["linear_attention", "linear_attention_step"],
+    "attention.multi_head": ["MultiHeadAttention"],
+    "attention.softmax": ["softmax_attention", "window_attention"],
+    "global_pointer.decoding": ["decode_spans"],
+    "global_pointer.heads": ["EfficientGlobalPointer", "GlobalPointer"],
+    "global_pointer.losses": [
+        "multilabel_categorical_crossentropy", "span_positives", "sparse_multilabel_categorical_crossentropy",
+    ],
+    "machine": ["prepare_process"],
+    "positions": ["LearnedPositionEmbedding", "alibi_bias", "alibi_slopes", "sinusoidal_embedding"],
+    "roformer": [
+        "CharTokenizer", "Encoding", "RoFormerConfig", "RoFormerForCausalLM", "RoFormerForMaskedLM",
+        "RoFormerForSequenceClassification", "RoFormerModel", "WordPieceTokenizer", "WordTokenizer", "load_tokenizer",
+    ],
+    "rotary": ["Rope", "RotaryPositionEmbedding", "apply_rotary", "interleaved_to_half"],
+    "rotary_frequencies": ["LinearScaling", "NTKScaling", "YaRNScaling"],
+})  # fmt: skip

@@ -1,6 +1,5 @@
 """Process settings that must be made before paddle is imported, and lazy loading of names (PEP 562)."""
 
-import ast
 import contextlib
 import ctypes
 import importlib
@@ -12,7 +11,6 @@ import sys
 import warnings
 import zlib  # noqa: F401  paddle 2.6.2 exports its own zlib symbols: load the system's first
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 _M_TRIM_THRESHOLD = -1
@@ -101,23 +99,18 @@ def _keep_freed_memory() -> None:
             libc.mallopt(_M_TRIM_THRESHOLD, -1)  # never
 
 
-def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a package of this ``__name__`` and ``__file__``.
+def lazy_names(package: str, names: dict[str, list[str]]) -> tuple[Callable, Callable, list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose ``names``, by its modules, load at first use.
 
-    The names that the package imports under ``if TYPE_CHECKING:``, which only type checkers run, load at first use.
-
-    ``dir()``, and with it completion, shows these names, loaded or not, and names that begin with two underscores.
+    Type checkers, which do not run this, read the same imports under ``if TYPE_CHECKING:``.
     """
-    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
-    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
-    module_of = {alias.name: node.module for node in imports for alias in node.names}
+    module_of = {name: module for module, of_module in names.items() for name in of_module}
 
     def load(name: str) -> Any:
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         with _paddle_quieted():
-            value = getattr(importlib.import_module(str(module_of[name])), name)
+            value = getattr(importlib.import_module(f"{package}.{module_of[name]}"), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from paddle_rope.machine import lazy_names
 
-if TYPE_CHECKING:  # the names of type checkers, which lazy_names loads at first use
+if TYPE_CHECKING:
     from paddle_rope.roformer.config import RoFormerConfig, SequenceClassificationConfig
     from paddle_rope.roformer.heads import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification
     from paddle_rope.roformer.modeling import RoFormerCache, RoFormerModel
@@ -17,4 +17,10 @@ if TYPE_CHECKING:  # the names of type checkers, which lazy_names loads at first
         load_tokenizer,
     )
 
-__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, {
+    "config": ["RoFormerConfig", "SequenceClassificationConfig"],
+    "heads": ["RoFormerForCausalLM", "RoFormerForMaskedLM", "RoFormerForSequenceClassification"],
+    "modeling": ["RoFormerCache", "RoFormerModel"],
+    "pretrained": ["RoFormerPretrainedModel"],
+    "tokenization": ["CharTokenizer", "Encoding", "WordPieceTokenizer", "WordTokenizer", "load_tokenizer"],
+})  # fmt: skip

@@ -1,5 +1,6 @@
 """What users call from Python: its names, its help, and the examples in the docstrings of paddle_rope, which run."""
 
+import ast
 import doctest
 import importlib
 import inspect
@@ -49,6 +50,9 @@ def test_dir_shows_what_is_public_and_nothing_else(package):
     assert [name for name in shown if getattr(module, name).__name__ != name] == []
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'RotaryEmbedding'"):
         _ = module.RotaryEmbedding
+    checked = [node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If)]
+    imports = [one for block in checked for one in block.body if isinstance(one, ast.ImportFrom)]
+    assert sorted(alias.name for one in imports for alias in one.names) == shown  # for type checkers
 
 
 def test_the_page_of_the_api_has_every_public_name():
