@@ -25,8 +25,8 @@ Each side has its own process, computes the same numbers (checked first), and ta
 shows the median of their processor time / ours, in brackets of the wall-clock time, and the peak memory.
 PyTorch needs an environment without Paddle: python -m venv PEERS; PEERS/bin/pip install --group peers."""
 DEVICE = """\
-Check this library on a GPU or CPU: every layer in float32, and on a GPU in bfloat16 and float16, against its plain form
-in float64.
+Check this library on a GPU or CPU: every layer in float32, and on a GPU in bfloat16 and float16, against the same layer
+on the CPU in float64.
 
     paddle-rope benchmark device --output check.json
 

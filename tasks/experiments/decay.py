@@ -5,8 +5,8 @@
 
 import numpy as np
 
-from paddle_rope import long_range_decay as decay
 from paddle_rope.tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
+from paddle_rope.tasks.experiments import long_range_decay as decay
 
 ZOOM = 50  # distances at which the period of theta = 1, 6.28, can be seen
 

@@ -14,7 +14,7 @@ from paddle_rope import (
     sinusoidal_embedding,
     softmax_attention,
 )
-from paddle_rope.long_range_decay import (
+from paddle_rope.tasks.experiments.long_range_decay import (
     abel_bound,
     frequencies,
     octave_averages,

@@ -14,11 +14,11 @@ from paddle_rope import (
     RotaryPositionEmbedding,
     YaRNScaling,
     alibi_slopes,
-    reference,
     sinusoidal_embedding,
 )
 from tests.helpers.comparison import assert_close, random_tensor
 from tests.helpers.pairwise import pairwise
+from tests.paddle_rope import reference
 
 VARIANTS = {
     "plain": {},

@@ -6,10 +6,11 @@ import pytest
 from paddle import nn
 
 import paddle_rope.rotary
-from paddle_rope import Rope, RotaryPositionEmbedding, apply_rotary, interleaved_to_half, reference
+from paddle_rope import Rope, RotaryPositionEmbedding, apply_rotary, interleaved_to_half
 from paddle_rope.attention.feature_maps import OrthogonalRandomFeatures
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.helpers.pairwise import pairwise
+from tests.paddle_rope import reference
 from tests.paddle_rope.native.operators import views
 from tests.paddle_rope.test_positions import HEAD_DIM, VARIANTS, expected_of
 

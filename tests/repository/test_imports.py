@@ -34,7 +34,7 @@ def loaded_by(program):
     ("import paddle_rope, paddle_rope.options; dir(paddle_rope)", []),
     ("from paddle_rope import prepare_process; prepare_process()", []),
     ("from paddle_rope import CharTokenizer, WordTokenizer, Encoding, load_tokenizer, RoFormerConfig", []),
-    ("from paddle_rope import LinearScaling; import paddle_rope.long_range_decay", []),
+    ("from paddle_rope import LinearScaling; import paddle_rope.tasks.experiments.long_range_decay", []),
     ("from paddle_rope import RotaryPositionEmbedding, linear_attention, EfficientGlobalPointer", ["paddle"]),
     ("from paddle_rope import RoFormerConfig as C, RoFormerModel; RoFormerModel(C(9, 8, 1, 2, 8))", ["paddle"]),
     ("from paddle_rope.tasks.ner import NerPredictor; import paddle_rope.tasks.ner.data.reading", []),

@@ -21,6 +21,7 @@ MODULES = [
     for module in pkgutil.walk_packages(paddle_rope.__path__, "paddle_rope.")
     if not module.name.endswith("__main__") and not module.name.startswith("paddle_rope.tasks")
 ]
+MODULES += ["paddle_rope.tasks.experiments.long_range_decay", "tests.paddle_rope.reference"]
 # of the API, and the functions and classes in the tables of the mathematics
 OF_TABLES = {word.partition("(")[0] for row in ROWS for word in re.findall(r"`([^`]+)`", row[2])}
 OF_TABLES = {name for name in OF_TABLES if re.fullmatch(r"(reference\.)?[A-Za-z]\w*", name)}

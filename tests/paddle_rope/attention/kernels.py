@@ -12,7 +12,6 @@ from paddle_rope import (
     RotaryPositionEmbedding,
     linear_attention,
     linear_attention_step,
-    reference,
     softmax_attention,
     window_attention,
 )
@@ -20,6 +19,7 @@ from paddle_rope.attention.feature_maps import make_feature_map
 from paddle_rope.native.dispatch import plain_forms
 from paddle_rope.options import FEATURE_MAPS
 from tests.helpers.comparison import random_tensor
+from tests.paddle_rope import reference
 
 WINDOW = 2
 DECAY = {"decay": [0.9, 0.5]}

@@ -4,11 +4,12 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_rope import RotaryPositionEmbedding, backend, linear_attention, linear_attention_step, reference
+from paddle_rope import RotaryPositionEmbedding, backend, linear_attention, linear_attention_step
 from paddle_rope.attention.feature_maps import OnePlusCosine, OrthogonalRandomFeatures, elu_plus_one, relu
 from paddle_rope.attention.linear import MIN_DENOMINATOR
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.helpers.pairwise import pairwise
+from tests.paddle_rope import reference
 from tests.paddle_rope.attention.kernels import FORMS, KERNELS, random_qkv, rope_of, turn_of
 
 LINEAR = [name for name in KERNELS if "linear" in name and "norm" not in name]

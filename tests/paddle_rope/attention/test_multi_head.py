@@ -7,10 +7,11 @@ import paddle
 import pytest
 from paddle import nn
 
-from paddle_rope import MultiHeadAttention, RotaryPositionEmbedding, reference
+from paddle_rope import MultiHeadAttention, RotaryPositionEmbedding
 from paddle_rope.layers import DepthwiseConvolution
 from tests.helpers.comparison import assert_close, assert_same, random_tensor, randomize
 from tests.helpers.pairwise import pairwise
+from tests.paddle_rope import reference
 
 ROTARY = RotaryPositionEmbedding(6)
 LEFT = np.arange(9) >= np.array([[5], [2]])  # left padding

@@ -6,12 +6,13 @@ import numpy as np
 import paddle
 import pytest
 
-from paddle_rope import EfficientGlobalPointer, GlobalPointer, decode_spans, reference, span_positives
+from paddle_rope import EfficientGlobalPointer, GlobalPointer, decode_spans, span_positives
 from paddle_rope import sparse_multilabel_categorical_crossentropy as sparse_loss
 from paddle_rope.global_pointer.decoding import ScoredSpan
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor, randomize
 from tests.helpers.pairwise import pairwise
+from tests.paddle_rope import reference
 
 REFERENCES = {GlobalPointer: reference.global_pointer, EfficientGlobalPointer: reference.efficient_global_pointer}
 both_heads = pytest.mark.parametrize("head", REFERENCES)

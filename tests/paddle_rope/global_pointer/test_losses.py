@@ -11,7 +11,6 @@ from paddle_rope import (
     GlobalPointer,
     backend,
     multilabel_categorical_crossentropy,
-    reference,
     span_positives,
     sparse_multilabel_categorical_crossentropy,
 )
@@ -19,6 +18,7 @@ from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from paddle_rope.global_pointer.losses import span_crossentropy
 from tests.helpers.comparison import assert_close, assert_same, cast, is_native, random_tensor
 from tests.helpers.pairwise import pairwise
+from tests.paddle_rope import reference
 
 
 def labels_of(spans, shape):

@@ -4,9 +4,10 @@ import numpy as np
 import paddle
 import paddle.nn.functional as F
 
-from paddle_rope import LinearScaling, alibi_slopes, reference, sinusoidal_embedding
+from paddle_rope import LinearScaling, alibi_slopes, sinusoidal_embedding
 from paddle_rope.roformer.config import ROTARY_DEFAULTS
 from paddle_rope.rotary_frequencies import frequency_scaling
+from tests.paddle_rope import reference
 from tests.paddle_rope.attention.kernels import maps_of, turn_of
 
 SIZES = {"vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 10}

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import check_gpu
 import pytest
 
-from paddle_rope import reference
 from paddle_rope.native.library import library
 from paddle_rope.native.products import why_no_bfloat16
 from paddle_rope.tasks.commands.main import main
@@ -227,6 +226,7 @@ def test_every_layer_is_right_and_the_file_holds_all_figures(tmp_path, capsys):
 
 @pytest.mark.parametrize("factor", [1.01, float("nan")])
 def test_a_wrong_layer_is_named(factor, monkeypatch):
-    monkeypatch.setattr(reference, "rotate", lambda x, **_: x * factor)
+    cases = device.attention_cases() | {"RoPE": lambda q, k, v: q * (factor if "float32" in str(q.dtype) else 1)}
+    monkeypatch.setattr(device, "attention_cases", lambda: cases)
     passes = {row["layer"]: row["passes"] for row in device.check_layers(["float32"])}
     assert not passes["RoPE"] and passes["RMS norm"]

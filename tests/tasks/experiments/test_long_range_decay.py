@@ -8,7 +8,8 @@ import paddle
 import pytest
 
 from paddle_rope import RotaryPositionEmbedding
-from paddle_rope.long_range_decay import (
+from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.experiments.long_range_decay import (
     abel_bound,
     frequencies,
     mean_partial_sums,
@@ -17,7 +18,6 @@ from paddle_rope.long_range_decay import (
     pair_products,
     quarter_period,
 )
-from paddle_rope.tasks.commands.main import main
 
 PNG_START = b"\x89PNG\r\n\x1a\n"
 each_shape = pytest.mark.parametrize("head_dim, base", [(128, 10000.0), (64, 500.0), (6, 7.5), (2, 10000.0)])

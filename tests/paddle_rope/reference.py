@@ -1,6 +1,6 @@
-"""Slow, plain references: each function reads like its equation, with the weights of all pairs (i, j) ``[seq, seq]``.
+"""Slow, plain forms: each function reads like its equation, with the weights of all pairs (i, j) ``[seq, seq]``.
 
-For tests: made of elementary operations so that gradients follow, and meant for float64. Nothing is stabilized or
+Made of elementary operations so that gradients follow, and meant for float64. Nothing is stabilized or
 reordered here, so keep the inputs small in size and in value. Tensors are ``[batch, seq, heads, size]``, weights
 ``[batch, heads, seq, seq]``; masks and segments are ``[batch][seq]``; ``turn`` is a rotation, such as
 ``functools.partial(rotate, positions=range(5))``, or None.
