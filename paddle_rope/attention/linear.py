@@ -1,6 +1,7 @@
 """Linear attention with RoPE in the numerator: bidirectional, causal, and continued token by token from a state."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import paddle
@@ -31,7 +32,10 @@ MIN_OVERLAP = 0.01
 _MIN_MEAN_SQUARE = 1e-12  # added to the mean square of an output without denominator
 
 
-@native_form(native_linear_attention, check_layout, feature_map=elu_plus_one, segment_ids=None, placement="qk")
+_native = partial(native_linear_attention, floors=(MIN_DENOMINATOR["unrotated"], MIN_OVERLAP, _MIN_MEAN_SQUARE))
+
+
+@native_form(_native, check_layout, feature_map=elu_plus_one, segment_ids=None, placement="qk")
 def linear_attention(
     q: Tensor,
     k: Tensor,

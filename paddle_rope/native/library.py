@@ -61,7 +61,7 @@ def loaded() -> tuple[Any, str]:
             return _load(path), str(path)
         except (OSError, AttributeError):  # not a library, or not ours
             problem = f"{path} cannot be loaded, or this Paddle has no libmklml_intel.so"
-    return None, f"none, {problem}; python -m paddle_rope.native builds them anew where that is deleted"
+    return None, f"none, {problem}; python -m paddle_rope.native builds them again after you delete it"
 
 
 def _load(path):
@@ -78,8 +78,8 @@ def _load(path):
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Call a function of the library with contiguous tensors and arrays, None, integers and floats. Integers are
-    passed as 64 bits, of which a narrower parameter reads the low ones.
+    """Call a function of the library with contiguous tensors and arrays, None, texts, integers and floats. Integers
+    are passed as 64 bits, of which a narrower parameter reads the low ones.
     """
     getattr(library(), name)(*map(_passed, arguments))
 
@@ -91,6 +91,8 @@ def _passed(argument):
         return ctypes.c_int64(argument)
     if isinstance(argument, np.ndarray):
         return ctypes.c_void_p(argument.ctypes.data)
+    if isinstance(argument, str):
+        return ctypes.c_char_p(argument.encode())
     return None if argument is None else ctypes.c_float(argument)
 
 

@@ -12,19 +12,18 @@ import paddle
 from paddle_rope.native.dispatch import sizes_of, with_gradients
 from paddle_rope.native.library import call, dense, dropout_arguments
 from paddle_rope.native.products import are_rounded, product, rounded, rows_and_width
-from paddle_rope.options import ROTARY_LAYOUTS, choice
+from paddle_rope.options import ACTIVATIONS, ROTARY_LAYOUTS, choice
 
-ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "tanh": 4}  # as in linear.cc
 _QKV = "batch seq heads dim"
 _BY_OUTPUT = ("relu", "tanh")  # activations whose derivative is computed from the output
 
 
 def native_linear(x, weight, bias, activation):
-    if not x.ndim or weight.ndim != 2 or x.shape[-1] != weight.shape[0] or activation not in ACTIVATIONS:
+    if not x.ndim or weight.ndim != 2 or x.shape[-1] != weight.shape[0] or activation not in (None, *ACTIVATIONS):
         return None
     if bias is not None and bias.shape != weight.shape[1:]:
         return None
-    (rows, _), width, kind = rows_and_width(x), weight.shape[1], ACTIVATIONS[activation]
+    (rows, _), width = rows_and_width(x), weight.shape[1]
 
     def compute(needs, x, weight, bias):
         is_rounded = are_rounded()
@@ -33,17 +32,17 @@ def native_linear(x, weight, bias, activation):
         y = sums
         if activation not in (None, *_BY_OUTPUT) and any(needs):
             y = paddle.empty_like(sums)
-        if kind or bias is not None:
-            call("activation_forward", rows, width, kind, sums, bias, y)
-        kept = sums.detach() if kind else None
+        if activation or bias is not None:
+            call("activation_forward", rows, width, activation, sums, bias, y)
+        kept = sums.detach() if activation else None
 
         def differentiate(grad_y):
-            grad_sums = paddle.empty_like(grad_y) if kind else grad_y
+            grad_sums = paddle.empty_like(grad_y) if activation else grad_y
             grad_x = grad_weight = None
             grad_bias = paddle.empty([width], grad_y.dtype) if needs[2] else None
-            if kind or needs[2]:
-                into = grad_sums if kind else None
-                call("activation_backward", rows, width, kind, kept, grad_y, into, grad_bias)
+            if activation or needs[2]:
+                into = grad_sums if activation else None
+                call("activation_backward", rows, width, activation, kept, grad_y, into, grad_bias)
             if is_rounded:
                 grad_sums = rounded(grad_sums)
             if needs[0]:
@@ -137,14 +136,16 @@ def native_softmax_attention(q, k, v, rope, key_mask, dropout, segment_ids, caus
     return _operator("softmax_attention", arguments, masks, [q, k, v], q.shape, [q.shape[0], q.shape[2], q.shape[1]])
 
 
-def native_linear_attention(q, k, v, rope, key_mask, normalizer, causal, decay):
+def native_linear_attention(q, k, v, rope, key_mask, normalizer, causal, decay, *, floors):
+    """``floors``: lower bound of the denominator; its second bound, as a share; what is added to a mean square."""
     sizes = _masked_sizes(key_mask, None, (q, _QKV), (k, _QKV), (v, _QKV))
     if sizes is None or not _fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
         return None
     if normalizer not in ("unrotated", "none") or not _fits_decay(decay, sizes["heads"]):
         return None
     mask, gammas = dense(key_mask), None if decay is None else paddle.to_tensor(list(decay), dtype="float32")
-    arguments = (*q.shape, *_rope_arguments(rope), mask, int(causal), gammas, int(normalizer == "unrotated"))
+    divides = int(normalizer == "unrotated")
+    arguments = (*q.shape, *_rope_arguments(rope), mask, int(causal), gammas, divides, *floors)
     batch, seq, heads, dim = q.shape
     kept_shapes = q.shape, [batch, heads, seq], [batch, heads, dim + 1, dim]
     return _operator("linear_attention", arguments, [mask], [q, k, v], *kept_shapes)

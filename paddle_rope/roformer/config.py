@@ -49,15 +49,15 @@ ENCODERS = Path(__file__).with_name("encoders")  # shipped with the package: one
 WIDEST, MOST_ROWS = 2**16, 2**24
 
 _OF_FOLDERS = {"architectures", "model_type"}  # beside the options in ``config.json``
-ROTARY_DEFAULTS = {"base": 10000, "layout": "interleaved", "rotary_dim": None, "learned": False, "scaling": None}
-_ROTARY_KINDS = {
-    "base": POSITIVE,
-    "window_base": optional(POSITIVE),  # in layers with window attention
-    "layout": choice(*ROTARY_LAYOUTS),
-    "rotary_dim": optional(integer(2, WIDEST)),
-    "learned": TRUTH,
-    "scaling": optional(OBJECT),
+_ROTARY: dict[str, tuple[Any, Kind]] = {  # keys of ``rotary``, with their defaults and ranges
+    "base": (10000, POSITIVE),
+    "window_base": (None, optional(POSITIVE)),  # in layers with window attention
+    "layout": ("interleaved", choice(*ROTARY_LAYOUTS)),
+    "rotary_dim": (None, optional(integer(2, WIDEST))),
+    "learned": (False, TRUTH),
+    "scaling": (None, optional(OBJECT)),
 }
+ROTARY_DEFAULTS = {name: default for name, (default, _) in _ROTARY.items()}
 NAMED = Kind(
     "an object of names by index",
     lambda value: (
@@ -259,11 +259,11 @@ class RoFormerConfig(Options):
             raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
         rotary = {**ROTARY_DEFAULTS, **(self.rotary or {})}
         for name, value in rotary.items():
-            choice(*_ROTARY_KINDS).check("a key of rotary", name)
-            _ROTARY_KINDS[name].check(f"rotary {name}", value)
+            choice(*_ROTARY).check("a key of rotary", name)
+            _ROTARY[name][1].check(f"rotary {name}", value)
         scaling = frequency_scaling(rotary["scaling"])
         if self.has_rotary:
-            for base in filter(None, (rotary["base"], rotary.get("window_base"))):
+            for base in filter(None, (rotary["base"], rotary["window_base"])):
                 head_frequencies(self.head_dim, base, rotary["rotary_dim"], scaling)
         if scaling and scaling.amplitude != 1 and self.has_rotary and "linear" in self.layer_attention:
             raise ValueError(

@@ -4,9 +4,9 @@
 
 #include "kernels.h"
 
-enum Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };  // as in native/operators.py
-
 namespace {
+
+enum Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };
 
 // dnnl_gemm_bf16bf16f32: c = alpha a b + beta c, row-major
 typedef int (*Gemm)(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const uint16_t* a,
@@ -100,19 +100,27 @@ void backward(int64_t rows, int64_t width, const float* kept, const float* d_y, 
   if (d_bias) bias_sums.write(d_bias);
 }
 
+// The number of an activation by its name in Python; kNone for null.
+Activation activation_of(const char* name) {
+  if (!name) return kNone;
+  if (!std::strcmp(name, "relu")) return kRelu;
+  if (!std::strcmp(name, "gelu")) return kGelu;
+  return std::strcmp(name, "gelu_tanh") ? kTanh : kGeluTanh;
+}
+
 }  // namespace
 
 // x += bias, y = activation(x); y may be x, and is not written without an activation. bias may be null.
-EXPORT void activation_forward(int64_t rows, int64_t width, int kind, float* x, const float* bias, float* y) {
+EXPORT void activation_forward(int64_t rows, int64_t width, const char* name, float* x, const float* bias, float* y) {
   const auto forms = {forward<kNone>, forward<kRelu>, forward<kGelu>, forward<kGeluTanh>, forward<kTanh>};
-  forms.begin()[kind](rows, width, x, bias, y);
+  forms.begin()[activation_of(name)](rows, width, x, bias, y);
 }
 
 // kept: x + bias, or y for relu and tanh; without an activation, kept and d_x are null. d_bias may be null.
-EXPORT void activation_backward(int64_t rows, int64_t width, int kind, const float* kept, const float* d_y, float* d_x,
-                                float* d_bias) {
+EXPORT void activation_backward(int64_t rows, int64_t width, const char* name, const float* kept, const float* d_y,
+                                float* d_x, float* d_bias) {
   const auto forms = {backward<kNone>, backward<kRelu>, backward<kGelu>, backward<kGeluTanh>, backward<kTanh>};
-  forms.begin()[kind](rows, width, kept, d_y, d_x, d_bias);
+  forms.begin()[activation_of(name)](rows, width, kept, d_y, d_x, d_bias);
 }
 
 Sgemm sgemm = nullptr;

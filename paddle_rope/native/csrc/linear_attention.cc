@@ -12,9 +12,6 @@ constexpr int64_t kChunk = 128;
 constexpr int64_t kDecayChunk = 64;
 constexpr int64_t kHeadsTogether = 4;  // without decay
 constexpr float kSmallestPower = 1e-30f;  // of gamma; smaller ones become 0, since their products are slow
-constexpr float kMinDenominator = 1e-30f;   // as in attention/linear.py
-constexpr float kMinOverlap = 0.01f;        // as there
-constexpr float kMinMeanSquare = 1e-12f;
 
 enum Sides { kLeft = 1, kRight = 2, kBoth = 3 };  // j <= i, j >= i, all
 
@@ -86,6 +83,7 @@ struct LinearAttention {
   Sides sides;
   const float* gammas;  // [heads], or null for 1
   int divides;          // 1: by the denominator, 0: by the root mean square
+  float min_denominator, min_overlap, min_mean_square;
 
   int64_t stride() const { return heads * dim; }
   float gamma(int64_t head) const { return gammas ? gammas[head] : 1.0f; }
@@ -93,8 +91,8 @@ struct LinearAttention {
   // The denominator of a rotated numerator has a lower bound. A divisor that equals the bound is stored as negative.
   bool bounds() const { return divides && rotation.cosine; }
 
-  // What the bound makes of the features of a query, and of their gradients: kMinOverlap times the mean of all.
-  void spread(float* row) const { std::fill_n(row, dim, kMinOverlap / dim * total(row, dim)); }
+  // What the bound makes of the features of a query, and of their gradients: min_overlap times the mean of all.
+  void spread(float* row) const { std::fill_n(row, dim, min_overlap / dim * total(row, dim)); }
 
   // What is kept of a head for backward: its state [dim, dim] and the sum of its keys [dim].
   int64_t kept_size() const { return (dim + 1) * dim; }
@@ -116,17 +114,17 @@ struct LinearAttention {
 
   // out = numerator / divisor; out may be numerator. A root mean square is computed here and written to divisor
   void divide_row(const float* numerator, float& divisor, float* out) const {
-    if (!divides) divisor = std::sqrt(dot(numerator, numerator, dim) / dim + kMinMeanSquare);
-    const float inverse = 1.0f / std::max(std::abs(divisor), kMinDenominator);
+    if (!divides) divisor = std::sqrt(dot(numerator, numerator, dim) / dim + min_mean_square);
+    const float inverse = 1.0f / std::max(std::abs(divisor), min_denominator);
 #pragma omp simd
     for (int64_t f = 0; f < dim; ++f) out[f] = inverse * numerator[f];
   }
 
   // gradients of a numerator and of its divisor (written only if it is a denominator)
   void undivide_row(const float* o, const float* d, float divisor, float* d_numerator, float& d_divisor) const {
-    const float along = dot(o, d, dim), inverse = 1.0f / std::max(std::abs(divisor), kMinDenominator);
+    const float along = dot(o, d, dim), inverse = 1.0f / std::max(std::abs(divisor), min_denominator);
     const float part = divides ? 0.0f : along / dim;
-    if (divides) d_divisor = std::abs(divisor) > kMinDenominator ? -along * inverse : 0.0f;
+    if (divides) d_divisor = std::abs(divisor) > min_denominator ? -along * inverse : 0.0f;
 #pragma omp simd
     for (int64_t f = 0; f < dim; ++f) d_numerator[f] = (d[f] - part * o[f]) * inverse;
   }
@@ -219,7 +217,7 @@ struct Whole {
         if (a.divides) {
           const float* row = of(plain, head, i);
           divisor = dot(row, a.key_sum(kept, head), a.dim);
-          const float bound = a.bounds() ? kMinOverlap / a.dim * total(row, a.dim) * totals[head] : 0.0f;
+          const float bound = a.bounds() ? a.min_overlap / a.dim * total(row, a.dim) * totals[head] : 0.0f;
           if (bound > divisor) divisor = -bound;
         }
         a.divide_row(of(above, head, i), divisor, out + place);
@@ -316,7 +314,7 @@ struct Decaying {
     if (a.bounds()) {
       std::vector<float> totals_q(a.seq), totals_k(a.seq), bound(a.seq);
       for (int64_t i = 0; i < a.seq; ++i) {
-        totals_q[i] = kMinOverlap / a.dim * total(plain_q.data() + i * a.dim, a.dim);
+        totals_q[i] = a.min_overlap / a.dim * total(plain_q.data() + i * a.dim, a.dim);
         totals_k[i] = total(plain_k.data() + i * a.dim, a.dim);
       }
       sum({totals_q.data(), 1}, {totals_k.data(), 1}, one, head, a.sides, bound.data());
@@ -380,11 +378,12 @@ std::vector<Task> tasks_of(const LinearAttention& a) {
 // Forward writes out, divisors and kept; with d_out, backward reads them and writes d_q, d_k and d_v.
 EXPORT void linear_attention(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
                              const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
-                             int causal, const float* gammas, int divides, const float* q, const float* k,
-                             const float* v, float* out, float* divisors, float* kept, const float* d_out, float* d_q,
-                             float* d_k, float* d_v) {
+                             int causal, const float* gammas, int divides, float min_denominator, float min_overlap,
+                             float min_mean_square, const float* q, const float* k, const float* v, float* out,
+                             float* divisors, float* kept, const float* d_out, float* d_q, float* d_k, float* d_v) {
   const Rotation rotation{cosine, sine, text_stride, interleaved};
-  const LinearAttention a{batch, seq, heads, dim, rotation, key_mask, causal ? kLeft : kBoth, gammas, divides};
+  const LinearAttention a{batch, seq, heads, dim, rotation, key_mask, causal ? kLeft : kBoth, gammas, divides,
+                          min_denominator, min_overlap, min_mean_square};
   const std::vector<Task> tasks = tasks_of(a);
 #pragma omp parallel
   {

@@ -95,7 +95,7 @@ def rotation_of(config, kind, seq):
     if not config.has_rotary:
         return None
     options = {**ROTARY_DEFAULTS, **(config.rotary or {})}
-    base = options.get("window_base", options["base"]) if kind == "window" else options["base"]
+    base = (kind == "window" and options["window_base"]) or options["base"]
     scaling = frequency_scaling(options["scaling"]) or LinearScaling(1)
     theta = scaling.frequencies(options["rotary_dim"] or config.head_dim, base)
     return turn_of(range(seq), theta=theta, layout=options["layout"], amplitude=scaling.amplitude)

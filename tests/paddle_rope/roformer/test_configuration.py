@@ -1,15 +1,17 @@
 """Configurations: values that are refused, files of other models, saving."""
 
+import inspect
 import itertools
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 
-from paddle_rope import MultiHeadAttention, RoFormerConfig
+from paddle_rope import MultiHeadAttention, RoFormerConfig, RotaryPositionEmbedding
 from paddle_rope.attention.feature_maps import make_feature_map
 from paddle_rope.options import FEATURE_MAPS, NORMALIZERS
 from paddle_rope.roformer import SequenceClassificationConfig
+from paddle_rope.roformer.config import ROTARY_DEFAULTS
 from paddle_rope.tasks.ner.model import NerConfig
 
 YARN = {"type": "yarn", "factor": 2, "original_length": 9}
@@ -119,6 +121,12 @@ def test_numbers_of_numpy_are_saved_and_loaded(tmp_path):
     config = RoFormerConfig(vocab_size=np.int64(31), rotary={"base": np.int32(500)})
     config.save_pretrained(tmp_path)
     assert RoFormerConfig.from_pretrained(tmp_path) == config
+
+
+def test_the_defaults_of_rotary_are_those_of_the_rotation():
+    parameters = inspect.signature(RotaryPositionEmbedding).parameters.values()
+    defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+    assert {**defaults, "window_base": None} == ROTARY_DEFAULTS
 
 
 # ---- settings of files
