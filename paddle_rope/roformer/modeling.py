@@ -100,6 +100,17 @@ class RoFormerCache:
         """A cache of its own, for a text that branches."""
         return copy.deepcopy(self)
 
+    def take_in(self, input_ids: Tensor, new_keys: Tensor | None) -> tuple[Tensor | None, Tensor]:
+        """Count the tokens that follow, of which ``new_keys`` is the mask. Returns the mask of all tokens, and their
+        positions, int64 ``[batch or 1, length]``."""
+        earlier, self.length = self.length, self.length + input_ids.shape[1]
+        if new_keys is None and self.key_mask is None:
+            return None, paddle.arange(self.length).unsqueeze(0)
+        known = paddle.ones([input_ids.shape[0], earlier], "bool") if self.key_mask is None else self.key_mask
+        new_keys = paddle.ones_like(input_ids).astype("bool") if new_keys is None else new_keys
+        self.key_mask = paddle.concat([known, new_keys], axis=1)
+        return self.key_mask, paddle.clip(self.key_mask.astype("int64").cumsum(axis=1) - 1, min=0)
+
 
 class RoFormerModel(RoFormerPretrainedModel):
     """The encoder: embeddings, ``num_hidden_layers`` blocks.
@@ -168,36 +179,25 @@ class RoFormerModel(RoFormerPretrainedModel):
             ValueError: no token, or token types that the model lacks; on CPU also an id, a token type or a position
                 without a row in its table.
         """
+        if cache is not None and paddle.is_grad_enabled():
+            with paddle.no_grad():
+                return self.forward(input_ids, attention_mask, token_type_ids, cache=cache)
         key_mask = as_mask("attention_mask", attention_mask, input_ids.shape[0], input_ids.shape[1])
+        key_positions = positions
         if cache is not None:
-            return self._continue(input_ids, key_mask, token_type_ids, cache)
+            key_mask, key_positions = cache.take_in(input_ids, key_mask)
+            positions = key_positions[:, -input_ids.shape[1] :]
         hidden = self._embed(input_ids, token_type_ids, positions, added_embeddings)
-        context = key_mask, segment_ids, self._score_bias(input_ids, positions, positions), cu_seqlens
+        context = key_mask, segment_ids, self._score_bias(input_ids, positions, key_positions), cu_seqlens
         rope, near = self._ropes(hidden, positions)
-        for block in self.blocks:
-            own = (near if block.attention.kind == "window" else rope), *context
-            recomputes = self.enable_recompute and self.training
-            hidden = recompute_layer(block, hidden, *own) if recomputes else block(hidden, *own)
-        return hidden
-
-    @paddle.no_grad()
-    def _continue(self, input_ids, new_keys, token_type_ids, cache):
-        """Hidden states of the tokens that follow those of the cache, which takes them in."""
-        first, cache.length = cache.length, cache.length + input_ids.shape[1]
-        if new_keys is not None or cache.key_mask is not None:
-            known = paddle.ones([input_ids.shape[0], first], "bool") if cache.key_mask is None else cache.key_mask
-            new_keys = paddle.ones_like(input_ids).astype("bool") if new_keys is None else new_keys
-            cache.key_mask = paddle.concat([known, new_keys], axis=1)
-            positions = paddle.clip(cache.key_mask.astype("int64").cumsum(axis=1) - 1, min=0)
-        else:
-            positions = paddle.arange(cache.length).unsqueeze(0)
-        new_positions = positions[:, first:]
-        hidden = self._embed(input_ids, token_type_ids, new_positions)
-        rope, near = self._ropes(hidden, new_positions)
-        score_bias = self._score_bias(input_ids, new_positions, positions)
         for index, block in enumerate(self.blocks):
-            own = (near if block.attention.kind == "window" else rope), cache.key_mask, None, score_bias
-            hidden = block(hidden, *own, cache=cache.layers.setdefault(index, {}))
+            own = (near if block.attention.kind == "window" else rope), *context
+            if cache is not None:
+                hidden = block(hidden, *own, cache=cache.layers.setdefault(index, {}))
+            elif self.enable_recompute and self.training:
+                hidden = recompute_layer(block, hidden, *own)
+            else:
+                hidden = block(hidden, *own)
         return hidden
 
     def _embed(self, input_ids, token_type_ids, positions, added_embeddings=None):
