@@ -20,7 +20,7 @@ from paddle import Tensor
 from paddle.autograd import PyLayer
 from paddle.base import core, framework
 
-from paddle_rope.native.library import dense, library
+from paddle_rope.native.library import contiguous, library
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -142,9 +142,10 @@ def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Ten
         return None  # the plain form computes or refuses it
     needs = [x is not None and paddle.is_grad_enabled() and not x.stop_gradient for x in inputs]
     if not any(needs):
-        return compute(needs, *map(dense, inputs))[0]
+        return compute(needs, *map(contiguous, inputs))[0]
     graph = _Graph()
-    computed, given = functools.partial(compute, needs, *map(dense, inputs)), list(itertools.compress(inputs, needs))
+    computed = functools.partial(compute, needs, *map(contiguous, inputs))
+    given = list(itertools.compress(inputs, needs))
     output = _Operator.apply(graph, computed, needs, *([given] if _LISTS_ARE_WHOLE else given))
     output.register_hook(functools.partial(_refuse_second_backward, weakref.ref(graph)))
     return output
@@ -171,7 +172,7 @@ class _Operator(PyLayer):
             raise RuntimeError(
                 "a tensor that a gradient needs was changed in place after the forward pass; change a copy"
             )
-        of_inputs = list(itertools.compress(ctx.differentiate(dense(gradient)), ctx.needs))
+        of_inputs = list(itertools.compress(ctx.differentiate(contiguous(gradient)), ctx.needs))
         return of_inputs if _LISTS_ARE_WHOLE else tuple(of_inputs)
 
 

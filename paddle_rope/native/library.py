@@ -96,7 +96,7 @@ def _passed(argument):
     return None if argument is None else ctypes.c_float(argument)
 
 
-def dense(tensor: Tensor | None) -> Tensor | None:
+def contiguous(tensor: Tensor | None) -> Tensor | None:
     """The tensor, copied if it is not contiguous."""
     return tensor if tensor is None or tensor.is_contiguous() else tensor.contiguous()
 

@@ -10,7 +10,7 @@ import numpy as np
 import paddle
 
 from paddle_rope.native.dispatch import sizes_of, with_gradients
-from paddle_rope.native.library import call, dense, dropout_arguments
+from paddle_rope.native.library import call, contiguous, dropout_arguments
 from paddle_rope.native.products import are_rounded, product, rounded, rows_and_width
 from paddle_rope.options import ACTIVATIONS, ROTARY_LAYOUTS, choice
 
@@ -36,13 +36,13 @@ def native_linear(x, weight, bias, activation):
             call("activation_forward", rows, width, activation, sums, bias, y)
         kept = sums.detach() if activation else None
 
-        def differentiate(grad_y):
-            grad_sums = paddle.empty_like(grad_y) if activation else grad_y
+        def differentiate(grad_output):
+            grad_sums = paddle.empty_like(grad_output) if activation else grad_output
             grad_x = grad_weight = None
-            grad_bias = paddle.empty([width], grad_y.dtype) if needs[2] else None
+            grad_bias = paddle.empty([width], grad_output.dtype) if needs[2] else None
             if activation or needs[2]:
                 into = grad_sums if activation else None
-                call("activation_backward", rows, width, activation, kept, grad_y, into, grad_bias)
+                call("activation_backward", rows, width, activation, kept, grad_output, into, grad_bias)
             if is_rounded:
                 grad_sums = rounded(grad_sums)
             if needs[0]:
@@ -71,12 +71,12 @@ def native_residual_norm(residual, x, weight, bias, epsilon, p):
         given = (residual, x, weight, bias, centered, float(epsilon), *dropout)
         call("residual_norm_forward", rows, width, *given, y, normalized, deviations)
 
-        def differentiate(grad_y):
-            grad_residual, grad_x = (paddle.empty_like(grad_y) if needed else None for needed in needs[:2])
+        def differentiate(grad_output):
+            grad_residual, grad_x = (paddle.empty_like(grad_output) if needed else None for needed in needs[:2])
             # both or neither
             grad_weight, grad_bias = (paddle.empty_like(weight) if any(needs[2:]) else None for _ in range(2))
             gradients = grad_residual, grad_x, grad_weight, grad_bias
-            known = (grad_y, weight, centered, *dropout, normalized, deviations)
+            known = (grad_output, weight, centered, *dropout, normalized, deviations)
             call("residual_norm_backward", rows, width, *known, *gradients)
             return gradients
 
@@ -95,7 +95,7 @@ def native_dropout(x, p):
         call("dropout", rows, width, x, *dropout, y)
         return y
 
-    return with_gradients(lambda needs, x: (masked(x), lambda grad_y: (masked(grad_y),), ()), x)
+    return with_gradients(lambda needs, x: (masked(x), lambda grad_output: (masked(grad_output),), ()), x)
 
 
 def native_convolution(x, weight, key_mask, segment_ids, causal):
@@ -103,16 +103,16 @@ def native_convolution(x, weight, key_mask, segment_ids, causal):
     if sizes is None or (sizes["size"] % 2 == 0 and not causal):
         return None
     before = sizes["size"] - 1 if causal else sizes["size"] // 2
-    masks = dense(key_mask), None if segment_ids is None else dense(segment_ids.astype("int64"))
+    masks = contiguous(key_mask), None if segment_ids is None else contiguous(segment_ids.astype("int64"))
     arguments = (*x.shape, sizes["size"], before, *masks)
 
     def compute(needs, x, weight):
         y = paddle.empty_like(x)
         call("convolution_forward", *arguments, x, weight, y)
 
-        def differentiate(grad_y):
+        def differentiate(grad_output):
             gradients = [paddle.empty_like(one) if needed else None for one, needed in zip((x, weight), needs)]
-            call("convolution_backward", *arguments, x, weight, grad_y, *gradients)
+            call("convolution_backward", *arguments, x, weight, grad_output, *gradients)
             return gradients
 
         return y, differentiate, (x, weight, *masks)
@@ -131,7 +131,7 @@ def native_softmax_attention(q, k, v, rope, key_mask, dropout, segment_ids, caus
     sizes = _masked_sizes(key_mask, segment_ids, (q, _QKV), (k, _QKV), (v, _QKV))
     if sizes is None or not 0 <= dropout < 1 or not _fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
         return None
-    masks = dense(key_mask), None if segment_ids is None else dense(segment_ids.astype("int64"))
+    masks = contiguous(key_mask), None if segment_ids is None else contiguous(segment_ids.astype("int64"))
     arguments = (*q.shape, *_rope_arguments(rope), *masks, int(causal), *dropout_arguments(dropout))
     return _operator("softmax_attention", arguments, masks, [q, k, v], q.shape, [q.shape[0], q.shape[2], q.shape[1]])
 
@@ -143,7 +143,7 @@ def native_linear_attention(q, k, v, rope, key_mask, normalizer, causal, decay, 
         return None
     if normalizer not in ("unrotated", "none") or not _fits_decay(decay, sizes["heads"]):
         return None
-    mask, gammas = dense(key_mask), None if decay is None else paddle.to_tensor(list(decay), dtype="float32")
+    mask, gammas = contiguous(key_mask), None if decay is None else paddle.to_tensor(list(decay), dtype="float32")
     divides = int(normalizer == "unrotated")
     arguments = (*q.shape, *_rope_arguments(rope), mask, int(causal), gammas, divides, *floors)
     batch, seq, heads, dim = q.shape
@@ -185,7 +185,7 @@ def native_span_loss(qk, type_scores, rows, spans, rope, token_mask, max_span_le
     batch, seq, types, head_size = sizes["batch"], sizes["seq"], sizes["types"] // 2, sizes["qk"] // 2
     if not _fits_rope(rope, batch, seq, head_size) or (len(rows) and rows[-1] >= batch * types):
         return None
-    mask = dense(token_mask)
+    mask = contiguous(token_mask)
     if mask is not None and not mask.numpy()[(rows // types)[:, None], spans].all():
         return None
     bounds = np.searchsorted(rows, np.arange(batch * types + 1)).astype(np.int64)
@@ -217,7 +217,7 @@ def _rope_arguments(rope):
     cos, sin, layout = rope
     choice(*ROTARY_LAYOUTS).check("layout", layout)
     each = cos.ndim == 3 and cos.shape[0] > 1
-    return dense(cos), dense(sin), cos.shape[-2] * cos.shape[-1] if each else 0, int(layout == "interleaved")
+    return contiguous(cos), contiguous(sin), cos.shape[-2] * cos.shape[-1] if each else 0, int(layout == "interleaved")
 
 
 def _fits_decay(decay, heads):

@@ -36,35 +36,35 @@ EXPORT void convolution_forward(int64_t batch, int64_t seq, int64_t width, int64
   }
 }
 
-// d_x and d_weight may be null.
+// grad_x and grad_weight may be null.
 EXPORT void convolution_backward(int64_t batch, int64_t seq, int64_t width, int64_t size, int64_t before,
                                  const uint8_t* key_mask, const int64_t* segments, const float* x, const float* weight,
-                                 const float* d_y, float* d_x, float* d_weight) {
+                                 const float* grad_output, float* grad_x, float* grad_weight) {
   const Texts texts{seq, key_mask, segments};
-  ColumnSums sums(d_weight ? size * width : 0);
+  ColumnSums sums(grad_weight ? size * width : 0);
 #pragma omp parallel
   {
     float* to_weight = sums.of_thread();
 #pragma omp for schedule(static)
     for (int64_t row = 0; row < batch * seq; ++row) {
       const float* in = x + row * width;
-      float* out = d_x ? d_x + row * width : nullptr;
+      float* out = grad_x ? grad_x + row * width : nullptr;
       if (out) std::memset(out, 0, width * sizeof(float));
       for (int64_t lag = -before; lag < size - before; ++lag) {  // the token at row - lag sees this one at its lag
         const int64_t from = row - lag;
         if (from < 0 || from >= batch * seq || !texts.sees(from, lag)) continue;
-        const float *given = d_y + from * width, *w = weight + (lag + before) * width;
+        const float *given = grad_output + from * width, *w = weight + (lag + before) * width;
         float* total = to_weight + (lag + before) * width;
         if (out) {
 #pragma omp simd
           for (int64_t f = 0; f < width; ++f) out[f] += w[f] * given[f];
         }
-        if (d_weight) {
+        if (grad_weight) {
 #pragma omp simd
           for (int64_t f = 0; f < width; ++f) total[f] += given[f] * in[f];
         }
       }
     }
   }
-  if (d_weight) sums.write(d_weight);
+  if (grad_weight) sums.write(grad_weight);
 }

@@ -20,7 +20,7 @@ inline uint16_t rounded(uint32_t bits) {
   return static_cast<uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? not_a_number : nearest);
 }
 
-constexpr float kRootHalf = 0.70710678f, kDensity = 0.39894228f;  // sqrt(1 / 2), 1 / sqrt(2 pi)
+constexpr float kRootHalf = 0.70710678f, kDensity = 0.39894228f;   // sqrt(1 / 2), 1 / sqrt(2 pi)
 constexpr float kTanhScale = 1.59576912f, kTanhCubic = 0.044715f;  // 2 sqrt(2 / pi)
 
 // The normal distribution function; e = exp(-x^2 / 2). erfc(z) = e P(t), t = 1 / (1 + z / 2), with P fitted to erfc by
@@ -77,27 +77,28 @@ void forward(int64_t rows, int64_t width, float* x, const float* bias, float* y)
 }
 
 template <int kind>
-void backward(int64_t rows, int64_t width, const float* kept, const float* d_y, float* d_x, float* d_bias) {
-  ColumnSums bias_sums(d_bias ? width : 0);
+void backward(int64_t rows, int64_t width, const float* kept, const float* grad_output, float* grad_x,
+              float* grad_bias) {
+  ColumnSums bias_sums(grad_bias ? width : 0);
 #pragma omp parallel
   {
     float* to_bias = bias_sums.of_thread();
 #pragma omp for schedule(static)
     for (int64_t row = 0; row < rows; ++row) {
-      const float *given = d_y + row * width, *at = kept ? kept + row * width : nullptr;
-      float* out = d_x ? d_x + row * width : nullptr;
+      const float *given = grad_output + row * width, *at = kept ? kept + row * width : nullptr;
+      float* out = grad_x ? grad_x + row * width : nullptr;
       if (kind != kNone) {
 #pragma omp simd
         for (int64_t i = 0; i < width; ++i) out[i] = given[i] * derivative<kind>(at[i]);
         given = out;
       }
-      if (d_bias) {
+      if (grad_bias) {
 #pragma omp simd
         for (int64_t i = 0; i < width; ++i) to_bias[i] += given[i];
       }
     }
   }
-  if (d_bias) bias_sums.write(d_bias);
+  if (grad_bias) bias_sums.write(grad_bias);
 }
 
 // The number of an activation by its name in Python; kNone for null.
@@ -116,11 +117,11 @@ EXPORT void activation_forward(int64_t rows, int64_t width, const char* name, fl
   forms.begin()[activation_of(name)](rows, width, x, bias, y);
 }
 
-// kept: x + bias, or y for relu and tanh; without an activation, kept and d_x are null. d_bias may be null.
-EXPORT void activation_backward(int64_t rows, int64_t width, const char* name, const float* kept, const float* d_y,
-                                float* d_x, float* d_bias) {
+// kept: x + bias, or y for relu and tanh; without an activation, kept and grad_x are null. grad_bias may be null.
+EXPORT void activation_backward(int64_t rows, int64_t width, const char* name, const float* kept,
+                                const float* grad_output, float* grad_x, float* grad_bias) {
   const auto forms = {backward<kNone>, backward<kRelu>, backward<kGelu>, backward<kGeluTanh>, backward<kTanh>};
-  forms.begin()[activation_of(name)](rows, width, kept, d_y, d_x, d_bias);
+  forms.begin()[activation_of(name)](rows, width, kept, grad_output, grad_x, grad_bias);
 }
 
 Sgemm sgemm = nullptr;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kChunk = 128;
 constexpr int64_t kDecayChunk = 64;
-constexpr int64_t kHeadsTogether = 4;  // without decay
+constexpr int64_t kHeadsTogether = 4;     // without decay
 constexpr float kSmallestPower = 1e-30f;  // of gamma; smaller ones become 0, since their products are slow
 
 enum Sides { kLeft = 1, kRight = 2, kBoth = 3 };  // j <= i, j >= i, all
@@ -121,22 +121,23 @@ struct LinearAttention {
   }
 
   // gradients of a numerator and of its divisor (written only if it is a denominator)
-  void undivide_row(const float* o, const float* d, float divisor, float* d_numerator, float& d_divisor) const {
-    const float along = dot(o, d, dim), inverse = 1.0f / std::max(std::abs(divisor), min_denominator);
+  void undivide_row(const float* out, const float* grad_output, float divisor, float* grad_numerator,
+                    float& grad_divisor) const {
+    const float along = dot(out, grad_output, dim), inverse = 1.0f / std::max(std::abs(divisor), min_denominator);
     const float part = divides ? 0.0f : along / dim;
-    if (divides) d_divisor = std::abs(divisor) > min_denominator ? -along * inverse : 0.0f;
+    if (divides) grad_divisor = std::abs(divisor) > min_denominator ? -along * inverse : 0.0f;
 #pragma omp simd
-    for (int64_t f = 0; f < dim; ++f) d_numerator[f] = (d[f] - part * o[f]) * inverse;
+    for (int64_t f = 0; f < dim; ++f) grad_numerator[f] = (grad_output[f] - part * out[f]) * inverse;
   }
 
-  // gradient of a row of q or k from gradients of its features: (d_plain + R^T d_turned) * slope of the feature map;
-  // d_plain may be null
-  void gradient_row(const float* phi, const float* d_plain, const float* d_turned, int64_t text, int64_t i, float* back,
-                    float* out) const {
-    rotation.turn<kBack>(d_turned, back, text, i, dim, 1.0f);
-    if (d_plain) {
+  // gradient of a row of q or k from gradients of its features: (grad_plain + R^T grad_turned) * slope of the feature
+  // map; grad_plain may be null
+  void gradient_row(const float* phi, const float* grad_plain, const float* grad_turned, int64_t text, int64_t i,
+                    float* back, float* out) const {
+    rotation.turn<kBack>(grad_turned, back, text, i, dim, 1.0f);
+    if (grad_plain) {
 #pragma omp simd
-      for (int64_t f = 0; f < dim; ++f) back[f] += d_plain[f];
+      for (int64_t f = 0; f < dim; ++f) back[f] += grad_plain[f];
     }
 #pragma omp simd
     for (int64_t f = 0; f < dim; ++f) out[f] = back[f] * (phi[f] < 1.0f ? phi[f] : 1.0f);  // exp(x) below 0, else 1
@@ -149,11 +150,11 @@ struct Whole {
   const LinearAttention& a;
   int64_t text, first, heads;
   int64_t size;  // of a head's part of a buffer
-  std::vector<float> plain, turned, above;
+  std::vector<float> plain, turned, numerators;
 
   Whole(const LinearAttention& attention, int64_t text, int64_t first, int64_t heads)
       : a(attention), text(text), first(first), heads(heads), size(kChunk * a.dim) {
-    for (auto* buffer : {&plain, &turned, &above}) buffer->resize(heads * size);
+    for (auto* buffer : {&plain, &turned, &numerators}) buffer->resize(heads * size);
   }
 
   float* of(std::vector<float>& buffer, int64_t head, int64_t row = 0) const {
@@ -211,7 +212,8 @@ struct Whole {
     each_chunk([&](int64_t start, int64_t rows) {
       features(q, false, start, rows);
       for (int64_t head = 0; head < heads; ++head)
-        product(rows, a.dim, a.dim, {of(turned, head), a.dim}, {a.state(kept, head), a.dim}, of(above, head), a.dim);
+        product(rows, a.dim, a.dim, {of(turned, head), a.dim}, {a.state(kept, head), a.dim}, of(numerators, head),
+                a.dim);
       each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
         float& divisor = divisors[head * a.seq + start + i];
         if (a.divides) {
@@ -220,53 +222,55 @@ struct Whole {
           const float bound = a.bounds() ? a.min_overlap / a.dim * total(row, a.dim) * totals[head] : 0.0f;
           if (bound > divisor) divisor = -bound;
         }
-        a.divide_row(of(above, head, i), divisor, out + place);
+        a.divide_row(of(numerators, head, i), divisor, out + place);
       });
     });
   }
 
   void differentiate(const float* q, const float* k, const float* v, const float* out, const float* divisors,
-                     float* kept, const float* d_out, float* d_q, float* d_k, float* d_v) {
-    std::vector<float> d_turned(heads * size), d_key_sums(heads * a.dim), d_state(heads * a.dim * a.dim);
-    std::vector<float> transposed(d_state.size()), back(a.dim), d_plain(a.dim), d_divisors(heads * kChunk);
+                     float* kept, const float* grad_output, float* grad_q, float* grad_k, float* grad_v) {
+    std::vector<float> grad_turned(heads * size), grad_key_sums(heads * a.dim), grad_state(heads * a.dim * a.dim);
+    std::vector<float> transposed(grad_state.size()), back(a.dim), grad_plain(a.dim), grad_divisors(heads * kChunk);
     for (int64_t head = 0; head < heads; ++head) transpose(a.state(kept, head), matrix(transposed, head));
     each_chunk([&](int64_t start, int64_t rows) {
       features(q, false, start, rows);
       each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
-        a.undivide_row(out + place, d_out + place, divisors[head * a.seq + start + i], of(above, head, i),
-                       d_divisors[head * kChunk + i]);
+        a.undivide_row(out + place, grad_output + place, divisors[head * a.seq + start + i], of(numerators, head, i),
+                       grad_divisors[head * kChunk + i]);
       });
       for (int64_t head = 0; head < heads; ++head) {
-        product(a.dim, a.dim, rows, {of(turned, head), a.dim, true}, {of(above, head), a.dim}, matrix(d_state, head),
-                a.dim, start ? 1.0f : 0.0f);
-        product(rows, a.dim, a.dim, {of(above, head), a.dim}, {matrix(transposed, head), a.dim}, of(d_turned, head),
-                a.dim);
+        product(a.dim, a.dim, rows, {of(turned, head), a.dim, true}, {of(numerators, head), a.dim},
+                matrix(grad_state, head), a.dim, start ? 1.0f : 0.0f);
+        product(rows, a.dim, a.dim, {of(numerators, head), a.dim}, {matrix(transposed, head), a.dim},
+                of(grad_turned, head), a.dim);
       }
       each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
-        const float d_divisor = d_divisors[head * kChunk + i], *sums = a.key_sum(kept, head);
-        for (int64_t f = 0; a.divides && f < a.dim; ++f) d_plain[f] = d_divisor * sums[f];
+        const float grad_divisor = grad_divisors[head * kChunk + i], *sums = a.key_sum(kept, head);
+        for (int64_t f = 0; a.divides && f < a.dim; ++f) grad_plain[f] = grad_divisor * sums[f];
         const bool bounded = divisors[head * a.seq + start + i] < 0.0f;
-        if (bounded) a.spread(d_plain.data());
-        a.gradient_row(of(plain, head, i), a.divides ? d_plain.data() : nullptr, of(d_turned, head, i), text, start + i,
-                       back.data(), d_q + place);
+        if (bounded) a.spread(grad_plain.data());
+        a.gradient_row(of(plain, head, i), a.divides ? grad_plain.data() : nullptr, of(grad_turned, head, i), text,
+                       start + i, back.data(), grad_q + place);
         if (bounded) a.spread(of(plain, head, i));
       });
       for (int64_t head = 0; a.divides && head < heads; ++head)
-        add_rows(of(plain, head), d_divisors.data() + head * kChunk, rows, d_key_sums.data() + head * a.dim);
+        add_rows(of(plain, head), grad_divisors.data() + head * kChunk, rows, grad_key_sums.data() + head * a.dim);
     });
-    for (int64_t head = 0; head < heads; ++head) transpose(matrix(d_state, head), matrix(transposed, head));
+    for (int64_t head = 0; head < heads; ++head) transpose(matrix(grad_state, head), matrix(transposed, head));
     each_chunk([&](int64_t start, int64_t rows) {
       features(k, true, start, rows);
       for (int64_t head = 0; head < heads; ++head) {
         const int64_t place = a.place(text, first + head, start);
-        product(rows, a.dim, a.dim, {of(turned, head), a.dim}, {matrix(d_state, head), a.dim}, d_v + place, a.stride());
-        product(rows, a.dim, a.dim, {v + place, a.stride()}, {matrix(transposed, head), a.dim}, of(d_turned, head),
+        product(rows, a.dim, a.dim, {of(turned, head), a.dim}, {matrix(grad_state, head), a.dim}, grad_v + place,
+                a.stride());
+        product(rows, a.dim, a.dim, {v + place, a.stride()}, {matrix(transposed, head), a.dim}, of(grad_turned, head),
                 a.dim);
       }
       each_row(start, rows, [&](int64_t head, int64_t i, int64_t place) {
-        const float* sums = a.divides ? d_key_sums.data() + head * a.dim : nullptr;
+        const float* sums = a.divides ? grad_key_sums.data() + head * a.dim : nullptr;
         // 0 at padding: features are 0 there
-        a.gradient_row(of(plain, head, i), sums, of(d_turned, head, i), text, start + i, back.data(), d_k + place);
+        a.gradient_row(of(plain, head, i), sums, of(grad_turned, head, i), text, start + i, back.data(),
+                       grad_k + place);
       });
     });
   }
@@ -296,13 +300,13 @@ struct Decaying {
     sums(x, y, z, a.seq, a.gamma(head), sides, out, scratch);
   }
 
-  void gradients(int64_t text, int64_t head, const std::vector<float>& plain, const float* d_plain,
-                 const std::vector<float>& d_turned, float* d_x) const {
+  void gradients(int64_t text, int64_t head, const std::vector<float>& plain, const float* grad_plain,
+                 const std::vector<float>& grad_turned, float* grad_x) const {
     std::vector<float> back(a.dim);
     for (int64_t i = 0; i < a.seq; ++i) {
       const int64_t at = i * a.dim;
-      a.gradient_row(plain.data() + at, d_plain ? d_plain + at : nullptr, d_turned.data() + at, text, i, back.data(),
-                     d_x + a.place(text, head, i));
+      a.gradient_row(plain.data() + at, grad_plain ? grad_plain + at : nullptr, grad_turned.data() + at, text, i,
+                     back.data(), grad_x + a.place(text, head, i));
     }
   }
 
@@ -326,30 +330,30 @@ struct Decaying {
   }
 
   void differentiate(int64_t text, int64_t head, const float* q, const float* k, const float* v, const float* out,
-                     const float* divisor, const float* d_out, float* d_q, float* d_k, float* d_v) {
+                     const float* divisor, const float* grad_output, float* grad_q, float* grad_k, float* grad_v) {
     const int64_t size = a.seq * a.dim;
     const Sides back = reversed(a.sides);
     compute(text, head, q, k, v);
-    std::vector<float> d_numerator(size), d_divisor(a.seq), d_turned(size), d_plain(a.divides ? size : 0);
+    std::vector<float> grad_numerator(size), grad_divisor(a.seq), grad_turned(size), grad_plain(a.divides ? size : 0);
     for (int64_t i = 0; i < a.seq; ++i) {
       const int64_t place = a.place(text, head, i);
-      a.undivide_row(out + place, d_out + place, divisor[i], d_numerator.data() + i * a.dim, d_divisor[i]);
+      a.undivide_row(out + place, grad_output + place, divisor[i], grad_numerator.data() + i * a.dim, grad_divisor[i]);
     }
-    const Matrix above = rows(d_numerator), below = {d_divisor.data(), 1}, one = {ones.data(), 1};
-    float* extra = a.divides ? d_plain.data() : nullptr;
-    sum(rows(turned_k), rows(turned_q), above, head, back, sums_of.data());
+    const Matrix of_numerator = rows(grad_numerator), of_divisor = {grad_divisor.data(), 1}, one = {ones.data(), 1};
+    float* extra = a.divides ? grad_plain.data() : nullptr;
+    sum(rows(turned_k), rows(turned_q), of_numerator, head, back, sums_of.data());
     for (int64_t i = 0; i < a.seq; ++i)
-      std::memcpy(d_v + a.place(text, head, i), sums_of.data() + i * a.dim, a.dim * sizeof(float));
-    sum(above, rows(values), rows(turned_k), head, a.sides, d_turned.data());
-    if (extra) sum(below, one, rows(plain_k), head, a.sides, extra);
+      std::memcpy(grad_v + a.place(text, head, i), sums_of.data() + i * a.dim, a.dim * sizeof(float));
+    sum(of_numerator, rows(values), rows(turned_k), head, a.sides, grad_turned.data());
+    if (extra) sum(of_divisor, one, rows(plain_k), head, a.sides, extra);
     for (int64_t i = 0; i < a.seq; ++i)
       if (divisor[i] < 0.0f) a.spread(extra + i * a.dim);
-    gradients(text, head, plain_q, extra, d_turned, d_q);
+    gradients(text, head, plain_q, extra, grad_turned, grad_q);
     for (int64_t i = 0; i < a.seq; ++i)
       if (divisor[i] < 0.0f) a.spread(plain_q.data() + i * a.dim);
-    sum(rows(values), above, rows(turned_q), head, back, d_turned.data());
-    if (extra) sum(one, below, rows(plain_q), head, back, extra);
-    gradients(text, head, plain_k, extra, d_turned, d_k);  // 0 at padding, like the features
+    sum(rows(values), of_numerator, rows(turned_q), head, back, grad_turned.data());
+    if (extra) sum(one, of_divisor, rows(plain_q), head, back, extra);
+    gradients(text, head, plain_k, extra, grad_turned, grad_k);  // 0 at padding, like the features
   }
 };
 
@@ -375,15 +379,17 @@ std::vector<Task> tasks_of(const LinearAttention& a) {
 }  // namespace
 
 // q, k, v, out: [batch, seq, heads * dim]; divisors [batch, heads, seq]; kept [batch, heads, dim + 1, dim].
-// Forward writes out, divisors and kept; with d_out, backward reads them and writes d_q, d_k and d_v.
+// Forward writes out, divisors and kept; with grad_output, backward reads them and writes grad_q, grad_k and grad_v.
 EXPORT void linear_attention(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
                              const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
                              int causal, const float* gammas, int divides, float min_denominator, float min_overlap,
                              float min_mean_square, const float* q, const float* k, const float* v, float* out,
-                             float* divisors, float* kept, const float* d_out, float* d_q, float* d_k, float* d_v) {
+                             float* divisors, float* kept, const float* grad_output, float* grad_q, float* grad_k,
+                             float* grad_v) {
   const Rotation rotation{cosine, sine, text_stride, interleaved};
-  const LinearAttention a{batch, seq, heads, dim, rotation, key_mask, causal ? kLeft : kBoth, gammas, divides,
-                          min_denominator, min_overlap, min_mean_square};
+  const LinearAttention a{
+      batch,  seq,     heads,           dim,         rotation,       key_mask, causal ? kLeft : kBoth,
+      gammas, divides, min_denominator, min_overlap, min_mean_square};
   const std::vector<Task> tasks = tasks_of(a);
 #pragma omp parallel
   {
@@ -395,15 +401,15 @@ EXPORT void linear_attention(int64_t batch, int64_t seq, int64_t heads, int64_t 
       float *divisor = divisors + before * seq, *kept_of_task = kept + before * a.kept_size();
       if (a.is_whole(t.first)) {
         Whole whole(a, t.text, t.first, t.heads);
-        if (d_out)
-          whole.differentiate(q, k, v, out, divisor, kept_of_task, d_out, d_q, d_k, d_v);
+        if (grad_output)
+          whole.differentiate(q, k, v, out, divisor, kept_of_task, grad_output, grad_q, grad_k, grad_v);
         else
           whole.attend(q, k, v, out, divisor, kept_of_task);
         continue;
       }
       if (!decaying) decaying.reset(new Decaying(a));
-      if (d_out)
-        decaying->differentiate(t.text, t.first, q, k, v, out, divisor, d_out, d_q, d_k, d_v);
+      if (grad_output)
+        decaying->differentiate(t.text, t.first, q, k, v, out, divisor, grad_output, grad_q, grad_k, grad_v);
       else
         decaying->attend(t.text, t.first, q, k, v, out, divisor);
     }

@@ -37,54 +37,53 @@ EXPORT void residual_norm_forward(int64_t rows, int64_t width, const float* resi
   }
 }
 
-// weight, d_weight, d_bias, d_residual and d_x may be null.
-EXPORT void residual_norm_backward(int64_t rows, int64_t width, const float* d_y, const float* weight, int centered,
-                                   uint32_t threshold, uint64_t seed, const float* normalized,
-                                   const float* inverse_deviations, float* d_residual, float* d_x, float* d_weight,
-                                   float* d_bias) {
+// weight, grad_weight, grad_bias, grad_residual and grad_x may be null.
+EXPORT void residual_norm_backward(int64_t rows, int64_t width, const float* grad_output, const float* weight,
+                                   int centered, uint32_t threshold, uint64_t seed, const float* normalized,
+                                   const float* inverse_deviations, float* grad_residual, float* grad_x,
+                                   float* grad_weight, float* grad_bias) {
   const Dropout dropout{threshold, seed};
   ColumnSums weight_sums(weight ? width : 0), bias_sums(weight ? width : 0);
 #pragma omp parallel
   {
     std::vector<float> buffer(width);
-    float *to_weight = weight_sums.of_thread(), *to_bias = bias_sums.of_thread(), *d_sum = buffer.data();
+    float *to_weight = weight_sums.of_thread(), *to_bias = bias_sums.of_thread(), *grad_sum = buffer.data();
 #pragma omp for schedule(static)
     for (int64_t row = 0; row < rows; ++row) {
-      const float *given = d_y + row * width, *unit = normalized + row * width;
+      const float *given = grad_output + row * width, *unit = normalized + row * width;
       float mean = 0.0f, along = 0.0f;
       if (weight) {
 #pragma omp simd
         for (int64_t i = 0; i < width; ++i) {
           to_bias[i] += given[i];
           to_weight[i] += given[i] * unit[i];
-          d_sum[i] = given[i] * weight[i];
+          grad_sum[i] = given[i] * weight[i];
         }
       } else {
-        std::memcpy(d_sum, given, width * sizeof(float));
+        std::memcpy(grad_sum, given, width * sizeof(float));
       }
 #pragma omp simd reduction(+ : mean, along)
       for (int64_t i = 0; i < width; ++i) {
-        mean += d_sum[i];
-        along += d_sum[i] * unit[i];
+        mean += grad_sum[i];
+        along += grad_sum[i] * unit[i];
       }
       mean = centered ? mean / width : 0.0f;
       along /= width;
       const float inverse = inverse_deviations[row];
 #pragma omp simd
-      for (int64_t i = 0; i < width; ++i) d_sum[i] = (d_sum[i] - mean - unit[i] * along) * inverse;
-      if (d_residual) std::memcpy(d_residual + row * width, d_sum, width * sizeof(float));
-      if (d_x) dropout.apply(row, width, d_sum, d_x + row * width);
+      for (int64_t i = 0; i < width; ++i) grad_sum[i] = (grad_sum[i] - mean - unit[i] * along) * inverse;
+      if (grad_residual) std::memcpy(grad_residual + row * width, grad_sum, width * sizeof(float));
+      if (grad_x) dropout.apply(row, width, grad_sum, grad_x + row * width);
     }
   }
-  if (d_weight) {
-    weight_sums.write(d_weight);
-    bias_sums.write(d_bias);
+  if (grad_weight) {
+    weight_sums.write(grad_weight);
+    bias_sums.write(grad_bias);
   }
 }
 
 // y = x * mask; its own backward.
 EXPORT void dropout(int64_t rows, int64_t width, const float* x, uint32_t threshold, uint64_t seed, float* y) {
 #pragma omp parallel for schedule(static)
-  for (int64_t row = 0; row < rows; ++row)
-    Dropout{threshold, seed}.apply(row, width, x + row * width, y + row * width);
+  for (int64_t row = 0; row < rows; ++row) Dropout{threshold, seed}.apply(row, width, x + row * width, y + row * width);
 }

@@ -83,27 +83,28 @@ void attend(const Attention& a, int64_t text, int64_t head, const float* q, cons
 }
 
 void differentiate(const Attention& a, int64_t text, int64_t head, const float* q, const float* k, const float* v,
-                   const float* out, const float* log_sums, const float* d_out, float* d_q, float* d_k, float* d_v,
-                   float* buffer) {
+                   const float* out, const float* log_sums, const float* grad_output, float* grad_q, float* grad_k,
+                   float* grad_v, float* buffer) {
   const int64_t stride = a.row_stride(), block = a.block(), offset = text * a.seq * stride + head * a.dim;
   const int64_t size = a.seq * a.dim;
-  float *turned_q = buffer, *turned_k = turned_q + size, *d_turned_q = turned_k + size, *d_turned_k = d_turned_q + size;
-  float *weights = d_turned_k + size, *d_scores = weights + block * a.seq;
+  float *turned_q = buffer, *turned_k = turned_q + size, *grad_turned_q = turned_k + size,
+        *grad_turned_k = grad_turned_q + size;
+  float *weights = grad_turned_k + size, *grad_scores = weights + block * a.seq;
   a.gather(q, turned_q, text, head, a.factor());
   a.gather(k, turned_k, text, head, 1.0f);
-  std::memset(d_turned_k, 0, size * sizeof(float));
-  for (int64_t i = 0; i < a.seq; ++i) std::memset(d_v + offset + i * stride, 0, a.dim * sizeof(float));
+  std::memset(grad_turned_k, 0, size * sizeof(float));
+  for (int64_t i = 0; i < a.seq; ++i) std::memset(grad_v + offset + i * stride, 0, a.dim * sizeof(float));
   for (int64_t start = 0; start < a.seq; start += block) {
     const int64_t rows = std::min(block, a.seq - start), count = a.causal ? start + rows : a.seq;
-    const float *block_q = turned_q + start * a.dim, *block_d_out = d_out + offset + start * stride;
+    const float *block_q = turned_q + start * a.dim, *block_grad = grad_output + offset + start * stride;
     product(rows, count, a.dim, {block_q, a.dim}, {turned_k, a.dim, true}, weights, count);
-    product(rows, count, a.dim, {block_d_out, stride}, {v + offset, stride, true}, d_scores, count);
+    product(rows, count, a.dim, {block_grad, stride}, {v + offset, stride, true}, grad_scores, count);
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t i = start + row, number = (text * a.heads + head) * a.seq + i;
-      float *w = weights + row * count, *d = d_scores + row * count;
+      float *w = weights + row * count, *d = grad_scores + row * count;
       a.hide(w, text, i, count);
       // sum_j w_j d loss / d w_j
-      const float along = dot(out + offset + i * stride, d_out + offset + i * stride, a.dim);
+      const float along = dot(out + offset + i * stride, grad_output + offset + i * stride, a.dim);
       const float log_sum = log_sums[number], scale = a.dropout.scale();
       if (a.dropout.threshold) {
         const RowBits bits(a.dropout.seed, number);
@@ -122,35 +123,35 @@ void differentiate(const Attention& a, int64_t text, int64_t head, const float* 
         }
       }
     }
-    product(count, a.dim, rows, {weights, count, true}, {block_d_out, stride}, d_v + offset, stride, 1.0f);
-    product(rows, a.dim, count, {d_scores, count}, {turned_k, a.dim}, d_turned_q + start * a.dim, a.dim);
-    product(count, a.dim, rows, {d_scores, count, true}, {block_q, a.dim}, d_turned_k, a.dim, 1.0f);
+    product(count, a.dim, rows, {weights, count, true}, {block_grad, stride}, grad_v + offset, stride, 1.0f);
+    product(rows, a.dim, count, {grad_scores, count}, {turned_k, a.dim}, grad_turned_q + start * a.dim, a.dim);
+    product(count, a.dim, rows, {grad_scores, count, true}, {block_q, a.dim}, grad_turned_k, a.dim, 1.0f);
   }
-  a.scatter(d_turned_q, d_q, text, head, a.factor());
-  a.scatter(d_turned_k, d_k, text, head, 1.0f);
+  a.scatter(grad_turned_q, grad_q, text, head, a.factor());
+  a.scatter(grad_turned_k, grad_k, text, head, 1.0f);
 }
 
 }  // namespace
 
 // q, k, v, out: [batch, seq, heads * dim]; log_sums [batch, heads, seq]: log of the sums of exponentials.
-// Forward writes out and log_sums; with d_out, backward reads them and writes d_q, d_k and d_v.
+// Forward writes out and log_sums; with grad_output, backward reads them and writes grad_q, grad_k and grad_v.
 EXPORT void softmax_attention(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
                               const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
-                              const int64_t* segment_ids, int causal, uint32_t threshold, uint64_t seed,
-                              const float* q, const float* k, const float* v, float* out, float* log_sums,
-                              const float* d_out, float* d_q, float* d_k, float* d_v) {
+                              const int64_t* segment_ids, int causal, uint32_t threshold, uint64_t seed, const float* q,
+                              const float* k, const float* v, float* out, float* log_sums, const float* grad_output,
+                              float* grad_q, float* grad_k, float* grad_v) {
   const Rotation rotation{cosine, sine, text_stride, interleaved};
   const Dropout dropout{threshold, seed};
   const Attention a{batch, seq, heads, dim, rotation, key_mask, segment_ids, causal, dropout};
-  const int64_t buffers = d_out ? 2 : 1;
+  const int64_t buffers = grad_output ? 2 : 1;
 #pragma omp parallel
   {
     std::vector<float> buffer(buffers * (2 * seq * dim + a.block() * seq));
 #pragma omp for schedule(static)
     for (int64_t one = 0; one < batch * heads; ++one) {
       const int64_t text = one / heads, head = one % heads;
-      if (d_out)
-        differentiate(a, text, head, q, k, v, out, log_sums, d_out, d_q, d_k, d_v, buffer.data());
+      if (grad_output)
+        differentiate(a, text, head, q, k, v, out, log_sums, grad_output, grad_q, grad_k, grad_v, buffer.data());
       else
         attend(a, text, head, q, k, v, out, log_sums, buffer.data());
     }

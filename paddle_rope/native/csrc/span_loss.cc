@@ -25,12 +25,15 @@ struct Spans {
 
 // The buffers of a thread for a text. Rows are first tokens, columns last ones.
 struct Buffer {
-  std::vector<float> q, k, products, ends, row, d_products, d_q, d_k, d_ends;
+  std::vector<float> q, k, products, ends, row, grad_products, grad_q, grad_k, grad_ends;
 
   Buffer(const Spans& s, bool backward) {
     const int64_t features = s.seq * s.dim, block = kBlockRows * s.seq;
     q.resize(features), k.resize(features), products.resize(block), ends.resize(s.types * s.seq), row.resize(s.seq);
-    if (backward) d_products.resize(block), d_q.resize(features), d_k.resize(features), d_ends.resize(s.types * s.seq);
+    if (backward) {
+      grad_products.resize(block), grad_ends.resize(s.types * s.seq);
+      grad_q.resize(features), grad_k.resize(features);
+    }
   }
 
   void fill(const Spans& s, int64_t text) {
@@ -110,68 +113,70 @@ void measure(const Spans& s, int64_t text, Buffer& b, float* negative, float* po
 }
 
 void differentiate(const Spans& s, int64_t text, Buffer& b, const float* negative, const float* positive,
-                   const float* d_losses, float* d_qk, float* d_of_types) {
+                   const float* grad_losses, float* grad_qk, float* grad_of_types) {
   b.fill(s, text);
-  for (auto* sums : {&b.d_q, &b.d_k, &b.d_ends}) std::fill(sums->begin(), sums->end(), 0.0f);
+  for (auto* sums : {&b.grad_q, &b.grad_k, &b.grad_ends}) std::fill(sums->begin(), sums->end(), 0.0f);
   std::vector<int64_t> next(s.bounds + text * s.types, s.bounds + (text + 1) * s.types);
-  float* d_text = d_of_types + text * s.seq * 2 * s.types;
-  std::fill(d_text, d_text + s.seq * 2 * s.types, 0.0f);
-  std::fill(b.d_products.begin(), b.d_products.end(), 0.0f);
+  float* grad_text = grad_of_types + text * s.seq * 2 * s.types;
+  std::fill(grad_text, grad_text + s.seq * 2 * s.types, 0.0f);
+  std::fill(b.grad_products.begin(), b.grad_products.end(), 0.0f);
   const auto visit = [&](int64_t i, int64_t offset, int64_t count) {
     const float *products = b.products.data() + offset, *starts = s.of_types + (text * s.seq + i) * 2 * s.types;
-    float *x = b.row.data(), *d_products = b.d_products.data() + offset;
+    float *x = b.row.data(), *grad_products = b.grad_products.data() + offset;
     for (int64_t t = 0; t < s.types; ++t) {
       const int64_t number = text * s.types + t;
       const float start = 0.5f * starts[t], *ends = b.ends.data() + t * s.seq + i;
-      const float shift = negative[number], d_loss = d_losses[number];
+      const float shift = negative[number], grad_loss = grad_losses[number];
 #pragma omp simd
-      for (int64_t j = 0; j < count; ++j) x[j] = d_loss * exponential(products[j] + start + ends[j] - shift);
+      for (int64_t j = 0; j < count; ++j) x[j] = grad_loss * exponential(products[j] + start + ends[j] - shift);
       for (int64_t& at = next[t]; at < s.bounds[number + 1] && s.positives[2 * at] == i; ++at) {
         const int64_t j = s.positives[2 * at + 1] - i;
-        x[j] = -d_loss * exponential(-(products[j] + start + ends[j]) - positive[number]);
+        x[j] = -grad_loss * exponential(-(products[j] + start + ends[j]) - positive[number]);
       }
-      float of_start = 0.0f, *d_ends = b.d_ends.data() + t * s.seq + i;
+      float of_start = 0.0f, *grad_ends = b.grad_ends.data() + t * s.seq + i;
 #pragma omp simd reduction(+ : of_start)
       for (int64_t j = 0; j < count; ++j) {
         of_start += x[j];
-        d_products[j] += x[j];
-        d_ends[j] += x[j];
+        grad_products[j] += x[j];
+        grad_ends[j] += x[j];
       }
-      d_text[i * 2 * s.types + t] = 0.5f * of_start;
+      grad_text[i * 2 * s.types + t] = 0.5f * of_start;
     }
   };
   const auto closed = [&](int64_t start, int64_t rows, int64_t columns) {
-    float *d = b.d_products.data(), *q = b.q.data() + start * s.dim, *k = b.k.data() + start * s.dim;
-    product(rows, s.dim, columns, {d, columns}, {k, s.dim}, b.d_q.data() + start * s.dim, s.dim);
-    product(columns, s.dim, rows, {d, columns, true}, {q, s.dim}, b.d_k.data() + start * s.dim, s.dim, 1.0f);
+    float *d = b.grad_products.data(), *q = b.q.data() + start * s.dim, *k = b.k.data() + start * s.dim;
+    product(rows, s.dim, columns, {d, columns}, {k, s.dim}, b.grad_q.data() + start * s.dim, s.dim);
+    product(columns, s.dim, rows, {d, columns, true}, {q, s.dim}, b.grad_k.data() + start * s.dim, s.dim, 1.0f);
     std::fill(d, d + rows * columns, 0.0f);
   };
   by_blocks(s, text, b, visit, closed);
   for (int64_t i = 0; i < s.seq; ++i) {
-    float* both = d_qk + (text * s.seq + i) * 2 * s.dim;
-    s.rotation.turn<kBack>(b.d_q.data() + i * s.dim, both, text, i, s.dim, s.factor());
-    s.rotation.turn<kBack>(b.d_k.data() + i * s.dim, both + s.dim, text, i, s.dim, 1.0f);
-    for (int64_t t = 0; t < s.types; ++t) d_text[i * 2 * s.types + s.types + t] = 0.5f * b.d_ends[t * s.seq + i];
+    float* both = grad_qk + (text * s.seq + i) * 2 * s.dim;
+    s.rotation.turn<kBack>(b.grad_q.data() + i * s.dim, both, text, i, s.dim, s.factor());
+    s.rotation.turn<kBack>(b.grad_k.data() + i * s.dim, both + s.dim, text, i, s.dim, 1.0f);
+    for (int64_t t = 0; t < s.types; ++t) grad_text[i * 2 * s.types + s.types + t] = 0.5f * b.grad_ends[t * s.seq + i];
   }
 }
 
 }  // namespace
 
 // negative, positive [batch, types]: log(1 + sum exp(s)) over the negative spans, log(1 + sum exp(-s)) over the
-// positive ones; the loss is their sum. Forward writes them; with d_losses, backward reads them and writes gradients.
+// positive ones; the loss is their sum. Forward writes them; with grad_losses, backward reads them and writes
+// gradients.
 EXPORT void span_loss(int64_t batch, int64_t seq, int64_t types, int64_t dim, int64_t longest, const float* cosine,
                       const float* sine, int64_t text_stride, int interleaved, const uint8_t* token_mask,
                       const int64_t* bounds, const int64_t* positives, const float* qk, const float* of_types,
-                      float* negative, float* positive, const float* d_losses, float* d_qk, float* d_of_types) {
+                      float* negative, float* positive, const float* grad_losses, float* grad_qk,
+                      float* grad_of_types) {
   const Rotation rotation{cosine, sine, text_stride, interleaved};
   const Spans s{batch, seq, types, dim, longest, rotation, token_mask, bounds, positives, qk, of_types};
 #pragma omp parallel
   {
-    Buffer buffer(s, d_losses);
+    Buffer buffer(s, grad_losses);
 #pragma omp for schedule(static)
     for (int64_t text = 0; text < batch; ++text) {
-      if (d_losses)
-        differentiate(s, text, buffer, negative, positive, d_losses, d_qk, d_of_types);
+      if (grad_losses)
+        differentiate(s, text, buffer, negative, positive, grad_losses, grad_qk, grad_of_types);
       else
         measure(s, text, buffer, negative, positive);
     }
