@@ -42,6 +42,6 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """A path beside ``path`` that nobody can guess, to be opened with mode ``x``, which follows no link, and renamed
+    """A path in the same folder that nobody can guess: open it with mode ``x``, which follows no link, and rename it
     when the content is complete."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")

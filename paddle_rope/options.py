@@ -18,7 +18,7 @@ OVER_SEQUENCE, ROTATES_DENOMINATOR = ("softmax_exp",), ("one_plus_cosine",)  # o
 NORMALIZERS = ("unrotated", "rotated", "none")
 # What RoPE rotates: every subset of q, k, v, o in this order; "o" is the inverse rotation of the output.
 PLACEMENTS = tuple("".join(letter for bit, letter in enumerate("qkvo") if subset >> bit & 1) for subset in range(1, 16))
-# How a model knows positions: the tensors that RoPE rotates, or another embedding.
+# Position embeddings of a model: the tensors that RoPE rotates, or another kind.
 POSITION_EMBEDDINGS = (*PLACEMENTS, "sinusoidal", "learned", "alibi", "none")
 ROTARY_LAYOUTS = ("interleaved", "half")
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "tanh")
@@ -125,11 +125,11 @@ def check_feature_map(
     name: str, normalizer: str, whole_sequence: bool, over_sequence: bool, rotates_denominator: bool
 ) -> None:
     """Raise ValueError if a feature map with these two attributes of ``FeatureMap`` contradicts the other options of
-    linear attention; ``whole_sequence``: a query sees all keys of its row."""
+    linear attention; ``whole_sequence``: a query attends to all keys of its row."""
     if normalizer == "unrotated" and rotates_denominator:
-        raise ValueError(f"{name} is rotated in the denominator too: give normalizer='rotated'")
+        raise ValueError(f"{name} is rotated in the denominator as well: set normalizer='rotated'")
     if not whole_sequence and over_sequence:
-        raise ValueError(f"{name} looks at the whole sequence: it is neither causal nor for packed ones; take exp")
+        raise ValueError(f"{name} looks at the whole sequence: use exp for causal attention and packed texts")
 
 
 def option(default: Any, help: str, kind: Kind) -> Any:

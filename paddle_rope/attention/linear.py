@@ -32,7 +32,7 @@ MIN_OVERLAP = 0.01
 _MIN_MEAN_SQUARE = 1e-12  # added to the mean square of an output without denominator
 
 
-_native = partial(native_linear_attention, floors=(MIN_DENOMINATOR["unrotated"], MIN_OVERLAP, _MIN_MEAN_SQUARE))
+_native = partial(native_linear_attention, bounds=(MIN_DENOMINATOR["unrotated"], MIN_OVERLAP, _MIN_MEAN_SQUARE))
 
 
 @native_form(_native, check_layout, feature_map=elu_plus_one, segment_ids=None, placement="qk")

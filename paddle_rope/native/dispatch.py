@@ -26,8 +26,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # By default, paddle.jit.to_static of 2.6 runs frames in dynamic mode and fails if it cannot read one.
 _TRACER_READS_FRAMES = paddle.__version__.startswith("2.")
-# Of several arguments of a PyLayer, paddle.grad cuts off those that lead to none of its inputs, and then refuses their
-# gradients; a list is one argument. Paddle 2.6 gives a gradient to the last tensor of a list alone.
+# paddle.grad drops the arguments of a PyLayer that lead to none of its inputs, and then refuses their gradients, but a
+# list is one argument. Paddle 2.6 returns a gradient for the last tensor of a list only.
 _LISTS_ARE_WHOLE = not paddle.__version__.startswith("2.")
 _TAKEN = (paddle.float32, paddle.bool, paddle.int64, paddle.int32)
 _REMEDY = "compute the forward pass within paddle_rope.native.dispatch.plain_forms()"
@@ -81,7 +81,7 @@ def is_enabled(*arguments: Any) -> bool:
 
 @contextlib.contextmanager
 def switched_on(switch: ContextVar[bool]) -> Iterator[None]:
-    """A context in which a switch is True, in this thread alone."""
+    """A context in which a switch is True, in this thread only."""
     before = switch.set(True)
     try:
         yield

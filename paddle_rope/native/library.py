@@ -181,7 +181,7 @@ def build() -> None:
     try:
         _make_private(path.parent)
         if problem := foreign(path.parent):
-            raise BuildError(f"{problem}; take that permission away (chmod go-w), or set XDG_CACHE_HOME")
+            raise BuildError(f"{problem}; remove that permission (chmod go-w), or set XDG_CACHE_HOME")
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             made = Path(folder) / path.name
             _compile(program, made)

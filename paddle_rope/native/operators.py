@@ -136,8 +136,8 @@ def native_softmax_attention(q, k, v, rope, key_mask, dropout, segment_ids, caus
     return _operator("softmax_attention", arguments, masks, [q, k, v], q.shape, [q.shape[0], q.shape[2], q.shape[1]])
 
 
-def native_linear_attention(q, k, v, rope, key_mask, normalizer, causal, decay, *, floors):
-    """``floors``: lower bound of the denominator; its second bound, as a share; what is added to a mean square."""
+def native_linear_attention(q, k, v, rope, key_mask, normalizer, causal, decay, *, bounds):
+    """``bounds``: of the denominator; its second one, as a share; what is added to a mean square."""
     sizes = _masked_sizes(key_mask, None, (q, _QKV), (k, _QKV), (v, _QKV))
     if sizes is None or not _fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
         return None
@@ -145,7 +145,7 @@ def native_linear_attention(q, k, v, rope, key_mask, normalizer, causal, decay, 
         return None
     mask, gammas = contiguous(key_mask), None if decay is None else paddle.to_tensor(list(decay), dtype="float32")
     divides = int(normalizer == "unrotated")
-    arguments = (*q.shape, *_rope_arguments(rope), mask, int(causal), gammas, divides, *floors)
+    arguments = (*q.shape, *_rope_arguments(rope), mask, int(causal), gammas, divides, *bounds)
     batch, seq, heads, dim = q.shape
     kept_shapes = q.shape, [batch, heads, seq], [batch, heads, dim + 1, dim]
     return _operator("linear_attention", arguments, [mask], [q, k, v], *kept_shapes)

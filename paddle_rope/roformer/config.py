@@ -48,7 +48,7 @@ ENCODERS = Path(__file__).with_name("encoders")  # shipped with the package: one
 # Far above any model: larger values in a file are refused before memory is allocated.
 WIDEST, MOST_ROWS = 2**16, 2**24
 
-_OF_FOLDERS = {"architectures", "model_type"}  # beside the options in ``config.json``
+_OF_FOLDERS = {"architectures", "model_type"}  # in ``config.json``, besides the options
 _ROTARY: dict[str, tuple[Any, Kind]] = {  # keys of ``rotary``, with their defaults and ranges
     "base": (10000, POSITIVE),
     "window_base": (None, optional(POSITIVE)),  # in layers with window attention
@@ -113,8 +113,10 @@ class RoFormerConfig(Options):
         "or one of them per layer",
         either(choice(*ATTENTION_KINDS), list_of(choice(*ATTENTION_KINDS), MOST_LAYERS)),
     )
-    attention_window: int = option(64, "of `window`: how many tokens to each side a token sees", integer(1, MOST_ROWS))
-    causal: bool = option(False, "no token sees a later one", TRUTH)
+    attention_window: int = option(
+        64, "of `window`: tokens on each side that a token attends to", integer(1, MOST_ROWS)
+    )
+    causal: bool = option(False, "tokens attend to earlier tokens only", TRUTH)
     position_embedding: str = option(
         "qk",
         "what RoPE rotates, some of `qkvo` in this order (`o`: the output is rotated back, kexue.fm 10862); or "
@@ -267,7 +269,7 @@ class RoFormerConfig(Options):
                 head_frequencies(self.head_dim, base, rotary["rotary_dim"], scaling)
         if scaling and scaling.amplitude != 1 and self.has_rotary and "linear" in self.layer_attention:
             raise ValueError(
-                "rotary scaling 'yarn' is for softmax attention; with linear attention take 'ntk' or 'linear'"
+                "rotary scaling 'yarn' is for softmax attention; use 'ntk' or 'linear' with linear attention"
             )
 
 

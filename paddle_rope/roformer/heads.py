@@ -93,7 +93,7 @@ class RoFormerLanguageModel(RoFormerPretrainedModel):
 
         ``labels``, int64 ``[batch, seq]``, has the token to predict at each place, or -100. With it, the result is the
         pair (mean cross-entropy over the labeled tokens, their logits ``[labeled, vocab]`` in batch order).
-        ``labeled``, int64 ``[labeled]``, gives the places of these tokens in the flattened batch and so avoids waiting
+        ``labeled``, int64 ``[labeled]``, has the indices of these tokens in the flattened batch, so that nothing waits
         for a GPU. Raises ValueError if no token is labeled.
         """
         others = {"segment_ids": segment_ids, "cu_seqlens": cu_seqlens, "cache": cache}
@@ -132,7 +132,7 @@ def _choose(logits, temperature, top_p, random):
 
 
 class RoFormerForCausalLM(RoFormerLanguageModel):
-    """Scores of the next token; no token sees a later one. ``labels`` are the tokens that **follow**. The option
+    """Scores of the next token, from earlier tokens only. ``labels`` are the tokens that **follow**. The option
     ``causal`` is set to True.
 
     >>> config = RoFormerConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2)

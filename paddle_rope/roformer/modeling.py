@@ -97,7 +97,7 @@ class RoFormerCache:
     key_mask: Tensor | None = None  # bool [batch, length], False at padding; None without padding
 
     def copy(self) -> "RoFormerCache":
-        """A cache of its own, for a text that branches."""
+        """An independent copy, for a text that branches."""
         return copy.deepcopy(self)
 
     def take_in(self, input_ids: Tensor, new_keys: Tensor | None) -> tuple[Tensor | None, Tensor]:
@@ -126,7 +126,7 @@ class RoFormerModel(RoFormerPretrainedModel):
     def __init__(self, config: RoFormerConfig) -> None:
         super().__init__(config)
         self.token_embedding = Embedding(
-            config.vocab_size, config.embedding_size, "input_ids", "; take the tokenizer of this model"
+            config.vocab_size, config.embedding_size, "input_ids", "; use the tokenizer of this model"
         )
         if config.type_vocab_size:
             self.token_type_embedding = Embedding(config.type_vocab_size, config.embedding_size, "token_type_ids")
@@ -168,12 +168,12 @@ class RoFormerModel(RoFormerPretrainedModel):
             token_type_ids: int64 ``[batch, seq]``; 0 by default.
             positions: ``[batch, seq]``, by default 0, 1, 2, ...; with left padding, give other positions if more
                 than relative positions matter.
-            segment_ids: integer ``[batch, seq]``, marks texts packed into one row, which do not see each other.
+            segment_ids: integer ``[batch, seq]``, marks texts packed into one row, which do not attend to each other.
             added_embeddings: float ``[batch, seq, embedding_size]``, added to the embeddings before the normalization.
             cu_seqlens: with ``segment_ids``, for GPU kernels, as in :func:`~paddle_rope.softmax_attention`.
-            cache: makes a causal model go on: ``input_ids`` and the mask are of the tokens that follow, and the result
-                equals that of the whole text, without gradients. Positions count real tokens only: padding, which must
-                be on the left, does not shift them.
+            cache: lets a causal model continue a text: ``input_ids`` and the mask are of the tokens that follow, and
+                the result is the same as for the whole text, without gradients. Positions count real tokens only:
+                padding, which must be on the left, does not shift them.
 
         Raises:
             ValueError: no token, or token types that the model lacks; on CPU also an id, a token type or a position

@@ -1,6 +1,6 @@
 // Linear attention with elu + 1 as feature map and RoPE in the numerator: bidirectional or causal, with or without
 // decay, divided by its denominator or by its root mean square. Time and memory are linear in seq: with one state where
-// every token sees all others alike (see Whole), otherwise by sums().
+// every token attends to all others alike (see Whole), otherwise by sums().
 #include <algorithm>
 #include <memory>
 
@@ -91,7 +91,7 @@ struct LinearAttention {
   // The denominator of a rotated numerator has a lower bound. A divisor that equals the bound is stored as negative.
   bool bounds() const { return divides && rotation.cosine; }
 
-  // What the bound makes of the features of a query, and of their gradients: min_overlap times the mean of all.
+  // The features of a query, or their gradients, where the bound applies: min_overlap times the mean of all.
   void spread(float* row) const { std::fill_n(row, dim, min_overlap / dim * total(row, dim)); }
 
   // What is kept of a head for backward: its state [dim, dim] and the sum of its keys [dim].

@@ -33,7 +33,7 @@ struct Attention {
       rotation.turn<kBack>(x + i * dim, out + (text * seq + i) * row_stride() + head * dim, text, i, dim, times);
   }
 
-  // sets the scores of the keys, among the first `count`, that query i does not see to kHidden
+  // sets the scores of the keys, among the first `count`, that are hidden from query i to kHidden
   void hide(float* scores, int64_t text, int64_t i, int64_t count) const {
     if (key_mask) {
       const uint8_t* real = key_mask + text * seq;

@@ -100,7 +100,7 @@ COPIES = {
 }  # fmt: skip
 TASK_TYPES = "embeddings.task_type_embeddings.weight"  # of ERNIE 3.0, after the prefix
 
-# Modules with a weight and a bias: name here -> that of Hugging Face's RoFormer, or of BERT for learned positions
+# Modules with a weight and a bias: name here -> name in Hugging Face's RoFormer, or in BERT for learned positions
 _EMBEDDING = {
     "token_embedding": "embeddings.word_embeddings",
     "token_type_embedding": "embeddings.token_type_embeddings",

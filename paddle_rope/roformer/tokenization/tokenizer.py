@@ -259,7 +259,7 @@ def read_settings(folder: str | os.PathLike) -> tuple[str, dict[str, Any]]:
     :func:`load_tokenizer`.
 
     PaddleNLP's ``RoFormerTokenizer`` cuts words if its ``use_jieba`` is true; Hugging Face's always does and has no
-    such key. Without a ``tokenizer_class`` (older folders, original checkpoints), a vocabulary with words of two or
+    such key. Without a ``tokenizer_class`` (original checkpoints), a vocabulary with words of two or
     more Chinese characters is for a :class:`WordTokenizer`. BERT's tokenizers become a :class:`WordPieceTokenizer`, or
     a :class:`CharTokenizer` if the vocabulary has no ``##`` pieces, without which words of letters are unknown.
     """

@@ -16,13 +16,13 @@ _WORD = re.compile("[^ ]+")
 class WordPieceTokenizer(Tokenizer):
     """Chinese characters and punctuation marks one by one, and other words in the longest pieces of the vocabulary.
 
-    Ids and offsets are those of ``BertWordPieceTokenizer`` in Hugging Face's tokenizers 0.23, except that special
+    Ids and offsets are the same as in ``BertWordPieceTokenizer`` of Hugging Face's tokenizers 0.23, except that special
     tokens written in a text are text:
 
     1. Control characters are removed, and white space separates words.
     2. Chinese characters are words, unless ``tokenize_chinese_chars`` is False.
     3. With ``strip_accents``, characters are decomposed and accents removed; by default if ``do_lower_case`` is True,
-       which makes letters small.
+       which lowers the case of letters.
     4. Punctuation marks are words.
     5. A word that pieces do not cover, or of more than 100 characters, is one ``[UNK]``.
 
@@ -57,7 +57,7 @@ class WordPieceTokenizer(Tokenizer):
 
 
 class _Normal(dict):
-    """What a character becomes in steps 1 to 4; if it is a word, it stands between spaces."""
+    """What a character becomes in steps 1 to 4; a word is put between spaces."""
 
     def __init__(self, is_lower: bool, is_stripped: bool, is_cut_at_chinese: bool) -> None:
         super().__init__()

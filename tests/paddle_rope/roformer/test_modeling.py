@@ -71,7 +71,7 @@ def test_added_embeddings_are_added_to_those_of_the_tokens():
     [
         ("version 1", np.zeros((2, 0)), {}, r"input_ids \[2, 0\] has no token"),
         ("version 1", np.zeros((1, 2)), {"token_type_ids": paddle.zeros([1, 2], "int64")}, "type_vocab_size is 0"),
-        ("version 1", [[2, 3], [4, -1]], {}, r"input_ids must be 0 to 39, got -1 at \[1, 1\]; take the tokenizer"),
+        ("version 1", [[2, 3], [4, -1]], {}, r"input_ids must be 0 to 39, got -1 at \[1, 1\]; use the tokenizer"),
         ("version 1", [[40, 3]], {}, r"input_ids must be 0 to 39, got 40 at \[0, 0\]"),
         (
             "embedding size",
