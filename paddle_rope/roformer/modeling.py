@@ -36,7 +36,7 @@ class RoFormerBlock(nn.Layer):
     With an input convolution c, the block's input x is replaced by x + c(x) (MILA, arXiv 2405.16605).
 
     >>> block = RoFormerBlock(RoFormerConfig(hidden_size=8, num_attention_heads=2))
-    >>> tuple(block(paddle.ones([1, 3, 8]), None, None, None).shape)
+    >>> tuple(block(paddle.ones([1, 3, 8])).shape)
     (1, 3, 8)
     """
 
@@ -71,10 +71,11 @@ class RoFormerBlock(nn.Layer):
     def forward(
         self,
         hidden: Tensor,
-        rope: Rope | None,
-        key_mask: Tensor | None,
-        segment_ids: Tensor | None,
-        *context: Any,
+        rope: Rope | None = None,
+        key_mask: Tensor | None = None,
+        segment_ids: Tensor | None = None,
+        score_bias: Tensor | None = None,
+        cu_seqlens: Tensor | None = None,
         cache: dict[str, Any] | None = None,
     ) -> Tensor:
         """``[batch, seq, hidden]`` -> the same shape; arguments as in :meth:`MultiHeadAttention.forward`."""
@@ -82,7 +83,7 @@ class RoFormerBlock(nn.Layer):
             new_keys = key_mask if key_mask is None else key_mask[:, -hidden.shape[1] :]
             of_input = None if cache is None else cache.setdefault("input", {})
             hidden = hidden + self.input_convolution(hidden, new_keys, segment_ids, of_input)
-        attended = self.attention(hidden, rope, key_mask, segment_ids, *context, cache=cache)
+        attended = self.attention(hidden, rope, key_mask, segment_ids, score_bias, cu_seqlens, cache)
         hidden = residual_norm(self.attention_norm, hidden, attended, self.dropout)
         inner = self.feed_forward_out(self.feed_forward_in(hidden))
         return residual_norm(self.feed_forward_norm, hidden, inner, self.dropout)

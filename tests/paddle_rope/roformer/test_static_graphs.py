@@ -1,5 +1,7 @@
 """RoFormer through paddle.jit.to_static: every form, what is given beside the tokens, and the tracing by default."""
 
+import copy
+
 import numpy as np
 import paddle
 import pytest
@@ -84,8 +86,13 @@ def test_a_saved_model_takes_any_batch_and_length_and_what_is_given_with_the_tok
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_to_static_by_its_defaults_changes_nothing():
-    model = make(RoFormerModel, **THREE)
-    ids = random_ids(2, 7)
-    expected = model(ids)
-    assert_close(paddle.jit.to_static(model)(ids), expected, 1e-5)
+@pytest.mark.parametrize("options", [THREE, {"attention": "linear"}], ids=["mixed", "linear"])
+def test_to_static_by_its_defaults_changes_nothing(options):
+    model, ids = make(RoFormerModel, **options), random_ids(2, 7)
+    results = []
+    for form in (model, paddle.jit.to_static(copy.deepcopy(model))):
+        hidden = form(ids)
+        hidden.sum().backward()
+        results.append([hidden, *(weight.grad for weight in form.parameters())])
+    for plain, traced in zip(*results):
+        assert_close(traced, plain, 1e-4)
