@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from paddle_rope.files import temporary_path
+from paddle_rope import files
 from paddle_rope.tasks.common.errors import NO_ROOM, InputError
 
 # ---- writing
@@ -21,7 +21,7 @@ def atomic_writer(path, binary=False):
     InputError if the folder is missing or not writable, or ``path`` is a folder or a device."""
     path = Path(path)
     check_output_file(path)
-    temporary = temporary_path(path)
+    temporary = files.temporary_path(path)
     try:
         text = {} if binary else {"encoding": "utf-8", "newline": "\n"}
         file = open(temporary, "xb" if binary else "x", **text)  # noqa: SIM115  closed below
@@ -50,7 +50,7 @@ def atomic_folder(path):
         raise InputError(
             f"{path}: is a mount point or the current folder, which cannot be replaced; name a folder in it"
         )
-    temporary = temporary_path(path)
+    temporary = files.temporary_path(path)
     temporary.mkdir(parents=True)
     try:
         yield temporary
@@ -129,7 +129,7 @@ def check_makeable(path, option):
 def read_json_object(path, remedy):
     """The JSON object in a file that this project wrote; raises InputError, with the ``remedy``, if it is damaged."""
     try:
-        return read_json_object(path)
+        return files.read_json_object(path)
     except ValueError as error:
         raise InputError(f"{error}; {remedy}") from None
 
@@ -173,8 +173,8 @@ def digest_of(path):
 
 def checksums(folder, *but):
     """The SHA-256 of each file in a folder except those named ``but``, in the format of the program sha256sum."""
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in but)
-    return "".join(f"{file_sha256(path)}  {path.name}\n" for path in files)
+    paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in but)
+    return "".join(f"{file_sha256(path)}  {path.name}\n" for path in paths)
 
 
 def changed_files(folder, sums, and_new=False):
