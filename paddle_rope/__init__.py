@@ -56,4 +56,5 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     ],
     "rotary": ["Rope", "RotaryPositionEmbedding", "apply_rotary", "interleaved_to_half"],
     "rotary_frequencies": ["LinearScaling", "NTKScaling", "YaRNScaling"],
+    "tasks.recipes": ["load", "train"],
 })  # fmt: skip

@@ -125,11 +125,13 @@ def train(
     >>> train("my/data.jsonl", "runs/mine", epochs=20)["dev"]["f1"]  # doctest: +SKIP
     0.87
     """
-    given = {"train": data, "dev": dev, "test": test}
-    files = {f"{split}_file": one for split, one in given.items() if isinstance(one, (str, os.PathLike))}
-    memory = {split: one for split, one in given.items() if one is not None and f"{split}_file" not in files}
-    paths = {key: os.fspath(path) for key, path in {**files, "output_dir": output_dir}.items()}
-    config = {**config_for_data(recipe), **{ALIASES.get(key, key): value for key, value in keys.items()}, **paths}
+    config = {**config_for_data(recipe), **{ALIASES.get(key, key): value for key, value in keys.items()}}
+    config["output_dir"], memory = os.fspath(output_dir), {}
+    for split, given in (("train", data), ("dev", dev), ("test", test)):
+        if isinstance(given, (str, os.PathLike)):
+            config[f"{split}_file"] = os.fspath(given)
+        elif given is not None:
+            memory[split] = given
     return get_recipe(recipe).train(config, memory) if memory else train_config(config)
 
 

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from paddle_rope.options import did_you_mean, read_json_object
+from paddle_rope.files import read_json_object
+from paddle_rope.options import did_you_mean
 from paddle_rope.tasks.common.errors import InputError, as_input_error
 from paddle_rope.tasks.common.texts.tables import NAMES as COLUMNS
 from paddle_rope.tasks.common.texts.tables import TEXT, TOKENS
