@@ -29,6 +29,10 @@ _TRACER_READS_FRAMES = paddle.__version__.startswith("2.")
 # paddle.grad drops the arguments of a PyLayer that lead to none of its inputs, and then refuses their gradients, but a
 # list is one argument. Paddle 2.6 returns a gradient for the last tensor of a list only.
 _LISTS_ARE_WHOLE = not paddle.__version__.startswith("2.")
+# Whether tensors may be on another device than the CPU: to read the place of each takes as long as all other checks.
+_HAS_DEVICES = (
+    paddle.is_compiled_with_cuda() or paddle.is_compiled_with_xpu() or bool(paddle.device.get_all_custom_device_type())
+)
 _TAKEN = (paddle.float32, paddle.bool, paddle.int64, paddle.int32)
 _REMEDY = "compute the forward pass within paddle_rope.native.dispatch.plain_forms()"
 _is_plain = ContextVar("is_plain", default=False)  # within plain_forms()
@@ -69,14 +73,19 @@ def native_form(
 def is_enabled(*arguments: Any) -> bool:
     """Whether native operators accept the tensors among the arguments: float32, integers or bool, not empty, on CPU, as
     new tensors are, neither in a static graph nor under AMP."""
-    if _is_plain.get() or library() is None or not paddle.in_dynamic_mode() or paddle.get_device() != "cpu":
+    if _is_plain.get() or library() is None or not paddle.in_dynamic_mode():
         return False
     if _TRACER_READS_FRAMES and _is_traced(sys._getframe()):
         return False
     if _amp_level() != core.AmpLevel.O0:
         return False
-    tensors = (one for one in arguments if isinstance(one, Tensor))
-    return all(one.dtype in _TAKEN and 0 not in one.shape and one.place.is_cpu_place() for one in tensors)
+    tensors = [one for one in arguments if isinstance(one, Tensor)]
+    return are_on_cpu(*tensors) and all(one.dtype in _TAKEN and 0 not in one.shape for one in tensors)
+
+
+def are_on_cpu(*tensors: Tensor) -> bool:
+    """Whether tensors are on the CPU, and new ones as well."""
+    return not _HAS_DEVICES or (paddle.get_device() == "cpu" and all(one.place.is_cpu_place() for one in tensors))
 
 
 @contextlib.contextmanager

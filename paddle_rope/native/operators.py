@@ -9,7 +9,7 @@ import functools
 import numpy as np
 import paddle
 
-from paddle_rope.native.dispatch import sizes_of, with_gradients
+from paddle_rope.native.dispatch import are_on_cpu, sizes_of, with_gradients
 from paddle_rope.native.library import call, contiguous, dropout_arguments
 from paddle_rope.native.products import are_rounded, product, rounded, rows_and_width
 from paddle_rope.options import ACTIVATIONS, ROTARY_LAYOUTS, choice
@@ -205,7 +205,7 @@ def _fits_rope(rope, batch, seq, head_dim):
     cos, sin, *_ = rope
     if cos.shape != sin.shape or cos.shape[-2:] != [seq, head_dim // 2] or not cos.dtype == sin.dtype == paddle.float32:
         return False
-    if not (cos.place.is_cpu_place() and sin.place.is_cpu_place()):
+    if not are_on_cpu(cos, sin):
         return False
     return head_dim % 2 == 0 and cos.stop_gradient and sin.stop_gradient and cos.shape[:-2] in ([], [1], [batch])
 

@@ -15,6 +15,7 @@ from paddle_rope import (
     softmax_attention,
 )
 from paddle_rope.layers import Dropout, Linear, RMSNorm, linear, residual_norm
+from paddle_rope.native import dispatch
 from paddle_rope.native.dispatch import is_enabled, plain_forms
 from tests.helpers.comparison import assert_close, assert_same, is_native, random_tensor
 from tests.paddle_rope.attention.kernels import random_qkv
@@ -159,6 +160,8 @@ def test_no_native_form_reads_a_tensor_of_another_device(there, monkeypatch):
     q, rope = tensor(1, 3, 2, 4), RotaryPositionEmbedding(4).cos_sin(3)
     assert is_native(softmax_attention(q, q, q, rope))
     given, here, gpu = {"q": q, **rope._asdict()}, q.place, SimpleNamespace(is_cpu_place=lambda: False)
+    monkeypatch.setattr(dispatch, "_HAS_DEVICES", True)
+    assert is_native(softmax_attention(q, q, q, rope))
     monkeypatch.setattr(paddle.Tensor, "place", property(lambda x: gpu if x is given[there] else here))
     assert not is_native(softmax_attention(q, q, q, rope))
 
