@@ -77,7 +77,7 @@ def is_enabled(*arguments: Any) -> bool:
         return False
     if _TRACER_READS_FRAMES and _is_traced(sys._getframe()):
         return False
-    if _amp_level() != core.AmpLevel.O0:
+    if _amp_level():
         return False
     tensors = [one for one in arguments if isinstance(one, Tensor)]
     return are_on_cpu(*tensors) and all(one.dtype in _TAKEN and 0 not in one.shape for one in tensors)
@@ -126,8 +126,9 @@ def _is(value, wanted):
 
 
 def _amp_level():
+    """0 without automatic mixed precision."""
     attributes = core._get_amp_attrs() if hasattr(core, "_get_amp_attrs") else framework._dygraph_tracer()
-    return attributes._amp_level
+    return attributes._amp_level.value
 
 
 def _is_traced(frame):
