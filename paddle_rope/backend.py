@@ -11,6 +11,7 @@ import numpy.typing as npt
 import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
+from paddle.base import core, framework
 from paddle.nn.functional.flash_attention import flash_attn_unpadded
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -91,6 +92,7 @@ def derived(function: Function) -> Function:
     """
     kept: dict[int, tuple] = {}  # by id: a weak reference, which deletes the entry, and the results by arguments
 
+    @paddle.jit.not_to_static  # paddle 2.6.2 cannot rewrite it
     @functools.wraps(function)
     def call(x, *arguments):
         if not paddle.in_dynamic_mode() or not x.stop_gradient:
@@ -136,7 +138,7 @@ def scaled(x: Tensor, factor: Tensor) -> Tensor:
     """``x`` times a factor (numbers or a bool mask) that broadcasts to the shape of ``x``. On CPU the factor is
     expanded first, because Paddle's broadcasting kernels are slower, especially in backward.
     """
-    return x * expanded(factor.astype(x.dtype), x.shape)
+    return x * expanded(as_dtype(factor, x.dtype), x.shape)
 
 
 def expanded(x: Tensor, shape: Sequence[int]) -> Tensor:
@@ -156,8 +158,7 @@ def by_complex_numbers(turned: Function) -> Function:
         if 2 * pairs < x.shape[-1]:
             turning, rest = x[..., : 2 * pairs], [x[..., 2 * pairs :]]
         turning = turning.reshape([*x.shape[:-1], pairs, 2])
-        if not _IS_PADDLE_2:  # a view with a strided last axis, which as_complex refuses; in 2.6 it is a copy
-            turning = turning.contiguous()
+        turning = turning.contiguous()  # of a view with a strided last axis, which as_complex cannot read
         y = paddle.as_real(paddle.as_complex(turning) * _phases(cos, sin, tuple(x.shape[2:-1]), x.dtype))
         y = y.reshape([*x.shape[:-1], 2 * pairs])
         return paddle.concat([y, *rest], axis=-1) if rest else y
@@ -168,7 +169,7 @@ def by_complex_numbers(turned: Function) -> Function:
 @derived
 def _phases(cos, sin, between, dtype):
     """cos + i sin with these axes between seq and the pairs: broadcasting an axis in the middle is slow on CPU."""
-    phases = paddle.complex(cos.astype(dtype), sin.astype(dtype))
+    phases = paddle.complex(as_dtype(cos, dtype), as_dtype(sin, dtype))
     if not between:
         return phases
     last = phases.ndim - 1
@@ -179,16 +180,25 @@ def _phases(cos, sin, between, dtype):
 # protection from lower precision
 
 
+def is_amp_on() -> bool:
+    """Whether AMP casts here; static graphs of paddle 2.6.2 do not know it while they are traced."""
+    attributes = core._get_amp_attrs() if hasattr(core, "_get_amp_attrs") else framework._dygraph_tracer()
+    return attributes is not None and attributes._amp_level.value > 0
+
+
 def without_amp() -> contextlib.AbstractContextManager:
     """A context in which AMP casts nothing."""
-    if not _IS_PADDLE_2 or paddle.in_dynamic_mode():
-        return paddle.amp.auto_cast(enable=False)
-    return contextlib.nullcontext()
+    return paddle.amp.auto_cast(enable=False) if is_amp_on() else contextlib.nullcontext()
 
 
 def at_least_float32(*tensors: Tensor) -> list[Tensor]:
     """The tensors, with float16 and bfloat16 cast to float32."""
     return [x.astype("float32") if x.dtype in (paddle.float16, paddle.bfloat16) else x for x in tensors]
+
+
+def as_dtype(x: Tensor, dtype: paddle.dtype) -> Tensor:
+    """``x`` in a dtype; paddle 2.6.2 copies it if it has that already."""
+    return x if x.dtype == dtype else x.astype(dtype)
 
 
 @remembered

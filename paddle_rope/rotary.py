@@ -12,11 +12,12 @@ from paddle import Tensor, nn
 
 from paddle_rope.backend import (
     Float32Layer,
+    as_dtype,
+    at_least_float32,
     by_complex_numbers,
     derived,
     float64_tensor,
     is_known,
-    padded,
     places_along,
     remembered,
     without_amp,
@@ -89,39 +90,40 @@ def apply_rotary(
     rotary_dim = 2 * cos.shape[-1]
     _check_fit(x, cos, sin, rotary_dim)
     choice(*ROTARY_LAYOUTS).check("layout", layout)
-    dtype = "float64" if x.dtype == paddle.float64 else "float32"
+    (wide,) = at_least_float32(x)
     with without_amp():
-        return _turned(x.astype(dtype), cos, sin, layout).astype(x.dtype)
+        return as_dtype(_turned(wide, cos, sin, layout), x.dtype)
 
 
 @by_complex_numbers
 def _turned(x, cos, sin, layout):
     """x cos + (J x) sin, where J turns pairs by 90 degrees, (a, b) -> (-b, a); the table of sines has the sign."""
-    size, between = x.shape[-1], x.ndim - 3
-    partners = paddle.index_select(x, _partners(size, cos.shape[-1], layout), axis=-1)
-    return x * _for_features(cos, size, between, layout, 1, 1, x.dtype) + partners * _for_features(
-        sin, size, between, layout, -1, 0, x.dtype
-    )
+    partners = paddle.index_select(x, _features(x.shape[-1], cos.shape[-1], layout, x.dtype)[1], axis=-1)
+    shape = x.shape[-1], x.ndim - 3, layout, x.dtype
+    return x * _for_features(cos, *shape, False) + partners * _for_features(sin, *shape, True)
 
 
 @remembered
-def _partners(size, pairs, layout):
-    """The index of the other feature of each feature's pair, its own beyond the pairs: ``[size]``."""
-    index = np.arange(size)
-    turning = index[: 2 * pairs].reshape([-1, 2] if layout == "interleaved" else [2, -1])
-    index[: 2 * pairs] = np.flip(turning, axis=1 if layout == "interleaved" else 0).reshape(-1)
-    return paddle.to_tensor(index)
+def _features(size, pairs, layout, dtype):
+    """For each feature the index of its pair, the other feature of the pair, and the sign of its sine, -1 for the first
+    of a pair; beyond the pairs any pair, itself and 0: ``[size]`` each."""
+    index, apart = np.arange(size), 1 if layout == "interleaved" else pairs
+    sign = np.where(index < 2 * pairs, np.where(index // apart % 2, 1, -1), 0)
+    pair = index // 2 % pairs if layout == "interleaved" else index % pairs
+    return paddle.to_tensor(pair), paddle.to_tensor(index - sign * apart), paddle.to_tensor(sign, dtype=dtype)
 
 
 @derived
-def _for_features(table, size, between, layout, sign, rest, dtype):
-    """A value for each feature instead of each pair, times ``sign`` for the first of a pair, ``rest`` beyond the pairs,
-    and axes of size 1 ``between`` seq and the features."""
-    table = table.astype(dtype)
-    first = -table if sign < 0 else table
-    table = paddle.stack([first, table], axis=-1 if layout == "interleaved" else -2).flatten(-2)
-    if table.shape[-1] < size:
-        table = padded(table - rest, table.ndim - 1, 0, size - table.shape[-1]) + rest
+def _for_features(table, size, between, layout, dtype, is_sine):
+    """A value for each feature instead of each pair, beyond the pairs cos = 1 and sin = 0, and axes of size 1
+    ``between`` seq and the features."""
+    pairs = table.shape[-1]
+    pair, _, sign = _features(size, pairs, layout, dtype)
+    table = paddle.index_select(as_dtype(table, dtype), pair, axis=-1)
+    if is_sine:
+        table = table * sign
+    elif 2 * pairs < size:
+        table = table * sign.abs() + (1 - sign.abs())
     return table.unsqueeze(list(range(table.ndim - 1, table.ndim - 1 + between))) if between else table
 
 
@@ -147,8 +149,8 @@ class RotaryPositionEmbedding(Float32Layer):
     theta_i = base^(-2i/rotary_dim). With R_m this (orthogonal) map, <R_m q, R_n k> = <q, R_{n-m} k>.
 
     Phases are computed in float64. The table of cosines and sines grows on demand, so there is no maximum length, and
-    checkpoints do not contain it. In static graphs phases are computed in the graph, for any length, and
-    the rotation is written in real numbers.
+    checkpoints do not contain it. Static graphs of unknown length compute the phases. Pairs are rotated as real
+    numbers, but adjacent ones on CPU, outside of static graphs, as complex numbers.
 
     Args:
         head_dim: size of the last axis of the inputs.

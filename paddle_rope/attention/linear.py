@@ -17,7 +17,7 @@ from paddle_rope.attention.arguments import (
 )
 from paddle_rope.attention.chunked import chunked
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map, elu_plus_one
-from paddle_rope.backend import as_factor, at_least_float32, scaled, without_amp
+from paddle_rope.backend import as_dtype, as_factor, at_least_float32, scaled, without_amp
 from paddle_rope.native.dispatch import native_form
 from paddle_rope.native.operators import native_linear_attention
 from paddle_rope.rotary import Rope, apply_rotary
@@ -122,7 +122,7 @@ def _attend(q, k, v, rope, key_mask, feature_map, normalizer, placement, sees, k
                 spread = chunked(q, k, initial_state=keys, **sees)[0]
                 least = paddle.scale(spread, MIN_OVERLAP / phi_q.shape[-1], bias=least)
             output, keys = numerator / _at_least(denominator, least), next_keys
-        return apply_rotary(output, *of_o).astype(dtype), key_values, keys
+        return as_dtype(apply_rotary(output, *of_o), dtype), key_values, keys
 
 
 def _at_least(x, least):

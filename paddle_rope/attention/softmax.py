@@ -11,6 +11,7 @@ from paddle import Tensor
 from paddle_rope import layers
 from paddle_rope.attention.arguments import as_mask, by_head, check_layout, check_placement, check_segments, placed
 from paddle_rope.backend import (
+    as_dtype,
     computable,
     derived,
     fits_fused_attention,
@@ -96,7 +97,7 @@ def softmax_attention(
             attended = attended if hidden is None else scaled(attended, by_head(sees_any(hidden)))
         else:
             attended = by_head(weighted_values(by_head(q), by_head(k), by_head(v), hidden, dropout, score_bias))
-    return apply_rotary(attended, *of_output).astype(dtype)
+    return as_dtype(apply_rotary(attended, *of_output), dtype)
 
 
 @paddle.jit.not_to_static  # the rewriting of to_static mistakes unknown sizes for tensors
@@ -152,7 +153,7 @@ def window_attention(
         earlier = seq - queries if is_known(q.shape[1], k.shape[1]) else 0
         blocks = _Blocks(queries, earlier, window, causal, size)
         attended = by_head(_in_blocks(by_head(q), by_head(k), by_head(v), blocks, key_mask, dropout, segment_ids))
-    return apply_rotary(attended, *of_output).astype(dtype)
+    return as_dtype(apply_rotary(attended, *of_output), dtype)
 
 
 # What hides keys: added to the scores, 0 or masked_score, and computed once for all layers.

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import paddle
 from paddle import Tensor
 from paddle.autograd import PyLayer
-from paddle.base import core, framework
 
+from paddle_rope.backend import is_amp_on
 from paddle_rope.native.library import contiguous, library
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -77,7 +77,7 @@ def is_enabled(*arguments: Any) -> bool:
         return False
     if _TRACER_READS_FRAMES and _is_traced(sys._getframe()):
         return False
-    if _amp_level():
+    if is_amp_on():
         return False
     tensors = [one for one in arguments if isinstance(one, Tensor)]
     return are_on_cpu(*tensors) and all(one.dtype in _TAKEN and 0 not in one.shape for one in tensors)
@@ -123,12 +123,6 @@ def sizes_of(*expected: tuple) -> dict[str, int] | None:
 
 def _is(value, wanted):
     return value is wanted or (isinstance(value, str) and value == wanted)
-
-
-def _amp_level():
-    """0 without automatic mixed precision."""
-    attributes = core._get_amp_attrs() if hasattr(core, "_get_amp_attrs") else framework._dygraph_tracer()
-    return attributes._amp_level.value
 
 
 def _is_traced(frame):
