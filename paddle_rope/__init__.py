@@ -11,9 +11,10 @@ from paddle_rope.machine import lazy_names
 __version__ = "0.3.0"
 
 if TYPE_CHECKING:
-    from paddle_rope.attention.linear import linear_attention, linear_attention_step
+    from paddle_rope.attention.linear import linear_attention
     from paddle_rope.attention.multi_head import MultiHeadAttention
     from paddle_rope.attention.softmax import softmax_attention, window_attention
+    from paddle_rope.attention.steps import linear_attention_step
     from paddle_rope.global_pointer.decoding import decode_spans
     from paddle_rope.global_pointer.heads import EfficientGlobalPointer, GlobalPointer
     from paddle_rope.global_pointer.losses import (
@@ -40,9 +41,10 @@ if TYPE_CHECKING:
     from paddle_rope.tasks.recipes import load, train
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "attention.linear": ["linear_attention", "linear_attention_step"],
+    "attention.linear": ["linear_attention"],
     "attention.multi_head": ["MultiHeadAttention"],
     "attention.softmax": ["softmax_attention", "window_attention"],
+    "attention.steps": ["linear_attention_step"],
     "global_pointer.decoding": ["decode_spans"],
     "global_pointer.heads": ["EfficientGlobalPointer", "GlobalPointer"],
     "global_pointer.losses": [

@@ -1,8 +1,8 @@
-"""Linear attention with RoPE in the numerator: bidirectional, causal, and continued token by token from a state."""
+"""Linear attention with RoPE in the numerator, bidirectional or causal."""
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 import paddle
 from paddle import Tensor
@@ -22,9 +22,8 @@ from paddle_rope.native.dispatch import native_form
 from paddle_rope.native.operators import native_linear_attention
 from paddle_rope.rotary import Rope, apply_rotary
 
-# Lower bound of the denominator. Unrotated, it is a sum of non-negative terms: the bound is for a query without any
-# real key or positive feature, and far below the sums of small features (FAVOR+ of long keys). Rotated, it can cross 0:
-# the bound keeps the quotient finite in training.
+# Lower bound of the denominator: unrotated, for a query without any real key or positive feature, far below the sums of
+# small features (FAVOR+ of long keys); rotated, where it can cross 0, to keep the quotient finite in training.
 MIN_DENOMINATOR = {"unrotated": 1e-30, "rotated": 1e-6}
 # Second lower bound of the unrotated denominator, because a rotated numerator is not 0 where the features of query and
 # keys do not overlap: this fraction of the denominator for features with the same sums, spread evenly.
@@ -52,12 +51,11 @@ def linear_attention(
     r"""o_i = sum_j (R_i phi(q_i)) . (R_j phi(k_j)) v_j / sum_j phi(q_i) . phi(k_j).
 
     The denominator is not rotated, so no term is negative; the rotated sum may be zero or negative (kexue.fm 8265,
-    eq. 19; arXiv 2104.09864, eq. 19). The sum over j is taken once for all i, or chunk by chunk, so time and memory are
-    linear in seq. Features, products and sums are float32 at least, even for half-precision inputs and under AMP.
+    eq. 19; arXiv 2104.09864, eq. 19). Time and memory are linear in seq. Features, products and sums are float32 at
+    least, even for half-precision inputs and under AMP.
 
     Args:
-        q, k: ``[batch, seq, heads, head_dim]``.
-        v: ``[batch, seq, heads, value_dim]``.
+        q, k, v: ``[batch, seq, heads, head_dim]``; the last axis of v is ``value_dim``.
         rope: R, from :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`; None for no position.
         key_mask: bool or 0/1 ``[batch, seq]``, False at padding; padded keys enter neither numerator nor denominator.
         feature_map: phi, not negative: a function of any shape or a
@@ -81,8 +79,7 @@ def linear_attention(
         the features, so no output exceeds 100 * features times the largest value.
 
     Raises:
-        ValueError: an unknown normalizer or placement, options that contradict each other, segments with gaps; a static
-            graph of unknown length with ``causal`` or ``segment_ids``; ``decay`` out of range.
+        ValueError: unknown or contradicting options, segments with gaps, ``decay`` out of range.
 
     >>> from paddle_rope import RotaryPositionEmbedding
     >>> q = k = v = paddle.ones([1, 5, 2, 4])
@@ -92,11 +89,24 @@ def linear_attention(
     check_linear_options(feature_map, normalizer, placement, whole_sequence=not causal and segment_ids is None)
     check_segments(segment_ids, k.shape[0], k.shape[1], contiguous=True)
     sees = {"decay": check_decay(decay, q.shape[2]), "causal": causal, "segment_ids": segment_ids}
-    return _attend(q, k, v, rope, key_mask, feature_map, normalizer, placement, sees)[0]
+    return attend(q, k, v, rope, key_mask, feature_map, normalizer, placement, sees)[0]
 
 
-def _attend(q, k, v, rope, key_mask, feature_map, normalizer, placement, sees, key_values=None, keys=None):
-    """The equation: output, and the final states of numerator and denominator."""
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rope: Rope | None,
+    key_mask: Tensor | None,
+    feature_map: FeatureMapLike,
+    normalizer: str,
+    placement: str,
+    sees: dict[str, Any],
+    key_values: Tensor | None = None,
+    keys: Tensor | None = None,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The equation: the output, and the final states of numerator and denominator, from those before; ``sees`` are
+    options of :func:`~paddle_rope.attention.chunked.chunked`."""
     phi, dtype = as_feature_map(feature_map), q.dtype
     key_mask = as_mask("key_mask", key_mask, k.shape[0], k.shape[1])
     of_q, of_k, of_v, of_o = placed(rope, placement)  # the rotation of each, or none
@@ -109,71 +119,25 @@ def _attend(q, k, v, rope, key_mask, feature_map, normalizer, placement, sees, k
         rotated_q = phi.after_rotation(apply_rotary(phi_q, *of_q))
         rotated_k = phi.after_rotation(apply_rotary(phi_k, *of_k), key_mask)
         numerator, key_values = chunked(rotated_q, rotated_k, apply_rotary(v, *of_v), initial_state=key_values, **sees)
-
         if normalizer == "none":
-            output = numerator / paddle.sqrt(numerator.square().mean(axis=-1, keepdim=True) + _MIN_MEAN_SQUARE)
+            denominator, next_keys = (
+                paddle.sqrt(numerator.square().mean(axis=-1, keepdim=True) + _MIN_MEAN_SQUARE),
+                None,
+            )
         else:
-            q, k = (rotated_q, rotated_k) if normalizer == "rotated" else (phi_q, phi_k)
-            denominator, next_keys = chunked(q, k, initial_state=keys, **sees)
-            least = MIN_DENOMINATOR[normalizer]
+            in_denominator = (rotated_q, rotated_k) if normalizer == "rotated" else (phi_q, phi_k)
+            denominator, next_keys = chunked(*in_denominator, initial_state=keys, **sees)
             if normalizer == "unrotated" and (of_q or of_k):
-                q, k = (x.sum(axis=-1, keepdim=True) for x in (phi_q, phi_k))
-                keys = None if keys is None else keys.sum(axis=2, keepdim=True)
-                spread = chunked(q, k, initial_state=keys, **sees)[0]
-                least = paddle.scale(spread, MIN_OVERLAP / phi_q.shape[-1], bias=least)
-            output, keys = numerator / _at_least(denominator, least), next_keys
-        return as_dtype(apply_rotary(output, *of_o), dtype), key_values, keys
+                denominator = paddle.maximum(denominator, _least(phi_q, phi_k, keys, sees))
+            else:
+                denominator = paddle.clip(denominator, min=MIN_DENOMINATOR[normalizer])
+        return as_dtype(apply_rotary(numerator / denominator, *of_o), dtype), key_values, next_keys
 
 
-def _at_least(x, least):
-    return paddle.clip(x, min=least) if isinstance(least, float) else paddle.maximum(x, least)
-
-
-class LinearAttentionState(NamedTuple):
-    """The state of causal linear attention after the previous tokens; its size does not depend on their number.
-
-    >>> LinearAttentionState._fields
-    ('key_values', 'keys', 'length')
-    """
-
-    key_values: Tensor  # sum_j gamma^(i-j) R_j phi(k_j) v_j^T, [batch, heads, features, value_dim]
-    keys: Tensor | None  # sum_j gamma^(i-j) phi(k_j), [batch, heads, features, 1]; None without denominator
-    length: int  # number of tokens so far, the position of the next
-
-
-@paddle.jit.not_to_static  # traced without rewriting: paddle 3.x cannot rewrite a default that is a function
-def linear_attention_step(
-    state: LinearAttentionState | None,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    rope: Rope | None = None,
-    key_mask: Tensor | None = None,
-    feature_map: FeatureMapLike = elu_plus_one,
-    normalizer: str = "unrotated",
-    decay: Sequence[float] | Tensor | None = None,
-    placement: str = "qk",
-) -> tuple[LinearAttentionState, Tensor]:
-    r"""The next token, or tokens, of causal :func:`linear_attention`: ``state, y = linear_attention_step(state, ...)``.
-
-    S_i = gamma S_{i-1} + R_i phi(k_i) v_i^T, z_i = gamma z_{i-1} + phi(k_i),
-    o_i = (R_i phi(q_i))^T S_i / phi(q_i)^T z_i (arXiv 2006.16236, eq. 18-20, there without R and gamma).
-    Time and memory do not depend on the number of previous tokens.
-
-    Args:
-        state: a :class:`LinearAttentionState`, float32 at least; None before the first token. It is not changed.
-        q, k, v: ``[batch, new, heads, head_dim]``; the last axis of v is ``value_dim``.
-        rope: R at the positions of the new tokens, ``rotary.cos_sin(new, offset=state.length)``.
-
-    >>> state, token = None, paddle.ones([1, 1, 2, 4])
-    >>> for _ in range(3):
-    ...     state, y = linear_attention_step(state, token, token, token)
-    >>> state.length, tuple(y.shape)
-    (3, (1, 1, 2, 4))
-    """
-    check_linear_options(feature_map, normalizer, placement)
-    sees = {"decay": check_decay(decay, q.shape[2]), "causal": True, "output_final_state": True}
-    key_values, keys, length = state or (None, None, 0)
-    known = key_values, keys
-    output, key_values, keys = _attend(q, k, v, rope, key_mask, feature_map, normalizer, placement, sees, *known)
-    return LinearAttentionState(key_values, keys, length + q.shape[1]), output
+def _least(phi_q, phi_k, keys, sees):
+    """The lower bounds of the unrotated denominator of a rotated numerator."""
+    features = phi_q.shape[-1]
+    keys = None if keys is None else keys.sum(axis=2, keepdim=True)
+    q, k = (x.sum(axis=-1, keepdim=True) for x in (phi_q, phi_k))
+    spread, _ = chunked(q, k, initial_state=keys, **sees)
+    return paddle.scale(spread, MIN_OVERLAP / features, bias=MIN_DENOMINATOR["unrotated"])

@@ -10,9 +10,9 @@ from paddle.base.framework import EagerParamBase
 
 from paddle_rope.attention.arguments import check_linear_options, check_placement, for_all_heads
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
-from paddle_rope.attention.key_value_cache import softmax_attention_step
-from paddle_rope.attention.linear import linear_attention, linear_attention_step
+from paddle_rope.attention.linear import linear_attention
 from paddle_rope.attention.softmax import softmax_attention, window_attention
+from paddle_rope.attention.steps import linear_attention_step, softmax_attention_step
 from paddle_rope.backend import first_two
 from paddle_rope.layers import DepthwiseConvolution, Dropout, Linear, projected
 from paddle_rope.options import ATTENTION_KINDS, choice

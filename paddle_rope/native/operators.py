@@ -8,6 +8,7 @@ import functools
 
 import numpy as np
 import paddle
+from paddle import Tensor
 
 from paddle_rope.native.dispatch import are_on_cpu, sizes_of, with_gradients
 from paddle_rope.native.library import call, contiguous, dropout_arguments
@@ -15,6 +16,7 @@ from paddle_rope.native.products import are_rounded, product, rounded, rows_and_
 from paddle_rope.options import ACTIVATIONS, ROTARY_LAYOUTS, choice
 
 _QKV = "batch seq heads dim"
+_STATES = {("unrotated", False), ("none", True)}  # normalizers, and whether their states lack the sum of the keys
 _BY_OUTPUT = ("relu", "tanh")  # activations whose derivative is computed from the output
 
 
@@ -149,6 +151,25 @@ def native_linear_attention(q, k, v, rope, key_mask, normalizer, causal, decay, 
     batch, seq, heads, dim = q.shape
     kept_shapes = q.shape, [batch, heads, seq], [batch, heads, dim + 1, dim]
     return _operator("linear_attention", arguments, [mask], [q, k, v], *kept_shapes)
+
+
+def native_linear_attention_step(state, q, k, v, rope, key_mask, normalizer, decay):
+    """For one token after others, without gradients."""
+    if state is None or paddle.is_grad_enabled() or (normalizer, state.keys is None) not in _STATES:
+        return None
+    key_values, keys, length = state
+    states = (key_values, "batch heads dim dim", paddle.float32), (keys, "batch heads dim seq", paddle.float32)
+    sizes = _masked_sizes(key_mask, None, *((x, _QKV, paddle.float32) for x in (q, k, v)), *states)
+    if sizes is None or sizes["seq"] != 1 or not are_on_cpu(*(x for x in state if isinstance(x, Tensor))):
+        return None
+    if not _fits_rope(rope, q.shape[0], 1, q.shape[3]) or not _fits_decay(decay, sizes["heads"]):
+        return None
+    gammas = None if decay is None else np.array(decay, dtype=np.float32)
+    given = [dense(x) for x in (q, k, v, key_values, keys)]
+    y, *next_state = (None if x is None else paddle.empty_like(x) for x in (v, key_values, keys))
+    arguments = (sizes["batch"], sizes["heads"], sizes["dim"], *_rope_arguments(rope), dense(key_mask), gammas)
+    call("linear_attention_step", *arguments, *given, y, *next_state)
+    return type(state)(*next_state, length + 1), y
 
 
 def _operator(name, arguments, masks, inputs, *kept_shapes, output=lambda kept: kept[0]):

@@ -117,6 +117,9 @@ struct Rotation {
   int64_t text_stride;
   int interleaved;  // pairs (2i, 2i + 1), otherwise (i, i + dim / 2)
 
+  // The feature, in the order of the tensor, at place f of a buffer.
+  int64_t feature(int64_t f, int64_t dim) const { return interleaved ? 2 * f % dim + 2 * f / dim : f; }
+
   // out = factor R row, with pair i at (i, i + dim / 2) in either layout, since products do not depend on the order.
   // With `back`, out = factor R^T row, in the order of the tensor
   template <bool back = false>

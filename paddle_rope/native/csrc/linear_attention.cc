@@ -415,3 +415,41 @@ EXPORT void linear_attention(int64_t batch, int64_t seq, int64_t heads, int64_t 
     }
   }
 }
+
+// The next token of causal attention, with a key mask [batch]: q, k, v, out [batch, heads, dim]. The states before and
+// after it: key_values [batch, heads, dim, dim], whose rows are in the order of the tensors; keys [batch, heads, dim],
+// null without a denominator.
+EXPORT void linear_attention_step(int64_t batch, int64_t heads, int64_t dim, const float* cosine, const float* sine,
+                                  int64_t text_stride, int interleaved, const uint8_t* key_mask, const float* gammas,
+                                  const float* q, const float* k, const float* v, const float* key_values,
+                                  const float* keys, float* out, float* next_key_values, float* next_keys) {
+  const Rotation rotation{cosine, sine, text_stride, interleaved};
+  const LinearAttention a{batch, 1, heads, dim, rotation, key_mask, kLeft, gammas, keys != nullptr};
+  std::vector<float> buffer(5 * dim);
+  float *plain_q = buffer.data(), *plain_k = plain_q + dim, *turned_q = plain_k + dim, *turned_k = turned_q + dim;
+  float* numerator = turned_k + dim;
+  for (int64_t number = 0; number < batch * heads; ++number) {
+    const int64_t text = number / heads, place = number * dim;
+    const float gamma = a.gamma(number % heads);
+    a.feature_row(q + place, text, 0, false, plain_q, turned_q);
+    a.feature_row(k + place, text, 0, true, plain_k, turned_k);
+    std::fill_n(numerator, dim, 0.0f);
+    for (int64_t f = 0; f < dim; ++f) {
+      const int64_t row = (place + rotation.feature(f, dim)) * dim;
+#pragma omp simd
+      for (int64_t i = 0; i < dim; ++i) {
+        const float sum = gamma * key_values[row + i] + turned_k[f] * v[place + i];
+        next_key_values[row + i] = sum;
+        numerator[i] += turned_q[f] * sum;
+      }
+    }
+    float divisor = 0.0f;
+    if (keys) {
+      for (int64_t f = 0; f < dim; ++f) next_keys[place + f] = gamma * keys[place + f] + plain_k[f];
+      divisor = dot(plain_q, next_keys + place, dim);
+      if (a.bounds())
+        divisor = std::max(divisor, kMinOverlap / dim * total(plain_q, dim) * total(next_keys + place, dim));
+    }
+    a.divide_row(numerator, divisor, out + place);
+  }
+}

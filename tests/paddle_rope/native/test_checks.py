@@ -1,5 +1,6 @@
 """Native forms end as the plain ones: calls that do not fit or have no native form, long texts, bounds."""
 
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -12,11 +13,13 @@ from paddle_rope import (
     RotaryPositionEmbedding,
     YaRNScaling,
     linear_attention,
+    linear_attention_step,
     softmax_attention,
 )
 from paddle_rope.layers import Dropout, Linear, RMSNorm, linear, residual_norm
-from paddle_rope.native import dispatch
+from paddle_rope.native import dispatch, operators
 from paddle_rope.native.dispatch import is_enabled, plain_forms
+from paddle_rope.native.library import call
 from tests.helpers.comparison import assert_close, assert_same, is_native, random_tensor
 from tests.paddle_rope.attention.kernels import random_qkv
 from tests.paddle_rope.native.operators import MASK, OPERATORS
@@ -192,6 +195,63 @@ def test_heads_that_are_computed_together_do_not_mix(decay, normalizer):
     inputs = random_qkv(2, 150, 6, DIM, DIM, "float32")  # more heads than are taken together; others between them
     rope = RotaryPositionEmbedding(DIM, scaling=YaRNScaling(4.0, 32)).cos_sin(150)
     assert_native_equals_plain(lambda: linear_attention(*inputs, rope, normalizer=normalizer, decay=decay), inputs)
+
+
+@pytest.mark.parametrize(
+    "layout, options",
+    [
+        ("interleaved", {}),
+        ("half", {"decay": (0.5, 1, 0.8)}),
+        ("interleaved", {"decay": (0.5, 1, 0.8), "normalizer": "none"}),
+        (None, {}),
+    ],
+    ids=["plain", "decay", "output norm", "no position"],
+)
+@paddle.no_grad()
+def test_a_token_after_others_has_the_state_and_output_of_the_plain_form(layout, options, monkeypatch):
+    q, k, v = (
+        x - 20.0 * (paddle.arange(DIM) % 2) for x in random_qkv(2, 3, 3, DIM, DIM, "float32")
+    )  # q . k is bounded
+    k, mask = -k, paddle.to_tensor([[True], [False]])
+    rotary = None if layout is None else RotaryPositionEmbedding(DIM, layout=layout)
+    positions = paddle.to_tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+    calls = []
+    monkeypatch.setattr(operators, "call", lambda name, *given: calls.append(name) or call(name, *given))
+
+    def steps():
+        state, outputs = None, []
+        for here, key_mask in ((slice(0, 1), None), (slice(1, 2), None), (slice(2, 3), mask)):
+            rope = rotary and rotary.cos_sin(positions[:, here])
+            state, y = linear_attention_step(state, *(x[:, here] for x in (q, k, v)), rope, key_mask, **options)
+            outputs.append(y)
+        return [*outputs, *(x for x in state[:2] if x is not None)], state.length
+
+    found, length = steps()
+    assert calls == ["linear_attention_step"] * 2 and length == 3
+    with plain_forms():
+        expected, _ = steps()
+    assert len(calls) == 2
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one, other, 1e-5)
+
+
+REFUSED_STATES = {
+    "float64": lambda state: state._replace(key_values=state.key_values.astype("float64")),
+    "of another batch": lambda state: state._replace(keys=state.keys[:1]),
+    "of other features": lambda state: state._replace(key_values=state.key_values[:, :, 1:]),
+    "of other values": lambda state: state._replace(key_values=state.key_values[..., 1:]),
+    "without keys": lambda state: state._replace(keys=None),
+}
+
+
+@pytest.mark.parametrize("changed", REFUSED_STATES.values(), ids=REFUSED_STATES)
+@paddle.no_grad()
+def test_a_state_that_does_not_fit_the_tokens_is_for_the_plain_form(changed, monkeypatch):
+    qkv = random_qkv(2, 1, 3, DIM, DIM, "float32")
+    state, _ = linear_attention_step(None, *qkv)
+    monkeypatch.setattr(operators, "call", None)
+    with contextlib.suppress(ValueError):  # of Paddle, about shapes
+        linear_attention_step(changed(state), *qkv)
 
 
 @pytest.mark.parametrize("lowest", [-60.0, -75.0], ids=["above the bound", "below the bound"])

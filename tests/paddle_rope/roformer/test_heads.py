@@ -8,7 +8,6 @@ import paddle.nn.functional as F
 import pytest
 
 from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, RoFormerModel
-from paddle_rope.attention import key_value_cache
 from paddle_rope.roformer.modeling import RoFormerCache
 from tests.helpers.comparison import assert_close
 from tests.paddle_rope.roformer.small_models import FORMS, make, random_ids
@@ -67,7 +66,7 @@ def test_a_classifier_pools_real_tokens_and_drops_before_each_of_its_layers(pool
 @pytest.mark.equation("2.12", "2.13", "4.7", "4.9")
 @pytest.mark.parametrize("form", CAUSAL)
 def test_a_cache_gives_the_hidden_states_and_tokens_of_the_whole_also_under_left_padding(form, monkeypatch):
-    monkeypatch.setattr(key_value_cache, "_GROWTH", 3)
+    monkeypatch.setattr("paddle_rope.attention.steps._GROWTH", 3)
     model = make(RoFormerForCausalLM, **CAUSAL[form])
     ids = random_ids(2, 11)
     whole = model.roformer(ids)

@@ -1,16 +1,68 @@
-"""Causal softmax attention token by token with a key-value cache, which holds only the last tokens with a window."""
+"""Causal attention token by token: linear from a state of fixed size, softmax with a key-value cache, which holds only
+the last tokens with a window."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import paddle
 from paddle import Tensor
 
-from paddle_rope.attention.arguments import by_head, for_all_heads, placed
+from paddle_rope.attention.arguments import by_head, check_decay, check_linear_options, for_all_heads, placed
+from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
+from paddle_rope.attention.linear import attend
 from paddle_rope.attention.softmax import hidden_keys, softmax_attention, weighted_values, where_not, window_attention
 from paddle_rope.backend import computable, padded, remembered
-from paddle_rope.rotary import apply_rotary
+from paddle_rope.native.dispatch import native_form
+from paddle_rope.native.operators import native_linear_attention_step
+from paddle_rope.rotary import Rope, apply_rotary
 
 _GROWTH = 256  # tokens by which a cache grows
+
+
+class LinearAttentionState(NamedTuple):
+    """The state of causal linear attention after the previous tokens; its size does not depend on their number."""
+
+    key_values: Tensor  # sum_j gamma^(i-j) R_j phi(k_j) v_j^T, [batch, heads, features, value_dim]
+    keys: Tensor | None  # sum_j gamma^(i-j) phi(k_j), [batch, heads, features, 1]; None without denominator
+    length: int  # number of tokens so far, the position of the next
+
+
+@native_form(native_linear_attention_step, feature_map=elu_plus_one, placement="qk")
+def linear_attention_step(
+    state: LinearAttentionState | None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rope: Rope | None = None,
+    key_mask: Tensor | None = None,
+    feature_map: FeatureMapLike = elu_plus_one,
+    normalizer: str = "unrotated",
+    decay: Sequence[float] | Tensor | None = None,
+    placement: str = "qk",
+) -> tuple[LinearAttentionState, Tensor]:
+    r"""The next token, or tokens, of causal :func:`linear_attention`: ``state, y = linear_attention_step(state, ...)``.
+
+    S_i = gamma S_{i-1} + R_i phi(k_i) v_i^T, z_i = gamma z_{i-1} + phi(k_i),
+    o_i = (R_i phi(q_i))^T S_i / phi(q_i)^T z_i (arXiv 2006.16236, eq. 18-20, there without R and gamma).
+    Time and memory do not depend on the number of previous tokens.
+
+    Args:
+        state: a :class:`LinearAttentionState`, float32 at least; None before the first token. It is not changed.
+        q, k, v: ``[batch, new, heads, head_dim]``; the last axis of v is ``value_dim``.
+        rope: R at the positions of the new tokens, ``rotary.cos_sin(new, offset=state.length)``.
+
+    >>> state, token = None, paddle.ones([1, 1, 2, 4])
+    >>> for _ in range(3):
+    ...     state, y = linear_attention_step(state, token, token, token)
+    >>> state.length, tuple(y.shape)
+    (3, (1, 1, 2, 4))
+    """
+    check_linear_options(feature_map, normalizer, placement)
+    sees = {"decay": check_decay(decay, q.shape[2]), "causal": True, "output_final_state": True}
+    *known, length = state or (None, None, 0)
+    output, key_values, keys = attend(q, k, v, rope, key_mask, feature_map, normalizer, placement, sees, *known)
+    return LinearAttentionState(key_values, keys, length + q.shape[1]), output
 
 
 @dataclass
