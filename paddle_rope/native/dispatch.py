@@ -33,6 +33,7 @@ _LISTS_ARE_WHOLE = not paddle.__version__.startswith("2.")
 _HAS_DEVICES = (
     paddle.is_compiled_with_cuda() or paddle.is_compiled_with_xpu() or bool(paddle.device.get_all_custom_device_type())
 )
+_FLOAT32 = (paddle.float32,)  # "in" compares by identity first, which takes a fifth of the time of "=="
 _TAKEN = (paddle.float32, paddle.bool, paddle.int64, paddle.int32)
 _REMEDY = "compute the forward pass within paddle_rope.native.dispatch.plain_forms()"
 _is_plain = ContextVar("is_plain", default=False)  # within plain_forms()
@@ -142,9 +143,10 @@ def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Ten
     hold the graph that holds it. Backward raises RuntimeError, which Paddle turns into OSError, if it runs a second
     time (which crashes in a ``PyLayer``), with ``create_graph``, or if a tensor that it needs was changed in place.
     """
-    if any(x is not None and x.dtype != paddle.float32 for x in inputs):
+    if any(x is not None and x.dtype not in _FLOAT32 for x in inputs):
         return None  # the plain form computes or refuses it
-    needs = [x is not None and paddle.is_grad_enabled() and not x.stop_gradient for x in inputs]
+    has_gradients = paddle.is_grad_enabled()
+    needs = [has_gradients and x is not None and not x.stop_gradient for x in inputs]
     if not any(needs):
         return compute(needs, *map(contiguous, inputs))[0]
     graph = _Graph()

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 import paddle
 from paddle import Tensor
 
+from paddle_rope.backend import without_amp
 from paddle_rope.machine import processors
 from paddle_rope.native.dispatch import switched_on
 from paddle_rope.native.library import call, library, state_in_words
@@ -75,11 +76,15 @@ def product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool =
     ``a`` is ``[..., k]``, or ``[..., m]`` if it is transposed; ``b`` is ``[..., n]``, or ``[..., k]`` if it is. The
     product has the leading axes of ``a`` and n; it is ``[m, n]`` if ``a`` is transposed.
     """
+    if transpose_a:
+        a, b = a.reshape([-1, a.shape[-1]]), b.reshape([-1, b.shape[-1]])
+    if a.dtype == paddle.float32:
+        with without_amp():
+            return paddle.matmul(a, b, transpose_a, transpose_b)
     m, k = reversed(rows_and_width(a)) if transpose_a else rows_and_width(a)
     n = rows_and_width(b)[0 if transpose_b else 1]
     c = paddle.empty([m, n] if transpose_a else [*a.shape[:-1], n], "float32")
-    name = "product_float32" if a.dtype == paddle.float32 else "product_bfloat16"
-    call(name, m, n, k, int(transpose_a), int(transpose_b), a, b, c)
+    call("product_bfloat16", m, n, k, int(transpose_a), int(transpose_b), a, b, c)
     return c
 
 

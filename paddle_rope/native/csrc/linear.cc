@@ -1,5 +1,5 @@
-// Linear layers: matrix products in float32 by the BLAS that Paddle ships, or of bfloat16 factors with float32 sums by
-// its oneDNN; then activation(x + bias) over rows, and its gradients.
+// Linear layers: matrix products of bfloat16 factors with float32 sums by the oneDNN that Paddle ships (Paddle itself
+// multiplies in float32); activation(x + bias) over rows, and its gradients.
 #include <initializer_list>
 
 #include "kernels.h"
@@ -143,9 +143,4 @@ EXPORT void product_bfloat16(int64_t m, int64_t n, int64_t k, int transpose_a, i
                              const uint16_t* b, float* c) {
   gemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, transpose_a ? m : k, b, transpose_b ? k : n,
        0.0f, c, n);
-}
-
-EXPORT void product_float32(int64_t m, int64_t n, int64_t k, int transpose_a, int transpose_b, const float* a,
-                            const float* b, float* c) {
-  product(m, n, k, {a, transpose_a ? m : k, transpose_a != 0}, {b, transpose_b ? k : n, transpose_b != 0}, c, n);
 }
