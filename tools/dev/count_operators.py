@@ -1,10 +1,14 @@
 """Counts the operators that a training step calls on a GPU, without one: the forms of a GPU are computed on the CPU.
 
-python tools/dev/count_operators.py            operators of a step, forward and backward, at 128 and 1,024 tokens
+Paddle records all of them but the gradients of operators. With the build for GPUs, which also imports where there is
+none, each operator and its gradient is looked up in Paddle's registry for the dtypes of mixed precision, O1 and O2.
+
+python tools/dev/count_operators.py            operators of a step at 128 and 1,024 tokens
 python tools/dev/count_operators.py linear     each operator of one model, most frequent first
 """
 
 import os
+import re
 import sys
 from unittest import mock
 
@@ -30,6 +34,7 @@ MODELS = {
     "window": {"attention": "window"},
 }
 LENGTHS = (128, 1024)
+DTYPES = {"float": "float32", "float16": "float16", "bfloat16": "bfloat16"}  # by their names in the registry
 DEVICE = paddle.get_device
 
 
@@ -57,17 +62,28 @@ def operators_of(name, length):
     return {name: sum(map(int, counts.split(","))) for name, counts in core.get_low_precision_op_list().items()}
 
 
+def without_kernel(operators):
+    """Yield the operators, and gradients of operators, that have no kernel for a GPU in one of ``DTYPES``."""
+    registry = core._get_all_register_op_kernels("phi")
+    for name in sorted({*operators, *({f"{one}_grad" for one in operators} & registry.keys())}):
+        kernels = [kernel for kernel in registry.get(name, []) if "Place(gpu" in kernel]
+        found = {re.search(r"data_type\[(?:\w*::)*(\w+)", kernel)[1] for kernel in kernels}
+        if lacks := [DTYPES[one] for one in DTYPES if one not in found]:
+            yield f"{name}: {', '.join(lacks)}"
+
+
 def main(names):
-    if names:
-        for name in names:
-            for length in LENGTHS:
-                found = operators_of(name, length)
-                print(name, length, sum(found.values()))
-                print("  ", ", ".join(f"{op} {n}" for op, n in sorted(found.items(), key=lambda item: -item[1])))
-        return
     print(f"paddlepaddle {paddle.__version__}, paddle_rope {paddle_rope.__version__}")
-    for name in MODELS:
-        print(name, *(sum(operators_of(name, length).values()) for length in LENGTHS))
+    operators = set()
+    for name in names or MODELS:
+        counts = [operators_of(name, length) for length in LENGTHS]
+        operators.update(*counts)
+        print(name, *(sum(found.values()) for found in counts))
+        for found in counts if names else ():
+            print("  ", ", ".join(f"{op} {n}" for op, n in sorted(found.items(), key=lambda item: -item[1])))
+    if paddle.is_compiled_with_cuda():
+        lacking = list(without_kernel(operators))
+        print(f"{len(operators)} operators; without a kernel for a GPU:", "; ".join(lacking) or "none")
 
 
 if __name__ == "__main__":
