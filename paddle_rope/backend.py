@@ -57,11 +57,6 @@ def values_on_cpu(x: Tensor | npt.ArrayLike) -> np.ndarray | None:
     return None
 
 
-def first_two(x: Tensor) -> list[int]:
-    """The first two sizes of ``x`` for ``reshape``: 0 in static graphs, where 0 keeps the (unknown) size."""
-    return list(x.shape[:2]) if paddle.in_dynamic_mode() else [0, 0]
-
-
 def remembered(function: Function) -> Function:
     """A decorator for tensors that are computed from other values than tensors: they are kept, by arguments and device,
     and must not be changed in place. With a tensor among the arguments, and in static graphs, nothing is kept.

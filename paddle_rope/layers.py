@@ -11,7 +11,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import Tensor, nn
 
-from paddle_rope.backend import as_factor, at_least_float32, computes_on_cpu, expanded, first_two, padded, scaled
+from paddle_rope.backend import as_factor, at_least_float32, computes_on_cpu, expanded, padded, scaled
 from paddle_rope.native.dispatch import native_form, switched_on
 from paddle_rope.native.library import random_seed
 from paddle_rope.native.operators import native_convolution, native_dropout, native_linear, native_residual_norm
@@ -87,10 +87,10 @@ def projected(x: Tensor, layers: Sequence[Linear], head_dim: int) -> list[Tensor
     """
     if computes_on_cpu() or not paddle.in_dynamic_mode():
         found = [layer(x) for layer in layers]
-        return [y.reshape([*first_two(y), y.shape[-1] // head_dim, head_dim]) for y in found]
+        return [y.reshape([0, 0, y.shape[-1] // head_dim, head_dim]) for y in found]
     weight = paddle.concat([layer.weight for layer in layers], axis=1)
     bias = None if layers[0].bias is None else paddle.concat([layer.bias for layer in layers])
-    y = linear(x, weight, bias).reshape([*x.shape[:2], weight.shape[1] // head_dim, head_dim])
+    y = linear(x, weight, bias).reshape([0, 0, weight.shape[1] // head_dim, head_dim])
     return paddle.split(y, [layer.weight.shape[1] // head_dim for layer in layers], axis=2)
 
 

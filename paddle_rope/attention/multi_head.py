@@ -13,7 +13,6 @@ from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
 from paddle_rope.attention.linear import linear_attention
 from paddle_rope.attention.softmax import softmax_attention, window_attention
 from paddle_rope.attention.steps import linear_attention_step, softmax_attention_step
-from paddle_rope.backend import first_two
 from paddle_rope.layers import DepthwiseConvolution, Dropout, Linear, projected
 from paddle_rope.options import ATTENTION_KINDS, choice
 from paddle_rope.rotary import Rope
@@ -168,8 +167,8 @@ class MultiHeadAttention(nn.Layer):
         return attended
 
     def _split(self, x):
-        return x.reshape([*first_two(x), x.shape[-1] // self.head_dim, self.head_dim])
+        return x.reshape([0, 0, x.shape[-1] // self.head_dim, self.head_dim])  # 0 keeps a size, known or not
 
 
 def _joined(x):
-    return x.reshape([*first_two(x), x.shape[2] * x.shape[3]])
+    return x.reshape([0, 0, x.shape[2] * x.shape[3]])

@@ -10,7 +10,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_rope.attention.arguments import as_mask, check_length
-from paddle_rope.backend import first_two, padded
+from paddle_rope.backend import padded
 from paddle_rope.global_pointer.decoding import MASKED_LOGIT
 from paddle_rope.global_pointer.losses import sorted_spans, span_crossentropy
 from paddle_rope.layers import Linear
@@ -95,7 +95,7 @@ class GlobalPointer(nn.Layer):
             [b, t, i, d] scores tokens i..i+d. Pairs that are not spans have ``MASKED_LOGIT``.
         """
         check_length("hidden", hidden)
-        qk = self.dense(hidden).reshape([*first_two(hidden), self.num_types, 2, self.head_size])
+        qk = self.dense(hidden).reshape([0, 0, self.num_types, 2, self.head_size])
         if self.rotary is not None:
             qk = self.rotary(qk, positions=positions)
         qk = qk.transpose([0, 3, 2, 1, 4])  # [batch, 2, types, seq, head_size]
