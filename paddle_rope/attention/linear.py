@@ -29,12 +29,16 @@ MIN_DENOMINATOR = {"unrotated": 1e-30, "rotated": 1e-6}
 # keys do not overlap: this fraction of the denominator for features with the same sums, spread evenly.
 MIN_OVERLAP = 0.01
 _MIN_MEAN_SQUARE = 1e-12  # added to the mean square of an output without denominator
+BOUNDS = MIN_DENOMINATOR["unrotated"], MIN_OVERLAP, _MIN_MEAN_SQUARE  # as native operators take them
 
 
-_native = partial(native_linear_attention, bounds=(MIN_DENOMINATOR["unrotated"], MIN_OVERLAP, _MIN_MEAN_SQUARE))
-
-
-@native_form(_native, check_layout, feature_map=elu_plus_one, segment_ids=None, placement="qk")
+@native_form(
+    partial(native_linear_attention, bounds=BOUNDS),
+    check_layout,
+    feature_map=elu_plus_one,
+    segment_ids=None,
+    placement="qk",
+)
 def linear_attention(
     q: Tensor,
     k: Tensor,

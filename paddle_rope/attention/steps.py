@@ -3,6 +3,7 @@ the last tokens with a window."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import paddle
@@ -10,7 +11,7 @@ from paddle import Tensor
 
 from paddle_rope.attention.arguments import by_head, check_decay, check_linear_options, for_all_heads, placed
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
-from paddle_rope.attention.linear import attend
+from paddle_rope.attention.linear import BOUNDS, attend
 from paddle_rope.attention.softmax import hidden_keys, softmax_attention, weighted_values, where_not, window_attention
 from paddle_rope.backend import computable, padded, remembered
 from paddle_rope.native.dispatch import native_form
@@ -21,14 +22,18 @@ _GROWTH = 256  # tokens by which a cache grows
 
 
 class LinearAttentionState(NamedTuple):
-    """The state of causal linear attention after the previous tokens; its size does not depend on their number."""
+    """The state of causal linear attention after the previous tokens; its size does not depend on their number.
+
+    >>> LinearAttentionState._fields
+    ('key_values', 'keys', 'length')
+    """
 
     key_values: Tensor  # sum_j gamma^(i-j) R_j phi(k_j) v_j^T, [batch, heads, features, value_dim]
     keys: Tensor | None  # sum_j gamma^(i-j) phi(k_j), [batch, heads, features, 1]; None without denominator
     length: int  # number of tokens so far, the position of the next
 
 
-@native_form(native_linear_attention_step, feature_map=elu_plus_one, placement="qk")
+@native_form(partial(native_linear_attention_step, bounds=BOUNDS), feature_map=elu_plus_one, placement="qk")
 def linear_attention_step(
     state: LinearAttentionState | None,
     q: Tensor,

@@ -153,8 +153,8 @@ def native_linear_attention(q, k, v, rope, key_mask, normalizer, causal, decay, 
     return _operator("linear_attention", arguments, [mask], [q, k, v], *kept_shapes)
 
 
-def native_linear_attention_step(state, q, k, v, rope, key_mask, normalizer, decay):
-    """For one token after others, without gradients."""
+def native_linear_attention_step(state, q, k, v, rope, key_mask, normalizer, decay, *, bounds):
+    """For one token after others, without gradients; ``bounds`` as above."""
     if state is None or paddle.is_grad_enabled() or (normalizer, state.keys is None) not in _STATES:
         return None
     key_values, keys, length = state
@@ -165,9 +165,10 @@ def native_linear_attention_step(state, q, k, v, rope, key_mask, normalizer, dec
     if not _fits_rope(rope, q.shape[0], 1, q.shape[3]) or not _fits_decay(decay, sizes["heads"]):
         return None
     gammas = None if decay is None else np.array(decay, dtype=np.float32)
-    given = [dense(x) for x in (q, k, v, key_values, keys)]
+    given = [contiguous(x) for x in (q, k, v, key_values, keys)]
     y, *next_state = (None if x is None else paddle.empty_like(x) for x in (v, key_values, keys))
-    arguments = (sizes["batch"], sizes["heads"], sizes["dim"], *_rope_arguments(rope), dense(key_mask), gammas)
+    shape = (sizes[name] for name in ("batch", "heads", "dim"))
+    arguments = (*shape, *_rope_arguments(rope), contiguous(key_mask), gammas, *bounds)
     call("linear_attention_step", *arguments, *given, y, *next_state)
     return type(state)(*next_state, length + 1), y
 

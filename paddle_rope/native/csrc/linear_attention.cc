@@ -421,10 +421,12 @@ EXPORT void linear_attention(int64_t batch, int64_t seq, int64_t heads, int64_t 
 // null without a denominator.
 EXPORT void linear_attention_step(int64_t batch, int64_t heads, int64_t dim, const float* cosine, const float* sine,
                                   int64_t text_stride, int interleaved, const uint8_t* key_mask, const float* gammas,
-                                  const float* q, const float* k, const float* v, const float* key_values,
-                                  const float* keys, float* out, float* next_key_values, float* next_keys) {
+                                  float min_denominator, float min_overlap, float min_mean_square, const float* q,
+                                  const float* k, const float* v, const float* key_values, const float* keys,
+                                  float* out, float* next_key_values, float* next_keys) {
   const Rotation rotation{cosine, sine, text_stride, interleaved};
-  const LinearAttention a{batch, 1, heads, dim, rotation, key_mask, kLeft, gammas, keys != nullptr};
+  const LinearAttention a{batch,  1,      heads, dim,           rotation,        key_mask,
+                          kLeft,  gammas, keys != nullptr, min_denominator, min_overlap,     min_mean_square};
   std::vector<float> buffer(5 * dim);
   float *plain_q = buffer.data(), *plain_k = plain_q + dim, *turned_q = plain_k + dim, *turned_k = turned_q + dim;
   float* numerator = turned_k + dim;
@@ -448,7 +450,7 @@ EXPORT void linear_attention_step(int64_t batch, int64_t heads, int64_t dim, con
       for (int64_t f = 0; f < dim; ++f) next_keys[place + f] = gamma * keys[place + f] + plain_k[f];
       divisor = dot(plain_q, next_keys + place, dim);
       if (a.bounds())
-        divisor = std::max(divisor, kMinOverlap / dim * total(plain_q, dim) * total(next_keys + place, dim));
+        divisor = std::max(divisor, min_overlap / dim * total(plain_q, dim) * total(next_keys + place, dim));
     }
     a.divide_row(numerator, divisor, out + place);
   }
