@@ -69,12 +69,12 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def refuse_unknown(cls, given: Any) -> Any:
-        """Raise InputError for a key that there is not, or not for this recipe."""
+        """Raise ValueError for a key that there is not, or not for this recipe."""
         known = cls.model_fields
         for key in [key for key in given if key not in known] if isinstance(given, dict) else ():
-            recipes = " or ".join(recipe for recipe, body in BODIES.items() if key in body.model_fields)
-            remedy = f"it is for models of {recipes}" if recipes else did_you_mean(key, known)
-            raise InputError(f"unknown key {shown(key)}; {remedy or f'the keys are {list(known)}'}")
+            recipes = [recipe for recipe, body in BODIES.items() if key in body.model_fields and cls is not Term]
+            remedy = f"it is for models of {' or '.join(recipes)}" if recipes else did_you_mean(key, known)
+            raise ValueError(f"unknown key {shown(key)}; {remedy or 'the keys are ' + ', '.join(known)}")
         return given
 
 
@@ -294,7 +294,8 @@ def _add_errors(app, models, paths):
         if first["type"] == "json_invalid":
             return Problem(f"malformed JSON at character {first['loc'][-1]}: {first['ctx']['error']}", 400)
         place = re.sub(r"\.(\d+)", r"[\1]", ".".join(map(str, first["loc"][1:])) or "the body")
-        return Problem(f"{place}: {first['msg']}{f' (and {len(others)} more)' if others else ''}", 422)
+        reason = first["msg"].removeprefix("Value error, ")
+        return Problem(f"{place}: {reason}{f' (and {len(others)} more)' if others else ''}", 422)
 
     @app.exception_handler(Exception)
     async def failed(request, error):  # the server writes the traceback into its log

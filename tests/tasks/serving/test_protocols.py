@@ -100,6 +100,7 @@ WRONG = [  # path, body, part of the error
     (PREDICT, {"min_probability": 1e-300}, "at least 0.001"),
     (PREDICT, {"min_probability": 0.001, "texts": ["a" * 512]}, "more than 2,048 spans"),
     (PREDICT, listed(("a", "a"), mode="maybe"), "mode"),
+    (PREDICT, {"dictionary": [{"term": "a", "typ": "a"}]}, "dictionary[0]: unknown key 'typ'; did you mean 'type'?"),
     (PREDICT, listed(("", "a")), "term"),
     (PREDICT, listed(("a", "x"), mode="hint"), "'x'"),
     (PREDICT, listed(*(("a", f"t{number}") for number in range(101))), "101 types, more than 100"),
@@ -107,7 +108,7 @@ WRONG = [  # path, body, part of the error
     (PREDICT, listed(*(("甲", f"t{number}") for number in range(100)), texts=["甲" * 1001]), "100,000 places"),
     (PREDICT, listed(*(("甲" * size, "a") for size in range(1, 12)), texts=["甲" * 9999], mode="hint"), "places"),
     (PREDICT, {"patterns": ["a"]}, "patterns"),  # of a stranger may take for ever
-    ("/v1/embeddings", {"input": "a", "model": "entities"}, "pairs"),
+    ("/v1/embeddings", {"input": "a", "model": "entities"}, "'entities' is a model of ner; choose one of pairs"),
     (STUDIO, tasks({}), "'text'"),
     (STUDIO, tasks({"text": "a"}, label_config="<View>"), "XML"),
     (STUDIO, tasks({"text": "a"}, label_config="<View/>"), "Labels"),
