@@ -30,10 +30,6 @@ def serve(argv):
     for option in options():
         add_option(parser, option, option.metadata["help"])
         parser.set_defaults(**{option.name: _variable(option.name, option.default)})
-    bf16 = _variable("bf16", "false")
-    if bf16 not in ("true", "false"):
-        raise InputError(f"{VARIABLES}BF16: must be true or false, got {bf16!r}")
-    parser.set_defaults(bf16=bf16 == "true")
     given = vars(parser.parse_args(argv))
     models = model_sources(given.pop("models"))
     if not os.environ.get("OMP_NUM_THREADS", "").isdigit():  # which numerical libraries read
@@ -47,6 +43,7 @@ def serve(argv):
     return serve(settings)
 
 
-def _variable(name, default=None):
+def _variable(name, default):
     value = os.environ.get(f"{VARIABLES}{name.upper()}")
-    return default if value is None else value.strip()  # a file with a secret often ends with a line end
+    value = default if value is None else value.strip()  # a file with a secret often ends with a line end
+    return {"true": True, "false": False}.get(value, value) if default is False else value

@@ -85,17 +85,13 @@ class NerPredictor(Predictor):
         check_positions("max_tokens", given.max_tokens, config)
         self.types = config.types
         self.window_settings = window_settings(config, given.max_tokens, given.overlap, given.max_entity_tokens)
+        self.max_tokens = self.window_settings.max_tokens  # of the longest text that is read whole, and of windows
         if given.overlap is not None and given.overlap > self.max_tokens - 2:
             raise InputError(f"--overlap {given.overlap}: must be from 0 to max_tokens - 2, {self.max_tokens - 2}")
         self.longest_text = config.longest_text or config.max_characters
         self._has_warned = False
         self.entity_filter = EntityFilter.of(given)
         self.entity_filter.check(config)
-
-    @property
-    def max_tokens(self) -> int:
-        """Length of the longest text that is read whole, and of the windows of a longer one."""
-        return self.window_settings.max_tokens
 
     @property
     def is_calibrated(self) -> bool:

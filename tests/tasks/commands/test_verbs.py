@@ -192,5 +192,5 @@ def test_variables_of_the_environment_are_options_of_serve(folders, monkeypatch)
     serve([str(folders["ner"])])
     assert seen[-1].api_key == "key"
     monkeypatch.setenv("PADDLE_ROPE_SERVE_BF16", "1")
-    with pytest.raises(InputError, match="BF16: must be true or false, got '1'"):
+    with pytest.raises(InputError, match="bf16 must be true or false, got '1'"):
         serve([str(folders["ner"])])
