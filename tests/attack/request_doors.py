@@ -25,7 +25,7 @@ def _service():
     folders = {"entities": write_small_ner(home / "entities", FLAT, with_features=True, **reading)}
     folders |= write_models(home, {name: REAL[name] for name in ("classes", "pairs", "cross")})
     service = Service(
-        ServiceSettings(model_sources([f"{name}={path}" for name, path in folders.items()]), device="cpu")
+        ServiceSettings(models=model_sources([f"{name}={path}" for name, path in folders.items()]), device="cpu")
     )
     service.works = open_works(service.settings)
     loop = asyncio.new_event_loop()
