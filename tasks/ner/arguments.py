@@ -126,7 +126,7 @@ class FilterOptions(Options):
 class NerOptions(FilterOptions, PredictorOptions):
     """The options of a :class:`~paddle_rope.tasks.ner.prediction.predictor.NerPredictor`."""
 
-    max_tokens: int | None = model_field(None, "tokens at once, longer texts in windows (default: as trained)", SIZE)
+    max_tokens: int | None = model_field(None, "tokens read at once, more in windows (default: as trained)", SIZE)
     overlap: int | None = model_field(None, "longest entity in tokens that no window cuts (default: as trained)", OR_0)
     max_entity_tokens: int | None = model_field(
         None, "tokens of the longest entity that is found, 0 for any (default: twice the longest in training)", OR_0
