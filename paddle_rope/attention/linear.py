@@ -124,10 +124,8 @@ def attend(
         rotated_k = phi.after_rotation(apply_rotary(phi_k, *of_k), key_mask)
         numerator, key_values = chunked(rotated_q, rotated_k, apply_rotary(v, *of_v), initial_state=key_values, **sees)
         if normalizer == "none":
-            denominator, next_keys = (
-                paddle.sqrt(numerator.square().mean(axis=-1, keepdim=True) + _MIN_MEAN_SQUARE),
-                None,
-            )
+            denominator = paddle.sqrt(numerator.square().mean(axis=-1, keepdim=True) + _MIN_MEAN_SQUARE)
+            next_keys = None
         else:
             in_denominator = (rotated_q, rotated_k) if normalizer == "rotated" else (phi_q, phi_k)
             denominator, next_keys = chunked(*in_denominator, initial_state=keys, **sees)
