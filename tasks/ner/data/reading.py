@@ -67,23 +67,30 @@ def read_labeled(
     if format is not None:
         formats.check_format(format)
     check_there(os.fspath(path))
+    examples, recognized = _read(path, format, name, fields, faults)
+    if not examples:
+        first = next(iter(faults.messages.values()), ["give labeled data"])[0] if faults else ""
+        raise InputError(f"{path}: no text is left in it; {first}")
+    return examples, recognized
+
+
+def _read(path, format, name, fields, faults):
     if format == brat.NAME or (format is None and brat.is_brat(path)):
         return brat.read(path, faults), brat.NAME
     if os.path.isdir(path):
         files = [one for one in brat.files_in(Path(path)) if not one.name.startswith(_NO_DATA) and one.is_file()]
         if not files:
             raise InputError(f"{path}: is a directory without files of labeled data; give the path of a file in it")
-        read = [read_labeled(file, format, None, fields, faults) for file in sorted(files)]
+        read = [_read(file, format, None, fields, faults) for file in sorted(files)]
         return [example for found, _ in read for example in found], ", ".join(dict.fromkeys(name for _, name in read))
     content, read_from = read_text(path)
-    source = Source(
-        read_from if name is None else os.fspath(name), fields, faults, None if path == STDIN else os.fspath(path)
-    )
+    name = read_from if name is None else os.fspath(name)
+    source = Source(name, fields, faults, None if path == STDIN else os.fspath(path))
     lines = split_lines(content)
     recognized = formats.recognize(lines, source) if format is None or first_non_blank(lines) is None else format
     examples = formats.TEXT_FORMATS[recognized].read(lines, source)
-    if not examples and not faults:
-        raise InputError(f"{source.name}:1: there is no text in it; give labeled data")
+    if not examples and faults is None:
+        raise InputError(f"{name}:1: there is no text in it; give labeled data")
     return examples, recognized
 
 

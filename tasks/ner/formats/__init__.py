@@ -139,8 +139,10 @@ def _format_of_records(lines: list[str], source: Source, unlabeled: str) -> str:
         if spans.TOKENIZED in record:
             return "jsonl"
         key = spans_key(record, where)
+        if key is None and tags.has_tags(record):
+            return "tokens"
         if key is None:
-            return "tokens" if tags.has_tags(record) else found or unlabeled
+            continue
         entities = record[key]
         if isinstance(entities, dict):
             return "cluener"

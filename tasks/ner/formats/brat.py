@@ -55,8 +55,7 @@ def read(path: str | os.PathLike, faults: Faults | None = None) -> list[Example]
     if not stems:
         raise InputError(f"{path}: neither a folder with .ann and .txt files nor one of them; give brat's folder")
     skipped: dict[str, list[str]] = {}  # kind -> "path:line" of each
-    read_documents = (source.tried(_read_document, stem, skipped, source) for stem in stems)
-    examples = [example for example in read_documents if example is not None]
+    examples = source.kept(_read_document, ((stem, skipped, source) for stem in stems))
     for what, places in skipped.items():
         logger.warning("%s: skipped %d brat %s", places[0], len(places), what)
     return examples

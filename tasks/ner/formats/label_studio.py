@@ -48,16 +48,14 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 def read(records: Records, source: Source) -> list[Example]:
     """The examples of a JSON export."""
     left_out: Counter = Counter()
-    tasks_found = (source.tried(_annotated, task, where, left_out) for where, task in records)
-    found = [one for one in tasks_found if one is not None]  # (where, data of the task, results)
+    found = source.kept(_annotated, ((task, where, left_out) for where, task in records))
     objects = sorted({str(one.get("to_name")) for *_, results in found for one in results if _is_labeled(one)})
     if len(objects) > 1:
         raise InputError(
             f"{source.name}:1: labels of several texts of a task ({', '.join(objects)}), and an example has one; "
             "export a project with one text a task"
         )
-    read_tasks = (source.tried(_example, *one, *objects, left_out=left_out, source=source) for one in found)
-    examples = [example for example in read_tasks if example is not None]
+    examples = source.kept(_example, ((*one, objects, left_out, source) for one in found))
     parts = [f"{count} {what}" for what, count in sorted(left_out.items()) if count]
     if parts:
         logger.warning("%s: left out of the Label Studio export: %s", source.name, ", ".join(parts))
@@ -87,7 +85,7 @@ def _is_labeled(result):
     return result.get("type") == "labels"
 
 
-def _example(where, data, results, *objects, left_out, source):
+def _example(where, data, results, objects, left_out, source):
     """The example of the results of an annotation."""
     text, entities, relations, ids = text_of(data, where, *objects), [], [], EntityIds()
     for result in results:

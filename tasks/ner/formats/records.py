@@ -80,8 +80,7 @@ def reader(
     returns what :func:`entity_of` takes; the value has to be like ``sample`` (:func:`check_like`)."""
 
     def read(records: Records, source: Source) -> list[Example]:
-        found = (source.tried(read_one, where, record, source) for where, record in records)
-        return [example for example in found if example is not None]
+        return source.kept(read_one, ((where, record, source) for where, record in records))
 
     def read_one(where, record, source):
         text = text_of(record, where)
@@ -94,8 +93,8 @@ def reader(
                 "a text without entities), name the key as in --fields spans=KEY, or use the file for prediction only"
             )
         value = check_like(record[key], sample, key, where)
-        entities = (source.tried(entity_of, text, where, *span) for span in spans_of(value, text, where))
-        return make_example(text, filter(None, entities), where)
+        entities = source.kept(entity_of, ((text, where, *span) for span in spans_of(value, text, where)))
+        return make_example(text, entities, where)
 
     return read
 

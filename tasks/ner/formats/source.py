@@ -4,7 +4,7 @@ import functools
 import logging
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -144,12 +144,17 @@ class Source:
             lists = {key: one.get("feature") or {} for key, one in read_json_object(file)["features"].items()}
             return {named.get(key, key): numbered(one["names"]) for key, one in lists.items() if "names" in one}
 
-    def tried(self, call: Callable, *arguments: Any, **options: Any) -> Any:
+    def tried(self, call: Callable, *arguments: Any) -> Any:
         """What a call returns; None if it raises InputError, which is among the faults then."""
         try:
-            return call(*arguments, **options)
+            return call(*arguments)
         except InputError as error:
             if self.faults is None:
                 raise
             self.faults.add(error)
             return None
+
+    def kept(self, call: Callable, calls: Iterable[tuple]) -> list:
+        """What :meth:`tried` returns for each tuple of arguments, except None."""
+        results = (self.tried(call, *arguments) for arguments in calls)
+        return [result for result in results if result is not None]

@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 TOKENIZED = "tokenized_text"  # a key of GLiNER
 RESULTS, PROMPT = "result_list", "prompt"  # keys of UIE
-LONGEST_SUBJECT = 100  # characters of an entity in a prompt for a relation
+LONGEST_PROMPT = 200  # characters, so that reading takes linear time
 
 # ---- CLUENER
 
@@ -145,14 +145,13 @@ def read_jsonl(records: Records, source: Source) -> list[Example]:
     accepted = [pair for pair in records if pair[1].get("answer") not in ("reject", "ignore")]
     if left_out := len(records) - len(accepted):
         logger.warning("%s: left out %d texts that were rejected or ignored", source.name, left_out)
-    plain = [(where, source.tried(_plain, record, where)) for where, record in accepted]
-    examples = _read_predicted([(where, record) for where, record in plain if record is not None], source)
+    examples = _read_predicted(source.kept(_plain, accepted), source)
     return _of_one_text(examples, source.name) if any(RESULTS in record for _, record in accepted) else examples
 
 
-def _plain(record, where):
-    """A record of GLiNER, whose spans count tokens and include the last one, or of a prompt of UIE, whose entities have
-    the prompt as their type, with the keys of all others; any other record unchanged."""
+def _plain(where, record):
+    """The pair with the record as others write it, if it is one of GLiNER, whose spans count tokens and include the
+    last one, or of UIE, whose entities have the prompt as their type."""
     if TOKENIZED in record:
         tokens = tokens_of(record, where)
         text, offsets = join_tokens(tokens)
@@ -161,11 +160,13 @@ def _plain(record, where):
         if wrong is not None:
             raise InputError(f"{where}: span {wrong} is not in the {len(tokens)} tokens; the last one is included")
         entities = [{START: offsets[first][0], END: offsets[last][1], TYPE: kind} for first, last, kind in spans]
-        return {TEXT: text, "entities": entities}
+        return where, {TEXT: text, "entities": entities}
     if RESULTS in record and PROMPT in record:
-        results = check_like(record[RESULTS], [{}], RESULTS, where)
-        return {**record, RESULTS: [{**one, TYPE: record[PROMPT]} for one in results]}
-    return record
+        check_like(record, {RESULTS: [{}], PROMPT: "type"}, "record", where)
+        if len(record[PROMPT]) > LONGEST_PROMPT:
+            raise InputError(f"{where}: the prompt has {len(record[PROMPT])} characters; give one that names a type")
+        record = {**record, RESULTS: [{**one, TYPE: record[PROMPT]} for one in record[RESULTS]]}
+    return where, record
 
 
 def _of_one_text(examples, name):
@@ -176,7 +177,7 @@ def _of_one_text(examples, name):
         of_text.setdefault(example.text, []).append(example)
     for text, same in of_text.items():
         entities = {entity for one in same for entity in one.entities}
-        surfaces = {text[one.start : one.end] for one in entities if one.end - one.start <= LONGEST_SUBJECT}
+        surfaces = {text[one.start : one.end] for one in entities if one.end - one.start <= LONGEST_PROMPT}
         kept = [one for one in entities if one.type.rpartition("的")[0] not in surfaces]
         of_text[text] = make_example(text, kept, same[0].where)
         relations += len(entities) - len(kept)
@@ -194,10 +195,11 @@ def _with_relations(example, record, source):
     relations = record.get("relations") or []
     if not relations:
         return example
-    ids, where, read = EntityIds(), example.where, set(example.entities)
+    ids, where, read = EntityIds(), example.where, {one[:3]: one for one in example.entities}
     entities = record[spans_key(record, where)]
     for entity, span in zip(entities, _spans_of_objects(entities, example.text, where)):
-        ids.add(entity.get("id"), Entity(*span[:3]) if Entity(*span[:3]) in read else None)
+        start, end, type_, _, inclusive = span
+        ids.add(entity.get("id"), read.get((start, end + inclusive, type_)))
     sample, related = [{"from_id": None, "to_id": None, "type": "type"}], []
     for one in check_like(relations, sample, "relations", where):
         related += source.tried(ids.related, one["from_id"], one["to_id"], one["type"], where) or []
@@ -280,7 +282,7 @@ def _of_paragraph(text, content, sentences, offsets, where, source):
         first += len(tokens)
     if "entities" in content:
         spans = check_like(content["entities"], LISTED, "entities", where)
-        entities += filter(None, (source.tried(entity_of, text, where, *span) for span in spans))
+        entities += source.kept(entity_of, ((text, where, *span) for span in spans))
     elif not any("ner" in token for tokens in sentences for token in tokens):
         raise InputError(f'{where}: no token has a "ner", the file is unlabeled; give labeled data, or predict with it')
     return make_example(text, entities, where)

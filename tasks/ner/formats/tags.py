@@ -246,8 +246,7 @@ def _first(record, keys):
 
 
 def read_lists(records: Records, source: Source) -> list[Example]:
-    found = (source.tried(_sentence, record, where, source) for where, record in records)
-    sentences = [sentence for sentence in found if sentence is not None]
+    sentences = source.kept(_sentence, ((record, where, source) for where, record in records))
     return to_examples(sentences, find_scheme(sentences, source.name), source)
 
 

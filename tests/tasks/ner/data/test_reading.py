@@ -69,7 +69,10 @@ def test_texts_are_lines_or_those_of_records_and_labeled_data_with_their_place(w
 
 
 FAULTY = {  # content with one entity that is right; how many are left out of each kind
-    "doccano": ('{"text": "甲乙", "label": [[0, 1, "a"], [1, 9, "a"], [0, 1, " "]]}\n{"label": []}\n', (1, 1, 1)),
+    "doccano": (
+        '{"text": "甲"}\n{"text": "甲乙", "label": [[0, 1, "a"], [1, 9, "a"], [0, 1, " "]]}\n{"label": []}\n',
+        (2, 1, 1),
+    ),
     "jsonl": (
         '{"text": "甲乙", "entities": [{"start": 0, "end": 1, "type": "a"}, '
         '{"start": 0, "end": 1, "type": "a", "text": "丙"}]}\n{"text": "甲", "entities": [3]}\n',
@@ -94,6 +97,12 @@ def test_wrong_annotations_are_left_out_and_counted_by_kind_if_asked_to(write, c
     assert tuple(faults.counts.values()) == counts
     told = [f"{path}: left out {count} {kind}; the first: " for kind, count in faults.counts.items()]
     assert all(sum(message.startswith(one) for message in caplog.messages) == 1 for one in told)
+
+
+def test_a_file_of_which_no_text_is_left_is_refused_with_the_first_fault(write):
+    path = write('{"text": "甲"}\n')
+    message = error_of(read_examples, path, None, None, None, "skip")
+    assert message.startswith(f"{path}: no text is left in it; {path}:1: ")
 
 
 def test_wrong_annotations_of_brat_are_left_out_with_their_relations(write):
