@@ -12,7 +12,9 @@ from paddle_rope.tasks.classification.model import ClassificationModel
 from paddle_rope.tasks.common.errors import visible
 from paddle_rope.tasks.common.export.exporter import Exporter
 from paddle_rope.tasks.common.recipe import Recipe
+from paddle_rope.tasks.common.training.data import MemoryData
 from paddle_rope.tasks.common.training.run import Run
+from paddle_rope.tasks.common.training.settings import Settings
 
 CHECKED_TEXTS = ["球队昨晚客场以三比一取胜，主教练对后防线的表现十分满意。", "新手机今天发布。", "好"]
 
@@ -26,8 +28,8 @@ class ClassificationRecipe(Recipe):
     predictor = prediction.Classifier
     report = staticmethod(prediction.print_scores)
 
-    def read(self, run: Run) -> None:
-        run.examples = read_splits(run.keys, run.memory.examples)
+    def read(self, settings: Settings, memory: MemoryData) -> dict[str, Any]:
+        return {"examples": read_splits(settings.keys, memory.examples)}
 
     def model_options(self, run: Run) -> dict:
         return {"classes": class_names(run.examples["train"])}

@@ -86,6 +86,11 @@ def is_first_process() -> bool:
     return int(os.environ.get("PADDLE_TRAINER_ID", "0")) == 0  # the variable that paddle.distributed.get_rank reads
 
 
+def process_count() -> int:
+    """The number of processes that train together."""
+    return int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
+
+
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
     """Within this block, raise TimeoutError after so many seconds of this thread's processor time; in other threads

@@ -25,7 +25,7 @@ from paddle_rope.tasks.common.files import atomic_writer, check_new_folder, json
 from paddle_rope.tasks.common.inference import pad_items
 from paddle_rope.tasks.common.model_folder import refuse_changed
 from paddle_rope.tasks.common.predictor import Predictor, bfloat16_pays
-from paddle_rope.tasks.common.process import is_first_process, quiet_paddlenlp
+from paddle_rope.tasks.common.process import choose_device, is_first_process, quiet_paddlenlp
 from paddle_rope.tasks.common.reports.tables import scores_line
 from paddle_rope.tasks.common.training.arguments import BY_EPOCHS, EncoderArguments
 from paddle_rope.tasks.common.training.callbacks import dev_scores_so_far
@@ -41,7 +41,7 @@ from paddle_rope.tasks.common.training.run import (
     read_config,
     refuse_links,
 )
-from paddle_rope.tasks.common.training.settings import Settings, resolve_config
+from paddle_rope.tasks.common.training.settings import Settings, check_config, finished
 from paddle_rope.tasks.common.training.trainer import RecipeTrainer, StepTrainer
 
 SPECIAL_TOKENS = {"max_characters": 2, "max_tokens": 0}  # length key of a recipe -> tokens that are added
@@ -65,8 +65,9 @@ class Recipe:
 
     # ---- what a recipe defines
 
-    def read(self, run: Run) -> None:
-        """Fill ``run.examples``."""
+    def read(self, settings: Settings, memory: MemoryData) -> dict[str, Any]:
+        """The data of a run, as arguments of ``run_class``: ``examples`` and others; and under ``chosen`` the keys that
+        the data decide."""
         raise NotImplementedError
 
     def new_tokenizer(self, run: Run) -> Tokenizer | None:
@@ -142,17 +143,20 @@ class Recipe:
         """The examples of a labeled file."""
         return self.labeled.read_file(path)
 
-    def resolve(self, config: dict[str, Any]) -> Settings:
-        """See :func:`paddle_rope.tasks.common.training.settings.resolve_config`. No text is read beyond the learned
+    def check(self, config: dict[str, Any]) -> Settings:
+        """See :func:`paddle_rope.tasks.common.training.settings.check_config`. No text is read beyond the learned
         positions of ``pretrained``."""
-        settings, key = resolve_config(config, self.arguments), self.length_key
+        settings, key = check_config(config, self.arguments), self.length_key
         with contextlib.suppress(ValueError):  # a folder that cannot be read is refused where its weights are needed
             if settings.keys.pretrained is not None and key in SPECIAL_TOKENS:
                 most = read_encoder_config(settings.keys.pretrained).most_tokens - SPECIAL_TOKENS[key]
                 if most < getattr(settings.keys, key) and settings.given.get("position_embedding") in (None, "learned"):
-                    setattr(settings.keys, key, most)
-                    settings.config[key] = most
+                    return check_config({**config, key: most}, self.arguments)
         return settings
+
+    def resolve(self, config: dict[str, Any]) -> Settings:
+        """The settings of a run whose data decide nothing."""
+        return finished(self.check(config), self.arguments)
 
     def train(self, config: dict[str, Any], data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
         """Train one run and write its folder.
@@ -174,12 +178,9 @@ class Recipe:
         """
         quiet_paddlenlp()
         memory = read_memory(data, self.labeled, config)
-        config = config_with(config, memory.examples)
-        settings = self.resolve(config)
+        settings = self.check(config_with(config, memory.examples))
         if is_first_process():
             check_new_folder(settings.config["output_dir"])
-        if settings.training.bf16 and settings.config["device"] == "cpu" and not bfloat16_pays(is_first_process()):
-            settings = self.resolve({**config, "bf16": False})
         return self._start(settings, memory)
 
     def resume(self, run_dir: str | Path, data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
@@ -200,7 +201,7 @@ class Recipe:
         folders = run_dir / CHECKPOINTS_FOLDER, run_dir / CHECKPOINTS_FOLDER / BEFORE_FOLDER
         checkpoint = next(filter(None, map(last_checkpoint, folders)), None)
         memory = read_memory(data, self.labeled, config)
-        return self._start(self.resolve(config_with(config, memory.examples)), memory, checkpoint, is_begun=True)
+        return self._start(self.check(config_with(config, memory.examples)), memory, checkpoint, is_begun=True)
 
     def evaluate(
         self, model_dir: Any, data: Any, device: str | None = None, batch_size: int = 32, **options: Any
@@ -290,21 +291,28 @@ class Recipe:
     def _start(
         self, settings: Settings, memory: MemoryData, checkpoint: Path | None = None, is_begun: bool = False
     ) -> dict[str, Any] | None:
+        started = time.perf_counter()
+        device = choose_device(settings.config["device"])
         set_seed(settings.training.seed)
         # checkpoints identify weights by names with a counter, which has to start anew
         with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
             claimed.enter_context(interruptible())
-            run = self.run_class(*settings, claimed, memory, checkpoint, is_begun)
-            claimed.enter_context(explained(run.output_dir))
+            claimed.enter_context(explained(Path(settings.config["output_dir"])))
+            data = self.read(settings, memory)
+            chosen = data.pop("chosen", {})
+            if not is_begun and settings.training.bf16 and device == "cpu" and not bfloat16_pays(is_first_process()):
+                chosen["bf16"] = False
+            if chosen:
+                settings = self.check({**settings.given, **chosen})
+            settings = finished(settings, self.arguments)
+            run = self.run_class(*settings, claimed, memory, checkpoint, is_begun, started, **data)
             try:
                 return self.train_run(run)
             finally:
                 run.trainer = None  # it refers to the run, so the model would stay in memory until garbage collection
 
     def train_run(self, run: Run) -> dict[str, Any] | None:
-        """Do the work of a run from its files to ``metrics.json``; returns what :meth:`train` does."""
-        started = time.perf_counter()
-        self.read(run)
+        """Do the work of a run from its data to ``metrics.json``; returns what :meth:`train` does."""
         self.build(run)
         run.datasets = {split: self.dataset(run, split) for split in run.examples}
         self._check_positions(run)
@@ -325,7 +333,7 @@ class Recipe:
             self.before_training(run)
         run.trainer.train(None if is_before else run.checkpoint)
         train_seconds = time.perf_counter() - run.trainer.started
-        started -= made - run.trainer.started  # the seconds before the checkpoint
+        started = run.started - (made - run.trainer.started)  # and the seconds before the checkpoint
         if not is_first_process():
             return None
         shutil.rmtree(run.checkpoints_before, ignore_errors=True)

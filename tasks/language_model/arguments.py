@@ -69,6 +69,9 @@ class LanguageModelArguments(common.EncoderArguments):
     REQUIRED = ("text_files", "output_dir")
 
     def check(self, config):
+        steps = config.get("max_steps")
+        if steps not in (None, "") and int(steps) <= 0:
+            raise InputError(f"configuration: max_steps must be greater than 0, got {steps}")
         can_be_scaled = (
             set(self.position_embedding) <= set("qkvo")
             and not (self.rotary or {}).get("learned")

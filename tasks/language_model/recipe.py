@@ -9,7 +9,6 @@ import paddle.nn.functional as F
 
 from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
-from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.common.recipe import Recipe
 from paddle_rope.tasks.common.training.run import Run
@@ -35,16 +34,10 @@ class LanguageModelRecipe(Recipe):
     length_key = "length"
     next_step = "use it:   RoFormerForCausalLM.from_pretrained({path!r}).generate(...) in Python"
 
-    def resolve(self, config: dict[str, Any]) -> Settings:
-        settings = super().resolve(config)
-        if settings.training.max_steps <= 0:
-            raise InputError(f"configuration: max_steps must be greater than 0, got {settings.training.max_steps}")
-        return settings
-
-    def read(self, run: Run) -> None:
-        corpus = load_corpus(run.keys)
-        run.examples = {"train": corpus, "dev": corpus.held_out}
-        run.facts.update(machine=machine_in_words(), text=corpus.facts())
+    def read(self, settings: Settings, memory: Any) -> dict[str, Any]:
+        corpus = load_corpus(settings.keys)
+        facts = {"machine": machine_in_words(), "text": corpus.facts()}
+        return {"examples": {"train": corpus, "dev": corpus.held_out}, "facts": facts}
 
     def new_tokenizer(self, run: Run) -> CharTokenizer:
         return run.examples["train"].tokenizer

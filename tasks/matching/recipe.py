@@ -10,7 +10,9 @@ from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from paddle_rope.tasks.common.export.exporter import Exporter
 from paddle_rope.tasks.common.recipe import Recipe
+from paddle_rope.tasks.common.training.data import MemoryData
 from paddle_rope.tasks.common.training.run import Run
+from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.matching import prediction
 from paddle_rope.tasks.matching.arguments import CROSS_ENCODER, PAIRS, TRIPLES, MatchingArguments
 from paddle_rope.tasks.matching.data import read_splits, task_of
@@ -30,8 +32,8 @@ class MatchingRecipe(Recipe):
     predictor = prediction.MatchingPredictor
     scores_line = staticmethod(prediction.scores_in_words)
 
-    def read(self, run: Run) -> None:
-        run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
+    def read(self, settings: Settings, memory: MemoryData) -> dict[str, Any]:
+        return {"examples": read_splits(settings.keys, settings.training.seed, memory.examples)}
 
     def new_tokenizer(self, run: Run) -> Tokenizer:
         texts = dict.fromkeys(text for example in run.examples["train"] for text in example.texts)

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from paddle_rope.tasks.common.errors import InputError, visible
-from paddle_rope.tasks.common.process import is_first_process
+from paddle_rope.tasks.common.process import is_first_process, process_count
 from paddle_rope.tasks.common.recipe import Recipe
 from paddle_rope.tasks.common.training.callbacks import dev_scores_so_far
+from paddle_rope.tasks.common.training.data import MemoryData
 from paddle_rope.tasks.common.training.run import MODEL_FOLDER, Run
+from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.ner import calibration
 from paddle_rope.tasks.ner.arguments import NerArguments
 from paddle_rope.tasks.ner.batching import NerDataset, pad_spans, refuse_longer, with_unseen
@@ -39,8 +41,8 @@ MOST_UNKNOWN = 0.01  # of the characters; about 0.0004 of CLUENER are unknown to
 class NerRun(Run):
     """A run of the NER recipe."""
 
-    more_texts: list[Example] = field(default_factory=list)
-    taught: list[Example] = field(default_factory=list)
+    unlabeled: list[Example] = field(default_factory=list)
+    distilled: list[Example] = field(default_factory=list)
     features: WordFeatures | None = None
     kept_types: list[str] = field(default_factory=list)  # of the model ``pretrained``, found in the examples or not
     evaluation: Any = None  # the Evaluation of the trained model on dev
@@ -57,45 +59,45 @@ class NerRecipe(Recipe):
     predictor = NerPredictor
     report = staticmethod(print_scores)
 
-    def read(self, run: Run) -> None:
-        run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
-        run.more_texts, run.taught = read_unlabeled(run.keys), read_teacher(run.keys, run.examples)
-        if not run.keys.cut_long_texts:
-            refuse_longer(run.examples["train"], run.keys.max_characters)
-            refuse_longer(run.taught, run.keys.max_characters)
-        given = run.given
-        if run.keys.keep_types:
-            self._keep_types(run)
-            given = {**given, "features": list(run.features.kinds) if run.features else None}
-        if run.keys.fit_to_data:
-            training, dev, window = run.training, run.examples.get("dev", ()), run.keys.max_characters
-            shared = training.dataset_world_size, training.gradient_accumulation_steps
-            fit = fit_keys(given, run.examples["train"], run.more_texts, *shared, dev, window, run.taught)
-            chosen = {**given, **fit.keys, "fit_to_data": False}  # the saved configuration has explicit keys
-            run.config, run.keys, run.training, run.given = self.resolve(chosen)
+    def read(self, settings: Settings, memory: MemoryData) -> dict[str, Any]:
+        keys, examples = settings.keys, read_splits(settings.keys, settings.training.seed, memory.examples)
+        unlabeled, distilled = read_unlabeled(keys), read_teacher(keys, examples)
+        if not keys.cut_long_texts:
+            refuse_longer(examples["train"], keys.max_characters)
+            refuse_longer(distilled, keys.max_characters)
+        found = {"examples": examples, "unlabeled": unlabeled, "distilled": distilled, "chosen": {}}
+        if keys.keep_types:
+            found |= self._keep_types(settings, examples)
+        if keys.fit_to_data:
+            shared = process_count(), settings.training.gradient_accumulation_steps
+            of_dev = examples.get("dev", ()), keys.max_characters
+            given = {**settings.given, **found["chosen"]}
+            fit = fit_keys(given, examples["train"], unlabeled, *shared, *of_dev, distilled)
+            found["chosen"] |= {**fit.keys, "fit_to_data": False}  # the saved configuration has explicit keys
             if is_first_process():
                 print("\n".join(fit.lines))
-        if run.keys.features and not run.keys.keep_types:
-            train, more = run.examples["train"], run.more_texts + run.taught
-            run.features = WordFeatures.from_examples(train, run.keys.features, unlabeled=more)
-        if run.features is not None:
-            run.saved.append(run.features)
+        kinds = found["chosen"].get("features", keys.features)
+        if kinds and not keys.keep_types:
+            found["features"] = WordFeatures.from_examples(examples["train"], kinds, unlabeled=unlabeled + distilled)
+        return {**found, "saved": [found["features"]] if found.get("features") else []}
 
-    def _keep_types(self, run: NerRun) -> None:
-        """Mark the types of the model ``pretrained`` in the examples, and take its word features."""
-        folder, shows = run.keys.pretrained, is_first_process() and sys.stderr.isatty()
-        predictor = NerPredictor(folder, run.config["device"], run.batch_size, show_progress=shows)
-        run.features, run.kept_types = predictor.features, predictor.types
-        kinds = run.features.kinds if run.features else ()
-        if not set(run.keys.features or ()) <= set(kinds):
+    def _keep_types(self, settings: Settings, examples: dict[str, list[Example]]) -> dict[str, Any]:
+        """Mark the types of the model ``pretrained`` in the examples; returns them and its word features."""
+        keys, shows = settings.keys, is_first_process() and sys.stderr.isatty()
+        folder, size = keys.pretrained, settings.training.per_device_eval_batch_size
+        predictor = NerPredictor(folder, settings.config["device"], size, show_progress=shows)
+        features = predictor.features
+        kinds = list(features.kinds) if features else []
+        if not set(keys.features or ()) <= set(kinds):
             raise InputError(f"{folder}: its word features are {', '.join(kinds) or 'none'}; give the same features")
-        marked = mark_types(run.examples, predictor)
+        marked = mark_types(examples, predictor)
         if is_first_process():
             counts = ", ".join(f"{visible(kind)} {count:,}" for kind, count in marked.items())
             print(f"keep_types: marked by {folder}: {counts or 'nothing, as all of its types are labeled'}")
+        return {"features": features, "kept_types": predictor.types, "chosen": {"features": kinds or None}}
 
     def new_tokenizer(self, run: NerRun) -> Tokenizer:
-        texts = (example.text for example in (*run.examples["train"], *run.taught, *run.more_texts))
+        texts = (example.text for example in (*run.examples["train"], *run.distilled, *run.unlabeled))
         return CharTokenizer.from_corpus(texts, run.keys.vocab_min_count)
 
     def model_options(self, run: NerRun) -> dict[str, Any]:
@@ -118,18 +120,19 @@ class NerRecipe(Recipe):
         if split != "train":
             return self._dataset(run, examples, types=with_unseen(run.model.config.types, examples))
         own = {} if run.keys.keep_types else {example.text: example for example in examples}
-        train, taught = (
-            self._dataset(run, some, own=own, max_characters=run.keys.max_characters) for some in (examples, run.taught)
+        train, distilled = (
+            self._dataset(run, some, own=own, max_characters=run.keys.max_characters)
+            for some in (examples, run.distilled)
         )
-        train.texts += taught.texts
+        train.texts += distilled.texts
         for name, value in training_lengths(train.texts)._asdict().items():
             setattr(run.model.config, name, value)
         return train
 
     def longest(self, run: NerRun) -> int:
         """As in any recipe; other splits are read in windows no longer than the longest text of train."""
-        of_more = (len(example.text) + 2 for example in run.more_texts)  # with [CLS] and [SEP]
-        return max(*run.datasets["train"].lengths, *of_more)
+        of_unlabeled = (len(example.text) + 2 for example in run.unlabeled)  # with [CLS] and [SEP]
+        return max(*run.datasets["train"].lengths, *of_unlabeled)
 
     def collator(self, run: Run) -> Any:
         return functools.partial(pad_spans, pad_token_id=run.tokenizer.pad_token_id)
@@ -160,7 +163,7 @@ class NerRecipe(Recipe):
 
     def before_training(self, run: Run) -> None:
         if run.keys.masked_lm_epochs:
-            pretrain(run, run.datasets["train"].texts + self._dataset(run, run.more_texts).texts)
+            pretrain(run, run.datasets["train"].texts + self._dataset(run, run.unlabeled).texts)
 
     def _evaluate_kept(self, run: NerRun) -> float | None:
         """Fill ``run.evaluation``, after thresholds, if requested, and temperatures have been chosen; returns the F1

@@ -11,7 +11,9 @@ from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.common.process import is_first_process
 from paddle_rope.tasks.common.recipe import Recipe
 from paddle_rope.tasks.common.texts.documents import hold_out, read_documents
+from paddle_rope.tasks.common.training.data import MemoryData
 from paddle_rope.tasks.common.training.run import Run
+from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.pretraining.arguments import PretrainingArguments, parse_stages
 from paddle_rope.tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking, tokenize
 
@@ -25,17 +27,17 @@ class PretrainingRecipe(Recipe):
     length_key = "stages"
     next_step = "use it:   {command} train CONFIG.yaml --pretrained {model}"
 
-    def read(self, run: Run) -> None:
-        documents = read_documents(run.keys.text_files)
-        if run.keys.dev_files is None:
-            train, dev = hold_out(documents, run.keys.dev_fraction)
+    def read(self, settings: Settings, memory: MemoryData) -> dict[str, Any]:
+        documents = read_documents(settings.keys.text_files)
+        if settings.keys.dev_files is None:
+            train, dev = hold_out(documents, settings.keys.dev_fraction)
         else:
-            dev = read_documents(run.keys.dev_files)
+            dev = read_documents(settings.keys.dev_files)
             held = set(dev)
             train = [document for document in documents if document not in held]
             if not train:
                 raise InputError("text_files: all documents are in dev_files too; give others to train on")
-        run.examples = {"train": train, "dev": dev}
+        return {"examples": {"train": train, "dev": dev}}
 
     def new_tokenizer(self, run: Run) -> Tokenizer:
         if run.keys.vocab_file is None:

@@ -47,6 +47,7 @@ class Run:
     memory: Any  # MemoryData: data that were given in memory, not as files
     checkpoint: Path | None = None  # from which the run is resumed
     is_begun: bool = False  # whether the folder belongs to a run that has begun
+    started: float = field(default_factory=time.perf_counter)  # before the data were read
     examples: dict[str, list] = field(default_factory=dict)  # of train and, if given, dev and test
     datasets: dict[str, Any] = field(default_factory=dict)  # the same, tokenized
     saved: list = field(default_factory=list)  # objects for the model's folder, written by ``save_pretrained(folder)``

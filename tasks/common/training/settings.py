@@ -1,6 +1,6 @@
 """A configuration with its defaults, checked: the keys of the recipe and of PaddleNLP's ``TrainingArguments``.
 
-Only :func:`resolve_config` imports Paddle and PaddleNLP, because that takes seconds, and help and the first check of a
+Only :func:`finished` imports Paddle and PaddleNLP, because that takes seconds, and help and the first check of a
 configuration use this module without them.
 """
 
@@ -145,15 +145,14 @@ def _refuse_key(key, arguments_class, usable):
         raise InputError(f"unknown key {key!r} of {arguments_class.recipe}; {remedy}")
 
 
-def resolve_config(config, arguments_class):
-    """As :func:`check_config`, with PaddleNLP's ``TrainingArguments`` as ``training``; also raises InputError if Paddle
-    cannot use the device."""
+def finished(settings, arguments_class):
+    """Checked :class:`Settings` with PaddleNLP's ``TrainingArguments`` as ``training``. Raises InputError if these
+    refuse a value, or Paddle cannot use the device."""
     from paddlenlp.trainer import TrainingArguments
 
     from paddle_rope.tasks.common.process import choose_device
 
-    config, keys, _, given = check_config(config, arguments_class)
-    config["device"] = choose_device(config.get("device"))
+    keys, config = settings.keys, {**settings.config, "device": choose_device(settings.config.get("device"))}
     kinds = get_type_hints(TrainingArguments)
     for key in config.keys() - {*vars(keys), *DOCUMENTED}:
         config[key] = typed(key, config[key], kinds[key])
@@ -171,7 +170,7 @@ def resolve_config(config, arguments_class):
         raise InputError(f"configuration: {' '.join(str(error).split())}") from None
     if config["device"] == "cpu":
         _check_precision(training)
-    return Settings(config, keys, training, given)
+    return settings._replace(config=config, training=training)
 
 
 def _check_precision(training):

@@ -40,16 +40,12 @@ class CrfRecipe(Recipe):
     scores = ("precision", "recall", "f1")
     report = staticmethod(print_scores)
 
-    def resolve(self, config: dict[str, Any]) -> Settings:
+    def read(self, settings: Settings, memory: Any) -> dict[str, Any]:
         _pycrfsuite()  # raises before anything is trained
-        return super().resolve(config)
-
-    def read(self, run: NerRun) -> None:
-        run.examples = read_splits(run.keys, run.training.seed, run.memory.examples)
-        if run.keys.features:
-            run.features = WordFeatures.from_examples(run.examples["train"], run.keys.features)
-        train = run.examples["train"]
-        run.facts["not_learned"] = sum(len(one.entities) - len(longest_entities(one.entities)) for one in train)
+        keys, examples = settings.keys, read_splits(settings.keys, settings.training.seed, memory.examples)
+        features = WordFeatures.from_examples(examples["train"], keys.features) if keys.features else None
+        lost = sum(len(one.entities) - len(longest_entities(one.entities)) for one in examples["train"])
+        return {"examples": examples, "features": features, "facts": {"not_learned": lost}}
 
     def describe(self, run: Run) -> None:
         for split, examples in run.examples.items():
@@ -58,7 +54,6 @@ class CrfRecipe(Recipe):
             print(f"{run.facts['not_learned']} entities of train share characters with longer ones: no tags hold them")
 
     def train_run(self, run: NerRun) -> dict[str, Any]:
-        self.read(run)
         self.describe(run)
         run.claim()
         started = time.perf_counter()

@@ -12,6 +12,7 @@ from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.training.data import MemoryData
+from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.ner.arguments import NerArguments
 from paddle_rope.tasks.ner.batching import NerDataset, pad_spans
 from paddle_rope.tasks.ner.data.splits import read_teacher
@@ -205,9 +206,11 @@ def test_texts_that_the_teacher_shares_are_told_and_do_not_see_their_labels(writ
     files = {name: str(write(some, name)) for name, some in (("train", records[:2]), ("dev", records[2:]))}
     teacher = str(write([taught, {"text": "到北京", "entities": []}], "teacher"))
     keys = NerArguments(train_file=files["train"], dev_file=files["dev"], teacher_files=[teacher], **GAZETTEER)
-    run = NerRun({}, keys, SimpleNamespace(seed=1), {}, None, MemoryData({}, {}))
-    recipe = NerRecipe()
-    recipe.read(run)
+    recipe, memory = NerRecipe(), MemoryData({}, {})
+    settings = Settings({}, keys, SimpleNamespace(seed=1), {})
+    data = recipe.read(settings, memory)
+    assert data.pop("chosen") == {}
+    run = NerRun(*settings, None, memory, **data)
     assert "of other files: 1 of train, 1 of dev; " in capsys.readouterr().out
     recipe.build(run)
     for text in recipe.dataset(run, "train").texts[:3:2]:  # the same one as it is labeled, and as it was predicted

@@ -17,6 +17,7 @@ from paddle_rope.tasks.classification.data import Example as ClassificationExamp
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.inference import batched_outputs, evaluated, evaluation_mode, pad
 from paddle_rope.tasks.common.training.data import MemoryData, hold_out
+from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.common.training.trainer import LengthGroupedBatchSampler
 from paddle_rope.tasks.ner.examples import Entity, Example
 from paddle_rope.tasks.recipes import get_recipe
@@ -179,9 +180,7 @@ def read(name, train, dev=None):
     """The examples of a run of a recipe with these files, by split."""
     recipe = get_recipe(name)
     keys = recipe.arguments(recipe=name, train_file=str(train), dev_file=dev, dev_split="stratified", dev_fraction=0.2)
-    run = recipe.run_class({}, keys, SimpleNamespace(seed=1), {}, None, MemoryData({}, {}))
-    recipe.read(run)
-    return run.examples
+    return recipe.read(Settings({}, keys, SimpleNamespace(seed=1), {}), MemoryData({}, {}))["examples"]
 
 
 @pytest.mark.parametrize("recipe", REPEATED)

@@ -14,8 +14,9 @@ from paddle_rope.tasks.common.training.settings import (
     INSTEAD,
     SCHEDULERS,
     TrainingKeys,
+    check_config,
+    finished,
     paddlenlp_names,
-    resolve_config,
 )
 from paddle_rope.tasks.matching.arguments import MatchingArguments
 from paddle_rope.tasks.ner.arguments import NerArguments
@@ -121,7 +122,8 @@ def test_a_configuration_becomes_a_dataclass_or_an_error(config, expected):
 
 
 def resolve(arguments=NerArguments, **keys):
-    return resolve_config({"train_file": "train.jsonl", "output_dir": "run", "device": "cpu", **keys}, arguments)
+    config = {"train_file": "train.jsonl", "output_dir": "run", "device": "cpu", **keys}
+    return finished(check_config(config, arguments), arguments)
 
 
 def test_names_and_types_are_those_of_paddlenlp():
@@ -134,7 +136,7 @@ def test_names_and_types_are_those_of_paddlenlp():
 
 def test_a_tilde_is_a_name_and_an_empty_key_is_not_given():
     keys = {"text_files": "x", "output_dir": "~/run", "device": "cpu", "pretrained": "small", "vocab_file": ""}
-    training = resolve_config({**keys, "stages": "9x9x9"}, PretrainingArguments).training
+    training = finished(check_config({**keys, "stages": "9x9x9"}, PretrainingArguments), PretrainingArguments).training
     assert [Path(training.output_dir), Path(training.logging_dir)] == [Path("~/run/checkpoints"), Path("~/run/vdl")]
     assert not {training.output_dir[0], training.logging_dir[0]} & {"~", "/"}
 
