@@ -101,8 +101,10 @@ class Faults:
 
 
 @contextmanager
-def faults_of(name: str, on_error: str) -> Iterator[Faults | None]:
+def faults_of(name: str, on_error: str | None) -> Iterator[Faults | None]:
     """The faults of the file or folder ``name``, logged when it has been read; None if the first is to be raised."""
+    if on_error not in (None, *ON_ERROR):
+        raise InputError(f"on_error {shown(on_error)}: must be {' or '.join(ON_ERROR)}")
     faults = Faults() if on_error == SKIP else None
     yield faults
     for kind, count in faults.counts.most_common() if faults else ():

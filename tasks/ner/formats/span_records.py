@@ -11,7 +11,7 @@
 * the JSON lines of ``paddle-rope predict``: the surface ``text`` is checked if it is there; scores are not read,
   and probabilities only from a teacher. A text may be empty, because one line of input gives one record. Read with
   them are all records of a text and entities that are objects, with any of the names of
-  :data:`paddle_rope.tasks.ner.formats.records.NAMES`, such as those of Prodigy (https://prodi.gy/docs/api-interfaces);
+  :data:`paddle_rope.tasks.ner.formats.source.NAMES`, such as those of Prodigy (https://prodi.gy/docs/api-interfaces);
   GLiNER's tokens and spans of tokens (https://github.com/urchade/GLiNER); and UIE's results of prompts
   (https://github.com/PaddlePaddle/PaddleNLP, ``model_zoo/uie``);
 * spaCy's training tuples; and the documents of its version 2: ``[{"id": 0, "paragraphs": [{"raw": "...", "sentences":

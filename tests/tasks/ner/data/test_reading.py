@@ -101,6 +101,7 @@ def test_wrong_annotations_are_left_out_and_counted_by_kind_if_asked_to(write, c
 
 def test_a_file_of_which_no_text_is_left_is_refused_with_the_first_fault(write):
     path = write('{"text": "甲"}\n')
+    assert "'skp': must be stop or skip" in error_of(read_examples, path, None, None, None, "skp")
     message = error_of(read_examples, path, None, None, None, "skip")
     assert message.startswith(f"{path}: no text is left in it; {path}:1: ")
 
