@@ -41,7 +41,8 @@ def read_examples(
 
     Args:
         path: the file or folder; ``-`` is standard input. A folder with ``.ann`` files is read as brat. In others,
-            subfolders and files whose names begin with a dot, an underscore, README, LICENSE or dataset_info are left out.
+            subfolders and files whose names begin with a dot, an underscore, README, LICENSE or dataset_info are left
+            out.
         format: one of ``FORMATS``; None recognizes it by the content, and brat by ``.ann``.
         name: what messages call the file; None: ``path``. Not for folders.
         fields: the keys of records that have other names than usual, such as ``"text=content,start=begin"``; see
