@@ -166,9 +166,6 @@ def check_run(config: dict[str, Any]) -> None:
     if seeds is not None:
         parse_seeds(seeds)
     checked = check_config(config, get_arguments(name))
-    if RECIPES[name].checker:
-        _resolve(name, "{checker}")(data_files(checked.config), checked.keys)
-    check_readable(checked.config)
     check_device(checked.config["device"])
     if checked.keys.pretrained is not None:
         # prediction needs no safetensors
@@ -177,6 +174,9 @@ def check_run(config: dict[str, Any]) -> None:
         with as_input_error("configuration: pretrained: "):
             read_settings(checked.keys.pretrained)
             weights_file(checked.keys.pretrained)
+    if RECIPES[name].checker:
+        _resolve(name, "{checker}")(data_files(checked.config), checked.keys)
+    check_readable(checked.config)
     if is_first_process():  # seen from another process, the first may already have made the folder
         check_new_folder(checked.config["output_dir"])
 

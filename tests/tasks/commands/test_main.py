@@ -53,7 +53,8 @@ def test_help_of_every_verb_and_tool_comes_without_paddle_from_any_folder(tmp_pa
 
 
 def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path):
-    data = write('{"text": "a", "entities": []}\n', "data.jsonl")
+    data = write('{"text": "a", "entities": [{"start": 0, "end": 1, "type": "t"}]}\n', "data.jsonl")
+    unlabeled = write('{"text": "a", "entities": []}\n', "unlabeled.jsonl")
     taken = write("", "taken/metrics.json").parent
     config = write(f"recipe: ner\ntrain_file: {data}\noutput_dir: {tmp_path / 'run'}\n", "run.yaml")
     mistakes = {  # words after the configuration -> what is said
@@ -66,6 +67,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path
         "--seeds 1,x": "--seeds 1,x: give different numbers ",
         "--train_file=": "no 'train_file': name it ",
         "--train_file cluener": "cluener: no such file; paddle-rope download cluener downloads it",
+        f"--train_file {unlabeled}": f"{unlabeled}: no entity is labeled in it; ",
         "--dev_file no.txt": "no.txt: no such file; ",
         f"--masked_lm_epochs 1 --unlabeled_files {data},no.txt": "no.txt: no such file; ",
         "--pretrained nowhere": "configuration: pretrained: nowhere: no such folder",
