@@ -56,7 +56,7 @@ LONG = (
     "tasks/ner/test_epochs.py",
     "tasks/ner/export/test_exported.py",
     "kill/test_kill.py",
-    "tasks/experiments/benchmarks/test_benchmarks.py",
+    "tools/test_benchmarks.py",
     "tasks/serving/test_models.py",
     "repository/test_install.py",
     "repository/test_readme.py",

@@ -8,6 +8,8 @@ import pytest
 
 from paddle_rope import CharTokenizer
 from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.ner.data.reading import read_examples
+from paddle_rope.tasks.ner.demo import write_demo_corpus
 from paddle_rope.tasks.ner.features import FEATURE_KINDS, WordFeatures
 from paddle_rope.tasks.ner.model import NerConfig, NerModel
 from tests.paddle_rope.roformer.small_models import randomise
@@ -42,6 +44,13 @@ def write_small_ner(folder, examples, with_features=False, **options):
     randomise(model, 0.5).save_pretrained(str(folder))
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def write_demo_ner(folder):
+    """Write a small NER model and the demo data that it is for; returns the model's folder and a labeled file."""
+    train, dev = write_demo_corpus(folder, train_size=60, dev_size=30)
+    model = folder / "run" / "model"
+    return write_small_ner(model, read_examples(train), with_features=True, thresholds=2.0, max_tokens=64), dev
 
 
 def like(value):

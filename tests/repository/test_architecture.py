@@ -61,7 +61,7 @@ RULES = [  # (those that import, what they must not import, those among them tha
     ([TASKS], tasks("serving"), tasks("serving", "commands")),
     ([TASKS], tasks("scaling"), tasks("scaling", "commands", "experiments")),
     ([TASKS], tasks("ner.demo"), tasks("ner.demo", "commands")),
-    (["tools"], ["paddle_rope"], ["tools.dev"]),
+    (["tools"], ["paddle_rope"], ["tools.benchmarks", "tools.check_gpu", "tools.dev"]),
     *((tasks(f"ner.{one}"), tasks("ner.recipe", *(f"ner.{other}" for other in NER_FOLDERS[place:])), [])
       for place, one in enumerate(NER_FOLDERS, 1)),
 ]  # fmt: skip

@@ -182,7 +182,12 @@ def call(command, words, models, folder):
 NEEDED = {  # extra -> words that need it
     "cpu": [
         *("train CONFIG", "train configs/ner/own_data.yaml --train_file DATA --output_dir out", "train --resume RUN"),
-        *("tune NER DATA", "export NER --output out", "benchmark device", "experiment configs/experiments/demo.yaml"),
+        *(
+            "tune NER DATA",
+            "export NER --output out",
+            "benchmark length configs/experiments/speed.yaml",
+            "experiment configs/experiments/demo.yaml",
+        ),
         *(
             "predict NER --input DATA --output out",
             "predict MATCHING --input DATA",

@@ -14,8 +14,7 @@ from paddle_rope.tasks.recipes import RECIPES, get_arguments
 from tests.conftest import REPOSITORY
 from tests.helpers.pipe import Pipe
 
-BENCHMARKS = ("length", "peers", "prediction", "entities", "service", "device")
-CHOICES = {"demo": ("ner", "matching"), "benchmark": BENCHMARKS}
+CHOICES = {"demo": ("ner", "matching"), "benchmark": ("length", "entities")}
 TOOLS = [path for path in (REPOSITORY / "tools").glob("*.py") if "import main_of" in path.read_text("utf-8")]
 # Each call in one process, with the exit status that it must have, and what may not be imported for it.
 CALLS = """

@@ -3,7 +3,7 @@
 import pytest
 
 from paddle_rope.roformer import RoFormerConfig
-from paddle_rope.tasks.experiments.benchmarks.length import read_length_plan
+from paddle_rope.tasks.experiments.length import read_length_plan
 from paddle_rope.tasks.experiments.plan import read_plan
 from paddle_rope.tasks.recipes import get_recipe
 from tests.conftest import REPOSITORY

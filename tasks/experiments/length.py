@@ -16,8 +16,8 @@ from paddle_rope.tasks.common.errors import InputError, as_input_error
 from paddle_rope.tasks.common.files import check_makeable, write_json
 from paddle_rope.tasks.common.process import choose_device
 from paddle_rope.tasks.common.reports.tables import as_markdown
-from paddle_rope.tasks.experiments.benchmarks.worker import Job, Worker, paddle_jobs, peak_megabytes, timed
 from paddle_rope.tasks.experiments.plan import check_unchanged, named_settings, read_keys
+from paddle_rope.tasks.experiments.worker import Job, Worker, paddle_jobs, peak_megabytes, timed
 from paddle_rope.tasks.ner.arguments import NerArguments
 from paddle_rope.tasks.ner.batching import pad_spans
 from paddle_rope.tasks.ner.examples import TokenizedText
@@ -105,7 +105,7 @@ def measure_cell(
 
 def measure_apart(task: str, job: str, options: dict, length: int, device: str) -> dict[str, float]:
     """The result of :func:`measure` in a separate process; raises InputError if that fails."""
-    with Worker("length") as worker:
+    with Worker(__name__) as worker:
         return worker.ask(task=task, job=job, options=options, length=length, device=device)
 
 

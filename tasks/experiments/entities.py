@@ -6,7 +6,7 @@ from typing import Any
 
 from paddle_rope.tasks.common.errors import InputError, is_out_of_memory
 from paddle_rope.tasks.common.reports.tables import as_markdown
-from paddle_rope.tasks.experiments.benchmarks.worker import report
+from paddle_rope.tasks.experiments.worker import report
 from paddle_rope.tasks.ner.batching import check_types
 from paddle_rope.tasks.ner.data.reading import read_examples
 from paddle_rope.tasks.ner.examples import Example, make_example

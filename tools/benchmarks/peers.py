@@ -1,14 +1,23 @@
-"""Our RoFormer next to PaddleNLP's and Hugging Face's, and our linear attention next to PyTorch's: ``benchmark peers``.
+"""Time our RoFormer, with native operators and without, against PaddleNLP's and Hugging Face's, on CPU in float32: a
+training step and an inference on random tokens; and our linear attention against the same formula in PyTorch. Where the
+processor has bfloat16, also in bfloat16.
 
-Each side has a worker and is an object with ``version`` and two methods (:mod:`paddle_sides`, :mod:`torch_side`):
-``encoder`` and ``linear`` return jobs to be timed, by name, and the output of the same computation for the first
-:data:`COMPARED` tokens of the first text, to compare it between sides. No framework is imported before its turn.
+    taskset -c 1 .venv/bin/python -m tools.benchmarks.peers --peer_python PEERS/bin/python
+
+Each side has its own process, computes the same numbers (checked first), and takes turns with the others. The table
+shows the median of their processor time / ours, in brackets of the wall-clock time, and the peak memory.
+PyTorch needs an environment without Paddle: python -m venv PEERS; PEERS/bin/pip install --group peers.
 """
+
+# A side (paddle_sides.py, torch_side.py) is an object with ``version`` and two methods: ``encoder`` and ``linear``
+# return jobs to be timed, by name, and the output of the same computation for the first ``COMPARED`` tokens of the
+# first text, to compare it between sides. No framework is imported before its turn.
 
 import contextlib
 import pkgutil
 import re
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,8 +26,9 @@ from typing import Any
 import numpy as np
 
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.output import on_terminal
 from paddle_rope.tasks.common.reports.tables import as_markdown
-from paddle_rope.tasks.experiments.benchmarks.worker import Job, Worker, forget_peak, peak_megabytes, report, timed
+from paddle_rope.tasks.experiments.worker import Job, Worker, forget_peak, peak_megabytes, report, timed
 
 SIDES = {  # name -> title; Hugging Face's sides run in PyTorch, and bfloat16 rounds
     "native": "ours, native operators",
@@ -86,9 +96,22 @@ def start(name: str) -> tuple[dict[str, str], Callable[..., dict[str, Any]]]:
     return {"version": side.version}, respond
 
 
-def run(options: Any) -> None:
+@on_terminal
+def main(argv: list[str] | None = None) -> None:
     """Measure the sides in turns, A B C A B C ..., after one turn to warm up. Raises InputError if an option is wrong,
     a side fails, or its numbers differ from ours."""
+    from paddle_rope.tasks.commands.benchmark import add_counts
+    from tools.benchmarks.command import new_parser, parse
+
+    parser, encoders = new_parser(__doc__), ["4x256,32x40", "4x256,8x256", "12x768,8x128"]
+    shown = f"layers x hidden size, texts x length (default: {' '.join(encoders)})"
+    parser.add_argument("--sizes", nargs="*", default=encoders, metavar="SIZE", help=shown)
+    add_counts(parser, linear=([512, 2048, 8192], "lengths of one text for linear attention"))
+    add_counts(parser, threads=(1, "threads of each side"), rounds=(5, "turns of each side"))
+    shown = "sides to measure (default: all, which are in memory together); native or plain must be among them"
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES), metavar="SIDE", help=shown)
+    parser.add_argument("--peer_python", metavar="PATH", help="Python with PyTorch (default: without Hugging Face)")
+    options = parse(parser, argv)
     import paddle
 
     from paddle_rope import RoFormerConfig, RoFormerModel
@@ -110,7 +133,7 @@ def run(options: Any) -> None:
             try:
                 if "huggingface" in name and not python:
                     raise InputError("it needs --peer_python")
-                worker = Worker("peers", name, python=python, is_prepared=name in PREPARED, **settings)
+                worker = Worker("tools.benchmarks.peers", name, python=python, is_prepared=name in PREPARED, **settings)
                 workers[name] = stack.enter_context(worker)
             except InputError as error:
                 notes.append(f"{SIDES[name]} is left out: {error}")
@@ -182,3 +205,7 @@ def as_table(rows: list[dict[str, Any]]) -> str:
             cell[SIDES[name]] = times + peak
         cells.append(cell)
     return as_markdown(cells)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

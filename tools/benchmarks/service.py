@@ -1,4 +1,8 @@
-"""Load on a service of this machine, from several connections: ``benchmark service``."""
+"""Start paddle-rope serve on a model, and load it from several connections of this machine: as fast as it answers, then
+with half and with ten times as many requests at random times. Arguments after -- go to paddle-rope serve:
+
+    .venv/bin/python -m tools.benchmarks.service MODEL_DIR --input FILE -- --workers 2
+"""
 
 import asyncio
 import contextlib
@@ -16,10 +20,14 @@ from typing import Any
 import aiohttp  # comes with PaddleNLP
 import numpy as np
 
+from paddle_rope.tasks.commands.benchmark import add_counts
+from paddle_rope.tasks.commands.options import MODEL_DIR
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.output import on_terminal
 from paddle_rope.tasks.common.reports.tables import as_markdown
 from paddle_rope.tasks.common.texts.documents import read_plain_texts
-from paddle_rope.tasks.experiments.benchmarks.worker import report
+from paddle_rope.tasks.experiments.worker import report
+from tools.benchmarks.command import new_parser, parse
 
 SERVE = (sys.executable, "-m", "paddle_rope", "serve")
 MOST_CONNECTIONS = 1000
@@ -31,15 +39,23 @@ sent, answered and refused (503): requests a second; lost: requests without an a
 sending a request to its whole answer, of those answered; health_p99: of GET /health."""
 
 
-def run(options: Any) -> None:
+@on_terminal
+def main(argv: list[str] | None = None) -> None:
     """Start ``paddle-rope serve``, find its capacity, and load it with half and ten times that rate. Raises
     InputError if the file cannot be read, the service does not start, or it answers nothing."""
+    parser, argv = new_parser(__doc__), sys.argv[1:] if argv is None else argv
+    parser.add_argument("folder", metavar="MODEL_DIR", help=MODEL_DIR)
+    parser.add_argument("--input", dest="data", required=True, metavar="FILE", help="texts, one a line, or JSON lines")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each load (default: 10)")
+    add_counts(parser, connections=(64, "connections for the capacity"))
+    end = argv.index("--") if "--" in argv else len(argv)
+    options, served = parse(parser, argv[:end]), argv[end + 1 :]
     if not options.seconds > 0:
         raise InputError(f"--seconds {options.seconds}: must be more than 0")
     lines = read_plain_texts(options.data)
-    with _service(options.folder, options.served) as port:
+    with _service(options.folder, served) as port:
         loads = asyncio.run(_measure(port, lines, options))
-    settings = {**vars(options), "output": str(options.output)}
+    settings = {**vars(options), "served": served, "output": str(options.output)}
     report({"settings": settings, "loads": loads}, f"{as_markdown(loads)}\n{LEGEND}", options.output)
 
 
@@ -155,3 +171,7 @@ class Load:
 def percentile(values: list[float], share: float) -> float | None:
     """The smallest value that ``share`` % of the values do not exceed, rounded to 0.1; None if there are none."""
     return round(float(np.percentile(values, share, method="inverted_cdf")), 1) if values else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

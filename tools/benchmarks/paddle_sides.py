@@ -1,5 +1,5 @@
 """Our RoFormer and linear attention, and PaddleNLP's RoFormer: sides of
-:mod:`paddle_rope.tasks.experiments.benchmarks.peers`."""
+:mod:`tools.benchmarks.peers`."""
 
 import contextlib
 
@@ -11,8 +11,8 @@ from paddle_rope.native.adamw import AdamW
 from paddle_rope.native.library import library, state_in_words
 from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
 from paddle_rope.roformer.checkpoints.names import PADDLENLP, source_names
-from paddle_rope.tasks.experiments.benchmarks.peers import COMPARED, HEAD_SIZE, encoder_settings, random_ids, random_qkv
-from paddle_rope.tasks.experiments.benchmarks.worker import paddle_jobs
+from paddle_rope.tasks.experiments.worker import paddle_jobs
+from tools.benchmarks.peers import COMPARED, HEAD_SIZE, encoder_settings, random_ids, random_qkv
 
 
 class OurSide:

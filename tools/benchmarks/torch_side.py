@@ -9,12 +9,12 @@ import torch.nn.functional as F
 import transformers
 from transformers import RoFormerModel
 
-from paddle_rope.tasks.experiments.benchmarks.peers import COMPARED, HEAD_SIZE, random_ids, random_qkv
+from tools.benchmarks.peers import COMPARED, HEAD_SIZE, random_ids, random_qkv
 
 
 class TorchSide:
     """PyTorch on CPU, in float32 or (``"huggingface_bfloat16"``) under autocast; methods as in
-    :class:`paddle_rope.tasks.experiments.benchmarks.paddle_sides.OurSide`."""
+    :class:`tools.benchmarks.paddle_sides.OurSide`."""
 
     version = f"{transformers.__version__}, PyTorch {torch.__version__.partition('+')[0]}"
 

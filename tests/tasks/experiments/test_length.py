@@ -8,8 +8,8 @@ import pytest
 
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.experiments.benchmarks import length as length_benchmark
-from paddle_rope.tasks.experiments.benchmarks.length import (
+from paddle_rope.tasks.experiments import length as length_benchmark
+from paddle_rope.tasks.experiments.length import (
     measure,
     measure_apart,
     read_length_plan,

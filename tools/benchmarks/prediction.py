@@ -1,12 +1,15 @@
-"""Comparison of engines that predict with one NER model, from texts to entities: ``benchmark prediction``.
+"""Time the engines that can predict with a trained NER model, side by side on CPU, from texts to entities.
 
-Each engine has a worker. All of them read, tokenize and decode the same texts in the same way, and differ only in how
-the scores are computed.
+    .venv/bin/python -m tools.benchmarks.prediction runs/cluener/model --input data/ner/cluener/dev.json
+
+The model is exported as needed. Each engine runs in its own process; they take turns, and medians count. All of them
+read, tokenize and decode the same texts in the same way, and must find the same entities, except int8.
 """
 
 import contextlib
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -14,10 +17,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from paddle_rope.tasks.commands.benchmark import add_counts
+from paddle_rope.tasks.commands.options import LABELED, MODEL_DIR, whole
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.model_folder import ONNX_FILE
+from paddle_rope.tasks.common.output import on_terminal
 from paddle_rope.tasks.common.reports.tables import as_markdown
-from paddle_rope.tasks.experiments.benchmarks.worker import Worker, report, timed
+from paddle_rope.tasks.experiments.worker import Worker, report, timed
+from tools.benchmarks.command import new_parser, parse
 
 REFERENCE, ROUNDED = "eager", "onnx_int8"
 ENGINES = {
@@ -78,9 +85,18 @@ class OpenVinoGraph:
         return [self._request.get_tensor(name).data.copy() for name in outputs or self.outputs[:1]]
 
 
-def run(options: Any) -> None:
+@on_terminal
+def main(argv: list[str] | None = None) -> None:
     """Measure engines, each in its own process, in turns, A B C A B C ...; the trained model, to which all are
     compared, is always measured. Raises InputError if the model or the file is wrong, or the trained model fails."""
+    parser = new_parser(__doc__)
+    parser.add_argument("model_dir", metavar="MODEL_DIR", help=MODEL_DIR)
+    parser.add_argument("--input", dest="data", required=True, metavar="FILE", help=LABELED)
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES), help="(default: all)")
+    parser.add_argument("--texts", type=whole(1), metavar="N", help="only the first N (default: all)")
+    counts = {"threads": (1, "threads of each engine"), "rounds": (5, "turns of each engine")}
+    add_counts(parser, **counts, batch_size=(32, "texts computed together"))
+    options = parse(parser, argv)
     from paddle_rope.tasks.ner.data.reading import read_examples
     from paddle_rope.tasks.ner.examples import Entity
     from paddle_rope.tasks.ner.metrics import entity_scores
@@ -94,7 +110,7 @@ def run(options: Any) -> None:
         for name in (name for name in ENGINES if name == REFERENCE or name in options.engines):
             try:
                 folder = _exported(options.model_dir, Path(temporary), name)
-                arguments = ("prediction", str(folder), str(file), str(options.batch_size), name)
+                arguments = ("tools.benchmarks.prediction", str(folder), str(file), str(options.batch_size), name)
                 settings = {"is_prepared": name in (REFERENCE, "paddle"), "OMP_NUM_THREADS": str(options.threads)}
                 worker = stack.enter_context(Worker(*arguments, **settings))
                 found = [[Entity(*one) for one in of_text] for of_text in worker.ask(with_entities=True)["entities"]]
@@ -160,3 +176,7 @@ def as_table(measured: dict[str, Any]) -> str:
             "first answer, s": f"{row['first_answer_seconds']:.2f}",
         })  # fmt: skip
     return as_markdown(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

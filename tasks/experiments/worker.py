@@ -28,11 +28,11 @@ _ROOT = Path(paddle_rope.__file__).resolve().parents[1]
 
 
 class Worker(contextlib.AbstractContextManager):
-    """A running process of a ``module`` of this package; a context manager that ends it. ``first`` is its first answer.
+    """A running process of a ``module``; a context manager that ends it. ``first`` is its first answer.
 
-    ``python`` is the interpreter, None for this one; with ``is_prepared`` Paddle is set up first, as our commands do;
-    ``settings`` are added to the environment, and None removes a variable. Raises InputError if the process cannot be
-    started, or ``start`` raised ImportError or InputError, with that message.
+    ``module`` is its full name; ``python`` the interpreter, None for this one; with ``is_prepared`` Paddle is set up
+    first, as our commands do; ``settings`` are added to the environment, and None removes a variable. Raises InputError
+    if the process cannot be started, or ``start`` raised ImportError or InputError, with that message.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class Worker(contextlib.AbstractContextManager):
         environment = {name: value for name, value in {**os.environ, **settings}.items() if value is not None}
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115  lives as long as the process
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
-        argv = [python or sys.executable, "-m", __name__, str(is_prepared), f"{__package__}.{module}", *arguments]
+        argv = [python or sys.executable, "-m", __name__, str(is_prepared), module, *arguments]
         try:
             self._process = subprocess.Popen(argv, env=environment, text=True, **pipes)
         except OSError as error:
-            raise InputError(f"{python} cannot be started ({error.strerror}); give another --peer_python") from None
+            raise InputError(f"{python} cannot be started ({error.strerror}); give another Python") from None
         self.first = self._answer()
 
     def ask(self, **request: Any) -> dict[str, Any]:
