@@ -31,7 +31,6 @@ class Registered(NamedTuple):
     predictor: str = ""  # "module:class" in the recipe's package; "" if it does not predict
     exporter: str = ""
     checker: str = ""  # "module:function" that looks at the data before Paddle is imported
-    parent: str = "paddle_rope.tasks"  # of the package, which has the name of the recipe
 
 
 RECIPES = {
@@ -42,7 +41,6 @@ RECIPES = {
     "classification": Registered("classes of documents", "prediction:Classifier", "recipe:ClassificationExporter"),
     "pretraining": Registered("a masked language model, to start other runs from"),
     "language_model": Registered("a causal language model of characters"),
-    "crf": Registered("entities, by a linear-chain CRF to compare with", parent="paddle_rope.tasks.experiments"),
 }
 PREDICTING = tuple(name for name, recipe in RECIPES.items() if recipe.predictor)
 
@@ -78,7 +76,7 @@ def _resolve(name, place):
         raise InputError(f"no recipe {name!r}; {hint}")
     prefix = name.title().replace("_", "")  # of its classes, such as LanguageModelRecipe
     place = place.format(prefix=prefix, **RECIPES[name]._asdict())
-    return pkgutil.resolve_name(f"{RECIPES[name].parent}.{name}.{place}")
+    return pkgutil.resolve_name(f"paddle_rope.tasks.{name}.{place}")
 
 
 def recipe_of_config(config: dict[str, Any], where: str | os.PathLike = "configuration") -> str:

@@ -1,6 +1,5 @@
 """The smallest run of each recipe: keys, data, and what the run leaves."""
 
-import importlib.util
 import json
 
 import numpy as np
@@ -31,7 +30,6 @@ KEYS = {
         "per_device_train_batch_size": 4, "warmup_steps": 2, "gradient_accumulation_steps": 2,
         "evaluation_times": "1,4", "rotary": {"learned": True},
     },
-    "crf": {"max_iterations": 5},
 }  # fmt: skip
 ENDS = {"ner": 6, "matching": 6, "classification": 6, "pretraining": 9, "language_model": 9}
 
@@ -45,10 +43,8 @@ LEFT = {  # recipe -> files of the run and of its folder ``model``
     "classification": (BY_EPOCHS, {*MODEL, *VOCABULARY}),
     "pretraining": (LOGS, {*MODEL, *VOCABULARY}),
     "language_model": (LOGS, {*MODEL, *VOCABULARY}),
-    "crf": (set(), {"model.crfsuite"}),
 }
 WITH_LABELS = [name for name, recipe in RECIPES.items() if recipe.predictor]
-IS_MISSING = {"crf": importlib.util.find_spec("pycrfsuite") is None}
 
 
 def write_data(folder):
@@ -72,7 +68,7 @@ def write_data(folder):
         name: {f"{split}_file": str(folder / f"{name}_{split}") for split in ("train", "dev")}
         for name in ("matching", "classification")
     }
-    of_recipes = {"ner": ner, "crf": ner, "pretraining": plain, "language_model": plain}
+    of_recipes = {"ner": ner, "pretraining": plain, "language_model": plain}
     labeled["triples"] = dict.fromkeys(("train_file", "dev_file"), str(folder / "triples"))
     return {**of_recipes, **labeled}
 

@@ -70,7 +70,7 @@ def test_every_plan_of_the_project_has_runs_that_its_recipe_takes(path, monkeypa
     for cell in plan.cells[: len(plan.cases) * len(plan.variants)]:
         settings = get_recipe(cell.recipe).resolve({**cell.config, "device": "cpu"})
         assert settings.config["seed"] == cell.config["seed"]
-        if cell.starts_from is None and cell.recipe != "crf":
+        if cell.starts_from is None:
             options = settings.keys.model_options()
             model = RoFormerConfig(**{name: options[name] for name in RoFormerConfig.names() if name in options})
             assert model.attention == "softmax" or {"linear", "window"} & set(model.layer_attention)

@@ -1,11 +1,13 @@
-"""The CRF: features and tags of characters, and runs of its recipe beside those of the NER recipe."""
+"""The CRF: features and tags of characters, training, scores, and mistakes."""
+
+import json
 
 import pytest
 
-from paddle_rope.tasks.experiments.crf.recipe import CrfRecipe, attributes, entities_of, longest_entities, tags_of
 from paddle_rope.tasks.ner.demo import write_demo_corpus
 from paddle_rope.tasks.ner.examples import Entity, make_example
 from paddle_rope.tasks.ner.features import WordFeatures
+from tools.benchmarks.crf import attributes, entities_of, longest_entities, main, tags_of
 
 pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed: pip install 'paddle_rope[crf]'")
 NESTED = make_example(
@@ -39,10 +41,22 @@ def test_word_features_are_those_of_the_neural_models_without_a_text_s_own_label
 
 def test_a_crf_learns_and_is_scored_as_others_are(tmp_path, capsys):
     train, test = map(str, write_demo_corpus(tmp_path, train_size=150, dev_size=40))
-    keys = {"train_file": train, "test_file": test, "train_texts": 60, "features": "segmentation,gazetteer"}
-    metrics = CrfRecipe().train({**keys, "output_dir": str(tmp_path / "run"), "device": "cpu"})
-    assert "train_texts: 60 of the 150 texts" in capsys.readouterr().out
+    words = f"--train_file {train} --test_file {test} --train_texts 60 --features segmentation,gazetteer".split()
+
+    def train_crf(name, *more):
+        assert main([*words, "--output_dir", str(tmp_path / name), *more]) == 0
+        return json.loads((tmp_path / name / "metrics.json").read_text(encoding="utf-8"))
+
+    metrics, printed = train_crf("run"), capsys.readouterr().out
+    assert "train_texts: 60 of the 150 texts" in printed and f"{metrics['test']['f1']:.4f}" in printed
     assert metrics["dev"]["support"] > 0 and metrics["test"]["f1"] > 0.5
     assert metrics["parameters"] > 0 and metrics["not_learned"] > 0  # the demo corpus has nested entities
-    nothing = CrfRecipe().train({**keys, "output_dir": str(tmp_path / "nothing"), "device": "cpu", "c1": 1e9})
+    nothing = train_crf("nothing", "--c1", "1e9")
     assert (nothing["parameters"], nothing["iterations"]) == (0, 0)
+    for more, said in ((["--features", "words,nothing"], "--features must be some of"),
+                       (["--dev_fraction", "2"], "--dev_fraction must be"),
+                       (["--train_texts", "151"], "has only 150 texts"),
+                       (["--output_dir", str(tmp_path / "run")], "is not empty")):  # fmt: skip
+        capsys.readouterr()
+        assert main([*words, "--output_dir", str(tmp_path / "new"), *more]) == 2
+        assert said in capsys.readouterr().err and not (tmp_path / "new").exists()

@@ -1,1 +1,0 @@
-"""A conditional random field with the word features of the NER recipe, as a baseline."""
