@@ -24,8 +24,8 @@ DEVICE = "cpu, gpu, gpu:1 ... (default: a GPU if there is one)"
 
 
 def benchmark(argv):
-    lines = {"length": "time and memory against the length of the text", "entities": "F1 of NER models against it"}
-    kind, argv = choose("paddle-rope benchmark", "kind", argv, lines)
+    lines = {"length": "time and memory of a model", "entities": "F1 of NER models"}
+    kind, argv = choose("paddle-rope benchmark", "kind", argv, {"Against the length of the text": lines})
     return {"length": length, "entities": entities}[kind](argv)
 
 

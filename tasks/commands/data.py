@@ -150,7 +150,7 @@ def download(argv):
 
 
 def demo(argv):
-    task, argv = choose("paddle-rope demo", "task", argv, DEMOS)
+    task, argv = choose("paddle-rope demo", "task", argv, {"Tasks": DEMOS})
     parser = new_parser(f"demo {task}", f"Write {DEMOS[task]}.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="where to write; new or empty")
     options = parser.parse_args(argv)

@@ -47,13 +47,17 @@ def whole(least):
     return parse
 
 
-def choose(command, kind, argv, choices):
-    """The first argument, a ``kind`` such as ``task``, and the others; prints help and exits if asked to.
-    ``choices`` maps each name to a line about it. Raises InputError if there is no first argument, or it is unknown."""
+def choose(command, kind, argv, groups):
+    """The first argument, a ``kind`` such as ``task``, and the others; prints help and exits if asked to. ``groups``
+    maps titles in the help to a dict from each name to a line about it. Raises InputError if there is no first
+    argument, or it is unknown."""
+    choices = [name for group in groups.values() for name in group]
     if argv[:1] in (["-h"], ["--help"]):
         width = max(map(len, choices))
-        print(f"usage: {command} {kind.upper()} ...\n")
-        print("\n".join(f"  {name:{width}}  {line}" for name, line in choices.items()))
+        print(f"usage: {command} {kind.upper()} ...")
+        for title, group in groups.items():
+            print(f"\n{title}:")
+            print("\n".join(f"  {name:{width}}  {line}" for name, line in group.items()))
         print(f"\nMore: {command} {kind.upper()} --help")
         sys.exit(0)
     if not argv or argv[0].startswith("-"):

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -49,6 +50,18 @@ def test_help_of_every_verb_and_tool_comes_without_paddle_from_any_folder(tmp_pa
     assert (done.returncode, done.stderr) == (0, "")
     assert [words for words in calls if f"paddle-rope {' '.join(words)}" not in done.stdout] == [] and len(tools) > 5
     assert all(len(tool.read_text("utf-8").splitlines()) <= 10 for tool in TOOLS)
+
+
+def test_help_groups_the_verbs_by_what_they_are_for(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    *_, groups = capsys.readouterr().out.partition("\n")
+    verbs = {}
+    for title, lines in re.findall(r"^(.+):\n((?:  .+\n)+)", groups, re.MULTILINE):
+        verbs[title] = [line.split()[0] for line in lines.splitlines()]
+    assert [*verbs] == ["Train", "Use a model", "Data", "Experiments"]
+    assert [names[0] for names in verbs.values()] == ["train", "predict", "inspect", "experiment"]
+    assert sorted(sum(verbs.values(), [])) == sorted(VERBS)
 
 
 def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path):
