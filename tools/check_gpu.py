@@ -1,5 +1,5 @@
-"""Check this library on a GPU or CPU: every layer in float32, and on a GPU in bfloat16 and float16, against the same layer
-on the CPU in float64.
+"""Check this library on a GPU or CPU: every layer in float32, and on a GPU in bfloat16 and float16, against the same
+layer on the CPU in float64.
 
     .venv/bin/python tools/check_gpu.py --output check.json
 
