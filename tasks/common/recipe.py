@@ -295,9 +295,9 @@ class Recipe:
         device = choose_device(settings.config["device"])
         set_seed(settings.training.seed)
         # checkpoints identify weights by names with a counter, which has to start anew
-        with contextlib.ExitStack() as claimed, paddle.utils.unique_name.guard():
-            claimed.enter_context(interruptible())
-            claimed.enter_context(explained(Path(settings.config["output_dir"])))
+        with contextlib.ExitStack() as locks, paddle.utils.unique_name.guard():
+            locks.enter_context(interruptible())
+            locks.enter_context(explained(Path(settings.config["output_dir"])))
             data = self.read(settings, memory)
             chosen = data.pop("chosen", {})
             if not is_begun and settings.training.bf16 and device == "cpu" and not bfloat16_pays(is_first_process()):
@@ -305,13 +305,13 @@ class Recipe:
             if chosen:
                 settings = self.check({**settings.given, **chosen})
             settings = finished(settings, self.arguments)
-            run = self.run_class(*settings, claimed, memory, checkpoint, is_begun, started, **data)
+            run = self.run_class(*settings, locks, memory, checkpoint, is_begun, started, **data)
             try:
-                return self.train_run(run)
+                return self._train_run(run)
             finally:
                 run.trainer = None  # it refers to the run, so the model would stay in memory until garbage collection
 
-    def train_run(self, run: Run) -> dict[str, Any] | None:
+    def _train_run(self, run: Run) -> dict[str, Any] | None:
         """Do the work of a run from its data to ``metrics.json``; returns what :meth:`train` does."""
         self.build(run)
         run.datasets = {split: self.dataset(run, split) for split in run.examples}

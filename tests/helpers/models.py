@@ -50,7 +50,7 @@ def write_demo_ner(folder):
     """Write a small NER model and the demo data that it is for; returns the model's folder and a labeled file."""
     train, dev = write_demo_corpus(folder, train_size=60, dev_size=30)
     model = folder / "run" / "model"
-    return write_small_ner(model, read_examples(train), with_features=True, thresholds=2.0, max_tokens=64), dev
+    return write_small_ner(model, read_examples(train), with_features=True, thresholds=2.0, max_characters=64), dev
 
 
 def like(value):

@@ -43,7 +43,7 @@ class Run:
     keys: Any
     training: Any
     given: dict[str, Any]
-    claimed: contextlib.ExitStack  # within which the run's folder stays locked
+    locks: contextlib.ExitStack  # within which the run's folder stays locked
     memory: Any  # MemoryData: data that were given in memory, not as files
     checkpoint: Path | None = None  # from which the run is resumed
     is_begun: bool = False  # whether the folder belongs to a run that has begun
@@ -83,12 +83,12 @@ class Run:
 
     def claim(self) -> None:
         """Make the folder of a new run with its configuration, or print which checkpoint a begun run resumes from;
-        without a checkpoint, its earlier output is removed. The folder stays locked within ``claimed``. Raises
+        without a checkpoint, its earlier output is removed. The folder stays locked within ``locks``. Raises
         InputError if another process works on the run, or its data have changed since it began."""
         folder = self.output_dir
         if not self.is_begun:
             folder.mkdir(parents=True, exist_ok=True)
-        self.claimed.enter_context(locked(folder))
+        self.locks.enter_context(locked(folder))
         now = {**fingerprints(self.config), **self.memory.fingerprints}
         if not self.is_begun:
             check_new_folder(folder)
