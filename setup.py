@@ -1,17 +1,23 @@
 """What pyproject.toml cannot describe of the build: tasks/ and configs/ are installed inside of the package."""
 
-from setuptools import find_packages, setup
+from setuptools import find_namespace_packages, setup
+
+FOLDERS = {"paddle_rope": "paddle_rope", "paddle_rope.tasks": "tasks", "paddle_rope.tasks.configs": "configs"}
+
+
+def packages(name, folder):
+    """A package and those in it, folders of data included, without which setuptools warns. In a checkout, tasks is a
+    link in paddle_rope."""
+    inner = find_namespace_packages(folder, exclude=["tasks*", "*__pycache__*"])
+    return [name, *(f"{name}.{one}" for one in inner)]
+
 
 setup(
-    packages=[
-        *find_packages(include=["paddle_rope*"], exclude=["paddle_rope.tasks*"]),  # a link, for a checkout
-        *(f"paddle_rope.{name}" for name in find_packages(include=["tasks*"])),
-        "paddle_rope.tasks.configs",
-    ],
-    package_dir={"paddle_rope.tasks": "tasks", "paddle_rope.tasks.configs": "configs"},
+    packages=[one for name, folder in FOLDERS.items() for one in packages(name, folder)],
+    package_dir=FOLDERS,
     package_data={
-        "": ["*.yaml", "*.jsonl.gz", "*.tsv.gz", "*.css", "*.html", "py.typed", "csrc/*"],
-        "paddle_rope.roformer": ["encoders/*/*"],
-        "paddle_rope.tasks.configs": ["*/*.yaml", "*/*.jsonl"],
+        "": ["*.yaml", "*.jsonl", "*.gz", "*.css", "*.html", "py.typed"],
+        "paddle_rope.native.csrc": ["*"],
+        "paddle_rope.roformer.encoders": ["*/*"],
     },
 )
