@@ -5,7 +5,7 @@ from setuptools import find_namespace_packages, setup
 FOLDERS = {"paddle_rope": "paddle_rope", "paddle_rope.tasks": "tasks", "paddle_rope.tasks.configs": "configs"}
 
 
-def packages(name, folder):
+def packages(name: str, folder: str) -> list[str]:
     """A package and those in it, folders of data included, without which setuptools warns. In a checkout, tasks is a
     link in paddle_rope."""
     inner = find_namespace_packages(folder, exclude=["tasks*", "*__pycache__*"])

@@ -51,7 +51,8 @@ if ! cat $files | cmp -s - "$stamp"; then
   echo "installing the extra $hardware with $constraints into $venv (about 2 GB, some minutes)"
   install="$PYTHON -m pip install --quiet --disable-pip-version-check"
   $install --upgrade "pip>=25.1" # knows --group
-  $install -e ".[$hardware,onnx,serve,crf]" --group test --group lint -c "$constraints"
+  # setuptools says much about editable installations
+  PYTHONWARNINGS=ignore $install -e ".[$hardware,onnx,serve,crf]" --group test --group lint -c "$constraints"
   if ! "$PYTHON" -m pip show --quiet paddlenlp 2>/dev/null; then # Python 3.13, see pyproject.toml
     $install --no-deps paddlenlp==2.8.1
   fi
