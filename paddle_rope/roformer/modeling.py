@@ -180,9 +180,13 @@ class RoFormerModel(RoFormerPretrainedModel):
             ValueError: no token, or token types that the model lacks; on CPU also an id, a token type or a position
                 without a row in its table.
         """
-        if cache is not None and paddle.is_grad_enabled():
-            with paddle.no_grad():
-                return self.forward(input_ids, attention_mask, token_type_ids, cache=cache)
+        states = self._states if cache is None else paddle.no_grad()(self._states)
+        given = attention_mask, token_type_ids, positions, segment_ids, added_embeddings, cu_seqlens
+        return states(input_ids, *given, cache)
+
+    def _states(
+        self, input_ids, attention_mask, token_type_ids, positions, segment_ids, added_embeddings, cu_seqlens, cache
+    ):
         key_mask = as_mask("attention_mask", attention_mask, input_ids.shape[0], input_ids.shape[1])
         key_positions = positions
         if cache is not None:
