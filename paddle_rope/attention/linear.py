@@ -66,7 +66,9 @@ def linear_attention(
             :class:`~paddle_rope.attention.feature_maps.FeatureMap`.
         normalizer: ``"unrotated"``, as above; ``"rotated"``: R also in the denominator, which can vanish or turn
             negative and is then clipped at the bound (for comparison; correct for ``OnePlusCosine``); ``"none"``: o_i
-            is the numerator over its root mean square, sqrt(mean over value_dim + 1e-12).
+            is the numerator over its root mean square, sqrt(mean over value_dim + 1e-12). Where the terms of the
+            numerator cancel, this magnifies their rounding: two forms in float32 (native, plain, of other chunks) then
+            differ by up to about 2^-22 |sum_j \|R_i phi(q_i)\| . \|R_j phi(k_j)\| \|v_j\|| over the root mean square.
         segment_ids: integer ``[batch, seq]`` for packed sequences: j runs over the tokens with i's id. Equal ids
             must be adjacent, which is checked on CPU.
         causal: j <= i only (arXiv 2006.16236, eq. 8-9).

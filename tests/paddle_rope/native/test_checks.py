@@ -16,6 +16,7 @@ from paddle_rope import (
     linear_attention_step,
     softmax_attention,
 )
+from paddle_rope.attention.feature_maps import elu_plus_one
 from paddle_rope.layers import Dropout, Linear, RMSNorm, linear, residual_norm
 from paddle_rope.native import dispatch, operators
 from paddle_rope.native.dispatch import is_enabled, plain_forms
@@ -261,6 +262,23 @@ def test_small_denominators_and_root_mean_squares_are_bounded_as_in_the_plain_fo
     assert_native_equals_plain(lambda: linear_attention(few, k, many), inputs, 1e-3, least=0.01)
     small = 0.1 * q - 15.0  # features of 3e-7
     assert_native_equals_plain(lambda: linear_attention(small, k, v, normalizer="none"), inputs, 1e-4)
+
+
+@pytest.mark.parametrize("causal", [True, False], ids=["causal", "both sides"])
+@pytest.mark.parametrize("rest, least", [(1.0, 0.0), (1e-3, 1e-6), (1e-6, 1e-3)])
+def test_without_denominator_the_forms_differ_by_rounding_over_the_root_mean_square(rest, least, causal):
+    q, k, v = (x.numpy() for x in random_qkv(50, 8, 2, 2, 2, "float32"))
+    k[:, 1::2], v[:, 1::2] = k[:, ::2], rest * v[:, 1::2] - v[:, ::2]  # terms that cancel but for a rest
+    given = [paddle.to_tensor(x) for x in (q, k, v)]
+    native = linear_attention(*given, normalizer="none", causal=causal).numpy()
+    with plain_forms():
+        plain = linear_attention(*given, normalizer="none", causal=causal).numpy()
+    phi_q, phi_k = (elu_plus_one(x.astype("float64")).numpy() for x in given[:2])
+    products = np.einsum("bihf,bjhf->bhij", phi_q, phi_k) * (np.tri(8) if causal else 1)
+    numerator, terms = (np.einsum("bhij,bjhd->bihd", products, x) for x in (v.astype("float64"), np.abs(v)))
+    mean_square = (numerator**2).mean(axis=-1, keepdims=True) + 1e-12
+    bound = 2.0**-20 * np.linalg.norm(terms, axis=-1, keepdims=True) / np.sqrt(mean_square)
+    assert (np.abs(native - plain) <= bound).all() and np.abs(native - plain).max() >= least
 
 
 @pytest.mark.parametrize("causal", [True, False], ids=["causal", "both sides"])
