@@ -71,7 +71,7 @@ class Classifier(Predictor):
         return encoder_outputs(self.model, tokenized, self.batch_size, self.show_progress)
 
     def evaluate(self, examples: list, title: str) -> dict[str, Any]:
-        """Score the most probable classes, print the scores and return them. Other classes than those of the model
+        """Score the most probable classes, print the scores and return them. Classes that the model lacks
         count as wrong."""
         classes = with_unseen(self.classes, examples)
         if unseen := ", ".join(classes[len(self.classes) :]):

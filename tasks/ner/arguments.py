@@ -181,7 +181,7 @@ class NerArguments(RecipeArguments):
     keep_types: bool = option(
         False, "keep the types of the NER model `pretrained`: of those not labeled here, it marks what it finds"
     )
-    fit_to_data: bool = option(False, "choose what is not given by the size of the training data and of the encoder")
+    fit_to_data: bool = option(False, "set the keys that you leave out by the size of the data and of the encoder")
 
     def check(self, config):
         parse_fields(self.fields or "")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.texts.text_files import shown
 
-MOST_NESTED = 100  # characters of the entities of a text for each of its own, so that work with them is linear
+MOST_NESTED = 100  # characters in all entities of a text per character of the text; keeps the work linear
 
 
 class Entity(NamedTuple):

@@ -46,7 +46,7 @@ class ServiceSettings(PredictorOptions):
     max_seconds: float = option(30.0, "from a request to its answer; later it is refused with 503", number(0.001, DAY))
     api_key: str = option("", "key that requests must send as Authorization: Bearer KEY; empty: none", TEXT)
     log: str = option("none", "`json` prints a line for each request, with its X-Request-ID", choice("none", "json"))
-    stop_seconds: float = option(30.0, "for the requests in work when the service is told to stop", number(0, DAY))
+    stop_seconds: float = option(30.0, "for requests in progress when the service is told to stop", number(0, DAY))
     threads: int = 1
 
     def __post_init__(self) -> None:

@@ -279,7 +279,7 @@ def _sentence(record, where, source):
 
 
 def _named(numbers, key, record, where, source):
-    """The tags that numbers stand for."""
+    """The names of integer tags."""
     of_record = key_of(record, TAG_NAMES, where, (list, dict))
     names = record[of_record] if of_record else source.tag_names.get(key)
     if names is None:
