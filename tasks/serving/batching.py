@@ -167,7 +167,7 @@ class Batcher:
             timeout = None
             if self._jobs:
                 first = self._jobs[0]
-                ready = sum(max(1, job.waiting) for job in self._jobs if job.work.key == first.work.key)
+                ready = sum(job.waiting for job in self._jobs if job.work.key == first.work.key)
                 timeout = first.arrived + self.settings.max_wait_ms / 1000 - time.monotonic()
                 if ready >= self.settings.batch_size or timeout <= 0:
                     return

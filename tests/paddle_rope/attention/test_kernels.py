@@ -151,10 +151,24 @@ def test_an_empty_batch_keeps_its_length(name):
         assert KERNELS[name](*qkv, rope_of(qkv[0]), **options).shape == [0, 5, 2, 4]
 
 
+@packing
+@pytest.mark.parametrize("form", ["float32", "native"])
+def test_a_segment_of_padding_alone_is_zero_beside_others(name, form):
+    q, k, v = qkv = random_qkv(2, 9, dtype="float32")
+    ids = np.array([[0] * 4 + [1] * 5, [2] * 9])
+    options = {"segment_ids": paddle.to_tensor(ids), "key_mask": paddle.to_tensor(ids > 0)}
+    with FORMS[form].context():
+        attended = KERNELS[name](*qkv, **options)
+    gradients = paddle.grad((attended * attended).sum(), qkv)
+    assert all((x.numpy()[0, :4] == 0).all() for x in (attended, *gradients))
+    assert (attended.numpy()[ids > 0] != 0).all()
+
+
 @pytest.mark.equation("2.4")
 @packing
-def test_segments_with_gaps_are_right_in_softmax_and_an_error_in_linear_attention(name):
-    qkv, gaps = random_qkv(1, 5), [[1, 2, 1, 1, 2]]
+@pytest.mark.parametrize("gaps", [[[1, 2, 1, 1, 2]], [[1] * 60 + [2] * 60 + [1]]], ids=["short", "long"])
+def test_segments_with_gaps_are_right_in_softmax_and_an_error_in_linear_attention(name, gaps):
+    qkv = random_qkv(1, len(gaps[0]))
     if name in SOFTMAX:
         expected = KERNELS[name].reference(*qkv, segment_ids=gaps)
         assert_close(KERNELS[name](*qkv, segment_ids=paddle.to_tensor(gaps)), expected)

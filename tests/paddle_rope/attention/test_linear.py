@@ -5,12 +5,13 @@ import paddle
 import pytest
 
 from paddle_rope import RotaryPositionEmbedding, backend, linear_attention, linear_attention_step
+from paddle_rope.attention import chunked
 from paddle_rope.attention.feature_maps import OnePlusCosine, OrthogonalRandomFeatures, elu_plus_one, relu
 from paddle_rope.attention.linear import MIN_DENOMINATOR
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.helpers.pairwise import pairwise
 from tests.paddle_rope import reference
-from tests.paddle_rope.attention.kernels import FORMS, KERNELS, random_qkv, rope_of, turn_of
+from tests.paddle_rope.attention.kernels import CAUSAL, DECAY, FORMS, KERNELS, random_qkv, rope_of, turn_of
 
 LINEAR = [name for name in KERNELS if "linear" in name and "norm" not in name]
 pytestmark = pytest.mark.usefixtures("native_operators")
@@ -206,6 +207,15 @@ def test_a_trained_decay_has_the_gradient_of_the_double_sum_and_is_not_fetched_f
         patch.setattr(paddle.Tensor, "numpy", None)
         attended = linear_attention(*qkv[:3], rope, **options)
     assert_same(attended, expected, qkv, atol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, CAUSAL, DECAY, {**CAUSAL, **DECAY}], ids=str)
+def test_packed_segments_of_many_chunks_and_groups_equal_the_double_sum(options, monkeypatch):
+    for name, size in (("_ONE_CHUNK", 8), ("_CHUNK", 4), ("_GROUP", 2)):  # 130 tokens are cut four times
+        monkeypatch.setattr(chunked, name, size)
+    qkv, ids = random_qkv(2, 130), np.repeat([[0, 1, 2], [3, 4, 5]], [3, 90, 37], axis=1)
+    packed = linear_attention(*qkv, segment_ids=paddle.to_tensor(ids), **options)
+    assert_same(packed, reference.linear_attention(*qkv, segment_ids=ids, **options), qkv, atol=1e-9)
 
 
 def test_a_decay_may_be_a_list_or_an_array():

@@ -148,6 +148,7 @@ OPTIONS = {  # and the shape of their mask
     "all": ({}, None),
     "padding": (PADDED, [3, 1, 1, 7]),
     "packed": (PACKED, [3, 1, 7, 7]),
+    "packed, padding": (PACKED | {"key_mask": PACKED["segment_ids"] > 0}, [3, 1, 7, 7]),
     "packed by lengths": (RUNS, None),
     "causal": (CAUSAL, None),
     "causal, padding": (CAUSAL | PADDED, [3, 1, 7, 7]),

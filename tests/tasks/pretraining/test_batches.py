@@ -109,6 +109,12 @@ def test_rows_hold_every_token_once_in_pieces_of_one_document_between_special_to
     assert np.array_equal(np.sort(np.concatenate(seen)), np.arange(len(stream.ids)))
 
 
+def test_a_word_longer_than_a_row_is_hidden_piece_by_piece(sample):
+    (batch,) = StageBatches(make_stream([602], 602), [Stage(16, 43, 1)], sample.tokenizer, sample.masking, seed=1)
+    hidden = batch["labels"][:, 1:-1] != IGNORED_LABEL
+    assert (hidden.all(axis=1) == hidden.any(axis=1)).all() and 0 < hidden.all(axis=1).sum() < 21
+
+
 # ---- hiding
 
 COUNT = 60_000

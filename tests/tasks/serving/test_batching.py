@@ -77,6 +77,28 @@ def test_dropped_requests_are_not_computed():
     assert recorder.batches == [["a", "d"]]
 
 
+@pytest.mark.parametrize("wait, items, batches", [
+    (60_000, "ab", [["a", "b"]]),  # full, so it does not wait
+    (60_000, "a", []),
+    (60, "a", [["a"]]),
+])  # fmt: skip
+def test_a_batch_starts_when_it_is_full_or_its_oldest_item_has_waited(wait, items, batches):
+    recorder, other = Recorder(), Recorder(model="other")
+    recorder.begin.set()
+
+    async def run():
+        batcher = Batcher(ServiceSettings(models=(), batch_size=2, max_wait_ms=wait))
+        jobs = [batcher.submit(recorder.work, [item]).done for item in items]
+        batcher.submit(other.work, ["c"])  # does not fill a batch of another model
+        running = asyncio.create_task(batcher.run())
+        await asyncio.wait(jobs, timeout=30 if batches else 0.1)
+        running.cancel()
+        other.begin.set()
+        return [job.done() for job in jobs]
+
+    assert asyncio.run(run()) == [bool(batches)] * len(items) and recorder.batches == batches
+
+
 def test_models_do_not_share_batches():
     one, other = Recorder(model="one"), Recorder(model="other")
     compute(list(zip([one, other] * 2, "abcd")))

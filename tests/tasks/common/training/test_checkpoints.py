@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 
+import numpy as np
 import paddle
 import pytest
 
@@ -82,6 +83,16 @@ def test_damaged_file_is_named_and_a_pickle_is_not_run(folder, name, damage):
     with pytest.raises(InputError, match=name):
         READERS[name](folder)
     assert not (folder / "made").exists()
+
+
+def test_the_loss_scale_is_that_of_the_checkpoint(folder):
+    class Scaler(dict):  # as Paddle's, which is off on a CPU
+        state_dict, load_state_dict = dict.copy, dict.update
+
+    trained, before, after = Trained(5), Scaler(scale=np.float32([64]), good_steps=3), Scaler(scale=None, good_steps=0)
+    checkpoints.write_optimizer(folder, trained.optimizer, trained.schedule, before)
+    checkpoints.read_optimizer(folder, trained.optimizer, trained.schedule, after)
+    assert before == after and after["scale"].dtype == np.float32
 
 
 # ---- which checkpoint is taken

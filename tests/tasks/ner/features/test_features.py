@@ -27,6 +27,7 @@ HOSTILE = [
     "iPhone13和C++，12.5%的AA制😀大学",
     "𠮷野家 豈﨑 龘靐齉",
     "的" * 50 + "中" * 50,
+    "万天",  # a word of the dictionary, less probable than its characters
 ]
 COMMON = "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面"
 

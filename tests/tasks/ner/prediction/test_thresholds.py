@@ -120,6 +120,7 @@ def test_a_model_that_does_not_tell_spans_apart_is_left_after_a_few_texts():
     assert calls == [FIRST_TEXTS]
     assert find_candidates(find, ["甲" * 9] * 500, [9] * 500) == find([None] * 500)
     assert sum(calls[1:-1]) == 500 and max(calls[1:-1]) < 300
+    assert find_candidates(find, ["甲"] * 10, [1] * 10) == find([None] * 10)  # 1,000 are never too many
 
 
 @pytest.mark.equation("6.26")

@@ -106,6 +106,10 @@ class Brackets:
         return [[(start, end, 0, 1.0) for start, end in pairs(row)] for row in batch["input_ids"].tolist()]
 
 
+def test_of_windows_with_the_same_text_around_the_first_decides():
+    assert merge_windows([(-inf, 10), (4, inf)], [[Entity(6, 8, "a", 0)], [Entity(6, 8, "a", 1)]])[0].score == 0
+
+
 @pytest.mark.equation("6.23")
 @examples
 @given(st.lists(st.text("(()a", max_size=120), min_size=1, max_size=5), SIZES)
