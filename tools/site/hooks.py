@@ -3,6 +3,8 @@
 - Formulas, ``$...$`` and blocks of ``math``, become MathML: browsers show it without a script.
 - ``<!-- api: NAME ... -->`` becomes the docstrings of these names, by mkdocstrings.
 - The line of links under the title goes: the site has a menu and a switch of languages.
+- Each language has an index of its own to search, in which guides come before lists such as the reference.
+- The switch of languages is a relative link on the home page too.
 - Headings of a Chinese page also have the anchors of its English twin, so links from either language arrive.
 - CONTRIBUTING.md and CHANGELOG.md, which are outside of docs/, and the notebook become pages.
 """
@@ -13,7 +15,9 @@ import re
 from pathlib import Path
 
 import latex2mathml.converter
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
+from mkdocs.utils import write_file
 from pymdownx.slugs import slugify
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +39,10 @@ HEADING = re.compile(r"^(#{1,6}) +(.*?) *$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 API = re.compile(r"<!-- api: (.*?) -->", re.DOTALL)
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+LISTS = ("reference/", "changelog", "contributing", "concepts/mathematics/tests", "concepts/sources", "help/wishes")
+CHINESE = "zh/"
+HAN = re.compile("[\u4e00-\u9fff]+")  # a word, because jieba has put U+200B between words
+INDEX = "search/search_index.json"
 slug = slugify(case="lower")
 formulas = {}  # page -> MathML of its formulas, in their order
 
@@ -70,6 +78,8 @@ def cell_as_markdown(cell):
 def on_page_markdown(markdown, page, config, **_):
     """The Markdown of a page as Python-Markdown and the plugins understand it."""
     path = page.file.src_uri
+    if path.startswith(LISTS):
+        page.meta["search"] = {"boost": 0.5}
     markdown = without_code(markdown, lambda text: LINK.sub(lambda m: "](" + target(m[1], path), text))
     markdown = without_code(markdown, lambda text: with_blank_lines(without_menu(text)))
     if path.endswith(".zh.md"):
@@ -85,6 +95,40 @@ def on_page_markdown(markdown, page, config, **_):
         return f"{indent or ''}FORMULA{len(found) - 1}END"
 
     return without_code(markdown, lambda text: FORMULA.sub(placed, text))
+
+
+@event_priority(-200)  # after mkdocs-static-i18n has set them
+def on_page_context(context, page, config, **_):
+    """The links to the page in other languages, relative: mkdocs-static-i18n makes those of the home page absolute."""
+    for language in config.extra.alternate:
+        language["link"] = page.file.alternates[language["lang"]].url
+
+
+def on_post_page(output, page, **_):
+    """For a page in Chinese, zh/ is the base of the site, in which the theme looks for search/search_index.json."""
+    return output.replace('"base": "..', '"base": ".', 1) if page.url.startswith(CHINESE) else output
+
+
+@event_priority(-200)  # after mkdocs-static-i18n has joined the entries of its languages
+def on_post_build(config, **_):
+    """An index to search for each language."""
+    site = Path(config.site_dir)
+    index = json.loads((site / INDEX).read_text(encoding="utf-8"))
+    index["config"]["fields"]["beginnings"] = {"boost": 0.001}
+    entries = {"": [], CHINESE: []}
+    for entry in index["docs"]:
+        language = CHINESE if entry["location"].startswith(CHINESE) else ""
+        own = {"location": entry["location"].removeprefix(language), "beginnings": beginnings(entry)}
+        entries[language].append(entry | own)
+    for language, docs in entries.items():
+        write_file(json.dumps(index | {"docs": docs}).encode(), str(site / language / INDEX))
+
+
+def beginnings(entry):
+    """The beginnings of the Chinese words of an entry. The theme cuts a query into words of the index and never takes
+    the last one whole, so it forgets 匹配 in 文本匹配 unless 匹 is a word of the index."""
+    words = set(HAN.findall(entry["title"] + " " + entry["text"]))
+    return " ".join(sorted({word[:end] for word in words for end in range(1, len(word))}))
 
 
 def on_page_content(html, page, **_):
