@@ -58,56 +58,36 @@ def values_on_cpu(x: Tensor | npt.ArrayLike) -> np.ndarray | None:
 
 
 def remembered(function: Function) -> Function:
-    """A decorator for tensors that are computed from other values than tensors: they are kept, by arguments and device,
-    and must not be changed in place. With a tensor among the arguments, and in static graphs, nothing is kept.
+    """A decorator for tensors that all layers or steps compute alike, such as a mask or a table: the last 64 are kept,
+    by arguments and device, and must not be changed in place. A tensor among the arguments stands for itself as long as
+    it lives unchanged. With gradients, and in static graphs, nothing is kept.
 
-    >>> ones = remembered(lambda size: paddle.ones([size]))
-    >>> ones(3) is ones(3)
-    True
-    """
-    kept = functools.lru_cache(_KEPT)(lambda device, *arguments: function(*arguments))
-
-    @functools.wraps(function)
-    def call(*arguments):
-        if not paddle.in_dynamic_mode() or any(isinstance(one, Tensor) for one in arguments):
-            return function(*arguments)
-        return kept(paddle.get_device(), *arguments)
-
-    return call  # type: ignore[return-value]
-
-
-def derived(function: Function) -> Function:
-    """A decorator for what layers compute alike from one tensor without gradients, such as a mask or a table, and from
-    other values: while that tensor lives unchanged, its results are kept, so that a step computes them once. Not in
-    static graphs.
-
-    >>> ones, as_factor = paddle.ones([1, 3], "bool"), derived(lambda mask, dtype: mask.astype(dtype))
+    >>> ones, as_factor = paddle.ones([1, 3], "bool"), remembered(lambda mask, dtype: mask.astype(dtype))
     >>> as_factor(ones, "float32") is as_factor(ones, "float32")
     True
     """
-    kept: dict[int, tuple] = {}  # by id: a weak reference, which deletes the entry, and the results by arguments
+    kept: dict[tuple, tuple] = {}
 
     @paddle.jit.not_to_static  # paddle 2.6.2 cannot rewrite it
     @functools.wraps(function)
-    def call(x, *arguments):
-        if not paddle.in_dynamic_mode() or not x.stop_gradient:
-            return function(x, *arguments)
-        if id(x) not in kept:
-            kept[id(x)] = weakref.ref(x, functools.partial(_forget, kept, id(x))), {}
-        results = kept[id(x)][1]
-        key = (x.inplace_version, *(id(one) if isinstance(one, Tensor) else one for one in arguments))
-        if key not in results:
-            results[key] = function(x, *arguments), arguments  # kept, so that no other tensor gets its id
-        return results[key][0]
+    def call(*arguments):
+        tensors = [one for one in arguments if isinstance(one, Tensor)]
+        if not paddle.in_dynamic_mode() or not all(one.stop_gradient for one in tensors):
+            return function(*arguments)
+        values = [(id(one), one.inplace_version) if isinstance(one, Tensor) else one for one in arguments]
+        key = paddle.get_device(), *values
+        if (found := kept.get(key)) is None:
+            found = kept[key] = (function(*arguments),)
+            for one in tensors:
+                weakref.finalize(one, kept.pop, key, None)  # before another tensor gets its id
+            for oldest in [*kept][:-_KEPT]:
+                kept.pop(oldest, None)
+        return found[0]
 
     return call  # type: ignore[return-value]
 
 
-def _forget(kept, number, _):
-    kept.pop(number, None)
-
-
-@derived
+@remembered
 def as_factor(mask: Tensor, ndim: int, dtype: paddle.dtype) -> Tensor:
     """A mask ``[batch, seq]`` as a factor of tensors with ``ndim`` axes: 1 or 0, ``[batch, seq, 1, ...]``."""
     return mask.astype(dtype).unsqueeze(list(range(2, ndim)))
@@ -161,7 +141,7 @@ def by_complex_numbers(turned: Function) -> Function:
     return turn  # type: ignore[return-value]
 
 
-@derived
+@remembered
 def _phases(cos, sin, between, dtype):
     """cos + i sin with these axes between seq and the pairs: broadcasting an axis in the middle is slow on CPU."""
     phases = paddle.complex(as_dtype(cos, dtype), as_dtype(sin, dtype))

@@ -15,7 +15,6 @@ from paddle_rope.backend import (
     as_dtype,
     at_least_float32,
     by_complex_numbers,
-    derived,
     float64_tensor,
     is_known,
     places_along,
@@ -113,7 +112,7 @@ def _features(size, pairs, layout, dtype):
     return paddle.to_tensor(pair), paddle.to_tensor(index - sign * apart), paddle.to_tensor(sign, dtype=dtype)
 
 
-@derived
+@remembered
 def _for_features(table, size, between, layout, dtype, is_sine):
     """A value for each feature instead of each pair, beyond the pairs cos = 1 and sin = 0, and axes of size 1
     ``between`` seq and the features."""

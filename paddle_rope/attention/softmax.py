@@ -13,7 +13,6 @@ from paddle_rope.attention.arguments import as_mask, by_head, check_layout, chec
 from paddle_rope.backend import (
     as_dtype,
     computable,
-    derived,
     fits_fused_attention,
     fits_fused_window,
     fused_attention,
@@ -182,10 +181,10 @@ def hidden_keys(
     return functools.reduce(_together, parts) if parts else None
 
 
-_together = derived(paddle.minimum)
+_together = remembered(paddle.minimum)
 
 
-@derived
+@remembered
 def sees_any(hidden: Tensor) -> Tensor:
     """1 where a query sees a key, otherwise 0: ``[..., queries, 1]`` for ``hidden`` ``[..., queries, seq]``."""
     return (hidden.max(axis=-1, keepdim=True) == 0).astype(hidden.dtype)
@@ -196,12 +195,12 @@ def where_not(visible: Tensor, dtype: paddle.dtype) -> Tensor:
     return paddle.scale(visible.astype(dtype), -masked_score(dtype), bias=-1.0, bias_after_scale=False)
 
 
-@derived
+@remembered
 def _of_padding(key_mask, dtype):
     return where_not(key_mask, dtype).unsqueeze([1, 2])
 
 
-@derived
+@remembered
 def _of_segments(segment_ids, queries, dtype):
     return where_not(segment_ids[:, -queries:].unsqueeze(2) == segment_ids.unsqueeze(1), dtype).unsqueeze(1)
 
@@ -302,14 +301,14 @@ def _of_blocks(blocks, dtype):
     return where_not(functools.reduce(paddle.logical_and, visible), dtype).unsqueeze([0, 1])
 
 
-@derived
+@remembered
 def _of_padding_in_blocks(key_mask, blocks, dtype):
     # in int32: paddle 2.6.2 cannot select from a bool tensor
     is_key = blocks.near(key_mask.astype("int32").unsqueeze([1, 3]))
     return where_not(is_key.transpose([0, 1, 2, 4, 3]), dtype)
 
 
-@derived
+@remembered
 def _of_segments_in_blocks(segment_ids, blocks, dtype):
     ids = segment_ids.unsqueeze([1, 3])
     same = blocks.own(ids[:, :, blocks.earlier :]) == blocks.near(ids).transpose([0, 1, 2, 4, 3])
