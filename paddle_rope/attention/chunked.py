@@ -46,7 +46,8 @@ def chunked(
     [1.0, 10.0]
     """
     if v is None and not causal and decay is None and segment_ids is None:
-        return _summed(scaled(q, k.sum(axis=1, keepdim=True)), -1), None
+        products = scaled(q, k.sum(axis=1, keepdim=True))
+        return (products if q.shape[-1] == 1 else products.sum(axis=-1, keepdim=True)), None
     q, k, v = by_head(q), by_head(k), None if v is None else by_head(v)
     state = _state_after(k, v, decay, initial_state) if output_final_state else None
     if not causal and decay is None and segment_ids is None:
@@ -55,34 +56,30 @@ def chunked(
         sums = paddle.matmul(q, state)
     else:
         ids = None if segment_ids is None else segment_ids.unsqueeze([1, 3])
-        sums = _sums(q, k, v, decay, "past" if causal else "both", (ids, ids), initial_state)
+        sums = _sums(q, k, v, decay, "past" if causal else "both", (ids, ids))
+        if initial_state is not None:
+            q = _product(q, _powers(decay, range(1, q.shape[2] + 1), q.dtype))
+            sums = sums + paddle.matmul(q, initial_state)
     return by_head(sums), state
 
 
 def _state_after(k, v, decay, state):
     """The state after the last token, from the one before the first; ``[batch, heads, seq, size]``."""
     seq = k.shape[2]
-    if decay is not None and seq > 1:
-        k = scaled(k, _powers(decay, range(seq - 1, -1, -1), k.dtype))
-    update = _update(k, v)
-    if state is None:
-        return update
-    return update + (state if decay is None else scaled(state, _powers(decay, (seq,), k.dtype)))
+    update = _update(_product(k, _powers(decay, range(seq - 1, -1, -1), k.dtype)) if seq > 1 else k, v)
+    return update if state is None else update + _product(state, _powers(decay, (seq,), k.dtype))
 
 
-def _sums(q, k, v, decay, side, ids=(None, None), state=None, step=1):
+def _sums(q, k, v, decay, side, ids=(None, None), step=1):
     """The sums over one ``side`` of each token, ``"past"`` or ``"future"``, or over ``"both"``, heads before tokens.
 
     With a ``step`` above 1 the tokens are chunks of that many: q and k are None, for 1, v are states, and a chunk does
-    not see itself. ``ids`` of queries and keys are ``[batch, 1, seq, 1]``; ``state`` is of the past.
+    not see itself. ``ids`` of queries and keys are ``[batch, 1, seq, 1]``.
     """
     like = v if k is None else k
     seq, length = like.shape[2], length_of(like, 2)  # the first is -1 where a static graph does not know it
     if 0 <= seq <= _ONE_CHUNK or (seq < 0 and step > _CHUNK):
-        sums = _weighted(q, k, v, decay, length, side, ids, step, False)
-        if state is None:
-            return sums
-        return sums + paddle.matmul(_product(q, _of_one_chunk(decay, length, q.dtype)), state)
+        return _weighted(q, k, v, decay, length, side, ids, step, False)
 
     size = _CHUNK if step == 1 else _GROUP
     chunks = (length + size - 1) // size
@@ -95,8 +92,12 @@ def _sums(q, k, v, decay, side, ids=(None, None), state=None, step=1):
 
     q, k, v, ids, dtype = split(q), split(k), split(v), [split(x) for x in ids], like.dtype
     sums = _weighted(q, k, v, decay, size, side, ids, step, True)
+    # distances from the edge of a chunk: of its tokens, and from the state there, which they see, to them
+    index = range(0, step * size, step)
+    seen = range(1, 1 + size) if step == 1 else index  # above the first level that state ends at the neighbor
     for one in ("past", "future") if side == "both" else (side,):
-        to_state, from_state = (table(decay, size, one, step, dtype) for table in (_to_state, _from_state))
+        exponents = (index[::-1], seen) if one == "past" else (index, seen[::-1])
+        to_state, from_state = (_powers(decay, each, dtype, 2) for each in exponents)
         edges: Any = None, None
         if ids[0] is not None:  # the state that a chunk sees is of the segment at the edge of its neighbor
             edge = ids[1][:, :, :, :1] if one == "future" else ids[1][:, :, :, -1:]
@@ -111,18 +112,16 @@ def _sums(q, k, v, decay, side, ids=(None, None), state=None, step=1):
             flat = updates.reshape([-1, updates.shape[1], chunks, updates.shape[3] * updates.shape[4]])
             flat = _sums(None, None, flat, decay, one, edges, step=step * size)
             states = flat.reshape([-1, flat.shape[1], chunks, *updates.shape[3:]])
-        if state is not None:
-            carried = state.unsqueeze(2)
-            states = states + (carried if decay is None else _carried(decay, chunks, step * size, dtype) * carried)
         sums = sums + paddle.matmul(_product(q, from_state), states)
     return sums.reshape([-1, sums.shape[1], chunks * size, sums.shape[4]])[:, :, :length]
 
 
 def _weighted(q, k, v, decay, size, side, ids, step, is_cut):
     """The sums within the chunks ``[batch, heads, chunks, size, features]``, or without the axis of chunks."""
-    weights = _within(decay, size, side, step, (v if k is None else k).dtype, is_cut)
+    dtype = (v if k is None else k).dtype
+    weights = _within(decay, size, side, step, dtype, is_cut)
     if ids[0] is not None:
-        weights = _product(weights, (ids[0] == _transposed(ids[1])).astype((v if k is None else k).dtype))
+        weights = _product(weights, (ids[0] == _transposed(ids[1])).astype(dtype))
     if k is not None:
         # for one feature not a matrix product, which oneDNN computes wrongly in graphs of paddle 3.3.1
         products = q * _transposed(k) if k.shape[-1] == 1 else paddle.matmul(q, k, transpose_y=True)
@@ -141,10 +140,6 @@ def _of_neighbor(x, side):
     return paddle.concat(parts, axis=2)
 
 
-def _summed(x, axis):
-    return x if x.shape[axis] == 1 else x.sum(axis=axis, keepdim=True)
-
-
 def _transposed(x):
     return x.transpose([*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
 
@@ -156,8 +151,7 @@ def _product(x, factor):
     return x * factor if x.shape[0] == 1 else scaled(x, factor)
 
 
-# Weights by distance, the same in every layer and step unless the decay is trained. Above the first level the state
-# that a chunk sees ends at its neighbor.
+# Weights by distance, the same in every layer and step unless the decay is trained.
 
 
 @remembered
@@ -173,37 +167,11 @@ def _within(decay, size, side, step, dtype, is_cut):
 
 
 @remembered
-def _to_state(decay, size, side, step, dtype):
-    """From each token to the state at the end of its chunk, ``"future"`` the beginning: ``[1, heads, 1, size, 1]``."""
-    index = range(0, step * size, step)
-    return None if decay is None else _powers(decay, index if side == "future" else index[::-1], dtype).unsqueeze(2)
-
-
-@remembered
-def _from_state(decay, size, side, step, dtype):
-    """From the state that a chunk sees to each of its tokens: as :func:`_to_state`, one further on the first level."""
+def _powers(decay, exponents, dtype, *axes):
+    """gamma^exponents, ``[1, heads, exponents, 1]`` with further ``axes``; None for 1."""
     if decay is None:
         return None
-    first = 1 if step == 1 else 0
-    index = range(first, first + step * size, step)
-    return _powers(decay, index[::-1] if side == "future" else index, dtype).unsqueeze(2)
-
-
-@remembered
-def _carried(decay, chunks, step, dtype):
-    """From the state before the first chunk to the one before each chunk: ``[1, heads, chunks, 1, 1]``."""
-    return _powers(decay, range(0, chunks * step, step), dtype).unsqueeze(4)
-
-
-@remembered
-def _of_one_chunk(decay, size, dtype):
-    return None if decay is None else _powers(decay, range(1, size + 1), dtype)
-
-
-@remembered
-def _powers(decay, exponents, dtype):
-    """``[1, heads, exponents, 1]``."""
-    return _gamma(decay, dtype) ** paddle.to_tensor(list(exponents), dtype=dtype).unsqueeze(1)
+    return (_gamma(decay, dtype) ** paddle.to_tensor(list(exponents), dtype=dtype).unsqueeze(1)).unsqueeze(list(axes))
 
 
 def _gamma(decay, dtype):
