@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import fcntl
 import functools
 import hashlib
 import os
@@ -168,6 +169,13 @@ def _passed_through(path):
             place = one
 
 
+def is_missing() -> bool:
+    """Whether the library is wanted and could be built, but has not been."""
+    with contextlib.suppress(RuntimeError):  # nowhere to keep it
+        return os.environ.get(VARIABLE) != "0" and not library_path().is_file() and compiler() is not None
+    return False
+
+
 def build() -> None:
     """Build :func:`library_path` unless it exists and others cannot write to it; do nothing without a compiler. Raises
     BuildError if the compiler fails, or the cache folder cannot be written, or others may write to it.
@@ -176,13 +184,16 @@ def build() -> None:
         path, program = library_path(), compiler()
     except RuntimeError:  # nowhere to keep it
         return
-    if program is None or (path.is_file() and foreign(path) is None):
+    if program is None or _is_built(path):
         return
+    loaded.cache_clear()
     try:
         _make_private(path.parent)
         if problem := foreign(path.parent):
             raise BuildError(f"{problem}; remove that permission (chmod go-w), or set XDG_CACHE_HOME")
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        with _alone_in(path.parent), tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            if _is_built(path):  # by another process, meanwhile
+                return
             made = Path(folder) / path.name
             _compile(program, made)
             made.chmod(0o700)
@@ -191,6 +202,21 @@ def build() -> None:
             os.replace(made, path)
     except OSError as error:
         raise BuildError(f"{path}: cannot be written ({error})") from None
+
+
+def _is_built(path):
+    return path.is_file() and foreign(path) is None
+
+
+@contextlib.contextmanager
+def _alone_in(folder):
+    """Wait until no other process is in this block with the same folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _make_private(folder):

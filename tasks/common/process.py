@@ -17,6 +17,8 @@ from pathlib import Path
 from paddle_rope.machine import import_paddle, prepare_process
 from paddle_rope.tasks.common.errors import InputError
 
+_TEMPORARY_HOME = "paddle_rope_home_"
+
 
 def ensure_home() -> None:
     """Set ``HOME`` of this process and its children to a temporary folder if the home folder is missing or not
@@ -27,7 +29,7 @@ def ensure_home() -> None:
     if is_usable or os.name != "posix":
         return
     with contextlib.suppress(OSError):  # there may be no place for a temporary folder either
-        os.environ["HOME"] = temporary = tempfile.mkdtemp(prefix="paddle_rope_home_")
+        os.environ["HOME"] = temporary = tempfile.mkdtemp(prefix=_TEMPORARY_HOME)
         # not in a copy of the process that os.fork has made
         atexit.register(lambda: os.getpid() == process and shutil.rmtree(temporary, ignore_errors=True))
 
@@ -78,7 +80,22 @@ def choose_device(name: str | None = None) -> str:
     except (ValueError, RuntimeError, OSError) as error:
         reason = str(error).strip().splitlines()[-1]
         raise InputError(f"--device {name}: not usable here ({reason}); use --device cpu") from None
+    if name == "cpu":
+        _build_native_operators()
     return name
+
+
+def _build_native_operators():
+    """Build them where they are first needed, once per machine; without them everything works, more slowly."""
+    from paddle_rope.native.library import BuildError, build, is_missing
+
+    is_kept = "XDG_CACHE_HOME" in os.environ or _TEMPORARY_HOME not in os.environ.get("HOME", "")
+    if is_first_process() and is_kept and is_missing():
+        print("native operators: being built for this machine, once, in about 15 seconds", file=sys.stderr, flush=True)
+        try:
+            build()
+        except BuildError as error:
+            print(f"note: {error}; PADDLE_ROPE_NATIVE=0 goes without native operators", file=sys.stderr)
 
 
 def is_first_process() -> bool:

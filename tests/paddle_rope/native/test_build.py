@@ -11,6 +11,7 @@ import pytest
 from paddle_rope.native import library as loading
 from paddle_rope.native.dispatch import is_enabled, plain_forms
 from paddle_rope.native.library import BuildError, build, library_path
+from paddle_rope.tasks.common.process import choose_device
 from tests.conftest import REPOSITORY
 
 
@@ -107,6 +108,22 @@ def test_folders_that_are_made_for_the_library_are_private_and_its_name_follows_
     made = [library_path(), *list(library_path().parents)[:3]]
     assert made[0].name != built.name
     assert [path.stat().st_mode & 0o077 for path in made] == [0, 0, 0, 0]
+
+
+def test_a_run_on_the_cpu_builds_them_once_with_a_line(cache, monkeypatch, capsys):
+    monkeypatch.setattr(loading, "_compile", lambda program, output: output.write_bytes(b"library"))
+    monkeypatch.setenv(loading.VARIABLE, "0")
+    choose_device("cpu")
+    assert not library_path().exists() and capsys.readouterr().err == ""
+    monkeypatch.delenv(loading.VARIABLE)
+    choose_device("cpu")
+    choose_device("cpu")
+    assert library_path().is_file() and capsys.readouterr().err.count("being built") == 1
+
+
+def test_a_run_goes_on_without_them_where_they_cannot_be_built(cache, monkeypatch, capsys):
+    monkeypatch.setenv("CXX", "sh -e")  # which knows none of the flags
+    assert choose_device("cpu") == "cpu" and "note: sh -e cannot compile" in capsys.readouterr().err
 
 
 def test_a_variable_turns_them_off_and_the_command_prints_the_state():
