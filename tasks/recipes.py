@@ -31,6 +31,7 @@ class Registered(NamedTuple):
     predictor: str = ""  # "module:class" in the recipe's package; "" if it does not predict
     exporter: str = ""
     checker: str = ""  # "module:function" that looks at the data before Paddle is imported
+    report: str = ""  # "module:function" that makes files from the finished runs of a plan
 
 
 RECIPES = {
@@ -40,7 +41,7 @@ RECIPES = {
     "matching": Registered("scores of pairs and triples", "prediction:MatchingPredictor", "recipe:MatchingExporter"),
     "classification": Registered("classes of documents", "prediction:Classifier", "recipe:ClassificationExporter"),
     "pretraining": Registered("a masked language model, to start other runs from"),
-    "language_model": Registered("a causal language model of characters"),
+    "language_model": Registered("a causal language model of characters", report="report:report"),
 }
 PREDICTING = tuple(name for name, recipe in RECIPES.items() if recipe.predictor)
 
@@ -68,6 +69,11 @@ def get_predictor(name: str) -> Callable[..., Any]:
 def get_exporter(name: str) -> Any:
     """The exporter of a recipe that predicts."""
     return _resolve(name, "{exporter}")()
+
+
+def get_report(name: str) -> Callable[..., dict[str, str | bytes]] | None:
+    """The function that makes files from the finished runs of a plan of a recipe; None if it has none."""
+    return _resolve(name, "{report}") if RECIPES[name].report else None
 
 
 def _resolve(name, place):
@@ -148,11 +154,11 @@ def train_config(config: dict[str, Any]) -> dict[str, Any] | None:
 
 def resume(folder: str | os.PathLike) -> dict[str, Any] | None:
     """Continue the interrupted run or series whose ``output_dir`` is ``folder``; returns what :func:`train` does."""
-    from paddle_rope.tasks.common.training.series import SERIES_FILE, read_series, resume_series
+    from paddle_rope.tasks.common.training.series import SERIES_FILE, resume_series
 
     folder = Path(folder)
     if (folder / SERIES_FILE).is_file():
-        return resume_series(get_recipe(read_series(folder)["recipe"]), folder)
+        return resume_series(folder, get_recipe)
     return get_recipe(recipe_of_config(read_config(folder), folder / CONFIG_FILE)).resume(folder)
 
 

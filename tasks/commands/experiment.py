@@ -2,13 +2,16 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from paddle_rope.tasks.commands.options import new_parser, whole
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.files import check_new_folder, write_files
+from paddle_rope.tasks.common.files import check_new_folder, read_json_object, write_files
 from paddle_rope.tasks.common.process import prepare
-from paddle_rope.tasks.common.run_config import parse_overrides
+from paddle_rope.tasks.common.reports.tables import as_markdown
+from paddle_rope.tasks.common.run_config import parse_overrides, read_run_config
+from paddle_rope.tasks.common.training.run import CONFIG_FILE, METRICS_FILE
 
 EXPERIMENT = """\
 Train the runs of a plan (case, variant, seed) and compare their scores.
@@ -46,7 +49,7 @@ def experiment(argv):
     options, settings = parser.parse_known_args(argv)
     settings = parse_overrides(settings)
     prepare()
-    from paddle_rope.tasks.experiments.engine import run_plan
+    from paddle_rope.tasks.experiments.plan import run_plan
 
     chosen = (options.only, options.cases, options.seeds, settings, options.device, options.table)
     failed = run_plan(options.plan, options.output_dir, *chosen)
@@ -59,9 +62,30 @@ def compare(argv):
     parser = new_parser("compare", COMPARE)
     parser.add_argument("runs", metavar="OUTPUT_DIR", nargs="+", type=Path, help="folder of a finished training run")
     folders = parser.parse_args(argv).runs
-    from paddle_rope.tasks.experiments.table import compare_runs
-
     print(compare_runs(folders), end="")
+
+
+def compare_runs(folders: Sequence[Path]) -> str:
+    """A Markdown table of the runs in some folders: the configuration keys that differ, parameters, minutes and
+    scores. Raises InputError if a folder has no finished run."""
+    configs = [read_run_config(folder / CONFIG_FILE) for folder in folders]
+    keys = dict.fromkeys(key for config in configs for key in config if key != "output_dir")
+    keys = [key for key in keys if any(config.get(key) != configs[0].get(key) for config in configs)]
+    rows = []
+    for folder, config in zip(folders, configs):
+        metrics = read_json_object(folder / METRICS_FILE, "give the OUTPUT_DIR of a finished training run")
+        row = {"run": folder.as_posix(), **{key: _shown(config.get(key)) for key in keys}}
+        row["parameters"] = f"{metrics['parameters']:,}" if "parameters" in metrics else ""
+        row["minutes"] = f"{metrics['train_seconds'] / 60:.1f}" if "train_seconds" in metrics else ""
+        for split in ("dev", "test"):
+            scores = (metrics.get(split) or {}).items()
+            row.update({f"{split} {name}": f"{value:.4f}" for name, value in scores if isinstance(value, float)})
+        rows.append(row)
+    return as_markdown(rows)
+
+
+def _shown(value):
+    return "" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def decay(argv):

@@ -1,16 +1,19 @@
 """A plan: training runs that differ in case, variant and seed, from a YAML file (docs/results/experiments.md)."""
 
+import itertools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.errors import InputError, as_input_error
+from paddle_rope.tasks.common.files import check_makeable
 from paddle_rope.tasks.common.run_config import read_run_config
 from paddle_rope.tasks.common.texts.text_files import shown
 from paddle_rope.tasks.common.training.arguments import SIZE_KEYS, parse_seeds
-from paddle_rope.tasks.common.training.run import MODEL_FOLDER
+from paddle_rope.tasks.common.training.run import CONFIG_FILE, read_config
+from paddle_rope.tasks.common.training.series import Cell, Series, cells_of, train_cells, write_tables
+from paddle_rope.tasks.recipes import get_recipe, get_report
 
 KEYS = {  # of a plan -> types of their values
     **dict.fromkeys(("output_dir", "recipe", "config", "variants_file", "case_name", "reference"), (str,)),
@@ -24,49 +27,61 @@ OF_ALL_RUNS = ("seed", "output_dir")  # keys that the plan gives each run
 OF_VARIANTS = ("recipe", "config", "start_from")  # keys of a variant that are not configuration keys
 NAME = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 OF_NEW_MODELS = (*SIZE_KEYS, "vocab_min_count")  # keys that a run with ``pretrained`` cannot have
+PLACES = ("output_dir", "device", "bf16")  # keys that may differ, as a plan may be continued elsewhere
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One training run: its recipe, configuration keys and labels (``case``, ``variant``, ``seed``); ``starts_from`` is
-    the folder of the run whose trained weights it starts from; that run has to be finished first."""
+def run_plan(
+    path: str | Path,
+    output_dir: str | Path | None = None,
+    only: Iterable[str] = (),
+    cases: Iterable[str] = (),
+    seeds: str | list[int] | None = None,
+    settings: dict[str, Any] | None = None,
+    device: str | None = None,
+    tables_only: bool = False,
+) -> dict[str, str]:
+    """Train a plan; returns the reason, in words, for each run that could not be finished, by its name.
 
-    recipe: str
-    config: dict[str, Any]
-    labels: dict[str, Any]
-    starts_from: Path | None = None
+    Unfinished runs are trained (with ``only`` or ``cases``, only these variants or cases), and the tables of all
+    finished runs are written and printed. Several processes may work on one plan at the same time: each takes runs that
+    no other has. Raises InputError if the plan is wrong, or if earlier results have other keys than it now has.
+    """
+    plan = read_plan(path, output_dir, seeds, settings)
+    check_makeable(plan.output_dir, "--output_dir")
+    for option, names, known in (("only", only, plan.values("variant")), ("cases", cases, plan.values("case"))):
+        for name in names:
+            if name not in known:
+                raise InputError(f"--{option} {name}: the plan has {', '.join(known)}")
+    check_kept_keys(plan.cells)
+    chosen = set(itertools.product(cases or plan.values("case"), only or plan.values("variant")))
+    cells = [cell for cell in plan.cells if cell.group in chosen and not tables_only]
+    for cell in cells:
+        if device is not None:
+            cell.config["device"] = device
+        resolved(cell, cell.config)  # a wrong key of the last run is found before the first is trained
+    failed = train_cells(plan, cells, "the same command continues it", goes_on=True)
+    _, table = write_tables(plan)
+    print(table, end="")
+    return failed
 
-    @property
-    def folder(self) -> Path:
-        return Path(self.config["output_dir"])
 
-    @property
-    def group(self) -> tuple[str, str]:
-        """(case, variant): what runs with other seeds have in common."""
-        return self.labels["case"], self.labels["variant"]
+def check_kept_keys(cells: Iterable[Cell]) -> None:
+    """Raise InputError for a run that was trained, or begun, with other keys than it has now."""
+    for cell in cells:
+        if (cell.folder / CONFIG_FILE).is_file():
+            places = PLACES if cell.starts_from is None else (*PLACES, "pretrained")
+            kept = {**read_config(cell.folder), **{key: cell.config.get(key) for key in places}}
+            before, now = resolved(cell, kept), resolved(cell, cell.config)
+            if now.get("fit_to_data"):  # the folder has the keys that the data chose
+                given = cell.config.keys() - {"fit_to_data"}
+                before, now = ({key: config.get(key) for key in sorted(given)} for config in (before, now))
+            check_unchanged(cell.name, cell.folder, before, now)
 
-    @property
-    def name(self) -> str:
-        return " / ".join(filter(None, (*self.group, f"seed {self.labels['seed']}")))
 
-
-@dataclass(frozen=True)
-class Plan:
-    """Training runs, and how they are shown."""
-
-    output_dir: Path  # folder of all runs and tables
-    cells: list[Cell]  # in the order in which they are trained: all variants with the first seed come first
-    scores: dict[str, str]  # dotted place in ``metrics.json`` -> name in the tables; the first is compared
-    case_name: str  # what the cases are called
-    reference: str | None  # variant to compare with
-
-    @property
-    def cases(self) -> list[str]:
-        return list(dict.fromkeys(cell.labels["case"] for cell in self.cells))
-
-    @property
-    def variants(self) -> list[str]:
-        return list(dict.fromkeys(cell.labels["variant"] for cell in self.cells))
+def resolved(cell: Cell, config: dict[str, Any]) -> dict[str, Any]:
+    """A configuration of a run with all defaults; raises InputError if the recipe rejects it."""
+    with as_input_error(f"{cell.name}: ", InputError):
+        return cell.recipe.resolve(dict(config)).config
 
 
 def read_plan(
@@ -74,9 +89,10 @@ def read_plan(
     output_dir: str | Path | None = None,
     seeds: str | list[int] | None = None,
     settings: dict[str, Any] | None = None,
-) -> Plan:
-    """Read a plan and make its cells. ``output_dir``, ``seeds`` and ``settings``, keys of all runs, take precedence
-    over the plan. Raises InputError if the file or something in it is wrong."""
+) -> Series:
+    """Read a plan and make its cells, of which all variants with the first seed come first. ``output_dir``, ``seeds``
+    and ``settings``, keys of all runs, take precedence over the plan. Raises InputError if the file or something in it
+    is wrong."""
     plan = read_keys(path, KEYS, REQUIRED, output_dir)
     variants = read_variants(path, plan)
     cases = named_settings(path, "cases", plan.get("cases") or {})
@@ -92,13 +108,22 @@ def read_plan(
     numbers = parse_seeds(plan.get("seeds", [42]) if seeds is None else seeds)
     if (runs := len(numbers) * max(1, len(cases)) * len(variants)) > MOST_RUNS:
         raise InputError(f"{path}: {runs:,} runs, more than {MOST_RUNS:,}; give fewer seeds, cases or variants")
-    cells = [
-        _cell(plan, {"case": case, "variant": variant, "seed": seed}, of_case, of_variant, settings or {})
-        for seed in numbers
-        for case, of_case in (cases or {"": {}}).items()
-        for variant, of_variant in variants.items()
-    ]
-    return Plan(Path(plan["output_dir"]), cells, plan["scores"], plan.get("case_name") or "case", plan.get("reference"))
+    settings, output_dir, cells = settings or {}, Path(plan["output_dir"]), []
+    for seed, (case, of_case) in itertools.product(numbers, (cases or {"": {}}).items()):
+        for variant, of_variant in variants.items():
+            file = of_variant.get("config", plan.get("config"))
+            of_plan = (read_run_config(file) if file else {}, plan.get("settings") or {}, of_case, of_variant, settings)
+            config = {key: value for given in of_plan for key, value in given.items() if key not in OF_VARIANTS}
+            folder, start = output_dir / "runs" / case, None
+            if "start_from" in of_variant:
+                start = folder / of_variant["start_from"]
+                config = {key: value for key, value in config.items() if key not in OF_NEW_MODELS}
+            config["output_dir"] = str(folder / variant)
+            with as_input_error(f"{path}: ", InputError):
+                recipe = get_recipe(of_variant.get("recipe", plan["recipe"]))
+            cells += cells_of(recipe, config, [seed], starts_from=start, case=case, variant=variant)
+    case_name, report = plan.get("case_name") or "case", get_report(plan["recipe"])
+    return Series(output_dir, cells, plan["scores"], case_name, plan.get("reference"), report)
 
 
 def read_variants(path: str | Path, plan: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -160,22 +185,6 @@ def _refuse_keys(path, where, given, keys):
     for key in sorted(given.keys() & set(keys)):
         right = "seeds and output_dir belong to the plan; recipe, config, start_from to a variant; sizes to its start"
         raise InputError(f"{path}: {where}: {key!r} has no effect there; {right}")
-
-
-def _cell(plan, labels, of_case, of_variant, settings):
-    def folder(variant):
-        return Path(plan["output_dir"]) / "runs" / labels["case"] / variant / f"seed_{labels['seed']}"
-
-    file = of_variant.get("config", plan.get("config"))
-    of_plan = (read_run_config(file) if file else {}, plan.get("settings") or {}, of_case, of_variant, settings)
-    config = {key: value for given in of_plan for key, value in given.items() if key not in OF_VARIANTS}
-    starts_from = None
-    if "start_from" in of_variant:
-        starts_from = folder(of_variant["start_from"])
-        config = {key: value for key, value in config.items() if key not in OF_NEW_MODELS}
-        config["pretrained"] = str(starts_from / MODEL_FOLDER)
-    config.update(seed=labels["seed"], output_dir=str(folder(labels["variant"])))
-    return Cell(of_variant.get("recipe", plan["recipe"]), config, labels, starts_from)
 
 
 def named_settings(path, key, given):

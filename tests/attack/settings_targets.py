@@ -42,8 +42,7 @@ def read_configuration(folder: Path) -> None:
 
 def read_plan(folder: Path) -> None:
     """A plan up to the configuration of each of its runs."""
-    from paddle_rope.tasks.experiments.engine import check_kept_keys
-    from paddle_rope.tasks.experiments.plan import read_plan
+    from paddle_rope.tasks.experiments.plan import check_kept_keys, read_plan
 
     check_kept_keys(read_plan(folder / NAME, output_dir=folder / "output").cells[:3])
 
@@ -77,7 +76,7 @@ def read_run(folder: Path) -> None:
     from paddle_rope.tasks.common.training.checkpoints import last_checkpoint
     from paddle_rope.tasks.common.training.data import MemoryData
     from paddle_rope.tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, Run
-    from paddle_rope.tasks.common.training.series import members_of
+    from paddle_rope.tasks.common.training.series import begun_series
     from paddle_rope.tasks.recipes import get_recipe
 
     quiet_paddlenlp()
@@ -85,9 +84,8 @@ def read_run(folder: Path) -> None:
     config = {**read_run_config(folder / CONFIG_FILE), "output_dir": str(folder)}
     with contextlib.ExitStack() as stack:
         Run(*get_recipe("ner").resolve(config), stack, MemoryData({}, {}), checkpoint, is_begun=True).claim()
-    matching = get_recipe("matching")
-    for member in members_of(folder, matching)[-1:]:  # they differ in seed and fold
-        matching.resolve(member.config)
+    for cell in begun_series(folder, get_recipe).cells[-1:]:  # they differ in seed and fold
+        cell.recipe.resolve(cell.config)
 
 
 # ---- the service

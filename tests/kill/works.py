@@ -44,7 +44,7 @@ WORKS = {
     "evaluation": _training(f"{TRAINER}.evaluate"),
     "masked_lm": _training("paddle_rope.tasks.ner.recipe:pretrain"),
     "results": _training("paddle_rope.tasks.ner.recipe:NerRecipe.score_and_save"),
-    "series": _training("paddle_rope.tasks.common.training.series:_train_members", more=("--seeds", "1,2")),
+    "series": _training("paddle_rope.tasks.common.training.series:train_cells", more=("--seeds", "1,2")),
     "pretraining": _training("paddle_rope.tasks.common.training.trainer:StepTrainer.train", PRETRAINING),
     "download": Work("paddle_rope.tasks.ner.data.download:fetch_dataset", ("download",)),
     "encoder": Work("paddle_rope.tasks.common.hub:fetch_encoder", ("download", "kill/encoder", "--output", RUN)),

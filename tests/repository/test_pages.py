@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from paddle_rope.tasks.commands.train import read_words
-from paddle_rope.tasks.experiments.engine import resolved
-from paddle_rope.tasks.experiments.plan import read_plan
+from paddle_rope.tasks.experiments.plan import read_plan, resolved
 from paddle_rope.tasks.recipes import get_recipe
 from tests.conftest import REPOSITORY
 from tests.repository.pages import CONFIGURATIONS, RECIPES, help_of, keys_of, made_pages
@@ -68,8 +67,9 @@ def commands(page):
 @lru_cache
 def check_plan(path, settings, only, cases):
     plan = read_plan(REPOSITORY / path, "runs/new", settings=dict(settings))
-    assert set(only) <= set(plan.variants) and set(cases) <= set(plan.cases)
-    groups = {(case, variant) for case in cases or plan.cases for variant in only or plan.variants}
+    known_cases, variants = plan.values("case"), plan.values("variant")
+    assert set(only) <= set(variants) and set(cases) <= set(known_cases)
+    groups = {(case, variant) for case in cases or known_cases for variant in only or variants}
     assert all(resolved(cell, cell.config) for cell in plan.cells if cell.group in groups)
 
 

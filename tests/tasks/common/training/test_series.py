@@ -115,14 +115,16 @@ def test_interrupted_series_is_resumed_and_what_is_done_stays(recipe, folder, tm
     recipe.fails = lambda config: False
     moved = folder.rename(tmp_path / "moved runs")
     with locked(moved / "seed_1"), pytest.raises(InputError, match="seed_1: another process works on this run"):
-        resume_series(recipe, moved)
+        resume_series(moved, lambda name: recipe)
     assert recipe.calls == []
-    assert resume_series(recipe, moved)["scores"]["dev.f1"]["values"] == [0.5, 0.6, 0.6]
+    assert resume_series(moved, lambda name: recipe)["scores"]["dev.f1"]["values"] == [0.5, 0.6, 0.6]
     seed_3 = {"a": 1, "seed": 3, "output_dir": str(moved / "seed_3")}
     assert not [*(moved / "seed_3").glob(".config*")]
     assert recipe.calls == [("resume", str(moved / "seed_1")), ("train", seed_3)]
-    with pytest.raises(InputError, match="all runs are complete"):
-        resume_series(recipe, moved)
+    assert not [*moved.glob("*/checkpoints")]
+    recipe.calls.clear()
+    summary = json.loads((moved / "summary.json").read_text(encoding="utf-8"))["variants"]
+    assert [resume_series(moved, lambda name: recipe)] == summary and recipe.calls == []  # it only writes the tables
 
 
 def test_a_series_that_a_signal_ends_names_the_command_that_resumes(recipe, tmp_path):

@@ -1,7 +1,4 @@
-"""Reports: language models, and the table of several runs."""
-
-import json
-from pathlib import Path
+"""The report of several language models."""
 
 import numpy as np
 import pytest
@@ -9,12 +6,12 @@ import yaml
 from PIL import Image
 
 from paddle_rope.tasks.commands.experiment import experiment
-from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import exit_status
-from paddle_rope.tasks.experiments.language_models import PUBLISHED, rank_correlation
+from paddle_rope.tasks.language_model.report import PUBLISHED, rank_correlation
+from tests.conftest import REPOSITORY
 from tests.tasks.tiny_recipes import KEYS
 
-FOLDER = Path(__file__).resolve().parents[3] / "configs" / "experiments"
+FOLDER = REPOSITORY / "configs" / "experiments"
 
 
 def rows_of(text, title):
@@ -49,36 +46,3 @@ def test_a_plan_of_language_models_leaves_the_report(write, tmp_path):
     assert {"qk", "learned", "qk, NTK x2", "qk, YaRN x4"} < set(longer) and longer["qk"]["32"]
     assert longer["learned"]["8"] and longer["learned"]["16"] == ""
     assert np.asarray(Image.open(tmp_path / "out/curves.png").convert("L")).std() > 1
-
-
-# ---- several runs
-RUNS = {
-    "one": {"output_dir": "runs/one", "seed": 42, "attention": "softmax", "features": ["words", "bigrams"]},
-    "two": {"output_dir": "runs/two", "seed": 42, "attention": "linear"},
-}
-
-
-@pytest.fixture
-def folders(write, tmp_path):
-    metrics = {"train_seconds": 90, "parameters": 1234, "dev": {"f1": 0.5, "support": 7, "per_type": {}}}
-    for name, config in RUNS.items():
-        write(config, f"{name}/config.yaml")
-        write(json.dumps(metrics), f"{name}/metrics.json")
-        metrics = {"test": {"accuracy": 0.75}}
-    return [tmp_path / name for name in RUNS]
-
-
-def test_keys_that_differ_stand_beside_the_scores_of_all_recipes(folders, capsys):
-    assert main(["compare", *map(str, folders)]) == 0
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
-    assert cells[0] == ["run", "attention", "features", "parameters", "minutes", "dev f1", "test accuracy"]
-    assert cells[2:] == [
-        [folders[0].as_posix(), "softmax", "words, bigrams", "1,234", "1.5", "0.5000", ""],
-        [folders[1].as_posix(), "linear", "", "", "", "", "0.7500"],
-    ]
-
-
-@pytest.mark.parametrize("file, content", [("metrics.json", "{"), ("config.yaml", "- 1"), ("config.yaml", "a: [")])
-def test_folder_that_is_no_finished_run_is_one_line(folders, refused, file, content):
-    (folders[1] / file).write_text(content, encoding="utf-8")
-    assert refused("compare", *folders).startswith(f"{folders[1] / file}:")
