@@ -19,7 +19,7 @@ import paddle
 from paddle import Tensor
 from paddle.autograd import PyLayer
 
-from paddle_rope.backend import is_amp_on
+from paddle_rope.backend import is_amp_on, without_amp
 from paddle_rope.native.library import contiguous, library
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -33,7 +33,7 @@ _LISTS_ARE_WHOLE = not paddle.__version__.startswith("2.")
 _HAS_DEVICES = (
     paddle.is_compiled_with_cuda() or paddle.is_compiled_with_xpu() or bool(paddle.device.get_all_custom_device_type())
 )
-_FLOAT32 = (paddle.float32,)  # "in" compares by identity first, which takes a fifth of the time of "=="
+FLOAT32 = (paddle.float32,)  # "in" compares by identity first, which takes a fifth of the time of "=="
 _TAKEN = (paddle.float32, paddle.bool, paddle.int64, paddle.int32)
 _REMEDY = "compute the forward pass within paddle_rope.native.dispatch.plain_forms()"
 _is_plain = ContextVar("is_plain", default=False)  # within plain_forms()
@@ -74,11 +74,9 @@ def native_form(
 def is_enabled(*arguments: Any) -> bool:
     """Whether native operators accept the tensors among the arguments: float32, integers or bool, not empty, on CPU, as
     new tensors are, neither in a static graph nor under AMP."""
-    if _is_plain.get() or library() is None or not paddle.in_dynamic_mode():
+    if _is_plain.get() or library() is None or not paddle.in_dynamic_mode() or is_amp_on():
         return False
     if _TRACER_READS_FRAMES and _is_traced(sys._getframe()):
-        return False
-    if is_amp_on():
         return False
     tensors = [one for one in arguments if isinstance(one, Tensor)]
     return are_on_cpu(*tensors) and all(one.dtype in _TAKEN and 0 not in one.shape for one in tensors)
@@ -143,7 +141,7 @@ def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Ten
     hold the graph that holds it. Backward raises RuntimeError, which Paddle turns into OSError, if it runs a second
     time (which crashes in a ``PyLayer``), with ``create_graph``, or if a tensor that it needs was changed in place.
     """
-    if any(x is not None and x.dtype not in _FLOAT32 for x in inputs):
+    if any(x is not None and x.dtype not in FLOAT32 for x in inputs):
         return None  # the plain form computes or refuses it
     has_gradients = paddle.is_grad_enabled()
     needs = [has_gradients and x is not None and not x.stop_gradient for x in inputs]
@@ -178,7 +176,8 @@ class _Operator(PyLayer):
             raise RuntimeError(
                 "a tensor that a gradient needs was changed in place after the forward pass; change a copy"
             )
-        of_inputs = list(itertools.compress(ctx.differentiate(contiguous(gradient)), ctx.needs))
+        with without_amp():
+            of_inputs = list(itertools.compress(ctx.differentiate(contiguous(gradient)), ctx.needs))
         return of_inputs if _LISTS_ARE_WHOLE else tuple(of_inputs)
 
 

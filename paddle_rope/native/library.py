@@ -19,6 +19,7 @@ import numpy as np
 import paddle
 from paddle import Tensor
 from paddle.base import core
+from paddle.base.framework import EagerParamBase
 
 from paddle_rope.machine import processors
 
@@ -82,19 +83,22 @@ def call(name: str, *arguments: Any) -> None:
     """Call a function of the library with contiguous tensors and arrays, None, texts, integers and floats. Integers
     are passed as 64 bits, of which a narrower parameter reads the low ones.
     """
-    getattr(library(), name)(*map(_passed, arguments))
+    getattr(library(), name)(*(_IN_C[type(one)](one) for one in arguments))
 
 
-def _passed(argument):
-    if isinstance(argument, Tensor):
-        return ctypes.c_void_p(argument.data_ptr())
-    if isinstance(argument, int):
-        return ctypes.c_int64(argument)
-    if isinstance(argument, np.ndarray):
-        return ctypes.c_void_p(argument.ctypes.data)
-    if isinstance(argument, str):
-        return ctypes.c_char_p(argument.encode())
-    return None if argument is None else ctypes.c_float(argument)
+def _pointer(x):
+    return ctypes.c_void_p(x.data_ptr())
+
+
+_IN_C: dict[type, Any] = {
+    Tensor: _pointer,
+    EagerParamBase: _pointer,
+    np.ndarray: lambda x: ctypes.c_void_p(x.ctypes.data),
+    str: lambda x: ctypes.c_char_p(x.encode()),
+    int: ctypes.c_int64,
+    float: ctypes.c_float,
+    type(None): lambda _: None,
+}
 
 
 def contiguous(tensor: Tensor | None) -> Tensor | None:

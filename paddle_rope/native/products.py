@@ -9,9 +9,8 @@ from contextvars import ContextVar
 import paddle
 from paddle import Tensor
 
-from paddle_rope.backend import without_amp
 from paddle_rope.machine import processors
-from paddle_rope.native.dispatch import switched_on
+from paddle_rope.native.dispatch import FLOAT32, switched_on
 from paddle_rope.native.library import call, library, state_in_words
 
 # Linux's names of the x86 instructions that multiply bfloat16. Without them oneDNN is slower than in float32.
@@ -78,9 +77,8 @@ def product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool =
     """
     if transpose_a:
         a, b = a.reshape([-1, a.shape[-1]]), b.reshape([-1, b.shape[-1]])
-    if a.dtype == paddle.float32:
-        with without_amp():
-            return paddle.matmul(a, b, transpose_a, transpose_b)
+    if a.dtype in FLOAT32:
+        return paddle.matmul(a, b, transpose_a, transpose_b)
     m, k = reversed(rows_and_width(a)) if transpose_a else rows_and_width(a)
     n = rows_and_width(b)[0 if transpose_b else 1]
     c = paddle.empty([m, n] if transpose_a else [*a.shape[:-1], n], "float32")
@@ -90,4 +88,5 @@ def product(a: Tensor, b: Tensor, transpose_a: bool = False, transpose_b: bool =
 
 def rows_and_width(x: Tensor) -> tuple[int, int]:
     """The number of rows of a tensor, and of values in a row; a scalar is one row of one value."""
-    return math.prod(x.shape[:-1]), x.shape[-1] if x.ndim else 1
+    *leading, width = x.shape or [1]
+    return math.prod(leading), width

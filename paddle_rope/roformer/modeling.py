@@ -180,7 +180,7 @@ class RoFormerModel(RoFormerPretrainedModel):
             ValueError: no token, or token types that the model lacks; on CPU also an id, a token type or a position
                 without a row in its table.
         """
-        states = self._states if cache is None else paddle.no_grad()(self._states)
+        states = self._states if cache is None else self._states_without_gradients
         given = attention_mask, token_type_ids, positions, segment_ids, added_embeddings, cu_seqlens
         return states(input_ids, *given, cache)
 
@@ -204,6 +204,8 @@ class RoFormerModel(RoFormerPretrainedModel):
             else:
                 hidden = block(hidden, *own)
         return hidden
+
+    _states_without_gradients = paddle.no_grad()(_states)
 
     def _embed(self, input_ids, token_type_ids, positions, added_embeddings=None):
         config = self.config
