@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paddle_rope.options import did_you_mean
+from paddle_rope.tasks.common.datasets import check_there
 from paddle_rope.tasks.common.errors import InputError, as_input_error
 from paddle_rope.tasks.common.files import check_new_folder
 from paddle_rope.tasks.common.model_folder import ENCODER, recipe_in, refuse_incomplete, refuse_other_recipe
@@ -178,8 +179,10 @@ def check_run(config: dict[str, Any]) -> None:
         with as_input_error("configuration: pretrained: "):
             read_settings(checked.keys.pretrained)
             weights_file(checked.keys.pretrained)
+    for path in data_files(checked.config):
+        check_there(path)
     if RECIPES[name].checker:
-        _resolve(name, "{checker}")(data_files(checked.config), checked.keys)
+        _resolve(name, "{checker}")(checked.keys)
     check_readable(checked.config)
     if is_first_process():  # seen from another process, the first may already have made the folder
         check_new_folder(checked.config["output_dir"])

@@ -28,7 +28,7 @@ Convert labeled NER data from one format to another.
 The format of SOURCE is recognized by its content. TARGET appears only when all of it is written; a file of that name
 is replaced, a folder is not."""
 DOWNLOAD = """\
-Download a public NER data set to where configs/ner/ expects it, OUTPUT/ner/NAME/, or an encoder to train from, to
+Download a public data set to where configs/ expect it, below OUTPUT, or an encoder to train from, to
 OUTPUT/encoders/NAME/.
 
     paddle-rope download cluener
@@ -128,15 +128,15 @@ def _belongs_to(source, target):
 
 
 def download(argv):
-    from paddle_rope.tasks.ner.data.download import DATASETS, fetch_dataset
+    from paddle_rope.tasks.common.datasets import fetch_dataset, public
 
     parser = new_parser("download", DOWNLOAD)
-    parser.add_argument("name", metavar="NAME", help=f"{', '.join(DATASETS)}, or OWNER/NAME of an encoder")
+    parser.add_argument("name", metavar="NAME", help=f"{', '.join(public())}, or OWNER/NAME of an encoder")
     parser.add_argument("--output", type=Path, default=Path("data"), metavar="OUTPUT", help="folder (default: data)")
     options = parser.parse_args(argv)
-    if options.name in DATASETS:
-        folder = options.output / "ner" / options.name
-        fetch_dataset(DATASETS[options.name], folder, show_progress=sys.stderr.isatty())
+    if options.name in public():
+        dataset = public()[options.name]
+        fetch_dataset(dataset.files, options.output / dataset.folder, show_progress=sys.stderr.isatty())
     elif "/" in options.name:
         from paddle_rope.tasks.common.hub import fetch_encoder
 
@@ -145,7 +145,7 @@ def download(argv):
         run = f"--pretrained {quote(str(folder))} --output_dir runs/{folder.name}"
         print(f"train from it: paddle-rope train configs/ner/own_data.yaml --train_file FILE {run}")
     else:
-        known = f"{', '.join(DATASETS)}, or OWNER/NAME of an encoder, such as hfl/rbt3"
+        known = f"{', '.join(public())}, or OWNER/NAME of an encoder, such as hfl/rbt3"
         raise InputError(f"{options.name}: no such data set; take one of {known}")
 
 

@@ -125,9 +125,9 @@ def _do(place, words, url, zones, target, report):
 def call(words, url):
     """The command line, or the download of a data set; both download from the server of this process."""
     if words == ("download",):
-        from paddle_rope.tasks.ner.data.download import PublishedFile, fetch_dataset
+        from paddle_rope.tasks.common.datasets import PublishedFile, fetch_dataset
 
-        fetch_dataset([PublishedFile("file", f"{url}/file", 1, sha256=hashlib.sha256(FILE).hexdigest())], "run")
+        fetch_dataset([PublishedFile("file", f"{url}/file", sha256=hashlib.sha256(FILE).hexdigest())], "run")
         return 0
     import huggingface_hub
 

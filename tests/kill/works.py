@@ -46,7 +46,7 @@ WORKS = {
     "results": _training("paddle_rope.tasks.ner.recipe:NerRecipe.score_and_save"),
     "series": _training("paddle_rope.tasks.common.training.series:train_cells", more=("--seeds", "1,2")),
     "pretraining": _training("paddle_rope.tasks.common.training.trainer:StepTrainer.train", PRETRAINING),
-    "download": Work("paddle_rope.tasks.ner.data.download:fetch_dataset", ("download",)),
+    "download": Work("paddle_rope.tasks.common.datasets:fetch_dataset", ("download",)),
     "encoder": Work("paddle_rope.tasks.common.hub:fetch_encoder", ("download", "kill/encoder", "--output", RUN)),
     "export": Work(
         "paddle_rope.tasks.common.export.exporter:export",

@@ -9,9 +9,9 @@ import logging
 import os
 import sys
 from pathlib import Path
-from shlex import quote
 from typing import Any, TextIO
 
+from paddle_rope.tasks.common.datasets import check_there
 from paddle_rope.tasks.common.errors import InputError, visible
 from paddle_rope.tasks.common.files import atomic_writer
 from paddle_rope.tasks.common.texts.streams import TextStream
@@ -95,35 +95,9 @@ def _read(path, format, name, fields, faults):
     return examples, recognized
 
 
-def published() -> dict[str, dict]:
-    """The public data sets by name: the ``url`` and the ``files`` of each."""
-    import yaml
-
-    return yaml.safe_load(Path(__file__).with_name("published.yaml").read_text(encoding="utf-8"))
-
-
-def check_there(path: str) -> None:
-    """Raise InputError, with the command that downloads it, if ``path`` is missing and has the name of a published
-    data set, or is the path where :func:`paddle_rope.tasks.ner.data.download.fetch_dataset` puts a file of one."""
-    if os.path.exists(path):
-        return
-    folder, file, datasets = Path(path).parent, Path(path).name, published()
-    files = datasets.get(folder.name, {}).get("files", ()) if folder.parent.name == "ner" else ()
-    if file in datasets:
-        command = f"paddle-rope download {file}"
-    elif file in [one["name"] for one in files]:
-        output = str(folder.parent.parent)
-        command = f"paddle-rope download {folder.name}" + ("" if output == "data" else f" --output {quote(output)}")
-    else:
-        return
-    raise InputError(f"{path}: no such file; {command} downloads it")
-
-
-def check_early(paths: list[str], keys: Any) -> None:
-    """Raise InputError if one of the data files of a run is missing, or a training file of at most ``QUICK_BYTES`` is
-    wrong or has no entity; ``keys`` are the recipe's."""
-    for path in paths:
-        check_there(path)
+def check_early(keys: Any) -> None:
+    """Raise InputError if a training file of at most ``QUICK_BYTES`` is wrong or has no entity; ``keys`` are the
+    recipe's."""
     file = Path(keys.train_file)
     if keys.on_error != SKIP and file.is_file() and file.stat().st_size <= QUICK_BYTES:
         check_labeled(read_examples(file, fields=keys.fields), file)

@@ -2,16 +2,17 @@
 
 import hashlib
 import io
+import re
 import shutil
 import socket
 import zipfile
-from dataclasses import replace
 
 import pytest
 
 from paddle_rope.tasks.commands.main import main
-from paddle_rope.tasks.ner.data import download as downloading
-from paddle_rope.tasks.ner.data.download import DATASETS, PART, PublishedFile, fetch_dataset, read_zip_member
+from paddle_rope.tasks.common import datasets
+from paddle_rope.tasks.common.datasets import PART, Dataset, PublishedFile, fetch_dataset, public, read_zip_member
+from tests.conftest import REPOSITORY
 from tests.helpers.local_server import LocalServer, serve
 from tests.tasks.ner.conftest import error_of
 
@@ -47,7 +48,7 @@ def names(folder):
 
 
 def get(server, folder, sha256=SHA256):
-    fetch_dataset([PublishedFile("file", f"{server.url}/file", 1, sha256=sha256)], folder)
+    fetch_dataset([PublishedFile("file", f"{server.url}/file", sha256=sha256)], folder)
 
 
 def test_a_file_arrives_whole_after_a_cut_a_busy_server_and_a_killed_download(server, tmp_path):
@@ -70,7 +71,7 @@ def test_what_cannot_be_had_leaves_nothing_and_says_why(server, tmp_path):
         free.bind(("127.0.0.1", 0))
         closed = free.getsockname()[1]
     for url, reason in ((f"{server.url}/none", "404"), (f"http://127.0.0.1:{closed}/none", "refused")):
-        message = error_of(fetch_dataset, [PublishedFile("none", url, 1)], tmp_path)
+        message = error_of(fetch_dataset, [PublishedFile("none", url, lines=1)], tmp_path)
         assert message.startswith(f"{url}: ") and reason in message and str(tmp_path / "none") in message
     assert (tmp_path / "file").read_bytes() == b"old" and names(tmp_path) == ["file"]
 
@@ -85,7 +86,7 @@ def test_one_member_is_read_in_any_folder_and_nothing_else(tmp_path, write, monk
             assert "it: is no zip archive" in error_of(read_zip_member, "train.json", write(damaged, "a.zip"), "it")
     for archive, member in ((whole, "dev.json"), (zipped(("a/dev", "1"), ("b/dev", "2")), "dev")):
         assert f"it: does not hold one {member} (but " in error_of(read_zip_member, member, write(archive), "it")
-    monkeypatch.setattr(downloading, "_LARGEST_MEMBER", 800)
+    monkeypatch.setattr(datasets, "_LARGEST_MEMBER", 800)
     assert "does not hold one" in error_of(read_zip_member, "train.json", write(whole), "it")
 
 
@@ -93,12 +94,12 @@ def test_one_member_is_read_in_any_folder_and_nothing_else(tmp_path, write, monk
 def files(server, monkeypatch):
     """A data set of each kind of file, as the data set ``resume``."""
     files = [
-        PublishedFile("train.json", f"{server.url}/set.zip", 1, 2),
-        PublishedFile("test.json", f"{server.url}/set.zip", 1, labeled=False),
-        PublishedFile("dev.bmes", f"{server.url}/dev.bmes", 2, 1),
-        PublishedFile("w.dev", f"{server.url}/w.dev", 2, sha256=hashlib.sha256(WEIBO).hexdigest()),
+        PublishedFile("train.json", f"{server.url}/set.zip", lines=1),
+        PublishedFile("test.json", f"{server.url}/set.zip", lines=1),
+        PublishedFile("dev.bmes", f"{server.url}/dev.bmes", lines=4),
+        PublishedFile("w.dev", f"{server.url}/w.dev", sha256=hashlib.sha256(WEIBO).hexdigest()),
     ]
-    monkeypatch.setitem(DATASETS, "resume", files)
+    monkeypatch.setitem(public(), "resume", Dataset("ner/resume", files))
     return files
 
 
@@ -123,9 +124,8 @@ def test_only_what_is_missing_is_fetched_and_what_was_there_stays(server, files,
 
 
 @pytest.mark.parametrize("name, content, said", [
-    ("dev.bmes", "吴 O\n".encode(), "has 1 texts instead of 2 and 0 entities instead of 1"),
-    ("dev.bmes", b"<html>", "is not the file as published"),
-    ("test.json", TEST * 2, "has 2 texts instead of 1"),
+    ("dev.bmes", "吴 O\n".encode(), "has 1 lines instead of 4"),
+    ("test.json", TEST * 2, "has 2 lines instead of 1"),
     ("set.zip", b"<html>", "is no zip archive"),
     ("w.dev", WEIBO.replace(b"0\t", b"1\t"), "has SHA-256"),
 ])  # fmt: skip
@@ -140,18 +140,33 @@ def test_another_file_is_refused_whether_it_is_there_or_comes(server, files, tmp
     shutil.rmtree(folder)
     server.files[f"/{name}"] = content
     server.files["/set.zip"] = zipped(("train.json", TRAIN), ("test.json", content)) if "test" in name else content
-    DATASETS["resume"] = [file for file in files if name in (file.name, file.source_name)]
+    left = [file for file in files if name in (file.name, file.source_name)]
+    public()["resume"] = Dataset("ner/resume", left)
     assert main(["download", "resume", "--output", str(tmp_path)]) == 2
     assert said in capsys.readouterr().err and name not in names(folder)
 
 
-@pytest.mark.slow
 def test_real_files_where_they_are_are_as_published(shared_data):
-    for name, files in DATASETS.items():
-        for file in files:
-            path = shared_data / "ner" / name / file.name
+    checked = 0
+    for dataset in public().values():
+        for file in dataset.files:
+            path = shared_data / dataset.folder / file.name
             if path.is_file():
                 file.check(path, path)
-                if path.stat().st_size < 1e6:
-                    other = replace(file, texts=file.texts + 1, sha256=None)
-                    assert f" has {file.texts} texts instead of" in error_of(other.check, path, path)
+                checked += 1
+    assert checked > 10
+
+
+SOURCE = r"https://|Data: (?:see (?P<same>\w+\.yaml)|(?P<page>docs/results/experiments\.md#machines-and-data))"
+
+
+def test_every_public_file_of_a_configuration_is_downloaded_or_has_its_source_named():
+    known = {f"data/{dataset.folder}/{file.name}" for dataset in public().values() for file in dataset.files}
+    for path in sorted((REPOSITORY / "configs").rglob("*.yaml")):
+        text = path.read_text(encoding="utf-8")
+        unknown = set(re.findall(r"\bdata/[\w/.]+\.\w+", text)) - known
+        source = re.search(SOURCE, text)
+        assert not unknown or source, (path, unknown)
+        if source and source["same"]:
+            assert "https://" in (path.parent / source["same"]).read_text(encoding="utf-8")
+        assert not re.search(r"data/\S*README", text), path  # data/ is not in the repository

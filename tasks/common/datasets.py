@@ -1,4 +1,4 @@
-"""Download the public NER data sets of ``published.yaml``; a file gets its name only when complete and checked."""
+"""Download the public data sets of ``datasets.yaml``; a file gets its name only when complete and checked."""
 
 import os
 import shutil
@@ -6,12 +6,13 @@ import zipfile
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from shlex import quote
 
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import file_sha256
 from paddle_rope.tasks.common.hub import PART, network_reason
-from paddle_rope.tasks.ner.data.reading import published, read_examples, read_texts
 
 _RETRIES = 2
 _TIMEOUT = 30.0  # seconds without an answer
@@ -57,10 +58,8 @@ class PublishedFile:
 
     name: str
     url: str
-    texts: int
-    entities: int | None = None  # None: not counted, or not labeled
-    labeled: bool = True
     sha256: str | None = None  # None where nobody has published it
+    lines: int | None = None  # that are not blank; checked in place of the SHA-256
 
     @property
     def source_name(self) -> str:
@@ -70,26 +69,50 @@ class PublishedFile:
     def check(self, path: str | os.PathLike, name: str | os.PathLike) -> None:
         """Raise InputError unless the file at ``path`` is this one; ``name`` is its name in the message."""
         if self.sha256 is not None:
-            if (digest := file_sha256(path)) != self.sha256:
-                raise InputError(f"{name}: has SHA-256 {digest} instead of {self.sha256}; it was changed or damaged")
-            return
-        try:
-            examples = read_examples(path, name=name) if self.labeled else read_texts(path)
-        except InputError as error:
-            raise InputError(f"{name}: is not the file as published ({error})") from None
-        counts = [("texts", len(examples), self.texts)]
-        if self.entities is not None:
-            counts.append(("entities", sum(len(example.entities) for example in examples), self.entities))
-        wrong = [f"{found} {what} instead of {expected}" for what, found, expected in counts if found != expected]
-        if wrong:
-            raise InputError(f"{name}: has {' and '.join(wrong)}; the file has changed or was not meant")
+            found, expected = f"SHA-256 {file_sha256(path)}", self.sha256
+        else:
+            with open(path, "rb") as file:
+                found, expected = f"{sum(1 for line in file if line.strip())} lines", str(self.lines)
+        if expected not in found.split():
+            raise InputError(f"{name}: has {found} instead of {expected}; it was changed or damaged")
 
 
-def _files(url, files):
-    return [PublishedFile(url=url + file["name"] if url.endswith("/") else url, **file) for file in files]
+@dataclass(frozen=True)
+class Dataset:
+    """A public data set: the folder for its files, below the one for data, and the files."""
+
+    folder: str
+    files: list[PublishedFile]
 
 
-DATASETS = {name: _files(**listed) for name, listed in published().items()}
+@lru_cache
+def public() -> dict[str, Dataset]:
+    """The public data sets by name."""
+    import yaml  # not needed to read data
+
+    listed = yaml.safe_load(Path(__file__).with_name("datasets.yaml").read_text(encoding="utf-8"))
+    return {name: _dataset(**dataset) for name, dataset in listed.items()}
+
+
+def _dataset(folder, url, files):
+    start = url if url.endswith("/") else None
+    return Dataset(folder, [PublishedFile(url=start + file["name"] if start else url, **file) for file in files])
+
+
+def check_there(path: str) -> None:
+    """Raise InputError, with the command that downloads it, if ``path`` is missing and has the name of a public data
+    set, or is the path where :func:`fetch_dataset` puts a file of one."""
+    if os.path.exists(path):
+        return
+    if path in public():
+        raise InputError(f"{path}: no such file; paddle-rope download {path} downloads it")
+    for name, dataset in public().items():
+        for file in dataset.files:
+            end = Path(dataset.folder, file.name)
+            if Path(path).parts[-len(end.parts) :] == end.parts:
+                output = str(Path(path).parents[len(end.parts) - 1])
+                command = f"paddle-rope download {name}" + ("" if output == "data" else f" --output {quote(output)}")
+                raise InputError(f"{path}: no such file; {command} downloads it")
 
 
 def fetch_dataset(files: Iterable[PublishedFile], folder: str | os.PathLike, show_progress: bool = False) -> None:
