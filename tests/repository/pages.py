@@ -35,7 +35,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS, TESTS = REPOSITORY / "docs", REPOSITORY / "tests"
 COMMAND_LINE = DOCS / "reference" / "command-line.md"
 CHAPTERS = DOCS / "concepts" / "mathematics"
-APPENDIX = CHAPTERS / "tests.md"
+APPENDIX = DOCS / "contributing" / "equations.md"
 
 # ---- the command line
 
@@ -130,7 +130,7 @@ NUMBER = re.compile(r"\d+\.\d+")
 APPENDIX_HEAD = """\
 # Tests of the equations
 
-[From the equations to the functions](index.md)
+[From the equations to the functions](../concepts/mathematics/index.md)
 
 `python -m tests.repository.pages` writes this page. The numbers are the rows of the chapters. Tests are listed after
 their file in `tests/`, without the prefix `test_`."""
@@ -139,7 +139,7 @@ their file in `tests/`, without the prefix `test_`."""
 def chapters():
     """The pages with equations, in the order of the numbers of their rows."""
     first = re.compile(r"^\| (\d+)\.", re.MULTILINE)
-    pages = {page: first.search(page.read_text(encoding="utf-8")) for page in CHAPTERS.glob("*.md") if page != APPENDIX}
+    pages = {page: first.search(page.read_text(encoding="utf-8")) for page in CHAPTERS.glob("*.md")}
     return sorted((page for page in pages if pages[page]), key=lambda page: int(pages[page][1]))
 
 
@@ -163,7 +163,7 @@ def proofs():
 
 
 def appendix():
-    """The text of tests.md: the chapters and their equations, with the tests."""
+    """The text of equations.md: the chapters and their equations, with the tests."""
     tests, lines, section = proofs(), [APPENDIX_HEAD], None
     for line in "\n".join(page.read_text(encoding="utf-8") for page in chapters()).splitlines():
         if line.startswith("# "):

@@ -128,7 +128,7 @@ def test_links_lead_somewhere_and_files_that_are_named_exist(page):
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", text)
     assert links
     named = FILE.findall(text_of(page))
-    root = REPOSITORY / "tests" if page.endswith("mathematics/tests.md") else REPOSITORY
+    root = REPOSITORY / "tests" if page.endswith("contributing/equations.md") else REPOSITORY
     assert [path for path in named if not (root / path).is_file()] == []
     for path, anchor in links:
         target = (REPOSITORY / page).parent / path if path else REPOSITORY / page
