@@ -19,12 +19,18 @@ import_paddle()
 import numpy as np  # noqa: E402
 import paddle  # noqa: E402
 import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
 
 from paddle_rope.native.library import build  # noqa: E402
 
 # Models compute as they do for users: with native operators where there is a compiler. PADDLE_ROPE_NATIVE=0 leaves them
 # to tests/paddle_rope/native.
 build()
+
+# Hypothesis draws the same examples in every run, and in the nightly one others: --hypothesis-profile random.
+settings.register_profile("random", derandomize=False, deadline=None)
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.load_profile("same")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 # As the real one: special tokens, punctuation, digits, letters, pieces, Chinese characters; uncased.

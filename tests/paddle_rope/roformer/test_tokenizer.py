@@ -35,7 +35,7 @@ def test_special_tokens_are_around_a_text_and_between_texts(tokenizer):
     assert tokenizer.encode("", "") == Encoding([2, 3, 3], [(0, 0)] * 3, [0, 0, 1])
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lengths=st.lists(st.integers(0, 7), min_size=1, max_size=2), most=st.integers(0, 18), has_special=st.booleans())
 def test_texts_are_cut_at_their_ends_token_by_token_from_the_longer(lengths, most, has_special):
     tokenizer = CharTokenizer(VOCAB)

@@ -227,7 +227,7 @@ def batches(lengths=LENGTHS, batch_size=8, epoch=0, **options):
     return listed
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(
     size=st.integers(1, 103), batch_size=st.integers(1, 9), processes=st.integers(1, 3),
     window=st.sampled_from([1, 3, 50]), epoch=st.integers(0, 7),

@@ -7,7 +7,7 @@ import random
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paddle_rope.tasks.common.errors import InputError
@@ -249,7 +249,6 @@ SPAN = st.builds(lambda at, size, kind, score: Entity(at, at + size, kind, score
 SPANS = st.lists(SPAN, max_size=6, unique_by=lambda entity: entity[:3])
 
 
-@settings(derandomize=True, deadline=None)
 @given(SPANS)
 def test_overlaps_are_found_and_the_best_that_is_free_is_taken_as_long_as_there_is_one(entities):
     expected = any(overlap(a, b) for a, b in itertools.combinations(entities, 2))

@@ -81,7 +81,7 @@ def some_examples(draw, is_flat):
 
 
 @pytest.mark.parametrize("format", [format for format in FORMATS if format != "brat"])
-@settings(max_examples=30, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_examples_read_back_the_same(tmp_path, format, data):
     examples = data.draw(some_examples(format in FLAT_ONLY))

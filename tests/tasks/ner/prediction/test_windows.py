@@ -29,7 +29,7 @@ from paddle_rope.tasks.ner.prediction.finding import (
 from tests.tasks.ner.conftest import example, tokenized
 from tests.tasks.ner.features.plain_features import same
 
-examples = settings(derandomize=True, max_examples=80, deadline=None)
+examples = settings(max_examples=80)
 SIZES = st.integers(2, 24).flatmap(lambda length: st.tuples(st.just(length), st.integers(0, length - 2)))
 
 
