@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -27,8 +28,10 @@ def sources(tmp_path_factory):
     return folder
 
 
-def pip(*words):
-    done = subprocess.run([sys.executable, "-m", "pip", "--quiet", *words], capture_output=True, text=True)
+def pip(*words, **variables):
+    environment = {**os.environ, **variables}
+    words = [sys.executable, "-m", "pip", "--quiet", *words]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
     if "connection broken" in done.stderr and "CI" not in os.environ:
         pytest.skip("pip reaches no package index")
     assert done.returncode == 0, done.stderr
@@ -37,7 +40,8 @@ def pip(*words):
 @pytest.fixture(scope="module")
 def wheel(sources, tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    pip("wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder, sources)
+    of_workflow = {"GITHUB_SERVER_URL": "https://a.b", "GITHUB_REPOSITORY": "c/d", "GITHUB_SHA": "e"}
+    pip("wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder, sources, **of_workflow)
     (built,) = folder.iterdir()
     return built
 
@@ -113,6 +117,16 @@ def test_every_shipped_file_is_installed(installed):
     assert [path for path in data if not (installed / path).is_file()] == []
     names = {path.name for path in installed.iterdir() if path.suffix != ".dist-info"}
     assert names == {"paddle_rope", "bin"}, "a wheel takes one name"
+
+
+def test_a_release_shows_absolute_links_and_every_license(installed):
+    (metadata,) = installed.glob("paddle_rope-*.dist-info/METADATA")
+    text = metadata.read_text(encoding="utf-8")
+    assert "Project-URL: Source, https://a.b/c/d/\n" in text and "(https://a.b/c/d/blob/e/LICENSE)" in text
+    assert "(https://a.b/c/d/raw/e/docs/figures/quickstart.svg)" in text
+    assert re.findall(r"\]\((?!https?:|#).*", text) == []
+    licenses = {str(path.parent.relative_to(metadata.parent)) for path in metadata.parent.rglob("LICENSE")}
+    assert licenses == {"licenses", "licenses/paddle_rope/roformer/encoders/small"}
 
 
 @pytest.mark.parametrize("file", ["tasks.py", "tasks/__init__.py"])

@@ -49,8 +49,8 @@ vocabulary; {bytes:.1f} MB in float16. Write `pretrained: {name}` in a configura
 - **Use it for** tasks on simplified Chinese with few labels, on a CPU. **Do not use it for** facts, generation, or
   traditional Chinese. There is little news in its texts, and much law and literature from before 1960, whose biases it
   repeats.
-- **Licence**: the texts are in the public domain, official documents, or under CC BY-SA and Apache-2.0. The weights are
-  under CC BY-SA 4.0; the code of the package is under Apache-2.0.
+- **License**: the texts are in the public domain, official documents, or under CC BY-SA and Apache-2.0. The weights are
+  under CC BY-SA 4.0 (`LICENSE` names the sources); the code of the package is under Apache-2.0.
 
 Loss and accuracy on other held-out documents after each stage of the training:
 
