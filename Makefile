@@ -1,5 +1,5 @@
 # The commands of everyday work; each is one line that you can also type.
-.PHONY: help setup test test-all lint format docs pages attack kill
+.PHONY: help setup test test-file test-failed test-all lint format docs pages attack kill
 
 help:       ## this list
 	@sed -n "s|^\([a-z-]*\):.*## |\1: |p" Makefile
@@ -8,6 +8,10 @@ setup:      ## make or update .venv
 	bash -c 'paddle=; . tools/setup.sh'
 test:       ## the quick tests
 	bash tools/test.sh
+test-file:  ## one file: make test-file FILE=tests/paddle_rope/test_rotary.py
+	.venv/bin/python -m pytest $(FILE)
+test-failed: ## the quick tests, those that failed last time first
+	.venv/bin/python -m pytest -m "not slow" --failed-first
 test-all:   ## all tests, as CI runs them
 	bash .ci/run
 lint:       ## style, format and types
