@@ -1,10 +1,10 @@
 """brat standoff: for each document a text ``x.txt`` and a file ``x.ann`` with one annotation per line.
 
 ``T1<tab>Type start end<tab>surface``: offsets in characters of the whole text, half-open; a line break is a character
-like any other, written as a space in the surface. A document is an example. An entity over several lines is written
-in pieces, ``Type start end;start end``: pieces with only white space between them are one entity. Entities with other
-gaps are not spans, so they are skipped, as are events, attributes, equivalences and notes (E, A, M, *, N, #), and
-relations of skipped entities; this module's log counts them.
+like any other, written as a space in the surface, or as it is by some tools. A document is an example. An entity over
+several lines is written in pieces, ``Type start end;start end``: pieces with only white space between them are one
+entity. Entities with other gaps are not spans, so they are skipped, as are events, attributes, equivalences and notes
+(E, A, M, *, N, #), and relations of skipped entities; this module's log counts them.
 
 ``R1<tab>Type Arg1:T1 Arg2:T2``: a relation. The arguments may have other names; the first is the head.
 Source: https://brat.nlplab.org/standoff.html
@@ -13,6 +13,8 @@ Source: https://brat.nlplab.org/standoff.html
 import logging
 import os
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -34,6 +36,7 @@ _OTHER_KINDS = tuple("EAM*N#")
 _LINE_BREAK = str.maketrans("\r\n", "  ")
 # Python refuses to read thousands of digits as a number
 _SPAN = re.compile(r"([^ ]+) ([0-9]{1,18} [0-9]{1,18}(?:;[0-9]{1,18} [0-9]{1,18})*)")
+_ID = re.compile(r"[TREAMN#*][^\t ]*\t")  # what an annotation begins with
 _RELATION = re.compile(r"[^\t]+\t([^ \t]+) [^ \t:]+:([^ \t]+) [^ \t:]+:([^ \t]+)[ \t]*")
 
 logger = logging.getLogger(__name__)
@@ -79,7 +82,7 @@ def _read_document(stem: Path, skipped: dict[str, list[str]], source: Source) ->
         raise InputError(f"{text_file}:1: the text is empty; remove {text_file.name} and {annotation_file.name}")
     content, name = read_text(annotation_file)
     entities, ids, relation_lines, relations = [], EntityIds(), [], []
-    for number, line in enumerate(split_lines(content), 1):
+    for number, line in _annotations(split_lines(content), text):
         where = f"{name}:{number}"
         if line.startswith("T"):
             found = source.tried(_entity, line, text, where)
@@ -101,6 +104,26 @@ def _read_document(stem: Path, skipped: dict[str, list[str]], source: Source) ->
         if related == []:
             skipped.setdefault(CUT, []).append(where)
     return make_example(text, entities, f"{text_file}:1", relations)
+
+
+def _annotations(lines: list[str], text: str) -> Iterator[tuple[int, str]]:
+    """The annotations with the numbers of their first lines. Lines without an ID go on with the entity before them if
+    its span holds them too; otherwise each is an annotation."""
+    line_break = "\r\n" if "\r\n" in text else "\n"
+    begins = [0, *(number for number, line in enumerate(lines) if number and _ID.match(line)), len(lines)]
+    for begin, end in pairwise(begins):
+        joined = line_break.join(lines[begin:end]).rstrip("\r\n")
+        if end - begin > 1 and joined.startswith("T") and _is_right(joined, text):
+            yield begin + 1, joined
+        else:
+            yield from enumerate(lines[begin:end], begin + 1)
+
+
+def _is_right(line, text):
+    with suppress(InputError):
+        _entity(line, text, "")
+        return True
+    return False
 
 
 def _refuse(message):
