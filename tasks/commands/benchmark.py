@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from paddle_rope.tasks.commands.options import LABELED, choose, new_parser, whole
+from paddle_rope.tasks.commands.options import LABELED, add_reading, choose, new_parser, whole
 from paddle_rope.tasks.common.files import check_output_file
 from paddle_rope.tasks.common.process import prepare
 
@@ -46,6 +46,7 @@ def entities(argv):
     parser.add_argument("model_dirs", metavar="MODEL_DIR", nargs="+", help="folders of trained or exported models")
     parser.add_argument("--input", dest="data", required=True, metavar="FILE", help=LABELED)
     parser.add_argument("--names", nargs="+", metavar="NAME", help="of the models (default: their folders)")
+    add_reading(parser)
     add_counts(parser, lengths=([64, 256, 1024, 4096, 16384], "characters of a document"))
     parser.add_argument("--max_tokens", type=whole(1), metavar="N", help="tokens of a window (default: as trained)")
     parser.add_argument("--whole", action="store_true", help="also measure each model reading whole documents")

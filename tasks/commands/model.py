@@ -1,5 +1,6 @@
 """paddle-rope evaluate, export, tune and convert-weights: work with trained weights."""
 
+import argparse
 import os
 from pathlib import Path
 
@@ -92,14 +93,15 @@ def export(argv):
     parser.add_argument("--format", default=ONNX, choices=FORMATS, help=of_engine)
     parser.add_argument("--quantize", choices=["int8"], help="int8 weights: smaller and faster, nearly as good")
     parser.add_argument("--check", metavar="FILE", help="labeled file on which to score the trained and exported model")
-    options = vars(parser.parse_args(argv))
-    models, output = options.pop("model_dirs"), options.pop("output")
-    recipe = recipe_of(models)
+    add_reading(parser)
+    options = parser.parse_args(argv)
+    models, output, read = options.model_dirs, options.output, reading(options)
+    recipe = recipe_of(models, argparse.Namespace(**read))
     check_new_folder(output, "folder")
     prepare()
     from paddle_rope.tasks.common.export.exporter import export
 
-    found = export(get_exporter(recipe), models, output, **options)
+    found = export(get_exporter(recipe), models, output, options.format, options.quantize, options.check, **read)
     if found.scores:
         print("| score | trained | exported |\n|---|---|---|")
         for name, score in found.scores["trained"].items():
@@ -115,13 +117,14 @@ def tune(argv):
     parser.add_argument("model_dir", metavar="MODEL_DIR", help="folder OUTPUT_DIR/model of a training run")
     parser.add_argument("data", metavar="DEV_FILE", help=LABELED)
     parser.add_argument("--only", choices=("thresholds", "temperatures"), help="leave the other as they are")
+    add_reading(parser)
     add_prediction(parser, ["ner"])
     options = parser.parse_args(argv)
     recipe_of([options.model_dir], options, ["ner"])
     prepare()
     from paddle_rope.tasks.ner.tuning import tune_model
 
-    tune_model(options.model_dir, options.data, only=options.only, **prediction_options(options))
+    tune_model(options.model_dir, options.data, options.only, **reading(options), **prediction_options(options))
 
 
 def convert_weights(argv):

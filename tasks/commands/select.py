@@ -2,7 +2,16 @@
 
 import sys
 
-from paddle_rope.tasks.commands.options import LABELED, add_model_dirs, add_prediction, new_parser, recipe_of, whole
+from paddle_rope.tasks.commands.options import (
+    LABELED,
+    add_model_dirs,
+    add_prediction,
+    add_reading,
+    new_parser,
+    reading,
+    recipe_of,
+    whole,
+)
 from paddle_rope.tasks.commands.predict import check_files, chunk_size, chunks, open_model, open_output
 from paddle_rope.tasks.common.texts.text_files import STDIN
 
@@ -28,6 +37,7 @@ def select(argv):
     parser.add_argument("--count", type=whole(1), required=True, metavar="N", help="how many texts to select")
     parser.add_argument("--labeled", metavar="FILE", help=f"texts that need no more labels: {LABELED}")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the output (default: jsonl)")
+    add_reading(parser)
     add_prediction(parser, ["ner"])
     options = parser.parse_args(argv)
     recipe_of(options.model_dirs, options, ["ner"])
@@ -37,8 +47,8 @@ def select(argv):
     from paddle_rope.tasks.ner.prediction.output_formats import written
     from paddle_rope.tasks.ner.prediction.selection import rank, uncertainty
 
-    known = [example.text for example in read_examples(options.labeled)] if options.labeled else []
-    stream = EntityTextStream(options.input, chunk_size(options))
+    known = [example.text for example in read_examples(options.labeled, **reading(options))] if options.labeled else []
+    stream = EntityTextStream(options.input, chunk_size(options), options.fields)
     predictor = open_model("ner", options.model_dirs, options)
     seen, uncertainties = [], []
     for chunk in chunks(stream):

@@ -29,7 +29,8 @@ def measure(options: Any) -> dict[str, Any]:
     names, folders = options.names or options.model_dirs, options.model_dirs
     if len(names) != len(folders) or len(set(names)) < len(names):
         raise InputError(f"--names {' '.join(names)}: expected {len(folders)} different names, one for each model")
-    texts = first_texts(read_examples(options.data), options.characters)
+    examples = read_examples(options.data, fields=options.fields, on_error=options.on_error)
+    texts = first_texts(examples, options.characters)
     if not texts:
         raise InputError(f"{options.data}:1: all texts are empty; give data with entities")
     documents = {None: texts}

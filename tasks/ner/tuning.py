@@ -13,6 +13,7 @@ from paddle_rope.tasks.ner import calibration
 from paddle_rope.tasks.ner.arguments import of_types
 from paddle_rope.tasks.ner.batching import check_types
 from paddle_rope.tasks.ner.data.reading import check_labeled, read_examples
+from paddle_rope.tasks.ner.formats.source import STOP
 from paddle_rope.tasks.ner.metrics import entity_scores
 from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
 from paddle_rope.tasks.ner.reports.printed import print_scores
@@ -22,10 +23,16 @@ THRESHOLDS, TEMPERATURES = TUNED = ("thresholds", "temperatures")
 
 
 def tune_model(
-    model_dir: str | os.PathLike, data_file: str | os.PathLike, only: str | None = None, **options: Any
+    model_dir: str | os.PathLike,
+    data_file: str | os.PathLike,
+    only: str | None = None,
+    fields: str | None = None,
+    on_error: str = STOP,
+    **options: Any,
 ) -> dict:
     """Tune thresholds and temperatures of a trained model on a labeled file, print the scores and write them into its
-    config.json. ``only`` names one of the two and leaves the other unchanged; ``options`` are passed to
+    config.json. ``only`` names one of the two and leaves the other unchanged; ``fields`` and ``on_error`` are
+    those of :func:`~paddle_rope.tasks.ner.data.reading.read_examples`, and ``options`` of
     :class:`~paddle_rope.tasks.ner.prediction.predictor.NerPredictor`.
 
     Returns:
@@ -37,7 +44,7 @@ def tune_model(
     """
     if only not in (None, *TUNED):
         raise InputError(f"only {only!r}: must be {' or '.join(TUNED)}")
-    examples = read_examples(data_file)
+    examples = read_examples(data_file, fields=fields, on_error=on_error)
     check_labeled(examples, data_file)
     if is_exported(model_dir):
         raise InputError(f"{model_dir}: is exported; tune the trained model, then export it")

@@ -102,6 +102,7 @@ def export(
     format: str = ONNX,
     quantize: str | None = None,
     check: str | None = None,
+    **reading: str,
 ) -> Exported:
     """Write a trained model, or an ensemble of several, as a folder that predictors open.
 
@@ -111,6 +112,7 @@ def export(
         format: ``"onnx"``, or ``"paddle"`` for Paddle Inference.
         quantize: ``"int8"`` for weights of 8 bits, only in ONNX; None for 32 bits.
         check: labeled file on which the trained and the exported model are scored.
+        reading: how it is read, for NER ``fields`` and ``on_error``.
 
     Raises:
         InputError: a folder does not hold a trained model, several do not fit together, ``output_dir`` cannot be made,
@@ -125,7 +127,7 @@ def export(
         raise InputError(f"{len(model_dirs)} models are given; {recipe.name} exports one at a time")
     if quantize and format != ONNX:
         raise InputError(f"--quantize {quantize} is for --format onnx; leave one of them out")
-    examples = recipe.read_labeled(check) if check else None
+    examples = recipe.labeled.read_file(check, **reading) if check else None
     trained = recipe.predictor(list(model_dirs) if exporter.several else model_dirs[0], device="cpu")
     if format == ONNX:
         check_onnx_packages()

@@ -4,15 +4,17 @@ written or changed.
 In the words MODEL stands for a NER model, DATA for a labeled file, and the others for what their names say.
 """
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
-from paddle_rope.tasks.commands.main import VERBS
+from paddle_rope.tasks.commands.main import VERBS, main
 from paddle_rope.tasks.commands.serve import serve
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
 from tests.helpers.models import FORMATS, export
 from tests.tasks.tiny_recipes import KEYS
 
@@ -132,6 +134,26 @@ def test_an_unknown_option_and_a_missing_argument_point_to_the_help(call, refuse
     assert "nonsense" in call(verb, "--nonsense", "1")
     message = refused(verb)
     assert "--help" in message or "usage" in message
+
+
+READ_LABELED = {
+    "inspect": "DATA", "convert": "DATA out --to jsonl", "evaluate": "MODEL DATA", "tune": "MODEL DATA",
+    "select": "MODEL --input DATA --labeled DATA --count 1", "benchmark": "entities MODEL --input DATA",
+    "export": "MODEL --check DATA --output out --format paddle",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", READ_LABELED)
+def test_labeled_data_are_read_with_other_keys_and_without_what_is_wrong(folders, write, tmp_path, caplog, verb):
+    shutil.copytree(folders["ner"], tmp_path / "model")
+    marks = [{"from": 0, "to": end, "kind": "a"} for end in (2, 9999)]
+    data = write(json.dumps({"body": UNSEEN_SENTENCES[0], "marks": marks}), "data.jsonl")
+    names = {"MODEL": tmp_path / "model", "DATA": data, "out": tmp_path / "out"}
+    words = [verb, *(str(names.get(word, word)) for word in READ_LABELED[verb].split())]
+    words += ["--fields", "text=body,spans=marks,start=from,end=to,type=kind"]
+    assert main(words) == 2 and not (tmp_path / "out").exists()
+    assert main([*words, "--on_error", "skip"]) == 0
+    assert verb == "inspect" or any("left out 1 spans outside" in message for message in caplog.messages)
 
 
 # ---- what one verb refuses: refusals.yaml
