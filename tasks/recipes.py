@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pkgutil
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,13 +17,14 @@ from paddle_rope.tasks.common.model_folder import ENCODER, recipe_in, refuse_inc
 from paddle_rope.tasks.common.process import check_device, is_first_process
 from paddle_rope.tasks.common.run_config import ALIASES, read_run_config, shipped
 from paddle_rope.tasks.common.training.arguments import parse_seeds
+from paddle_rope.tasks.common.training.data import NO_DATA, MemoryData, read_memory
 from paddle_rope.tasks.common.training.run import CONFIG_FILE, check_readable, data_files, read_config
 from paddle_rope.tasks.common.training.settings import check_config
 
 if TYPE_CHECKING:
     from paddle_rope.tasks.common.prediction_options import PredictorOptions
-    from paddle_rope.tasks.common.recipe import Recipe
     from paddle_rope.tasks.common.training.arguments import EncoderArguments
+    from paddle_rope.tasks.common.training.recipe import Recipe
 
 
 class Registered(NamedTuple):
@@ -62,7 +64,7 @@ def get_options(name: str) -> type[PredictorOptions]:
     return _resolve(name, "arguments:{prefix}Options")
 
 
-def get_predictor(name: str) -> Callable[..., Any]:
+def get_predictor(name: str) -> Any:
     """The predictor class of a recipe: ``ner``, ``matching`` or ``classification``. Does not import Paddle."""
     return _resolve(name, "{predictor}")
 
@@ -122,7 +124,7 @@ def train(
         keys: configuration keys, as in ``configs/``.
 
     Returns:
-        dict of scores, and what else :meth:`paddle_rope.tasks.common.recipe.Recipe.train` returns.
+        dict of scores, and what else :func:`train_config` returns.
 
     Raises:
         InputError: the data or a key are wrong.
@@ -137,30 +139,89 @@ def train(
             config[f"{split}_file"] = os.fspath(given)
         elif given is not None:
             memory[split] = given
-    return get_recipe(recipe).train(config, memory) if memory else train_config(config)
+    return train_config(config, memory or None)
 
 
-def train_config(config: dict[str, Any]) -> dict[str, Any] | None:
-    """Train the run that a configuration, with the key ``recipe``, describes, or a series of runs if it has the key
-    ``seeds`` or ``folds``. Returns and raises as :meth:`paddle_rope.tasks.common.recipe.Recipe.train`, or for a series
-    as :func:`paddle_rope.tasks.common.training.series.train_series`."""
+def train_config(config: dict[str, Any], data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
+    """Train the run that a configuration describes, or a series of runs if it has the key ``seeds`` or ``folds``.
+
+    Args:
+        config: dict of configuration keys, as in the YAML files of ``configs/``; ``recipe``, ``output_dir``, a new
+            folder, and ``train_file`` are required. ``paddle-rope train --recipe RECIPE --help`` lists the keys.
+        data: labeled data in memory, in place of files: dict from ``"train"``, ``"dev"`` and ``"test"`` to lists of
+            dicts, as in the lines of the recipe's JSON files, or of examples, as its readers return them. Messages
+            call the fourth member of train ``train[3]``.
+
+    Returns:
+        dict as written to ``metrics.json``: ``train_seconds``, ``parameters``, ``seed``; under ``dev`` and ``test``, if
+        there are such data, a dict of scores; and facts of the recipe. The trained model is in the folder ``model`` of
+        ``output_dir``. For a series, see :func:`paddle_rope.tasks.common.training.series.train_series`. None in
+        processes other than the first.
+
+    Raises:
+        InputError: the configuration or the data are wrong; in that case nothing has been written.
+    """
+    from paddle_rope.tasks.common.training import loop
     from paddle_rope.tasks.common.training.series import has_folds, train_series
 
-    recipe, config = get_recipe(recipe_of_config(config)), dict(config)
+    name, config = recipe_of_config(config), dict(config)
+    if data is not None:
+        return loop.train(get_recipe(name), config, _in_memory(name, data, config))
     seeds = config.pop("seeds", None)
     if seeds is not None or has_folds(config):
-        return train_series(recipe, config, None if seeds is None else parse_seeds(seeds))
-    return recipe.train(config)
+        return train_series(get_recipe(name), config, None if seeds is None else parse_seeds(seeds))
+    return loop.train(get_recipe(name), config)
 
 
-def resume(folder: str | os.PathLike) -> dict[str, Any] | None:
-    """Continue the interrupted run or series whose ``output_dir`` is ``folder``; returns what :func:`train` does."""
+def resume(folder: str | os.PathLike, data: dict[str, Iterable[Any]] | None = None) -> dict[str, Any] | None:
+    """Continue the interrupted run or series whose ``output_dir`` is ``folder`` from its last complete checkpoint, with
+    the result it would have had; a run that ended before its first checkpoint starts over. ``data`` is the data in
+    memory that the run was started with. Returns what :func:`train_config` does.
+
+    Raises:
+        InputError: the folder holds no unfinished run or holds a symbolic link, no checkpoint is complete, or the data
+            have changed.
+    """
+    from paddle_rope.tasks.common.training import loop
     from paddle_rope.tasks.common.training.series import SERIES_FILE, resume_series
 
     folder = Path(folder)
     if (folder / SERIES_FILE).is_file():
         return resume_series(folder, get_recipe)
-    return get_recipe(recipe_of_config(read_config(folder), folder / CONFIG_FILE)).resume(folder)
+    config = read_config(folder)
+    name = recipe_of_config(config, folder / CONFIG_FILE)
+    return loop.resume(get_recipe(name), folder, NO_DATA if data is None else _in_memory(name, data, config))
+
+
+def _in_memory(name: str, data: dict[str, Iterable[Any]], config: dict[str, Any]) -> MemoryData:
+    if name not in PREDICTING:
+        raise InputError("data: this recipe reads files only; name them in the configuration")
+    return read_memory(data, get_predictor(name).labeled, config)
+
+
+def evaluate(
+    model_dir: Any, data: Any, device: str | None = None, batch_size: int = 32, **options: Any
+) -> dict[str, Any]:
+    """Score a trained or exported model on labeled data, print the scores and return them.
+
+    Args:
+        model_dir: folder that training wrote as ``OUTPUT_DIR/model``; for NER also a list of them, an ensemble.
+        data: labeled file; or a list in memory, as in :func:`train_config`.
+        device, batch_size, options: of the predictor; for NER also ``num_examples``.
+
+    Raises:
+        InputError: the model or the data are wrong.
+    """
+    first = model_dir if isinstance(model_dir, (str, os.PathLike)) else model_dir[0]
+    predictor_class = get_predictor(recipe_of_model(first))
+    if isinstance(data, (str, os.PathLike)):
+        title, examples = str(data), predictor_class.labeled.read_file(data)
+    else:
+        title, (examples, _) = "data", predictor_class.labeled.read_records(data, "data")
+    shown = {name: options.pop(name) for name in ("num_examples",) if name in options}
+    options["show_progress"] = sys.stderr.isatty()
+    predictor = predictor_class(model_dir, device=device, batch_size=batch_size, **options)
+    return predictor.evaluate(examples, title, **shown)
 
 
 def check_run(config: dict[str, Any]) -> None:

@@ -45,6 +45,8 @@ class ClassificationOptions(PredictorOptions):
 class ClassificationArguments(RecipeArguments):
     """Keys of the classification recipe, in addition to the keys of every recipe."""
 
+    MODEL = "paddle_rope.tasks.classification.model:ClassificationModel"
+    SCORES = ("accuracy", "macro_f1")
     METRIC = "accuracy"
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "pooling")
     # data sets have fewer documents than sentences

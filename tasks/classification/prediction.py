@@ -1,15 +1,20 @@
 """From texts to labels, with a model in training, a trained one or an exported one; and the scores of these labels."""
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from paddle_rope.tasks.classification.arguments import ClassificationConfig, ClassificationOptions
+from paddle_rope.tasks.classification.arguments import (
+    ClassificationArguments,
+    ClassificationConfig,
+    ClassificationOptions,
+)
 from paddle_rope.tasks.classification.data import LABELED, with_unseen
 from paddle_rope.tasks.common.errors import InputError, visible
-from paddle_rope.tasks.common.inference import Tokens, encoder_outputs
+from paddle_rope.tasks.common.inference import Tokens, encoder_outputs, pad_items
 from paddle_rope.tasks.common.predictor import Predictor, check_positions
 from paddle_rope.tasks.common.reports.tables import f1_row, print_score_rows
 
@@ -19,8 +24,8 @@ MOST_CONFUSIONS = 15  # lines of the list
 
 class ClassificationDataset:
     """Tokenized ``examples``: ``texts`` are their :class:`~paddle_rope.tasks.common.inference.Tokens`, ``labels`` the
-    numbers of their classes in ``classes``, ``lengths`` their token counts. ``cut`` is the number of texts longer than
-    ``max_characters``, ``cut_characters`` of their unread characters."""
+    numbers of their classes in ``classes``, ``lengths`` their token counts; ``collate`` makes a batch of items. ``cut``
+    is the number of texts longer than ``max_characters``, ``cut_characters`` of their unread characters."""
 
     def __init__(self, examples, tokenizer, classes, max_characters):
         self.examples, self.classes = examples, classes
@@ -29,6 +34,7 @@ class ClassificationDataset:
         self.texts = [Tokens(tokenizer.encode(example.text[:max_characters]).ids) for example in examples]
         self.labels = [number[example.label] for example in examples]
         self.lengths = [len(text.ids) for text in self.texts]
+        self.collate = functools.partial(pad_items, pad_token_id=tokenizer.pad_token_id, dtype="int64")
         beyond = [len(example.text) - max_characters for example in examples if len(example.text) > max_characters]
         self.cut, self.cut_characters = len(beyond), sum(beyond)
 
@@ -43,9 +49,8 @@ class ClassificationDataset:
 class Classifier(Predictor):
     """Finds the class of texts. Threads may share it."""
 
-    recipe = "classification"
+    arguments = ClassificationArguments
     labeled = LABELED
-    model_class = "paddle_rope.tasks.classification.model:ClassificationModel"
     config_class = ClassificationConfig
     options_class = ClassificationOptions
 

@@ -8,12 +8,11 @@ import numpy as np
 from paddle_rope.tasks.classification import prediction
 from paddle_rope.tasks.classification.arguments import ClassificationArguments
 from paddle_rope.tasks.classification.data import class_names, read_splits, with_unseen
-from paddle_rope.tasks.classification.model import ClassificationModel
 from paddle_rope.tasks.common.errors import visible
 from paddle_rope.tasks.common.export.exporter import Exporter
-from paddle_rope.tasks.common.recipe import Recipe
 from paddle_rope.tasks.common.training.data import MemoryData
-from paddle_rope.tasks.common.training.run import Run
+from paddle_rope.tasks.common.training.recipe import Recipe
+from paddle_rope.tasks.common.training.run import Run, RunData
 from paddle_rope.tasks.common.training.settings import Settings
 
 CHECKED_TEXTS = ["球队昨晚客场以三比一取胜，主教练对后防线的表现十分满意。", "新手机今天发布。", "好"]
@@ -23,13 +22,10 @@ class ClassificationRecipe(Recipe):
     """One label for each text: accuracy and macro F1."""
 
     arguments = ClassificationArguments
-    model_class = ClassificationModel
-    scores = ("accuracy", "macro_f1")
-    predictor = prediction.Classifier
     report = staticmethod(prediction.print_scores)
 
-    def read(self, settings: Settings, memory: MemoryData) -> dict[str, Any]:
-        return {"examples": read_splits(settings.keys, memory.examples)}
+    def read(self, settings: Settings, memory: MemoryData) -> RunData:
+        return RunData(read_splits(settings.keys, memory.examples))
 
     def model_options(self, run: Run) -> dict:
         return {"classes": class_names(run.examples["train"])}
@@ -48,18 +44,19 @@ class ClassificationRecipe(Recipe):
         missed = f"; not in train, so never found: {', '.join(unseen)}" if unseen else ""
         print(f"{len(classes)} classes{visible(missed)}")
 
-    def score(self, run: Run, split: str) -> tuple:
-        return prediction.evaluate_model(run.model, run.datasets[split], run.batch_size)
-
-    def records(self, run, split, predictions):
-        for example, found in zip(run.examples[split], predictions):
-            yield {**prediction.as_record(example.text, run.model.config.classes, found), "gold": example.label}
+    def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
+        scores, found = prediction.evaluate_model(run.model, run.datasets[split], run.batch_size)
+        records = (
+            {**prediction.as_record(example.text, run.model.config.classes, of_text), "gold": example.label}
+            for example, of_text in zip(run.examples[split], found)
+        )
+        return scores, records
 
 
 class ClassificationExporter(Exporter):
     """Classifiers, with the probabilities of the classes as output."""
 
-    recipe = ClassificationRecipe
+    predictor = prediction.Classifier
     output = "probabilities"
 
     def scores(self, predictor: Any) -> np.ndarray:

@@ -3,7 +3,6 @@ a trained model, or one exported for Paddle Inference."""
 
 import os
 import pkgutil
-import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +18,8 @@ from paddle_rope.tasks.common.model_folder import (
     refuse_other_recipe,
 )
 from paddle_rope.tasks.common.prediction_options import PredictorOptions
-from paddle_rope.tasks.common.process import choose_device
+from paddle_rope.tasks.common.process import bfloat16_pays, choose_device
+from paddle_rope.tasks.common.training.arguments import EncoderArguments
 from paddle_rope.tasks.common.training.data import LabeledData
 
 Folder = str | os.PathLike
@@ -38,9 +38,8 @@ class Predictor:
             an option is out of range.
     """
 
-    recipe: ClassVar[str]  # its name
+    arguments: ClassVar[type[EncoderArguments]]  # of the recipe: its name, its scores, and the class of trained models
     labeled: ClassVar[LabeledData]
-    model_class: ClassVar[str]  # of the trained model, as "module:name", which is imported when a folder needs it
     config_class: ClassVar[Any]  # of both kinds of models
     options_class: ClassVar[type[PredictorOptions]]
     exported_class: ClassVar[type[ExportedModel]] = ExportedModel
@@ -66,7 +65,7 @@ class Predictor:
 
     def _open(self, folder: Folder, device: str | None) -> tuple[Any, Any]:
         """Check a folder and return its tokenizer and model."""
-        refuse_other_recipe(folder, self.recipe)
+        refuse_other_recipe(folder, str(self.arguments.recipe))
         refuse_changed(folder)
         if is_exported(folder):
             tokenizer, config = load_exported(folder, self.config_class)
@@ -74,7 +73,7 @@ class Predictor:
         refuse_incomplete(folder)
         import_paddle()
         choose_device(device)
-        return load_model(Path(folder), pkgutil.resolve_name(self.model_class))
+        return load_model(Path(folder), pkgutil.resolve_name(self.arguments.MODEL))
 
 
 def check_positions(option: str, value: int | None, config: Any, special_tokens: int = 2) -> None:
@@ -102,12 +101,3 @@ def predict_in_bfloat16(model: Any) -> None:
         raise InputError(f"--bf16 cannot be used on this CPU: {why}; leave it out")
     if bfloat16_pays():
         model.precision = bfloat16_products
-
-
-def bfloat16_pays(says_so: bool = True) -> bool:
-    """Whether bfloat16 is faster than float32 on this processor; ``says_so`` prints a note if it is not."""
-    from paddle_rope.native.products import bfloat16_is_faster
-
-    if says_so and not bfloat16_is_faster():
-        print("note: float32 is faster than bfloat16 on this processor, so --bf16 computes in float32", file=sys.stderr)
-    return bfloat16_is_faster()

@@ -144,3 +144,12 @@ def own_command(script: str = "paddle-rope", module: str = "paddle_rope") -> str
 def quoted(path: str | os.PathLike) -> str:
     """A path, quoted for a shell."""
     return shlex.quote(str(path))
+
+
+def bfloat16_pays(says_so: bool = True) -> bool:
+    """Whether bfloat16 is faster than float32 on this processor; ``says_so`` prints a note if it is not."""
+    from paddle_rope.native.products import bfloat16_is_faster
+
+    if says_so and not bfloat16_is_faster():
+        print("note: float32 is faster than bfloat16 on this processor, so --bf16 computes in float32", file=sys.stderr)
+    return bfloat16_is_faster()

@@ -13,6 +13,7 @@ from paddle_rope.tasks.common.texts.text_files import shown
 from paddle_rope.tasks.common.training.arguments import SIZE_KEYS, parse_seeds
 from paddle_rope.tasks.common.training.run import CONFIG_FILE, read_config
 from paddle_rope.tasks.common.training.series import Cell, Series, cells_of, train_cells, write_tables
+from paddle_rope.tasks.common.training.settings import resolve
 from paddle_rope.tasks.recipes import get_recipe, get_report
 
 KEYS = {  # of a plan -> types of their values
@@ -81,7 +82,7 @@ def check_kept_keys(cells: Iterable[Cell]) -> None:
 def resolved(cell: Cell, config: dict[str, Any]) -> dict[str, Any]:
     """A configuration of a run with all defaults; raises InputError if the recipe rejects it."""
     with as_input_error(f"{cell.name}: ", InputError):
-        return cell.recipe.resolve(dict(config)).config
+        return resolve(config, cell.recipe.arguments).config
 
 
 def read_plan(

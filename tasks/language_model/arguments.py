@@ -32,6 +32,10 @@ FACTORS = Kind("numbers of 1 or more", lambda values: all(1 <= value < float("in
 class LanguageModelArguments(common.EncoderArguments):
     """Keys of the text, the model and what is measured at the end."""
 
+    MODEL = "paddle_rope.roformer:RoFormerForCausalLM"
+    SCORES = ("loss",)
+    LENGTH_KEY = "length"
+    NEXT_STEP = "use it:   RoFormerForCausalLM.from_pretrained({path!r}).generate(...) in Python"
     PLAN = BY_STEPS
     DEFAULTS = {
         **{"max_steps": 1000, "eval_steps": 200, "logging_steps": 10, "per_device_train_batch_size": 16},

@@ -57,15 +57,16 @@ class Corpus:
 
 
 class TrainingBatches(Dataset):
-    """The batches of all steps. Each depends only on the seed and its number, so runs with the same seed see the same
-    texts. ``batches_per_step`` is the number of processes times accumulated gradients."""
+    """The batches of all steps; after the steps ``ends`` the run is evaluated. Each batch depends only on the seed and
+    its number, so runs with the same seed see the same texts. ``batches_per_step`` is the number of processes times
+    accumulated gradients."""
 
-    def __init__(self, corpus, batch_size, steps, seed, batches_per_step=1):
-        self.corpus, self.batch_size, self.steps, self.seed = corpus, batch_size, steps, seed
+    def __init__(self, corpus, batch_size, ends, seed, batches_per_step=1):
+        self.corpus, self.batch_size, self.ends, self.seed = corpus, batch_size, ends, seed
         self.batches_per_step = batches_per_step
 
     def __len__(self):
-        return self.steps * self.batches_per_step
+        return self.ends[-1] * self.batches_per_step
 
     def __getitem__(self, index):
         windows = self.corpus.training_windows(self.batch_size, self.seed, index + 1)

@@ -10,10 +10,10 @@ import paddle.nn.functional as F
 from paddle_rope.machine import machine_in_words
 from paddle_rope.roformer import CharTokenizer, RoFormerForCausalLM
 from paddle_rope.tasks.common.inference import evaluated
-from paddle_rope.tasks.common.recipe import Recipe
-from paddle_rope.tasks.common.training.run import Run
+from paddle_rope.tasks.common.training.recipe import Recipe
+from paddle_rope.tasks.common.training.run import Run, RunData
 from paddle_rope.tasks.common.training.settings import Settings
-from paddle_rope.tasks.common.training.trainer import RecipeTrainer, new_optimizer
+from paddle_rope.tasks.common.training.trainer import new_optimizer
 from paddle_rope.tasks.language_model.arguments import UNSCALED, LanguageModelArguments
 from paddle_rope.tasks.language_model.corpus import TrainingBatches, load_corpus
 
@@ -29,34 +29,21 @@ class LanguageModelRecipe(Recipe):
     """
 
     arguments = LanguageModelArguments
-    model_class = RoFormerForCausalLM
-    scores = ("loss",)
-    length_key = "length"
-    next_step = "use it:   RoFormerForCausalLM.from_pretrained({path!r}).generate(...) in Python"
 
-    def read(self, settings: Settings, memory: Any) -> dict[str, Any]:
+    def read(self, settings: Settings, memory: Any) -> RunData:
         corpus = load_corpus(settings.keys)
         facts = {"machine": machine_in_words(), "text": corpus.facts()}
-        return {"examples": {"train": corpus, "dev": corpus.held_out}, "facts": facts}
+        return RunData({"train": corpus, "dev": corpus.held_out}, facts=facts)
 
     def new_tokenizer(self, run: Run) -> CharTokenizer:
         return run.examples["train"].tokenizer
 
-    def build(self, run: Run) -> None:
-        super().build(run)
-        if run.keys.scale_embeddings:
-            # Added sinusoids need this (arXiv 1706.03762, section 3.4): their root mean square is 0.7, while embeddings
-            # start small, because they also give the scores of the characters, and would hardly matter in the sum.
-            # A model folder cannot record the scale.
-            scale, run.is_saved = run.model.config.embedding_size**0.5, False
-            run.model.roformer.token_embedding.register_forward_post_hook(lambda layer, inputs, output: output * scale)
-
     def dataset(self, run: Run, split: str) -> Any:
         if split == "dev":
             return run.examples["dev"]
-        corpus, training = run.examples["train"], run.training
-        sizes = (training.per_device_train_batch_size, training.max_steps)
-        return TrainingBatches(corpus, *sizes, training.seed, run.batches_per_step)
+        corpus, training, last = run.examples["train"], run.training, run.training.max_steps
+        ends = [*range(training.eval_steps, last, training.eval_steps), last]
+        return TrainingBatches(corpus, training.per_device_train_batch_size, ends, training.seed, run.batches_per_step)
 
     def longest(self, run: Run) -> int:
         return run.keys.length * max(run.keys.evaluation_times or [1])
@@ -65,31 +52,28 @@ class LanguageModelRecipe(Recipe):
         facts = run.facts["text"]
         print(f"{facts['training_tokens']:,} characters to train on, {facts['held_out_tokens']:,} held out")
 
-    def ends(self, run: Run) -> list[int]:
-        every, steps = run.training.eval_steps, run.training.max_steps
-        return [*range(every, steps, every), steps]
-
-    def make_trainer(self, run: Run) -> RecipeTrainer:
-        trainer = super().make_trainer(run)
-        trainer.optimizer, trainer.lr_scheduler = make_optimizer(run.model, run.training)
-        return trainer
+    def prepare(self, run: Run) -> None:
+        run.trainer.optimizer, run.trainer.lr_scheduler = make_optimizer(run.model, run.training)
+        if run.keys.scale_embeddings:
+            # Added sinusoids need this (arXiv 1706.03762, section 3.4): their root mean square is 0.7, while embeddings
+            # start small, because they also give the scores of the characters, and would hardly matter in the sum.
+            # A model folder cannot record the scale.
+            scale, run.is_saved = run.model.config.embedding_size**0.5, False
+            run.model.roformer.token_embedding.register_forward_post_hook(lambda layer, inputs, output: output * scale)
 
     def dev_scores(self, run: Run) -> dict[str, float]:
         return {"loss": float(held_out_losses(run.model, run.datasets["dev"], run.keys.length).mean())}
 
-    def score_and_save(self, run: Run) -> dict[str, Any]:
+    def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
+        """The last loss in held-out text; the curves and the measurements go to ``metrics.json``."""
         history = run.trainer.state.log_history
         curves = {
             name: [[entry["step"], entry[key]] for entry in history if key in entry]
             for name, key in (("training", "loss"), ("held_out", "eval_loss"))
         }
-        run.save_model()
-        return {
-            "dev": {"loss": curves["held_out"][-1][1]},
-            "seconds_per_step": run.trainer.monitor.seconds_per_step(),
-            **curves,
-            **measure(run.model, run.datasets["dev"], run.keys),
-        }
+        seconds = run.trainer.monitor.seconds_per_step()
+        run.facts.update(seconds_per_step=seconds, **curves, **measure(run.model, run.datasets[split], run.keys))
+        return {"loss": curves["held_out"][-1][1]}, None
 
 
 # ---- the optimizer

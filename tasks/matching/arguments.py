@@ -85,6 +85,9 @@ class MatchingOptions(PredictorOptions):
 class MatchingArguments(RecipeArguments):
     """Keys of the matching recipe, in addition to the keys of every recipe."""
 
+    MODEL = "paddle_rope.tasks.matching.model:MatchingModel"
+    SCORES = ("accuracy", "f1", "spearman")
+    LENGTH_KEY = "max_tokens"
     METRIC = "score"  # see paddle_rope.tasks.matching.prediction.choosing_score
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "architecture")
     DEFAULTS = {"num_train_epochs": 5}

@@ -4,6 +4,7 @@ A sequence longer than ``max_tokens`` tokens, including special tokens, loses it
 dropped one by one from the longer one: each text may have half of the tokens, plus what a shorter one leaves unused.
 """
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -11,13 +12,18 @@ from typing import Any
 import numpy as np
 
 from paddle_rope.tasks.common.errors import InputError, visible
-from paddle_rope.tasks.common.inference import Tokens, encoder_outputs
+from paddle_rope.tasks.common.inference import Tokens, encoder_outputs, pad_items
 from paddle_rope.tasks.common.predictor import Predictor, check_positions
 from paddle_rope.tasks.common.reports.tables import f1_row, scores_line
-from paddle_rope.tasks.matching.arguments import GRADES, PAIRS, TRIPLES, MatchingConfig, MatchingOptions
+from paddle_rope.tasks.matching.arguments import (
+    GRADES,
+    PAIRS,
+    TRIPLES,
+    MatchingArguments,
+    MatchingConfig,
+    MatchingOptions,
+)
 from paddle_rope.tasks.matching.data import LABELED, Example, prediction_records, task_of
-
-SCORES = ("accuracy", "f1", "spearman")
 
 
 class MatchingDataset:
@@ -26,7 +32,7 @@ class MatchingDataset:
     ``sequences`` are :class:`~paddle_rope.tasks.common.inference.Tokens`; ``rows``, int64 ``[examples, parts]``, has
     the numbers of each example's sequences, with parts as in
     :meth:`paddle_rope.tasks.matching.model.MatchingModel.forward`; ``lengths`` are the tokens of each example's longest
-    sequence; ``num_cut`` sequences are cut to ``max_tokens`` (None: the model's).
+    sequence; ``collate`` makes a batch of items; ``num_cut`` sequences are cut to ``max_tokens`` (None: the model's).
     """
 
     def __init__(self, examples, tokenizer, config, max_tokens=None):
@@ -47,6 +53,7 @@ class MatchingDataset:
             self.sequences.append(Tokens(encoding.ids, encoding.token_type_ids if config.token_type_ids else None))
         self.rows = np.array([[numbers[texts] for texts in parts(example)] for example in examples], dtype=np.int64)
         self.lengths = [max(len(self.sequences[row].ids) for row in rows) for rows in self.rows]
+        self.collate = functools.partial(pad_items, pad_token_id=tokenizer.pad_token_id, dtype="float32")
 
     def __len__(self):
         return len(self.examples)
@@ -79,9 +86,8 @@ class MatchingPredictor(Predictor):
         threshold: score from which a pair matches; None for a model of grades or triples.
     """
 
-    recipe = "matching"
+    arguments = MatchingArguments
     labeled = LABELED
-    model_class = "paddle_rope.tasks.matching.model:MatchingModel"
     config_class = MatchingConfig
     options_class = MatchingOptions
 
@@ -100,7 +106,7 @@ class MatchingPredictor(Predictor):
         dataset = MatchingDataset(examples, self.tokenizer, self.model.config, self.max_tokens)
         print(data_report(title, dataset))
         scores, _ = evaluate_model(self.model, dataset, self.batch_size, self.show_progress)
-        print(f"{visible(title)}: {scores_in_words(scores)}")
+        print(f"{visible(title)}: {scores_line(scores, self.arguments.SCORES)}")
         return scores
 
     def score(self, pairs: Sequence[Sequence[str]]) -> np.ndarray:
@@ -164,12 +170,6 @@ def evaluate_model(model, dataset, batch_size, show_progress=False, chooses_thre
     if task == PAIRS and config.threshold is not None:
         scores["threshold"] = config.threshold
     return scores, outputs
-
-
-def scores_in_words(scores: dict[str, Any]) -> str:
-    """One line of scores, with the threshold of a bi-encoder."""
-    threshold = f"  threshold {scores['threshold']:.4f}" if "threshold" in scores else ""
-    return scores_line(scores, SCORES) + threshold
 
 
 def data_report(name, dataset):

@@ -139,6 +139,8 @@ class NerOptions(FilterOptions, PredictorOptions):
 class NerArguments(RecipeArguments):
     """Keys of the NER recipe, in addition to the keys of every recipe."""
 
+    MODEL = "paddle_rope.tasks.ner.model:NerModel"
+    SCORES = ("precision", "recall", "f1")
     METRIC = "f1"
     HYPER_PARAMETERS = (*RecipeArguments.HYPER_PARAMETERS, "features")
 

@@ -1,5 +1,6 @@
 """Examples -> tokens -> padded batches."""
 
+import functools
 from collections import defaultdict
 
 import numpy as np
@@ -30,12 +31,14 @@ class NerDataset:
 
     Texts longer than ``max_characters`` are cut into windows of at most that many tokens (:func:`cut_labeled`); None:
     no cut. ``own`` has, by text, the examples from which the ``features`` were built, as in training: the features of
-    such a text leave out its labels. ``texts`` are the tokenized examples or windows, ``cut`` is (number of windows,
-    number of texts cut into them), and ``faults`` lists (example, entity) that cannot be learned, by kind.
+    such a text leave out its labels. ``texts`` are the tokenized examples or windows, ``collate`` makes a batch of
+    them, ``cut`` is (number of windows, number of texts cut into them), and ``faults`` lists (example, entity) that
+    cannot be learned, by kind.
     """
 
     def __init__(self, examples, tokenizer, types, max_characters=None, max_span_length=None, features=None, own=None):
         self.examples, self.types, self.texts, self.cut = examples, types, [], (0, 0)
+        self.collate = functools.partial(pad_spans, pad_token_id=tokenizer.pad_token_id)
         self.faults = defaultdict(list)
         number = {name: index for index, name in enumerate(types)}
         for example in examples:

@@ -13,8 +13,7 @@ from paddle_rope.tasks.ner.arguments import of_types
 from paddle_rope.tasks.ner.batching import pad_spans
 from paddle_rope.tasks.ner.features import COLUMNS
 from paddle_rope.tasks.ner.lengths import entity_bound
-from paddle_rope.tasks.ner.prediction.predictor import ANY_LENGTH, ExportedNerModel
-from paddle_rope.tasks.ner.recipe import NerRecipe
+from paddle_rope.tasks.ner.prediction.predictor import ANY_LENGTH, ExportedNerModel, NerPredictor
 
 EXACT = ("feature_embedding.flags.weight", "feature_embedding.projection.weight")
 CHECKED_SENTENCES = (
@@ -27,7 +26,7 @@ CHECKED_SENTENCES = (
 class NerExporter(Exporter):
     """Exports models and ensembles of them; the outputs are logits and, in ONNX, spans."""
 
-    recipe = NerRecipe
+    predictor = NerPredictor
     output = "logits"
     several = True
 

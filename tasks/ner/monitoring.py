@@ -1,6 +1,5 @@
 """What VisualDL shows of an NER training run, in addition to :mod:`paddle_rope.tasks.common.training.monitor`."""
 
-import contextlib
 import functools
 import importlib.util
 import math
@@ -18,7 +17,7 @@ from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from paddle_rope.tasks.common.errors import visible
 from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.common.reports.figures import new_figure, pixels
-from paddle_rope.tasks.common.training.monitor import VisualDLMonitor, allowed_tag
+from paddle_rope.tasks.common.training.monitor import allowed_tag
 from paddle_rope.tasks.ner.batching import pad_spans
 from paddle_rope.tasks.ner.calibration import temperatures_for
 from paddle_rope.tasks.ner.lengths import window_settings
@@ -27,54 +26,39 @@ from paddle_rope.tasks.ner.prediction.finding import windows_of
 from paddle_rope.tasks.ner.reports.reliability import draw_reliability, reliability
 
 CURVE_STEPS = 100
-PICTURE_SHARE = 0.1
 SAMPLES = 8
 DRAWN_CHARACTERS = 20  # longest text that is preferred for the picture
 
 
-class NerMonitor(VisualDLMonitor):
-    """Adds a precision-recall curve of each type, predictions for fixed dev texts with the gold entities, and two
-    pictures: the scores of all spans of one dev text, and the reliability of probabilities with temperatures fitted to
-    these dev data. They show evaluations that are the best so far, under ``dev_history``, as long as that takes at most
-    ``PICTURE_SHARE`` of the time, and the kept weights, under ``dev``: VisualDL opens the oldest picture of a tag."""
+def show(writer, model, dataset, evaluation, step, group):
+    """Write an evaluation of a :class:`paddle_rope.tasks.ner.model.NerModel` on a dataset after ``step`` training steps
+    to a VisualDL log: a precision-recall curve of each type, predictions for fixed texts with the gold entities, and
+    two pictures: the scores of all spans of one text, and the reliability of probabilities with temperatures fitted to
+    these data. Without candidates, there are no curves and no reliability. ``group`` is of the pictures: VisualDL opens
+    the oldest one of a tag."""
+    _show_samples(writer, dataset, evaluation.found, step)
+    writer.add_image(f"{group}/scores", _picture_of_scores(model, dataset, step), step)
+    if evaluation.candidates is None:
+        return
+    examples, config = dataset.examples, model.config
+    for kind, curve in precision_recall_curves(examples, evaluation.candidates, config.types, CURVE_STEPS).items():
+        curve = {name: values.tolist() for name, values in curve.items()}
+        # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
+        now = round(time.time() * 1000)
+        record = pr_curve_raw(tag=allowed_tag(f"dev/{kind}"), step=step, walltime=now, **curve)
+        writer._get_file_writer().add_record(record)
+    temperatures = temperatures_for(examples, evaluation.candidates, config.types, config.allow_overlap)
+    result = reliability(examples, evaluation.found, config.types, temperatures)
+    if result["entities"]:
+        writer.add_image(f"{group}/reliability", draw_reliability(result, f"step {step}"), step)
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self._begun, self._showing = time.perf_counter(), 0.0
 
-    @contextlib.contextmanager
-    def showing(self):
-        """Whether there is time to show an evaluation now; the time spent within the block is counted."""
-        begin = time.perf_counter()
-        yield self.writer is not None and self._showing <= PICTURE_SHARE * (begin - self._begun)
-        self._showing += time.perf_counter() - begin
-
-    def show(self, model, dataset, evaluation, step, group="dev_history"):
-        """Show an evaluation of a :class:`paddle_rope.tasks.ner.model.NerModel` on a dataset after ``step`` training
-        steps; without candidates, no curves and no reliability. ``group`` is of the pictures."""
-        self._show_samples(dataset, evaluation.found, step)
-        self.writer.add_image(f"{group}/scores", _picture_of_scores(model, dataset, step), step)
-        if evaluation.candidates is None:
-            return
-        examples, config = dataset.examples, model.config
-        for kind, curve in precision_recall_curves(examples, evaluation.candidates, config.types, CURVE_STEPS).items():
-            curve = {name: values.tolist() for name, values in curve.items()}
-            # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
-            now = round(time.time() * 1000)
-            record = pr_curve_raw(tag=allowed_tag(f"dev/{kind}"), step=step, walltime=now, **curve)
-            self.writer._get_file_writer().add_record(record)
-        temperatures = temperatures_for(examples, evaluation.candidates, config.types, config.allow_overlap)
-        result = reliability(examples, evaluation.found, config.types, temperatures)
-        if result["entities"]:
-            self.writer.add_image(f"{group}/reliability", draw_reliability(result, f"step {step}"), step)
-
-    def _show_samples(self, dataset, found, step):
-        rows = [row for row, example in enumerate(dataset.examples) if example.entities]
-        if len(rows) > SAMPLES:  # at equal distances
-            rows = [rows[index * len(rows) // SAMPLES] for index in range(SAMPLES)]
-        for number, row in enumerate(rows, 1):
-            text = visible(_compared(dataset.examples[row], found[row]), "\n")
-            self.writer.add_text(f"dev/text_{number}", text, step)
+def _show_samples(writer, dataset, found, step):
+    rows = [row for row, example in enumerate(dataset.examples) if example.entities]
+    if len(rows) > SAMPLES:  # at equal distances
+        rows = [rows[index * len(rows) // SAMPLES] for index in range(SAMPLES)]
+    for number, row in enumerate(rows, 1):
+        writer.add_text(f"dev/text_{number}", visible(_compared(dataset.examples[row], found[row]), "\n"), step)
 
 
 def _picture_of_scores(model, dataset, step):

@@ -2,7 +2,6 @@
 
 import functools
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,14 +10,14 @@ from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from paddle_rope.tasks.common.errors import InputError, visible
 from paddle_rope.tasks.common.process import is_first_process, process_count
-from paddle_rope.tasks.common.recipe import Recipe
 from paddle_rope.tasks.common.training.callbacks import dev_scores_so_far
 from paddle_rope.tasks.common.training.data import MemoryData
-from paddle_rope.tasks.common.training.run import MODEL_FOLDER, Run
-from paddle_rope.tasks.common.training.settings import Settings
-from paddle_rope.tasks.ner import calibration
+from paddle_rope.tasks.common.training.recipe import Recipe
+from paddle_rope.tasks.common.training.run import MODEL_FOLDER, Run, RunData
+from paddle_rope.tasks.common.training.settings import Settings, resolve
+from paddle_rope.tasks.ner import calibration, monitoring
 from paddle_rope.tasks.ner.arguments import NerArguments
-from paddle_rope.tasks.ner.batching import NerDataset, pad_spans, refuse_longer, with_unseen
+from paddle_rope.tasks.ner.batching import NerDataset, refuse_longer, with_unseen
 from paddle_rope.tasks.ner.data.splits import mark_types, read_splits, read_teacher, read_unlabeled
 from paddle_rope.tasks.ner.examples import Example, Found, as_record, entity_types, first_overlap
 from paddle_rope.tasks.ner.features import WordFeatures
@@ -26,8 +25,6 @@ from paddle_rope.tasks.ner.fitting import FEWEST_STEPS, fit_keys
 from paddle_rope.tasks.ner.lengths import TrainingLengths, training_lengths, window_settings
 from paddle_rope.tasks.ner.masked_lm import pretrain
 from paddle_rope.tasks.ner.metrics import entity_scores, scores_and_errors
-from paddle_rope.tasks.ner.model import NerModel
-from paddle_rope.tasks.ner.monitoring import NerMonitor
 from paddle_rope.tasks.ner.prediction.finding import find_in_windows
 from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
 from paddle_rope.tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
@@ -38,77 +35,57 @@ MOST_UNKNOWN = 0.01  # of the characters; about 0.0004 of CLUENER are unknown to
 
 
 @dataclass
-class NerRun(Run):
-    """A run of the NER recipe."""
+class NerData(RunData):
+    """What the NER recipe reads for a run."""
 
     unlabeled: list[Example] = field(default_factory=list)
     distilled: list[Example] = field(default_factory=list)
     features: WordFeatures | None = None
     kept_types: list[str] = field(default_factory=list)  # of the model ``pretrained``, found in the examples or not
-    evaluation: Any = None  # the Evaluation of the trained model on dev
 
 
 class NerRecipe(Recipe):
     """Entities of texts: precision, recall and micro F1 over exact (start, end, type)."""
 
     arguments = NerArguments
-    model_class = NerModel
-    monitor_class = NerMonitor
-    scores = ("precision", "recall", "f1")
-    run_class = NerRun
-    predictor = NerPredictor
     report = staticmethod(print_scores)
 
-    def read(self, settings: Settings, memory: MemoryData) -> dict[str, Any]:
+    def read(self, settings: Settings, memory: MemoryData) -> NerData:
         keys, examples = settings.keys, read_splits(settings.keys, settings.training.seed, memory.examples)
         unlabeled, distilled = read_unlabeled(keys), read_teacher(keys, examples)
         if not keys.cut_long_texts:
             refuse_longer(examples["train"], keys.max_characters)
             refuse_longer(distilled, keys.max_characters)
-        found = {"examples": examples, "unlabeled": unlabeled, "distilled": distilled, "chosen": {}}
+        data = NerData(examples, unlabeled=unlabeled, distilled=distilled)
         if keys.keep_types:
-            found |= self._keep_types(settings, examples)
+            _keep_types(settings, data)
         if keys.fit_to_data:
             shared = process_count(), settings.training.gradient_accumulation_steps
             of_dev = examples.get("dev", ()), keys.max_characters
-            given = {**settings.given, **found["chosen"]}
+            given = {**settings.given, **data.chosen}
             fit = fit_keys(given, examples["train"], unlabeled, *shared, *of_dev, distilled)
-            found["chosen"] |= {**fit.keys, "fit_to_data": False}  # the saved configuration has explicit keys
+            data.chosen |= {**fit.keys, "fit_to_data": False}  # the saved configuration has explicit keys
             if is_first_process():
                 print("\n".join(fit.lines))
-        kinds = found["chosen"].get("features", keys.features)
+        kinds = data.chosen.get("features", keys.features)
         if kinds and not keys.keep_types:
-            found["features"] = WordFeatures.from_examples(examples["train"], kinds, unlabeled=unlabeled + distilled)
-        return {**found, "saved": [found["features"]] if found.get("features") else []}
+            data.features = WordFeatures.from_examples(examples["train"], kinds, unlabeled=unlabeled + distilled)
+        data.saved = [data.features] if data.features else []
+        return data
 
-    def _keep_types(self, settings: Settings, examples: dict[str, list[Example]]) -> dict[str, Any]:
-        """Mark the types of the model ``pretrained`` in the examples; returns them and its word features."""
-        keys, shows = settings.keys, is_first_process() and sys.stderr.isatty()
-        folder, size = keys.pretrained, settings.training.per_device_eval_batch_size
-        predictor = NerPredictor(folder, settings.config["device"], size, show_progress=shows)
-        features = predictor.features
-        kinds = list(features.kinds) if features else []
-        if not set(keys.features or ()) <= set(kinds):
-            raise InputError(f"{folder}: its word features are {', '.join(kinds) or 'none'}; give the same features")
-        marked = mark_types(examples, predictor)
-        if is_first_process():
-            counts = ", ".join(f"{visible(kind)} {count:,}" for kind, count in marked.items())
-            print(f"keep_types: marked by {folder}: {counts or 'nothing, as all of its types are labeled'}")
-        return {"features": features, "kept_types": predictor.types, "chosen": {"features": kinds or None}}
-
-    def new_tokenizer(self, run: NerRun) -> Tokenizer:
-        texts = (example.text for example in (*run.examples["train"], *run.distilled, *run.unlabeled))
+    def new_tokenizer(self, run: Run) -> Tokenizer:
+        texts = (example.text for example in (*run.examples["train"], *run.data.distilled, *run.data.unlabeled))
         return CharTokenizer.from_corpus(texts, run.keys.vocab_min_count)
 
-    def model_options(self, run: NerRun) -> dict[str, Any]:
-        overlap = run.keys.allow_overlap
+    def model_options(self, run: Run) -> dict[str, Any]:
+        features, overlap = run.data.features, run.keys.allow_overlap
         if overlap is None:
             overlap = any(first_overlap(example.entities) for example in run.examples["train"])
         return {
             "max_characters": run.keys.max_characters,
-            "types": sorted({*run.kept_types, *entity_types(run.examples["train"])}),
+            "types": sorted({*run.data.kept_types, *entity_types(run.examples["train"])}),
             "allow_overlap": overlap,
-            "features": run.features and run.features.sizes,
+            "features": features and features.sizes,
             "unk_token_id": run.tokenizer.unk_token_id,
             "thresholds": 0.0,  # not the thresholds of a trained model in ``pretrained``
             "temperatures": 1.0,
@@ -122,20 +99,17 @@ class NerRecipe(Recipe):
         own = {} if run.keys.keep_types else {example.text: example for example in examples}
         train, distilled = (
             self._dataset(run, some, own=own, max_characters=run.keys.max_characters)
-            for some in (examples, run.distilled)
+            for some in (examples, run.data.distilled)
         )
         train.texts += distilled.texts
         for name, value in training_lengths(train.texts)._asdict().items():
             setattr(run.model.config, name, value)
         return train
 
-    def longest(self, run: NerRun) -> int:
+    def longest(self, run: Run) -> int:
         """As in any recipe; other splits are read in windows no longer than the longest text of train."""
-        of_unlabeled = (len(example.text) + 2 for example in run.unlabeled)  # with [CLS] and [SEP]
+        of_unlabeled = (len(example.text) + 2 for example in run.data.unlabeled)  # with [CLS] and [SEP]
         return max(*run.datasets["train"].lengths, *of_unlabeled)
-
-    def collator(self, run: Run) -> Any:
-        return functools.partial(pad_spans, pad_token_id=run.tokenizer.pad_token_id)
 
     def describe(self, run: Run) -> None:
         for split, examples in run.examples.items():
@@ -161,78 +135,41 @@ class NerRecipe(Recipe):
                 "--pretrained=, which starts from nothing and learns them"
             )
 
-    def before_training(self, run: Run) -> None:
-        if run.keys.masked_lm_epochs:
-            pretrain(run, run.datasets["train"].texts + self._dataset(run, run.unlabeled).texts)
-
-    def _evaluate_kept(self, run: NerRun) -> float | None:
-        """Fill ``run.evaluation``, after thresholds, if requested, and temperatures have been chosen; returns the F1
-        before if that set the thresholds."""
-        config, dataset, keys = run.model.config, run.datasets["dev"], run.keys
-        run.evaluation = evaluate_model(run.model, dataset, run.batch_size, with_candidates=True)
-        f1 = run.evaluation.scores["f1"] if keys.threshold_for_f1 else None
-        if f1 is not None:
-            config.thresholds = [calibration.threshold_for_f1(f1)] * len(config.types)
-        candidates = run.evaluation.candidates
-        if candidates is None:
-            print(f"note: thresholds are not tuned and all temperatures are 1, as {calibration.NOT_APART}")
-            run.evaluation = evaluate_model(run.model, dataset, run.batch_size)
-            return f1
-        given = dataset.examples, candidates, config.types, config.allow_overlap
-        if keys.tune_thresholds:
-            config.thresholds = calibration.thresholds_for(*given)
-        config.temperatures = calibration.temperatures_for(*given)
-        run.evaluation = scored(config, dataset, candidates, candidates)
-        return f1
-
-    def score(self, run: NerRun, split: str) -> tuple[dict[str, Any], Any]:
-        evaluation = (
-            run.evaluation if split == "dev" else evaluate_model(run.model, run.datasets[split], run.batch_size)
-        )
-        scores, found, _ = evaluation
-        config = run.model.config
-        scores["reliability"] = reliability(run.examples[split], found, config.types, config.temperatures)
-        return scores, found
+    def prepare(self, run: Run) -> None:
+        if run.keys.masked_lm_epochs and not run.resumes_training:
+            pretrain(run, run.datasets["train"].texts + self._dataset(run, run.data.unlabeled).texts)
 
     def dev_scores(self, run: Run) -> dict[str, float]:
+        """The scores, also of each type. VisualDL shows the evaluations that are the best so far."""
         dataset, monitor, state = run.datasets["dev"], run.trainer.monitor, run.trainer.state
         evaluation = evaluate_model(run.model, dataset, run.batch_size)
         if evaluation.scores["f1"] > max(dev_scores_so_far(state, run.training), default=-1):
             with monitor.showing() as has_time:
                 if has_time:
                     shown = evaluate_model(run.model, dataset, run.batch_size, with_candidates=True)
-                    monitor.show(run.model, dataset, shown, state.global_step)
+                    monitoring.show(monitor.writer, run.model, dataset, shown, state.global_step, "dev_history")
         by_type = {f"_by_type/{kind}": row for kind, row in evaluation.scores["per_type"].items()}
         rows = {"": evaluation.scores, **by_type}
-        return {f"{name}{kind}": row[name] for kind, row in rows.items() for name in self.scores}
+        return {f"{name}{kind}": row[name] for kind, row in rows.items() for name in self.arguments.SCORES}
 
-    def score_and_save(self, run: Run) -> dict[str, Any]:
-        f1 = self._evaluate_kept(run) if "dev" in run.datasets else None
-        metrics = super().score_and_save(run)
-        if "dev" in metrics:
-            monitor = run.trainer.monitor
+    def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
+        """The scores with reliability. Dev chooses thresholds, if requested, and temperatures, and is shown by
+        VisualDL."""
+        config, dataset, monitor = run.model.config, run.datasets[split], run.trainer.monitor
+        if split == "dev":
+            evaluation = _tune(run)
             with monitor.opened():
-                monitor.show(run.model, run.datasets["dev"], run.evaluation, run.trainer.kept_step, group="dev")
-        if f1 is not None:
-            threshold = run.model.config.thresholds[0]
-            print(
-                f"threshold_for_f1: dev F1 is {metrics['dev']['f1']:.4f} with the threshold {threshold:.2f}, and "
-                f"{f1:.4f} with the threshold 0 of the epochs"
-            )
-        if "dev" in metrics and not metrics["dev"]["predicted"]:
-            steps, training = run.trainer.state.max_steps, run.training
-            few = f"give {FEWEST_STEPS} steps or more (--num_train_epochs)"
-            other = f"try another learning_rate than {training.learning_rate:g}, or a larger warmup_ratio"
-            print(f"note: nothing is found in dev after {steps} steps; {few if steps < FEWEST_STEPS else other}")
-        return metrics
-
-    def records(self, run: Run, split: str, predictions: Any) -> Iterator[dict[str, Any]]:
-        return (as_record(example.text, found) for example, found in zip(run.examples[split], predictions))
+                monitoring.show(monitor.writer, run.model, dataset, evaluation, run.trainer.kept_step, "dev")
+        else:
+            evaluation = evaluate_model(run.model, dataset, run.batch_size)
+        scores, found, _ = evaluation
+        scores["reliability"] = reliability(dataset.examples, found, config.types, config.temperatures)
+        return scores, (as_record(example.text, of_text) for example, of_text in zip(dataset.examples, found))
 
     def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> dict[str, dict[str, float]] | None:
         """Scores of a :class:`paddle_rope.tasks.ner.model.NerEnsemble` of the runs; None with ``train_texts``, because
         models trained on other texts have other vocabularies."""
-        settings = self.resolve({**config, "output_dir": run_dirs[0]})
+        settings = resolve({**config, "output_dir": run_dirs[0]}, self.arguments)
         if settings.keys.train_texts is not None:
             return None
         folders = [Path(run_dir) / MODEL_FOLDER for run_dir in run_dirs]
@@ -245,8 +182,24 @@ class NerRecipe(Recipe):
         return {name: entity_scores(splits[name], found[name], predictor.types) for name in splits}
 
     def _dataset(self, run: Run, examples: list, **options: Any) -> NerDataset:
-        options = {"max_span_length": run.keys.max_span_length, "features": run.features, **options}
+        options = {"max_span_length": run.keys.max_span_length, "features": run.data.features, **options}
         return NerDataset(examples, run.tokenizer, **{"types": run.model.config.types, **options})
+
+
+def _keep_types(settings, data):
+    """Mark the types of the model ``pretrained`` in the examples, and take its word features."""
+    keys, shows = settings.keys, is_first_process() and sys.stderr.isatty()
+    folder, size = keys.pretrained, settings.training.per_device_eval_batch_size
+    predictor = NerPredictor(folder, settings.config["device"], size, show_progress=shows)
+    data.features, data.kept_types = predictor.features, predictor.types
+    kinds = list(data.features.kinds) if data.features else []
+    if not set(keys.features or ()) <= set(kinds):
+        raise InputError(f"{folder}: its word features are {', '.join(kinds) or 'none'}; give the same features")
+    data.chosen["features"] = kinds or None
+    marked = mark_types(data.examples, predictor)
+    if is_first_process():
+        counts = ", ".join(f"{visible(kind)} {count:,}" for kind, count in marked.items())
+        print(f"keep_types: marked by {folder}: {counts or 'nothing, as all of its types are labeled'}")
 
 
 # ---- evaluation on labeled texts, also during training
@@ -275,3 +228,32 @@ def scored(config: Any, dataset: NerDataset, found: Found, candidates: Found | N
     """The :class:`Evaluation` of what is ``found`` above the thresholds of a model's ``config``."""
     found = calibration.above_thresholds(found, config.thresholds, config.types, config.allow_overlap)
     return Evaluation(scores_and_errors(dataset.examples, found, dataset.types), found, candidates)
+
+
+def _tune(run):
+    """Choose the temperatures, and thresholds if requested, of a trained model on dev; returns its Evaluation."""
+    config, dataset, keys = run.model.config, run.datasets["dev"], run.keys
+    evaluation = evaluate_model(run.model, dataset, run.batch_size, with_candidates=True)
+    before, candidates = evaluation.scores["f1"], evaluation.candidates
+    if keys.threshold_for_f1:
+        config.thresholds = [calibration.threshold_for_f1(before)] * len(config.types)
+    if candidates is None:
+        print(f"note: thresholds are not tuned and all temperatures are 1, as {calibration.NOT_APART}")
+        evaluation = evaluate_model(run.model, dataset, run.batch_size)
+    else:
+        given = dataset.examples, candidates, config.types, config.allow_overlap
+        if keys.tune_thresholds:
+            config.thresholds = calibration.thresholds_for(*given)
+        config.temperatures = calibration.temperatures_for(*given)
+        evaluation = scored(config, dataset, candidates, candidates)
+    if keys.threshold_for_f1:
+        print(
+            f"threshold_for_f1: dev F1 is {evaluation.scores['f1']:.4f} with the threshold {config.thresholds[0]:.2f}, "
+            f"and {before:.4f} with the threshold 0 of the epochs"
+        )
+    if not evaluation.scores["predicted"]:
+        steps, training = run.trainer.state.max_steps, run.training
+        few = f"give {FEWEST_STEPS} steps or more (--num_train_epochs)"
+        other = f"try another learning_rate than {training.learning_rate:g}, or a larger warmup_ratio"
+        print(f"note: nothing is found in dev after {steps} steps; {few if steps < FEWEST_STEPS else other}")
+    return evaluation

@@ -47,6 +47,10 @@ def parse_stages(value):
 class PretrainingArguments(common.EncoderArguments):
     """Keys of a run, in addition to PaddleNLP's ``TrainingArguments``."""
 
+    MODEL = "paddle_rope.roformer:RoFormerForMaskedLM"
+    SCORES = ("loss", "accuracy")
+    LENGTH_KEY = "stages"
+    NEXT_STEP = "use it:   {command} train CONFIG.yaml --pretrained {model}"
     PLAN = BY_STAGES
     DEFAULTS = {"save_steps": 200}
     HYPER_PARAMETERS = (*common.EncoderArguments.HYPER_PARAMETERS, "stages", "tokenizer")

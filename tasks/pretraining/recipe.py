@@ -3,16 +3,16 @@
 import sys
 from typing import Any
 
-from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer
+from paddle_rope.roformer import CharTokenizer, WordTokenizer
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.common.process import is_first_process
-from paddle_rope.tasks.common.recipe import Recipe
 from paddle_rope.tasks.common.texts.documents import hold_out, read_documents
 from paddle_rope.tasks.common.training.data import MemoryData
-from paddle_rope.tasks.common.training.run import Run
+from paddle_rope.tasks.common.training.recipe import Recipe
+from paddle_rope.tasks.common.training.run import Run, RunData
 from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.pretraining.arguments import PretrainingArguments, parse_stages
 from paddle_rope.tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking, tokenize
@@ -22,12 +22,8 @@ class PretrainingRecipe(Recipe):
     """Loss and accuracy of hidden tokens, stage by stage."""
 
     arguments = PretrainingArguments
-    model_class = RoFormerForMaskedLM
-    scores = ("loss", "accuracy")
-    length_key = "stages"
-    next_step = "use it:   {command} train CONFIG.yaml --pretrained {model}"
 
-    def read(self, settings: Settings, memory: MemoryData) -> dict[str, Any]:
+    def read(self, settings: Settings, memory: MemoryData) -> RunData:
         documents = read_documents(settings.keys.text_files)
         if settings.keys.dev_files is None:
             train, dev = hold_out(documents, settings.keys.dev_fraction)
@@ -37,7 +33,7 @@ class PretrainingRecipe(Recipe):
             train = [document for document in documents if document not in held]
             if not train:
                 raise InputError("text_files: all documents are in dev_files too; give others to train on")
-        return {"examples": {"train": train, "dev": dev}}
+        return RunData({"train": train, "dev": dev})
 
     def new_tokenizer(self, run: Run) -> Tokenizer:
         if run.keys.vocab_file is None:
@@ -78,26 +74,23 @@ class PretrainingRecipe(Recipe):
             print(f"{split}: {len(documents):,} documents, {run.facts['tokens'][split]:,} tokens")
         print(f"{len(run.tokenizer):,} tokens known")
 
-    def ends(self, run: Run) -> list[int]:
-        return run.datasets["train"].ends
-
     def dev_scores(self, run: Run) -> dict[str, float]:
         """The dev scores with the row length of the stage that has just ended."""
         number = run.datasets["train"].ends.index(run.trainer.state.global_step)
         scores = evaluate_model(run.model, run.datasets["dev"][number])
         return {**scores, "seconds_per_step": run.trainer.monitor.seconds_per_step()}
 
-    def score_and_save(self, run: Run) -> dict[str, Any]:
+    def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
+        """The dev scores after the last stage; ``metrics.json`` gets those of each stage."""
         batches, history = run.datasets["train"], run.trainer.state.log_history
-        run.save_model()
-        stages = []
+        run.facts["stages"] = stages = []
         for number, (stage, end) in enumerate(zip(batches.stages, batches.ends), 1):
             dev = next(entry for entry in reversed(history) if "eval_loss" in entry and entry["step"] == end)
             tokens = stage.max_tokens * stage.batch_size * stage.steps * batches.batches_per_step
             row = {"stage": number, **stage._asdict(), "million_tokens": tokens / 1e6}
             row["seconds_per_step"] = dev["eval_seconds_per_step"]
-            stages.append({**row, **{f"dev_{name}": dev[f"eval_{name}"] for name in self.scores}})
-        return {"stages": stages, "dev": {name: stages[-1][f"dev_{name}"] for name in self.scores}}
+            stages.append({**row, **{f"dev_{name}": dev[f"eval_{name}"] for name in self.arguments.SCORES}})
+        return {name: stages[-1][f"dev_{name}"] for name in self.arguments.SCORES}, None
 
 
 def evaluate_model(model, batches):

@@ -145,7 +145,7 @@ def _with_precision(job, manifest):
         return job
     prepare_process()
     from paddle_rope.native.products import DECISION, why_no_bfloat16
-    from paddle_rope.tasks.common.predictor import bfloat16_pays
+    from paddle_rope.tasks.common.process import bfloat16_pays
 
     is_on = manifest["options"].get("bf16") if manifest else None
     if not isinstance(is_on, bool):

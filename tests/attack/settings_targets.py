@@ -27,13 +27,14 @@ def read_configuration(folder: Path) -> None:
     """A configuration file up to the arguments of the first recipe that takes it."""
     from paddle_rope.tasks.common.process import quiet_paddlenlp
     from paddle_rope.tasks.common.run_config import read_run_config
-    from paddle_rope.tasks.recipes import get_recipe
+    from paddle_rope.tasks.common.training.settings import resolve
+    from paddle_rope.tasks.recipes import get_arguments
 
     quiet_paddlenlp()
     config = read_run_config(folder / NAME)
     for name in RECIPES:
         try:
-            get_recipe(name).resolve({"output_dir": "unused", **config})
+            resolve({"output_dir": "unused", **config}, get_arguments(name))
             return
         except InputError as error:
             refused = error
@@ -74,18 +75,19 @@ def read_run(folder: Path) -> None:
     from paddle_rope.tasks.common.process import quiet_paddlenlp
     from paddle_rope.tasks.common.run_config import read_run_config
     from paddle_rope.tasks.common.training.checkpoints import last_checkpoint
-    from paddle_rope.tasks.common.training.data import MemoryData
+    from paddle_rope.tasks.common.training.data import NO_DATA
     from paddle_rope.tasks.common.training.run import CHECKPOINTS_FOLDER, CONFIG_FILE, Run
     from paddle_rope.tasks.common.training.series import begun_series
-    from paddle_rope.tasks.recipes import get_recipe
+    from paddle_rope.tasks.common.training.settings import resolve
+    from paddle_rope.tasks.recipes import get_arguments, get_recipe
 
     quiet_paddlenlp()
     checkpoint = last_checkpoint(folder / CHECKPOINTS_FOLDER)
     config = {**read_run_config(folder / CONFIG_FILE), "output_dir": str(folder)}
     with contextlib.ExitStack() as stack:
-        Run(*get_recipe("ner").resolve(config), stack, MemoryData({}, {}), checkpoint, is_begun=True).claim()
+        Run(*resolve(config, get_arguments("ner")), None, stack, NO_DATA, checkpoint, is_begun=True).claim()
     for cell in begun_series(folder, get_recipe).cells[-1:]:  # they differ in seed and fold
-        cell.recipe.resolve(cell.config)
+        resolve(cell.config, cell.recipe.arguments)
 
 
 # ---- the service

@@ -15,7 +15,9 @@ from visualdl import LogReader
 
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training import loop, series
 from paddle_rope.tasks.common.training.monitor import TRAINING, VisualDLMonitor
+from paddle_rope.tasks.experiments import plan
 
 
 def train(config, folder, **keys):
@@ -137,7 +139,7 @@ def launch(folder, script, *words):
 
 
 # ---- a recipe that trains nothing
-def pretended_recipe():
+def pretended_recipe(monkeypatch):
     """A recipe that trains nothing: ``calls`` lists its calls, ``trained()`` the folders in ``runs/`` of its trainings;
     ``scores_of`` gives what a run leaves."""
 
@@ -148,7 +150,7 @@ def pretended_recipe():
         (folder / "metrics.json").write_text(json.dumps(metrics), encoding="utf-8")
         return metrics
 
-    def train(config):
+    def train(recipe, config, memory=None):
         recipe.calls.append(("train", config))
         if recipe.fails(config):
             raise InputError("wrong data")
@@ -156,20 +158,24 @@ def pretended_recipe():
         (Path(config["output_dir"]) / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
         return metrics
 
-    def resume(folder):
+    def resume(recipe, folder, memory=None):
         recipe.calls.append(("resume", folder))
         return leave({"output_dir": folder})
 
-    def resolve(config):
+    def resolve(config, arguments):
         for key in config:
             if "atention" in key:
                 raise InputError(f"unknown key {key!r}")
         return SimpleNamespace(config=config)
 
     recipe = SimpleNamespace(
-        name="ner", train=train, resume=resume, resolve=resolve, calls=[], fails=lambda config: False,
-        scores=("f1", "recall"), scores_of=lambda config: {"dev": {"f1": 0.9}},
+        arguments=SimpleNamespace(recipe="ner", SCORES=("f1", "recall")), calls=[], fails=lambda config: False,
+        scores_of=lambda config: {"dev": {"f1": 0.9}},
         score_ensemble=lambda config, run_dirs: None,
         trained=lambda: [of["output_dir"].split("runs/")[1] for call, of in recipe.calls if call == "train"],
     )  # fmt: skip
+    monkeypatch.setattr(loop, "train", train)
+    monkeypatch.setattr(loop, "resume", resume)
+    for module in (series, plan):
+        monkeypatch.setattr(module, "resolve", resolve)
     return recipe

@@ -43,7 +43,7 @@ WORKS = {
     "save": _training(f"{TRAINER}._save_checkpoint"),
     "evaluation": _training(f"{TRAINER}.evaluate"),
     "masked_lm": _training("paddle_rope.tasks.ner.recipe:pretrain"),
-    "results": _training("paddle_rope.tasks.ner.recipe:NerRecipe.score_and_save"),
+    "results": _training("paddle_rope.tasks.ner.recipe:NerRecipe.score"),
     "series": _training("paddle_rope.tasks.common.training.series:train_cells", more=("--seeds", "1,2")),
     "pretraining": _training("paddle_rope.tasks.common.training.trainer:StepTrainer.train", PRETRAINING),
     "download": Work("paddle_rope.tasks.common.datasets:fetch_dataset", ("download",)),

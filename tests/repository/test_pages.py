@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from paddle_rope.tasks.commands.train import read_words
+from paddle_rope.tasks.common.training.settings import resolve
 from paddle_rope.tasks.experiments.plan import read_plan, resolved
-from paddle_rope.tasks.recipes import get_recipe
+from paddle_rope.tasks.recipes import get_arguments
 from tests.conftest import REPOSITORY
 from tests.repository.pages import CONFIGURATIONS, RECIPES, help_of, keys_of, made_pages
 
@@ -86,7 +87,7 @@ def check_command(words):
         if rest[0] == "train" and rest[1] != "--resume":
             config = read_words([str(REPOSITORY / word) if word.endswith(".yaml") else word for word in rest[1:]])
             config.pop("seeds", None)
-            get_recipe(config["recipe"]).resolve({**config, "device": "cpu"})
+            resolve({**config, "device": "cpu"}, get_arguments(config["recipe"]))
         else:
             options = [word.partition("=")[0] for word in rest if word.startswith("--") and word != "--help"]
             verbs = rest[: 2 if rest[0] in VERBS_WITH_TASKS else 1]

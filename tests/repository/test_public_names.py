@@ -27,13 +27,7 @@ OF_TABLES = {word.partition("(")[0] for row in ROWS for word in re.findall(r"`([
 OF_TABLES = {name for name in OF_TABLES if re.fullmatch(r"(reference\.)?[A-Za-z]\w*", name)}
 DOCUMENTED = sorted({*(f"paddle_rope.{name}" for name in paddle_rope.__all__), *OF_TABLES})
 CALLED = (
-    *(
-        "paddle_rope.tasks.recipes:get_recipe",
-        "paddle_rope.tasks.recipes:load",
-        "paddle_rope.tasks.recipes:train",
-        "paddle_rope.tasks.recipes:resume",
-    ),
-    *(f"paddle_rope.tasks.common.recipe:Recipe.{name}" for name in ("train", "resume", "evaluate")),
+    *(f"paddle_rope.tasks.recipes:{name}" for name in ("load", "train", "train_config", "resume", "evaluate")),
     *(
         "paddle_rope.tasks.common.export.exporter:export",
         "paddle_rope.tasks.ner.tuning:tune_model",

@@ -10,10 +10,9 @@ import yaml
 from paddle_rope.tasks import recipes
 from paddle_rope.tasks.common.reports import figures
 from paddle_rope.tasks.ner import monitoring
-from paddle_rope.tasks.ner.monitoring import NerMonitor
 from tests.tasks.tiny_recipes import KEYS, write_data
 
-SHOW = NerMonitor.show
+SHOW = monitoring.show
 
 
 @contextlib.contextmanager
@@ -31,7 +30,7 @@ def blank_pictures():
 def without_pictures():
     """VisualDL shows scores alone: no curves, texts and pictures."""
     with blank_pictures(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NerMonitor, "show", lambda *_, **group: None)
+        patch.setattr(monitoring, "show", lambda *_: None)
         yield
 
 

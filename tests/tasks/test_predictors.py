@@ -7,7 +7,7 @@ import pytest
 
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.recipes import get_predictor, get_recipe, load
+from paddle_rope.tasks.recipes import get_predictor, load
 from tests.helpers.models import FORMATS, export, like
 from tests.helpers.runs import read_json_lines
 
@@ -28,7 +28,7 @@ def trained(whole, data_of):
         recipe, keys = MODELS[name]
         file = data_of.get(name, data_of[recipe])["dev_file"]
         more = data_of[name] if name == "triples" else {}
-        return whole(recipe, **keys, **more), file, get_recipe(recipe).read_labeled(file)
+        return whole(recipe, **keys, **more), file, get_predictor(recipe).labeled.read_file(file)
 
     return trained
 

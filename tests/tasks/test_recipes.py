@@ -19,9 +19,11 @@ from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.files import locked
 from paddle_rope.tasks.common.run_config import read_run_config
 from paddle_rope.tasks.common.training.checkpoints import PROGRESS_FILE, last_checkpoint, mark_complete
+from paddle_rope.tasks.common.training.recipe import Recipe
+from paddle_rope.tasks.common.training.settings import resolve
 from paddle_rope.tasks.matching.model import MatchingConfig
 from paddle_rope.tasks.ner.model import NerConfig
-from paddle_rope.tasks.recipes import RECIPES, get_arguments, get_recipe
+from paddle_rope.tasks.recipes import RECIPES, get_arguments, get_predictor, get_recipe
 from tests.conftest import REPOSITORY
 from tests.helpers.runs import power_cut
 from tests.tasks.tiny_recipes import ENDS, KEYS, LEFT, SETTINGS, WITH_LABELS, left_by, weights
@@ -36,6 +38,14 @@ def test_every_recipe_is_in_the_table():
         assert get_recipe(name).arguments is arguments and arguments.recipe == name
 
 
+def test_a_recipe_is_twelve_hooks_and_nothing_that_is_shared():
+    hooks = {name for name in (*Recipe.__annotations__, *vars(Recipe)) if not name.startswith("_")}
+    assert len(hooks) == 12
+    for name in RECIPES:
+        recipe = type(get_recipe(name))
+        assert recipe.__bases__ == (Recipe,) and {one for one in vars(recipe) if not one.startswith("_")} <= hooks
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_run_leaves_its_files(whole, recipe):
     folder, (files, model) = whole(recipe), LEFT[recipe]
@@ -43,7 +53,7 @@ def test_a_run_leaves_its_files(whole, recipe):
     assert {path.name for path in (folder / "model").iterdir()} == model
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["train_seconds"] >= 0 and metrics["seed"] == 42
-    assert {*metrics["dev"]} & {*get_recipe(recipe).scores}
+    assert {*metrics["dev"]} & {*get_arguments(recipe).SCORES}
     assert metrics["parameters"] == weights(folder).size
     config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
     assert (config["recipe"], config["output_dir"], config["seed"]) == (recipe, str(folder), 42)
@@ -88,8 +98,8 @@ def test_a_run_that_was_cut_ends_as_one_that_was_not(whole, config_of, recipe, t
 def test_data_in_memory_give_the_run_of_the_files(whole, config_of, recipe, tmp_path):
     config, folder = config_of(recipe, tmp_path / "run"), tmp_path / "run"
     files = {split: config.pop(f"{split}_file") for split in ("train", "dev")}
-    data = {split: get_recipe(recipe).read_labeled(file) for split, file in files.items()}
-    get_recipe(recipe).train(config, data=data)
+    data = {split: get_predictor(recipe).labeled.read_file(file) for split, file in files.items()}
+    recipes.train_config(config, data)
     found, expected = left_by(folder), left_by(whole(recipe))
     assert {*json.loads(found.pop("inputs.json"))} == {"train (in memory)", "dev (in memory)"}
     del expected["inputs.json"]
@@ -144,7 +154,7 @@ def test_a_mistake_is_one_line_and_writes_nothing(config_of, refused, recipe, mi
 def test_a_text_beyond_learned_positions_is_refused_before_training(config_of, write, refused, monkeypatch, recipe):
     monkeypatch.setattr(RoFormerConfig, "most_tokens", 5)
     write(config_of(recipe, "run", position_embedding="learned"), "config.yaml")
-    message, key = refused("train", "config.yaml"), get_recipe(recipe).length_key
+    message, key = refused("train", "config.yaml"), get_arguments(recipe).LENGTH_KEY
     assert "learned positions end at 5, and the longest text has" in message and f"lower {key}, or" in message
     assert key in get_arguments(recipe).__dataclass_fields__
 
@@ -153,7 +163,7 @@ def test_a_text_beyond_learned_positions_is_refused_before_training(config_of, w
 def test_no_text_is_read_beyond_the_learned_positions_of_the_pretrained_encoder(recipe, write, tmp_path):
     bert = {"model_type": "bert", "hidden_size": 16, "num_attention_heads": 2, "max_position_embeddings": 64}
     write(json.dumps(bert), "config.json")
-    given, key = {"train_file": "a", "output_dir": "b", "device": "cpu"}, get_recipe(recipe).length_key
+    given, key = {"train_file": "a", "output_dir": "b", "device": "cpu"}, get_arguments(recipe).LENGTH_KEY
     most = {"max_characters": 62, "max_tokens": 64}[key]  # with [CLS] and [SEP]
     for folder, position, chosen, expected in (
         (tmp_path, {}, 1000, most),
@@ -162,7 +172,7 @@ def test_no_text_is_read_beyond_the_learned_positions_of_the_pretrained_encoder(
         (tmp_path, {}, 30, 30),
         ("nowhere", {}, 1000, 1000),
     ):
-        found = get_recipe(recipe).resolve({**given, **position, "pretrained": str(folder), key: chosen})
+        found = resolve({**given, **position, "pretrained": str(folder), key: chosen}, get_arguments(recipe))
         assert found.config[key] == getattr(found.keys, key) == expected
 
 
@@ -220,6 +230,6 @@ def test_configurations_of_the_project_are_valid(path, monkeypatch):
     monkeypatch.setattr("paddle_rope.native.products.why_no_bfloat16", lambda: None)  # whatever this processor has
     given = {"train_file": "train", "output_dir": "run", "device": "cpu", **read_run_config(path)}
     given = {key: value for key, value in given.items() if key != "train_file" or given["recipe"] in WITH_LABELS}
-    config = get_recipe(given["recipe"]).resolve({**given, "device": "cpu"}).config
+    config = resolve({**given, "device": "cpu"}, get_arguments(given["recipe"])).config
     numbers = {key: value for key, value in given.items() if isinstance(value, (int, float))}
     assert {*given} <= {*config} and {key: config[key] for key in numbers} == numbers

@@ -44,7 +44,7 @@ class Exported(NamedTuple):
 class Exporter:
     """How models of a recipe are exported; a subclass defines what differs between recipes."""
 
-    recipe: ClassVar[type]
+    predictor: ClassVar[Any]  # the class that opens the models
     output: ClassVar[str]  # name of the graph's first output
     several: ClassVar[bool] = False  # whether several models can become one
 
@@ -118,22 +118,22 @@ def export(
         InputError: a folder does not hold a trained model, several do not fit together, ``output_dir`` cannot be made,
             or the scores of the exported model differ.
     """
-    recipe = exporter.recipe()
+    predictor = exporter.predictor
     check_new_folder(output_dir, "folder")
     for folder in model_dirs:
         if is_exported(folder):
             raise InputError(f"{folder}: is already exported; give the folder OUTPUT_DIR/model of the training run")
     if len(model_dirs) > 1 and not exporter.several:
-        raise InputError(f"{len(model_dirs)} models are given; {recipe.name} exports one at a time")
+        raise InputError(f"{len(model_dirs)} models are given; {predictor.arguments.recipe} exports one at a time")
     if quantize and format != ONNX:
         raise InputError(f"--quantize {quantize} is for --format onnx; leave one of them out")
-    examples = recipe.labeled.read_file(check, **reading) if check else None
-    trained = recipe.predictor(list(model_dirs) if exporter.several else model_dirs[0], device="cpu")
+    examples = predictor.labeled.read_file(check, **reading) if check else None
+    trained = predictor(list(model_dirs) if exporter.several else model_dirs[0], device="cpu")
     if format == ONNX:
         check_onnx_packages()
     expected, scores = exporter.scores(trained), {}
     if examples:
-        scores["trained"] = _scores(recipe, trained, examples)
+        scores["trained"] = _scores(trained, examples)
     config = trained.model.config
     with atomic_folder(output_dir) as folder:
         config.save_pretrained(str(folder))
@@ -141,7 +141,7 @@ def export(
         exporter.save(trained, folder)
         exporter.write_graph(trained.model, folder, format, bool(quantize))
         write_checksums(folder)
-        exported = recipe.predictor(folder, device="cpu")
+        exported = predictor(folder, device="cpu")
         difference = float(np.abs(exporter.scores(exported) - expected).max())
         if not difference <= (np.inf if quantize else TOLERANCE):
             raise InputError(
@@ -149,15 +149,15 @@ def export(
                 f"{difference:.2g}; please report this, with config.json of the model"
             )
         if examples:
-            scores["exported"] = _scores(recipe, exported, examples)
+            scores["exported"] = _scores(exported, examples)
     return Exported(difference, scores, exporter.limits(config))
 
 
-def _scores(recipe, predictor, examples):
-    """The recipe's scores of a predictor, computed without printing them."""
+def _scores(predictor, examples):
+    """The scores of a predictor, computed without printing them."""
     with contextlib.redirect_stdout(io.StringIO()):
         scores = predictor.evaluate(examples, "")
-    return {name: scores[name] for name in recipe.scores if name in scores}
+    return {name: scores[name] for name in predictor.arguments.SCORES if name in scores}
 
 
 # ---- graphs

@@ -90,8 +90,10 @@ def f1_row(support: int, predicted: int, correct: int) -> dict:
 
 
 def scores_line(scores, names):
-    """The scores with these ``names``, as far as they exist, in one line."""
-    return "  ".join(f"{_TITLES.get(name, name)} {scores[name]:.4f}" for name in names if name in scores)
+    """The scores with these ``names``, as far as they exist, and the threshold that they have been computed with, if
+    there is one, in one line."""
+    shown = [name for name in (*names, "threshold") if name in scores]
+    return "  ".join(f"{_TITLES.get(name, name)} {scores[name]:.4f}" for name in shown)
 
 
 def print_score_rows(title, first_column, rows):

@@ -2,7 +2,7 @@
 
 import functools
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, ClassVar, NamedTuple, Optional, Union
 
 from paddle_rope.options import NOT_NEGATIVE, POSITIVE, SHARE, Kind, choice
 from paddle_rope.roformer.config import RoFormerConfig
@@ -101,6 +101,11 @@ class EncoderArguments:
         NOT_NEGATIVE,
     )
 
+    MODEL = ""  # class of the model, as "module:name"
+    SCORES: ClassVar[tuple[str, ...]] = ()  # names of the scores that are shown, and summed up over several runs
+    LENGTH_KEY = "max_characters"  # the key that bounds the length of texts
+    # the line after training, with {model} for the model's folder, {command} for paddle-rope
+    NEXT_STEP = "predict:  {command} predict {model}"
     REQUIRED = ("output_dir",)  # keys without a default
     SETTLED_BY_PRETRAINED = (*SIZE_KEYS, "vocab_min_count")  # keys that cannot be given with ``pretrained``
     UNUSED = ()  # keys of every recipe that have no effect in this one

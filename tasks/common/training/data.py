@@ -24,6 +24,9 @@ class MemoryData(NamedTuple):
     fingerprints: dict[str, str]  # how inputs.json describes them
 
 
+NO_DATA = MemoryData({}, {})
+
+
 class LabeledData(NamedTuple):
     """How a recipe reads labeled data."""
 
@@ -63,14 +66,9 @@ class LabeledData(NamedTuple):
         return self.read_lines(lines, RecordsName(name), **options), digest
 
 
-def read_memory(data: Any, labeled: LabeledData | None, config: dict[str, Any]) -> MemoryData:
-    """Labeled data in memory, a dict from splits to records or examples, read as the configuration says and checked;
-    None: no data."""
+def read_memory(data: Any, labeled: LabeledData, config: dict[str, Any]) -> MemoryData:
+    """Labeled data in memory, a dict from splits to records or examples, read as the configuration says and checked."""
     found = MemoryData({}, {})
-    if data is None:
-        return found
-    if labeled is None:
-        raise InputError("data: this recipe reads files only; name them in the configuration")
     if not isinstance(data, dict) or not data.keys() <= {*SPLITS}:
         raise InputError(f"data: {shown(data)} is not a dict of {', '.join(SPLITS)}; write data={{'train': records}}")
     options = {key: config[key] for key in labeled.options if config.get(key) is not None}

@@ -16,6 +16,7 @@ from visualdl import LogWriter
 from paddle_rope.tasks.common.errors import visible
 
 HISTOGRAM_BUCKETS = 40
+PICTURE_SHARE = 0.1
 TRAINING = "1_train"  # VisualDL sorts groups of charts by name, and opens only the first
 
 
@@ -39,6 +40,7 @@ class VisualDLMonitor(TrainerCallback):
         self.writer = None
         self._goes_on = False
         self._step_seconds, self._steps = 0.0, 0  # since the last call of seconds_per_step
+        self._begun, self._showing = time.perf_counter(), 0.0
         self._reset()
 
     def position(self):
@@ -63,6 +65,14 @@ class VisualDLMonitor(TrainerCallback):
         mean = self._step_seconds / max(1, self._steps)
         self._step_seconds, self._steps = 0.0, 0
         return mean
+
+    @contextlib.contextmanager
+    def showing(self):
+        """Whether there is time to show an evaluation in pictures now, which take at most ``PICTURE_SHARE`` of the
+        time; the time spent within the block is counted."""
+        begin = time.perf_counter()
+        yield self.writer is not None and self._showing <= PICTURE_SHARE * (begin - self._begun)
+        self._showing += time.perf_counter() - begin
 
     def _reset(self):
         self._seconds = 0.0

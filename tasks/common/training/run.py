@@ -35,27 +35,43 @@ _NOT_FILES = (STDIN, IN_MEMORY)
 
 
 @dataclass
+class RunData:
+    """What a recipe reads for a run."""
+
+    examples: dict[str, Any]  # of train and, if given, dev and test
+    chosen: dict[str, Any] = field(default_factory=dict)  # configuration keys that the data decide
+    facts: dict[str, Any] = field(default_factory=dict)  # entries of ``metrics.json`` in addition to the scores
+    saved: list = field(default_factory=list)  # objects for the model's folder, written by ``save_pretrained(folder)``
+
+
+@dataclass
 class Run:
-    """One training run of a recipe, filled in step by step. ``config``, ``keys``, ``training`` and ``given`` are as in
-    :class:`~paddle_rope.tasks.common.training.settings.Settings`."""
+    """One training run of a recipe. ``config``, ``keys``, ``training`` and ``given`` are as in
+    :class:`~paddle_rope.tasks.common.training.settings.Settings`; the last fields are filled in as it goes on."""
 
     config: dict[str, Any]
     keys: Any
     training: Any
     given: dict[str, Any]
+    data: Any  # RunData
     locks: contextlib.ExitStack  # within which the run's folder stays locked
     memory: Any  # MemoryData: data that were given in memory, not as files
     checkpoint: Path | None = None  # from which the run is resumed
     is_begun: bool = False  # whether the folder belongs to a run that has begun
     started: float = field(default_factory=time.perf_counter)  # before the data were read
-    examples: dict[str, list] = field(default_factory=dict)  # of train and, if given, dev and test
-    datasets: dict[str, Any] = field(default_factory=dict)  # the same, tokenized
-    saved: list = field(default_factory=list)  # objects for the model's folder, written by ``save_pretrained(folder)``
+    datasets: dict[str, Any] = field(default_factory=dict)  # the examples, tokenized
     is_saved: bool = True  # whether a folder can hold the model
-    facts: dict[str, Any] = field(default_factory=dict)  # entries of ``metrics.json`` in addition to the scores
     tokenizer: Any = None
     model: Any = None
     trainer: Any = None
+
+    @property
+    def examples(self) -> dict[str, Any]:
+        return self.data.examples
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return self.data.facts
 
     @property
     def output_dir(self) -> Path:
@@ -68,8 +84,13 @@ class Run:
 
     @property
     def checkpoints_before(self) -> Path:
-        """The folder of the checkpoints that :meth:`~paddle_rope.tasks.common.recipe.Recipe.before_training` writes."""
+        """The folder of the checkpoints of what comes before training itself."""
         return self.checkpoints / BEFORE_FOLDER
+
+    @property
+    def resumes_training(self) -> bool:
+        """Whether the run is resumed from a checkpoint of training itself, which is after all preparation."""
+        return self.checkpoint is not None and self.checkpoint.parent == self.checkpoints
 
     @property
     def batch_size(self) -> int:
@@ -111,7 +132,7 @@ class Run:
                 shutil.rmtree(folder / name, ignore_errors=True)
 
     def save_model(self) -> None:
-        """Put the model, the tokenizer and the objects of ``saved`` into the folder ``model``, in place of earlier
+        """Put the model, the tokenizer and the objects of ``data.saved`` into the folder ``model``, in place of earlier
         weights, with checksums of all files but config.json, in which ``paddle-rope tune`` and people write
         thresholds."""
         if not self.is_saved:
@@ -119,7 +140,7 @@ class Run:
         folder, new, old = self.output_dir / MODEL_FOLDER, self.checkpoints / "new", self.checkpoints / "old"
         for left in (new, old):  # by a process that was killed here
             shutil.rmtree(left, ignore_errors=True)
-        for one in filter(None, [self.model, self.tokenizer, *self.saved]):
+        for one in filter(None, [self.model, self.tokenizer, *self.data.saved]):
             one.save_pretrained(new)
         write_checksums(new, "config.json")
         if folder.exists():

@@ -40,6 +40,7 @@ from paddle_rope.tasks.common.training.run import (
     MODEL_FOLDER,
     refuse_links,
 )
+from paddle_rope.tasks.common.training.settings import resolve
 
 SERIES_FILE = "series.yaml"  # recipe, seeds and configuration
 
@@ -97,10 +98,12 @@ class Cell:
             with locked(self.folder):
                 if action == "train":  # it ended before its configuration was written
                     shutil.rmtree(self.folder)
+        from paddle_rope.tasks.common.training import loop  # imports Paddle
+
         if action == "resume":
-            self.recipe.resume(str(self.folder))
+            loop.resume(self.recipe, self.folder)
         else:
-            self.recipe.train(self.config)
+            loop.train(self.recipe, self.config)
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,7 @@ def train_series(recipe: Any, config: dict[str, Any], seeds: list[int] | None = 
         raise InputError("no 'output_dir': name it in the configuration file or with --output_dir PATH")
     config = {**config, "output_dir": str(config["output_dir"])}  # YAML makes 2026-11-28 a date
     series = _series(recipe, config, seeds)
-    with _begun(series.output_dir, {"recipe": recipe.name, "seeds": seeds, "config": config}):
+    with _begun(series.output_dir, {"recipe": recipe.arguments.recipe, "seeds": seeds, "config": config}):
         return _train_all(series)
 
 
@@ -220,7 +223,7 @@ def begun_series(folder: str | Path, get_recipe: Callable[[str], Any]) -> Series
 
 
 def _series(recipe, config, seeds):
-    recipe.resolve(dict(config))
+    resolve(config, recipe.arguments)
     folds = int(config["folds"]) if has_folds(config) else None
     return Series(Path(config["output_dir"]), cells_of(recipe, config, seeds, folds))
 
@@ -279,7 +282,7 @@ def write_tables(
     titles = series.scores or {
         f"{split}.{name}": f"{split} {name}"
         for split in ("dev", "test")
-        for name in runs[0].recipe.scores
+        for name in runs[0].recipe.arguments.SCORES
         if name in runs[0].metrics.get(split, ())
     }
     summary = []

@@ -4,6 +4,7 @@ Only :func:`finished` imports Paddle and PaddleNLP, because that takes seconds, 
 configuration use this module without them.
 """
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -92,6 +93,9 @@ def paddlenlp_names() -> set[str]:
     return set(re.findall(r"^    (\w+): .+= field\(", source.read_text(encoding="utf-8"), re.MULTILINE))
 
 
+SPECIAL_TOKENS = {"max_characters": 2, "max_tokens": 0}  # key that bounds the length of texts -> tokens that are added
+
+
 class Settings(NamedTuple):
     """A checked configuration."""
 
@@ -105,7 +109,8 @@ def check_config(given, arguments_class):
     """:class:`Settings` with the recipe's defaults filled in, after keys and values are checked; ``training`` are the
     documented :class:`TrainingKeys`, and other keys of PaddleNLP stay in ``config`` as they were given.
 
-    Neither Paddle nor PaddleNLP is imported. Raises InputError if a key is unknown or missing, or a value does not fit.
+    No text is read beyond the learned positions of ``pretrained``. Neither Paddle nor PaddleNLP is imported. Raises
+    InputError if a key is unknown or missing, or a value does not fit.
     """
     usable = usable_keys(arguments_class)
     for key in given:
@@ -130,6 +135,14 @@ def check_config(given, arguments_class):
     if keys.pretrained is not None and settled:
         why = f"sizes and tokenizer come from the folder {keys.pretrained}"
         raise InputError(f"key {min(settled)!r}: {why}; leave it out, or train from scratch with --pretrained=")
+    key, is_learned = arguments_class.LENGTH_KEY, given.get("position_embedding") in (None, "learned")
+    if keys.pretrained is not None and is_learned and key in SPECIAL_TOKENS:
+        from paddle_rope.roformer.checkpoints.reading import read_config  # which prediction does not need
+
+        with contextlib.suppress(ValueError):  # a folder that cannot be read is refused where its weights are needed
+            most = read_config(keys.pretrained).most_tokens - SPECIAL_TOKENS[key]
+            if most < getattr(keys, key):
+                return check_config({**given, key: most}, arguments_class)
     return Settings(config, keys, training, given)
 
 
@@ -171,6 +184,11 @@ def finished(settings, arguments_class):
     if config["device"] == "cpu":
         _check_precision(training)
     return settings._replace(config=config, training=training)
+
+
+def resolve(config, arguments_class):
+    """The finished :class:`Settings` of a configuration whose data decide nothing."""
+    return finished(check_config(config, arguments_class), arguments_class)
 
 
 def _check_precision(training):

@@ -16,7 +16,7 @@ from paddle_rope.tasks.common.inference import Batch
 from paddle_rope.tasks.common.model_folder import COPY, is_exported, refuse_incomplete
 from paddle_rope.tasks.common.predictor import Folder, Predictor, check_positions
 from paddle_rope.tasks.common.training.data import LabeledData
-from paddle_rope.tasks.ner.arguments import NerConfig, NerOptions, of_types
+from paddle_rope.tasks.ner.arguments import NerArguments, NerConfig, NerOptions, of_types
 from paddle_rope.tasks.ner.batching import NerDataset, with_unseen
 from paddle_rope.tasks.ner.data.reading import check_labeled, read_examples, read_lines
 from paddle_rope.tasks.ner.examples import Entity, Example, Found, TokenizedText, as_record, labeled_record
@@ -72,9 +72,8 @@ class NerPredictor(Predictor):
             or an option is out of range.
     """
 
-    recipe = "ner"
+    arguments = NerArguments
     labeled = LabeledData(read_lines, Example, labeled_record, read_examples, ("fields", "on_error"))
-    model_class = "paddle_rope.tasks.ner.model:NerModel"
     config_class = NerConfig
     options_class = NerOptions
     exported_class = ExportedNerModel

@@ -13,12 +13,11 @@ from paddle_rope.layers import Linear
 from paddle_rope.native import products
 from paddle_rope.native.products import DECISION, bfloat16_is_faster, bfloat16_products, rounded
 from paddle_rope.roformer import RoFormerForMaskedLM
-from paddle_rope.tasks.classification.recipe import ClassificationRecipe
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.training.trainer import RecipeTrainer
 from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
-from paddle_rope.tasks.recipes import load
+from paddle_rope.tasks.recipes import load, train_config
 from tests.helpers.comparison import random_tensor
 from tests.helpers.models import FORMATS, export
 from tests.paddle_rope.roformer.small_models import make
@@ -119,7 +118,7 @@ def test_a_thread_does_not_round_for_another(has_bfloat16):
 
 
 def train(folder, **options):
-    ClassificationRecipe().train({**TINY, "num_train_epochs": 1, **options, "output_dir": str(folder)})
+    train_config({**TINY, "recipe": "classification", "num_train_epochs": 1, **options, "output_dir": str(folder)})
     return (folder / "model" / "model.safetensors").read_bytes()
 
 

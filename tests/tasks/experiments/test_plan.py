@@ -11,6 +11,7 @@ from paddle_rope.tasks.commands.experiment import experiment
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError, Interrupted, exit_status
 from paddle_rope.tasks.common.files import locked
+from paddle_rope.tasks.common.training.settings import resolve
 from paddle_rope.tasks.experiments.length import read_length_plan
 from paddle_rope.tasks.experiments.plan import read_plan
 from tests.conftest import REPOSITORY
@@ -76,7 +77,7 @@ def test_every_plan_of_the_project_has_runs_that_its_recipe_takes(path, monkeypa
     monkeypatch.setattr("paddle_rope.native.products.why_no_bfloat16", lambda: None)  # whatever this processor has
     plan = read_plan(path)
     for cell in plan.cells[: len(plan.values("case")) * len(plan.values("variant"))]:
-        settings = cell.recipe.resolve({**cell.config, "device": "cpu"})
+        settings = resolve({**cell.config, "device": "cpu"}, cell.recipe.arguments)
         assert settings.config["seed"] == cell.config["seed"]
         if cell.starts_from is None:
             options = settings.keys.model_options()
@@ -97,7 +98,7 @@ run = functools.partial(exit_status, experiment)
 @pytest.fixture
 def recipe(monkeypatch):
     """In place of every recipe: it only pretends to train, and its scores depend on the variant."""
-    made = pretended_recipe()
+    made = pretended_recipe(monkeypatch)
     made.scores_of = lambda config: {"dev": {"f1": SCORES.get(config.get("layers"), 0) + 0.001 * config.get("seed", 0)}}
     monkeypatch.setattr("paddle_rope.tasks.experiments.plan.get_recipe", lambda name: made)
     return made

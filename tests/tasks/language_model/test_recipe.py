@@ -6,14 +6,16 @@ import pytest
 
 from paddle_rope.roformer import RoFormerConfig, RoFormerForCausalLM, load_tokenizer
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.training.settings import resolve as resolve_config
 from paddle_rope.tasks.language_model import recipe as recipe_module
+from paddle_rope.tasks.language_model.arguments import LanguageModelArguments
 from paddle_rope.tasks.language_model.corpus import Corpus, additions, load_corpus
 from paddle_rope.tasks.language_model.recipe import (
-    LanguageModelRecipe,
     held_out_losses,
     learning_rate_share,
     make_optimizer,
 )
+from paddle_rope.tasks.recipes import train_config
 from tests.conftest import REPOSITORY
 from tests.helpers import runs
 from tests.tasks.tiny_recipes import ENCODER
@@ -31,7 +33,7 @@ DISTINCT = "".join(chr(0x4E00 + number) for number in range(600))
 @pytest.fixture(scope="module")
 def resolve():
     """The parsed configuration with some other keys."""
-    return lambda **keys: LanguageModelRecipe().resolve({**TINY, "output_dir": "unused", **keys})
+    return lambda **keys: resolve_config({**TINY, "output_dir": "unused", **keys}, LanguageModelArguments)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +95,7 @@ def train(tmp_path):
     """``train(name, key=value ...)`` -> what ``metrics.json`` has."""
 
     def train(name, **options):
-        return LanguageModelRecipe().train({**TINY, "seed": 1, "output_dir": str(tmp_path / name), **options})
+        return train_config({**TINY, "seed": 1, "output_dir": str(tmp_path / name), **options})
 
     return train
 

@@ -1,7 +1,6 @@
 """Sequences and batches, the model's outputs, losses and configuration."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import paddle
@@ -12,7 +11,6 @@ from paddle_rope.tasks.common.inference import Tokens, pad_texts
 from paddle_rope.tasks.matching.data import Example
 from paddle_rope.tasks.matching.model import MatchingConfig, MatchingModel, cosent_loss, grade_loss, ranking_loss
 from paddle_rope.tasks.matching.prediction import MatchingDataset
-from paddle_rope.tasks.matching.recipe import MatchingRecipe
 from tests.paddle_rope.roformer.small_models import randomise
 
 SIZES = {
@@ -50,14 +48,13 @@ def test_texts_become_sequences(texts, options, expected, num_cut):
 
 def test_batches_have_the_first_sequences_of_all_items_first_and_are_padded():
     data = dataset([("a", "bcd"), ("ef", "g")], **BI)
-    collate = MatchingRecipe().collator(SimpleNamespace(tokenizer=TOKENIZER))
-    batch = collate([data[0], data[1]])
+    batch = data.collate([data[0], data[1]])
     rows = list(map(shown, batch["input_ids"]))
     assert rows == ["CaSPP", "CefSP", "CbcdS", "CgSPP"] and "token_type_ids" not in batch
     assert batch["attention_mask"].tolist() == [[token != "P" for token in row] for row in rows]
     assert batch["labels"].dtype == np.float32 and batch["labels"].tolist() == [1, 1]
     data = dataset([("ab", "xyz")], token_type_ids=True, type_vocab_size=2)
-    assert collate([data[0]])["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1, 1]]
+    assert data.collate([data[0]])["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1, 1]]
 
 
 def build(architecture, task, **options):

@@ -8,8 +8,8 @@ from safetensors.numpy import load, load_file
 
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.training.checkpoints import last_checkpoint, mark_complete
+from paddle_rope.tasks.common.training.monitor import VisualDLMonitor
 from paddle_rope.tasks.common.training.trainer import LengthGroupedBatchSampler
-from paddle_rope.tasks.ner.monitoring import NerMonitor
 from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.conftest import REPOSITORY
 from tests.helpers.runs import launch, log_of, power_cut, run_words
@@ -144,7 +144,7 @@ def test_each_epoch_shuffles_anew_and_gradients_of_batches_left_over_do_not_reac
     def on_step_begin(self, args, state, control, model=None, **kwargs):
         at_start.append(sum(float(p.grad.abs().sum()) for p in model.parameters() if p.grad is not None))
 
-    monkeypatch.setattr(NerMonitor, "on_step_begin", on_step_begin, raising=False)
+    monkeypatch.setattr(VisualDLMonitor, "on_step_begin", on_step_begin, raising=False)
     monkeypatch.setattr(LengthGroupedBatchSampler, "set_epoch", lambda self, epoch: epochs.append(epoch))
     options = {**PLAIN, "num_train_epochs": 3, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}
     run = train_few(tmp_path / "run", train_file=texts_of(10), **options)  # five batches: two steps and one left over

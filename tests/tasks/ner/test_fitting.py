@@ -13,7 +13,7 @@ from paddle_rope.tasks.ner.data.reading import read_examples, write_examples
 from paddle_rope.tasks.ner.examples import Entity, Example
 from paddle_rope.tasks.ner.features import FEATURE_KINDS
 from paddle_rope.tasks.ner.fitting import CHARACTERS, FEWEST_ENTITIES, FEWEST_STEPS, MOST_EPOCHS, NEAR, TABLE, fit_keys
-from paddle_rope.tasks.ner.recipe import NerRecipe
+from paddle_rope.tasks.recipes import train_config
 from tests.conftest import REPOSITORY
 
 CHOSEN = {
@@ -141,13 +141,13 @@ def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not
     given = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), **SOON, "pretrained": None}
     given |= {"unlabeled_files": str(few_texts.dev), "features": "bigrams,gazetteer"}
     config = {**read_run_config("configs/ner/own_data.yaml"), **given}
-    NerRecipe().train({**config, "output_dir": str(tmp_path / "fitted")})
+    train_config({**config, "output_dir": str(tmp_path / "fitted")})
     config = read_run_config(tmp_path / "fitted/config.yaml")
     chosen = {"fit_to_data": False, "hidden_act": "relu", "per_device_train_batch_size": 8, "num_train_epochs": 2}
     assert {key: config[key] for key in chosen} == chosen
     records = map(json.loads, few_texts.dev.read_text(encoding="utf-8").splitlines())
     bare = write("".join(record["text"] + "\n" for record in records), "bare.txt")
-    NerRecipe().train({**config, "unlabeled_files": str(bare), "output_dir": str(tmp_path / "plain")})
+    train_config({**config, "unlabeled_files": str(bare), "output_dir": str(tmp_path / "plain")})
     for name in ("model.safetensors", "features.json", "vocab.txt"):
         fitted, plain = ((tmp_path / run / "model" / name).read_bytes() for run in ("fitted", "plain"))
         assert fitted == plain
@@ -159,12 +159,10 @@ def test_own_data_start_from_the_small_encoder_and_a_note_tells_of_characters_th
 ):
     given = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "max_steps": 1, "device": "cpu"}
     config = {**read_run_config("configs/ner/own_data.yaml"), **given}
-    NerRecipe().train({**config, "output_dir": str(tmp_path / "known")})
+    train_config({**config, "output_dir": str(tmp_path / "known")})
     assert RoFormerConfig.from_pretrained(tmp_path / "known/model").hidden_size == 256
     assert "does not know" not in capsys.readouterr().out
     strange = [replace(one, text="\U00010000" * len(one.text)) for one in read_examples(few_texts.train)]  # Linear B
     write_examples(strange, tmp_path / "strange.jsonl", "jsonl")
-    NerRecipe().train(
-        {**config, "train_file": str(tmp_path / "strange.jsonl"), "output_dir": str(tmp_path / "strange")}
-    )
+    train_config({**config, "train_file": str(tmp_path / "strange.jsonl"), "output_dir": str(tmp_path / "strange")})
     assert "small does not know 100.0% of the characters in train" in capsys.readouterr().out

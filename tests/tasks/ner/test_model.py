@@ -11,14 +11,16 @@ from paddle_rope import multilabel_categorical_crossentropy
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.training.data import MemoryData
+from paddle_rope.tasks.common.training import loop
+from paddle_rope.tasks.common.training.data import NO_DATA
+from paddle_rope.tasks.common.training.run import Run
 from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.ner.arguments import NerArguments
 from paddle_rope.tasks.ner.batching import NerDataset, pad_spans
 from paddle_rope.tasks.ner.data.splits import read_teacher
 from paddle_rope.tasks.ner.examples import Entity, Example, TokenizedText, align_entities
 from paddle_rope.tasks.ner.model import NerConfig, NerModel
-from paddle_rope.tasks.ner.recipe import NerRecipe, NerRun
+from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.paddle_rope.roformer.small_models import SIZES
 from tests.tasks.ner.conftest import tokenized
 
@@ -206,15 +208,15 @@ def test_texts_that_the_teacher_shares_are_told_and_do_not_see_their_labels(writ
     files = {name: str(write(some, name)) for name, some in (("train", records[:2]), ("dev", records[2:]))}
     teacher = str(write([taught, {"text": "到北京", "entities": []}], "teacher"))
     keys = NerArguments(train_file=files["train"], dev_file=files["dev"], teacher_files=[teacher], **GAZETTEER)
-    recipe, memory = NerRecipe(), MemoryData({}, {})
+    recipe = NerRecipe()
     settings = Settings({}, keys, SimpleNamespace(seed=1), {})
-    data = recipe.read(settings, memory)
-    assert data.pop("chosen") == {}
-    run = NerRun(*settings, None, memory, **data)
+    data = recipe.read(settings, NO_DATA)
+    assert data.chosen == {}
+    run = Run(*settings, data, None, NO_DATA)
     assert "of other files: 1 of train, 1 of dev; " in capsys.readouterr().out
-    recipe.build(run)
+    loop._build(recipe, run)
     for text in recipe.dataset(run, "train").texts[:3:2]:  # the same one as it is labeled, and as it was predicted
-        assert not text.features.flags.any() and run.features("去青川", text.offsets).flags.any()
+        assert not text.features.flags.any() and data.features("去青川", text.offsets).flags.any()
 
 
 def test_a_student_learns_the_texts_of_its_teacher(train_few, trained, corpus, predict, write, tmp_path):

@@ -16,11 +16,11 @@ from paddle import nn
 from paddle_rope.tasks.classification.data import Example as ClassificationExample
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.inference import batched_outputs, evaluated, evaluation_mode, pad
-from paddle_rope.tasks.common.training.data import MemoryData, hold_out
+from paddle_rope.tasks.common.training.data import NO_DATA, hold_out
 from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.common.training.trainer import LengthGroupedBatchSampler
 from paddle_rope.tasks.ner.examples import Entity, Example
-from paddle_rope.tasks.recipes import get_recipe
+from paddle_rope.tasks.recipes import evaluate, get_predictor, get_recipe, resume, train_config
 from tests.helpers.runs import power_cut
 from tests.tasks.tiny_recipes import ENCODER
 
@@ -33,13 +33,13 @@ NER = [
 
 
 def test_a_part_of_train_is_held_out_a_file_may_be_beside_it_and_evaluation_names_places(write, tmp_path):
-    recipe, file = get_recipe("ner"), str(write(NER, "test.jsonl"))
-    config = {**TINY, "test_file": file, "dev_fraction": 0.3, "output_dir": str(tmp_path / "run")}
-    result = recipe.train(config, data={"train": iter(NER)})
+    file = str(write(NER, "test.jsonl"))
+    config = {**TINY, "recipe": "ner", "test_file": file, "dev_fraction": 0.3, "output_dir": str(tmp_path / "run")}
+    result = train_config(config, {"train": iter(NER)})
     assert result["dev"]["support"] + 1 in (1, 2) and result["test"]["support"] == 2
     inputs = json.loads((tmp_path / "run" / "inputs.json").read_text(encoding="utf-8"))
     assert set(inputs) == {file, "train (in memory)"}
-    scores = [recipe.evaluate(tmp_path / "run/model", data, device="cpu") for data in (NER, file)]
+    scores = [evaluate(tmp_path / "run/model", data, device="cpu") for data in (NER, file)]
     places = [[example.pop("where") for example in one.pop("worst_examples", [])] for one in scores]
     assert scores[0] == scores[1] and all(place.startswith("data[") for place in places[0])
 
@@ -49,7 +49,7 @@ def test_numbers_of_numpy_and_tuples_are_plain_data(tmp_path):
         {"text": "叶老桂在医院。", "label": [(np.int64(0), np.int64(3), "name")]},
         {"text": "陆雨桐在学校。", "label": ((0, 3, "name"),)},
     ]
-    examples, _ = get_recipe("ner").labeled.read_records(rows, "train")
+    examples, _ = get_predictor("ner").labeled.read_records(rows, "train")
     assert [(example.entities, example.where) for example in examples] == [
         ((Entity(0, 3, "name"),), f"train[{number}]") for number in (0, 1)
     ]
@@ -83,17 +83,17 @@ ALIKE = [{"text": "甲", "label": "a"}] * 3
 ], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
 def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path, recipe, config, data, message):
     with pytest.raises(InputError, match=message):
-        get_recipe(recipe).train({**TINY, **config, "output_dir": str(tmp_path / "run")}, data=data)
+        train_config({**TINY, **config, "recipe": recipe, "output_dir": str(tmp_path / "run")}, data)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
 def test_an_interrupted_run_resumes_with_the_same_data_only(tmp_path):
-    ner, config = get_recipe("ner"), {**TINY, "num_train_epochs": 3}
+    config = {**TINY, "recipe": "ner", "num_train_epochs": 3}
     data, run = {"train": NER * 4, "dev": NER}, tmp_path / "run"
-    ner.train({**config, "output_dir": str(tmp_path / "whole")}, data=data)
+    train_config({**config, "output_dir": str(tmp_path / "whole")}, data)
     with power_cut("on_step_end", 2):
-        ner.train({**config, "output_dir": str(run)}, data=data)
+        train_config({**config, "output_dir": str(run)}, data)
     for again, message in (
         (None, "train_file is .*, of a run that had its data in memory"),
         ({"train": NER}, "dev_file is .*, of a run that had its data in memory"),
@@ -101,8 +101,8 @@ def test_an_interrupted_run_resumes_with_the_same_data_only(tmp_path):
         ({**data, "test": NER}, r"^test \(in memory\): has changed since the run began"),
     ):
         with pytest.raises(InputError, match=message):
-            ner.resume(run, data=again)
-    ner.resume(run, data=data)
+            resume(run, again)
+    resume(run, data)
     weights = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "run")]
     assert weights[0] == weights[1]
 
@@ -180,7 +180,7 @@ def read(name, train, dev=None):
     """The examples of a run of a recipe with these files, by split."""
     recipe = get_recipe(name)
     keys = recipe.arguments(recipe=name, train_file=str(train), dev_file=dev, dev_split="stratified", dev_fraction=0.2)
-    return recipe.read(Settings({}, keys, SimpleNamespace(seed=1), {}), MemoryData({}, {}))["examples"]
+    return recipe.read(Settings({}, keys, SimpleNamespace(seed=1), {}), NO_DATA).examples
 
 
 @pytest.mark.parametrize("recipe", REPEATED)

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from paddle_rope.tasks.common.errors import InputError, Interrupted
-from paddle_rope.tasks.common.training.data import MemoryData
+from paddle_rope.tasks.common.training.data import NO_DATA
 from paddle_rope.tasks.common.training.interruption import end, explained, interruptible, is_requested, until_saved
 from paddle_rope.tasks.common.training.run import INPUTS_FILE, Run, data_files, fingerprints
 
@@ -25,7 +25,7 @@ def config(tmp_path):
 
 def claim(config, checkpoint="checkpoint-1", is_begun=True):
     with contextlib.ExitStack() as stack:
-        Run(config, None, None, {}, stack, MemoryData({}, {}), checkpoint, is_begun).claim()
+        Run(config, None, None, {}, None, stack, NO_DATA, checkpoint, is_begun).claim()
 
 
 CHANGES = {

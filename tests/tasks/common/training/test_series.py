@@ -9,7 +9,7 @@ import pytest
 from paddle_rope.tasks import recipes
 from paddle_rope.tasks.common.errors import InputError, Interrupted
 from paddle_rope.tasks.common.files import locked
-from paddle_rope.tasks.common.training import series
+from paddle_rope.tasks.common.training import loop, series
 from paddle_rope.tasks.common.training.arguments import parse_seeds
 from paddle_rope.tasks.common.training.series import resume_series, train_series
 from tests.helpers.runs import pretended_recipe
@@ -20,7 +20,7 @@ F1 = {7: 0.5, 1: 0.8, 3: 0.6}
 @pytest.fixture
 def recipe(monkeypatch):
     """The recipe of tests, whose scores depend on the seed and the fold."""
-    made = pretended_recipe()
+    made = pretended_recipe(monkeypatch)
     made.scores_of = lambda config: {
         "dev": {"f1": F1.get(config.get("seed", 3), 0.6), "recall": 0.25, "per_type": {}},
         "test": {"f1": F1.get(config.get("seed"), 0.0) + 0.1 * config.get("fold", 1)},
@@ -98,7 +98,7 @@ def test_a_folder_that_yaml_takes_for_a_date_has_that_name(recipe, tmp_path, mon
 
 def test_processes_other_than_the_first_write_nothing(recipe, folder, monkeypatch):
     monkeypatch.setattr(series, "is_first_process", lambda: False)
-    recipe.train = lambda config: recipe.calls.append(config["seed"])
+    monkeypatch.setattr(loop, "train", lambda recipe, config: recipe.calls.append(config["seed"]))
     assert train_series(recipe, {"output_dir": str(folder)}, [1, 2]) is None
     assert recipe.calls == [1, 2] and not folder.exists()
 
@@ -120,7 +120,7 @@ def test_interrupted_series_is_resumed_and_what_is_done_stays(recipe, folder, tm
     assert resume_series(moved, lambda name: recipe)["scores"]["dev.f1"]["values"] == [0.5, 0.6, 0.6]
     seed_3 = {"a": 1, "seed": 3, "output_dir": str(moved / "seed_3")}
     assert not [*(moved / "seed_3").glob(".config*")]
-    assert recipe.calls == [("resume", str(moved / "seed_1")), ("train", seed_3)]
+    assert recipe.calls == [("resume", moved / "seed_1"), ("train", seed_3)]
     assert not [*moved.glob("*/checkpoints")]
     recipe.calls.clear()
     summary = json.loads((moved / "summary.json").read_text(encoding="utf-8"))["variants"]

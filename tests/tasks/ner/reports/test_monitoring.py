@@ -10,12 +10,13 @@ import pytest
 from PIL import Image
 
 from paddle_rope import CharTokenizer
+from paddle_rope.tasks.common.training import monitor
 from paddle_rope.tasks.ner import monitoring
 from paddle_rope.tasks.ner.batching import NerDataset
 from paddle_rope.tasks.ner.data.reading import read_examples
 from paddle_rope.tasks.ner.examples import Example
 from paddle_rope.tasks.ner.model import NerConfig, NerModel
-from paddle_rope.tasks.ner.monitoring import CURVE_STEPS, NerMonitor, draw_scores, span_scores
+from paddle_rope.tasks.ner.monitoring import CURVE_STEPS, draw_scores, span_scores
 from paddle_rope.tasks.ner.prediction.finding import predict_entities
 from tests.helpers.runs import log_of
 from tests.tasks.conftest import SHOW
@@ -31,8 +32,8 @@ def without_pictures():
 @pytest.fixture(scope="module")
 def pictured(train, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NerMonitor, "show", SHOW)
-        patch.setattr(monitoring, "PICTURE_SHARE", 1.0)
+        patch.setattr(monitoring, "show", SHOW)
+        patch.setattr(monitor, "PICTURE_SHARE", 1.0)
         return train(tmp_path_factory.mktemp("drawn") / "run", num_train_epochs=6)
 
 
@@ -97,12 +98,12 @@ def test_scores_and_reliability_are_pictures_of_each_best_evaluation_and_of_the_
 @pytest.mark.parametrize("spent, elapsed, is_shown", [(0.0, 0.0, True), (1.0, 9.0, False), (1.0, 11.0, True)])
 def test_what_is_shown_takes_a_tenth_of_the_time_at_most(monkeypatch, spent, elapsed, is_shown):
     clock = iter([0.0, elapsed, elapsed + 1])
-    monkeypatch.setattr("paddle_rope.tasks.ner.monitoring.time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    monitor = NerMonitor("nowhere")
-    monitor.writer, monitor._showing = object(), spent
-    with monitor.showing() as has_time:
+    monkeypatch.setattr(monitor, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    shown = monitor.VisualDLMonitor("nowhere")
+    shown.writer, shown._showing = object(), spent
+    with shown.showing() as has_time:
         assert has_time == is_shown
-    assert monitor._showing == spent + 1
+    assert shown._showing == spent + 1
 
 
 @pytest.mark.slow
