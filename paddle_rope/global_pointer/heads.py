@@ -24,10 +24,12 @@ from paddle_rope.rotary import RotaryPositionEmbedding
 _BLOCK = 32
 
 
-def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_length: int | None = None) -> Tensor:
+def mask_non_spans(
+    logits: Tensor, token_mask: Tensor | None = None, max_span_length: int | None = None, ordered: bool = True
+) -> Tensor:
     """The logits ``[batch, types, seq, seq or max_span_length]``, by start and by end or, in a band, length, with
-    ``MASKED_LOGIT`` at pairs that are not spans: the end is before the start or past the text, or ``token_mask``
-    ``[batch, seq]`` excludes one of the two.
+    ``MASKED_LOGIT`` at pairs that are not spans: the end is before the start, unless ``ordered`` is False, or past the
+    text, or ``token_mask`` ``[batch, seq]`` excludes one of the two.
 
     >>> mask_non_spans(paddle.ones([1, 1, 2, 2])).tolist()
     [[[[1.0, 1.0], [-10000.0, 1.0]]]]
@@ -38,7 +40,8 @@ def mask_non_spans(logits: Tensor, token_mask: Tensor | None = None, max_span_le
     token_mask.stop_gradient = True  # paddle 2.6.2 requires this to expand it in static graphs
     if max_span_length is None:
         position = paddle.arange(logits.shape[2])
-        is_end = (position >= position.unsqueeze(1)).unsqueeze(0)  # [1, seq, seq], end >= start
+        first = position if ordered else paddle.zeros_like(position)
+        is_end = (position >= first.unsqueeze(1)).unsqueeze(0)  # [1, seq, seq], end >= start
         is_end = paddle.logical_and(is_end, token_mask.unsqueeze(1))
     else:
         is_end = band_products(None, token_mask.astype("float32").unsqueeze(-1), max_span_length) > 0
@@ -56,6 +59,7 @@ class GlobalPointer(nn.Layer):
         use_rope: rotate q and k; without it the scores do not depend on the distance between i and j.
         max_span_length: score only spans of at most this many tokens, in time and memory linear in seq instead of
             quadratic; None for all spans. The parameters and the scores of these spans do not change.
+        ordered: score only pairs with i <= j, spans; without it, any two tokens.
 
     >>> head = GlobalPointer(hidden_size=8, num_types=3, head_size=4)
     >>> tuple(head(paddle.ones([2, 5, 8])).shape)  # [batch, types, seq, seq]
@@ -69,10 +73,14 @@ class GlobalPointer(nn.Layer):
         head_size: int = 64,
         use_rope: bool = True,
         max_span_length: int | None = None,
+        ordered: bool = True,
     ) -> None:
         super().__init__()
         optional(integer(1, WIDEST_BAND)).check("max_span_length", max_span_length)
+        if not (ordered or max_span_length is None):
+            raise ValueError(f"expected no max_span_length for pairs in any order, got {max_span_length}")
         self.max_span_length = max_span_length
+        self.ordered = ordered
         self.num_types = num_types
         self.head_size = head_size
         self.rotary = RotaryPositionEmbedding(head_size) if use_rope else None
@@ -100,13 +108,13 @@ class GlobalPointer(nn.Layer):
             qk = self.rotary(qk, positions=positions)
         qk = qk.transpose([0, 3, 2, 1, 4])  # [batch, 2, types, seq, head_size]
         logits = band_products(qk[:, 0] * (1.0 / math.sqrt(self.head_size)), qk[:, 1], self.max_span_length)
-        return mask_non_spans(logits, token_mask, self.max_span_length)
+        return mask_non_spans(logits, token_mask, self.max_span_length, self.ordered)
 
     def loss(
         self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
         """:func:`span_crossentropy` of the logits of :meth:`forward`, ``[batch, types]``; take the mean."""
-        return span_crossentropy(self(hidden, token_mask, positions), spans, self.max_span_length)
+        return span_crossentropy(self(hidden, token_mask, positions), spans, self.max_span_length, self.ordered)
 
 
 class EfficientGlobalPointer(GlobalPointer):
@@ -137,13 +145,13 @@ class EfficientGlobalPointer(GlobalPointer):
             q, k = self.rotary(q, positions=positions), self.rotary(k, positions=positions)
         q = q * (1.0 / math.sqrt(self.head_size))
         spans = band_products(q, k, self.max_span_length)  # [batch, seq, seq or band]
-        return mask_non_spans(spans.unsqueeze(1) + starts + ends, token_mask, self.max_span_length)
+        return mask_non_spans(spans.unsqueeze(1) + starts + ends, token_mask, self.max_span_length, self.ordered)
 
     def loss(
         self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
-        """As :meth:`GlobalPointer.loss`. The native operator does not store the logits."""
-        if is_enabled(hidden, self.dense.weight, token_mask) and spans.shape[0] == hidden.shape[0]:
+        """As :meth:`GlobalPointer.loss`. The native operator, for spans, does not store the logits."""
+        if self.ordered and is_enabled(hidden, self.dense.weight, token_mask) and spans.shape[0] == hidden.shape[0]:
             (qk, type_scores), rope = self._project(hidden), None
             if self.rotary is not None:
                 rope = self.rotary.cos_sin(hidden.shape[1] if positions is None else positions)

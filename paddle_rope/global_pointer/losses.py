@@ -74,7 +74,7 @@ def sparse_multilabel_categorical_crossentropy(logits: Tensor, positives: Tensor
 
 
 def span_positives(
-    spans: Tensor | npt.ArrayLike, num_types: int, seq: int, max_span_length: int | None = None
+    spans: Tensor | npt.ArrayLike, num_types: int, seq: int, max_span_length: int | None = None, ordered: bool = True
 ) -> np.ndarray:
     """Spans as the positives of :func:`sparse_multilabel_categorical_crossentropy` on flattened GlobalPointer logits.
 
@@ -83,6 +83,7 @@ def span_positives(
             text; a type of -1 is padding. Other spans outside the logits raise ValueError.
         num_types, seq: sizes of the logits ``[batch, types, seq, ...]``.
         max_span_length: width of a band; None for the logits of all spans.
+        ordered: whether a last token before the first is an error as well.
 
     Returns:
         int64 array ``[number of spans, 2]`` of distinct, sorted (row, class): row = text * types + type;
@@ -91,14 +92,16 @@ def span_positives(
     >>> span_positives([[[1, 0, 2]]], num_types=2, seq=4)  # tokens 0 to 2, of type 1
     array([[1, 2]])
     """
-    rows, spans = sorted_spans(spans, num_types, seq, max_span_length)
+    rows, spans = sorted_spans(spans, num_types, seq, max_span_length, ordered)
     classes = spans[:, 0] * seq + spans[:, 1]
     if max_span_length is not None:
         classes = spans[:, 0] * max_span_length + spans[:, 1] - spans[:, 0]
     return np.stack([rows, classes], axis=1)
 
 
-def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None = None) -> Tensor:
+def span_crossentropy(
+    logits: Tensor, spans: Tensor, max_span_length: int | None = None, ordered: bool = True
+) -> Tensor:
     """:func:`~paddle_rope.multilabel_categorical_crossentropy` of all spans of a type in a text (kexue.fm 7359, 8373).
 
     On CPU it is :func:`~paddle_rope.sparse_multilabel_categorical_crossentropy`, which checks the spans. Elsewhere it
@@ -106,7 +109,8 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
     unnoticed.
 
     ``logits`` are ``[batch, types, seq, seq]`` or the band ``[batch, types, seq, max_span_length]``, ``spans`` as in
-    :func:`span_positives`; a span given twice counts once. The result is ``[batch, types]``; take the mean.
+    :func:`span_positives`; a span given twice counts once, and unless ``ordered`` its last token may come before its
+    first. The result is ``[batch, types]``; take the mean.
 
     >>> logits, spans = paddle.full([1, 1, 2, 2], -20.0), paddle.to_tensor([[[0, 0, 1]]])  # type 0, tokens 0 to 1
     >>> round(span_crossentropy(logits, spans).item())
@@ -119,7 +123,7 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
         )
     known = values_on_cpu(spans)
     if known is not None:
-        positives = span_positives(known, types, seq, max_span_length)
+        positives = span_positives(known, types, seq, max_span_length, ordered)
         return sparse_multilabel_categorical_crossentropy(logits.reshape([batch, types, -1]), positives)
     (logits,) = at_least_float32(logits)
     if not spans.shape[1]:
@@ -130,7 +134,7 @@ def span_crossentropy(logits: Tensor, spans: Tensor, max_span_length: int | None
 
 
 def sorted_spans(
-    spans: Tensor | npt.ArrayLike, num_types: int, seq: int, max_span_length: int | None = None
+    spans: Tensor | npt.ArrayLike, num_types: int, seq: int, max_span_length: int | None = None, ordered: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """The distinct spans without padding, sorted; arguments and errors as in :func:`span_positives`.
 
@@ -141,7 +145,8 @@ def sorted_spans(
     kind, first, last = spans[spans[..., 0] != -1].T
     text = np.nonzero(spans[..., 0] != -1)[0]
     longest = seq if max_span_length is None else max_span_length
-    fits = (kind >= 0) & (kind < num_types) & (first >= 0) & (first <= last) & (last < seq) & (last - first < longest)
+    fits = (kind >= 0) & (kind < num_types) & (last - first < longest) & (first <= last if ordered else True)
+    fits &= (first >= 0) & (first < seq) & (last >= 0) & (last < seq)
     if not fits.all():
         at = np.argmin(fits)
         raise ValueError(

@@ -88,6 +88,8 @@ def test_sizes_and_positions_that_do_not_fit_are_refused(head):
     for width in (0, -1, 2.5, True, "8", 2**16 + 1):
         with pytest.raises(ValueError, match="max_span_length"):
             head(4, 2, 4, max_span_length=width)
+    with pytest.raises(ValueError, match="no max_span_length for pairs in any order, got 8"):
+        head(4, 2, 4, max_span_length=8, ordered=False)
     for shape in ((4,), (2, 4), (3, 5), (2, 1, 5)):
         with pytest.raises(ValueError, match="positions"):
             random_head(head)(random_tensor(2, 5, 5), positions=paddle.zeros(shape, dtype="int64"))
