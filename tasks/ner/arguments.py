@@ -40,7 +40,8 @@ AT_LEAST = optional(either(PROBABILITY, BY_TYPE))
 OF_FEATURES = Kind(f"some of {', '.join(FEATURE_KINDS)}", set(FEATURE_KINDS).issuperset)
 
 
-def _of_types(kind: Kind) -> Kind:
+def by_type(kind: Kind) -> Kind:
+    """One value of a kind, or a list with one for each type."""
     return either(kind, list_of(kind, 10**6))
 
 
@@ -65,11 +66,11 @@ class NerConfig(RoFormerConfig):
         None, "longest entity in tokens; empty: any", optional(integer(1, WIDEST_BAND))
     )
     thresholds: float | list = model_field(
-        0.0, "the logit above which a span is an entity, one number or one per type", _of_types(NUMBER)
+        0.0, "the logit above which a span is an entity, one number or one per type", by_type(NUMBER)
     )
     temperatures: float | list = model_field(
         1.0, "a span's probability is sigmoid(logit / temperature); one number or one per type",
-        _of_types(POSITIVE),
+        by_type(POSITIVE),
     )  # fmt: skip
     span_rope: bool = model_field(True, "RoPE in the span head; `false` for comparisons", TRUTH)
     allow_overlap: bool = model_field(True, "may entities overlap; else the one that scores highest is taken", TRUTH)
@@ -99,6 +100,10 @@ class NerConfig(RoFormerConfig):
                 raise ValueError(f"{name} must be one number or one for each of {len(self.types)} types")
         if self.character_dropout and self.unk_token_id is None:
             raise ValueError("character_dropout needs unk_token_id, the id of [UNK]")
+
+    def scores_of_text(self, tokens: int) -> int:
+        """How many scores the model gives to the spans of a text of so many tokens."""
+        return len(self.types) * tokens * (self.max_span_length or tokens)
 
 
 def of_types(value: float | Sequence[float], types: int) -> list[float]:

@@ -55,7 +55,7 @@ class NerDataset:
                     is_labeled = entity.probability is None
                     spans.append((number[entity.type], first, last, 1.0 if is_labeled else entity.probability))
             of_tokens = features and features(example.text, offsets, (own or {}).get(example.text))
-            text = TokenizedText(ids, offsets, spans, of_tokens)
+            text = TokenizedText(ids, offsets, spans, of_tokens, self._pairs(example, aligned))
             if max_characters is None or len(example.text) <= max_characters:
                 self.texts.append(text)
                 continue
@@ -65,6 +65,10 @@ class NerDataset:
             for kind, first, last, _ in lost:
                 entity = Entity(offsets[first][0], offsets[last][1], types[kind])
                 self.faults[LONGER_THAN_A_WINDOW].append((example, entity))
+
+    def _pairs(self, example, aligned):
+        """The ``pairs`` of a text, for models that find relations; ``aligned`` is from :func:`align_entities`."""
+        return ()
 
     @property
     def lengths(self):
@@ -127,7 +131,8 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list
 
     A cut lies in the second half of a piece: after the last sentence end there that is outside all entities, else at
     the last place outside all entities. If there is no such place, as in long chains of overlapping entities, the next
-    piece begins with the first entity that the cut breaks. A piece has labels only for its whole entities.
+    piece begins with the first entity that the cut breaks. A piece has labels only for its whole entities, and for the
+    relations between them.
     """
     tokens = text.size
     spans = [(first - 1, last) for _, first, last, _ in text.spans]  # half-open, without the special token
@@ -141,7 +146,9 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list
         end = tokens if tokens - begin <= length else _last_place(is_free, is_end, begin, length)
         within = [span for span, (first, behind) in zip(text.spans, spans) if begin <= first and behind <= end]
         moved = [(kind, first - begin, last - begin, probability) for kind, first, last, probability in within]
-        pieces.append(text.part(begin, end)._replace(spans=moved))
+        related = [pair for pair in text.pairs if begin < min(pair[1::2]) and max(pair[2::2]) <= end]
+        pairs = [(kind, *(token - begin for token in tokens)) for kind, *tokens in related]
+        pieces.append(text.part(begin, end)._replace(spans=moved, pairs=pairs))
         if end == tokens:
             return pieces, [span for span, (first, behind) in zip(text.spans, spans) if behind - first > length]
         begin = min((first for first, behind in spans if begin < first < end < behind), default=end)

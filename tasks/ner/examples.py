@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
@@ -37,8 +37,7 @@ class Relation(NamedTuple):
 
 @dataclass(frozen=True)
 class Example:
-    """A labeled text. The entities are sorted and distinct; they may be nested or overlap. Relations are converted
-    from format to format; models ignore them."""
+    """A labeled text. The entities are sorted and distinct; they may be nested or overlap."""
 
     text: str
     entities: tuple[Entity, ...]
@@ -112,12 +111,14 @@ def without_overlaps(entities: Iterable[Entity], rank: Any = lambda entity: -ent
 
 class TokenizedText(NamedTuple):
     """A text as tokens between two special tokens. ``spans`` are its entities as (type number, first token, last token,
-    probability); token 0 is the first special token."""
+    probability); token 0 is the first special token. ``pairs`` are its relations as (type number, first and last token
+    of the head, first and last token of the tail)."""
 
     ids: list
     offsets: list  # half-open characters of each token; (0, 0) for special tokens
     spans: list
     features: Any = None  # TokenFeatures, for models that take them
+    pairs: Sequence = ()
 
     @property
     def size(self) -> int:
@@ -125,13 +126,13 @@ class TokenizedText(NamedTuple):
         return len(self.ids) - 2
 
     def part(self, begin: int, end: int) -> TokenizedText:
-        """The tokens ``begin:end``, counted without the special ones, between special tokens; without spans."""
+        """The tokens ``begin:end``, counted without the special ones, between special tokens; without labels."""
         rows = [0, *range(begin + 1, end + 1), -1]
         ids, offsets = ([column[row] for row in rows] for column in (self.ids, self.offsets))
         return TokenizedText(ids, offsets, [], self.features and self.features.of_tokens(rows))
 
     def joined(self, following: TokenizedText) -> TokenizedText:
-        """The tokens of this text and of the following one, between special tokens; without spans."""
+        """The tokens of this text and of the following one, between special tokens; without labels."""
         features = self.features and self.features.joined(following.features)
         return TokenizedText(self.ids[:-1] + following.ids[1:], self.offsets[:-1] + following.offsets[1:], [], features)
 
@@ -155,7 +156,9 @@ def align_entities(
 
 def labeled_record(example: Example) -> dict:
     """An example as a dict, the content of one line of JSON Lines."""
-    return {"text": example.text, "entities": [dict(zip(("start", "end", "type"), one)) for one in example.entities]}
+    entities = [dict(zip(("start", "end", "type"), one)) for one in example.entities]
+    related = {"relations": [one._asdict() for one in example.relations]} if example.relations else {}
+    return {"text": example.text, "entities": entities, **related}
 
 
 def as_record(text: str, entities: Iterable[Entity]) -> dict:

@@ -109,6 +109,17 @@ class NerModel(RoFormerPretrainedModel):
             labels: int64 ``[batch, entities, 3]``, (type, first token, last token) of the entities; type -1 is padding.
             probabilities: float ``[batch, entities]`` of a teacher's labels: each is used with its probability.
         """
+        hidden = self.encoded(input_ids, attention_mask, token_mask, columns, flags)
+        if labels is None:
+            return self.head(hidden, token_mask)
+        if probabilities is not None:
+            is_drawn = _drawn(probabilities, probabilities).unsqueeze(-1)
+            labels = paddle.where(is_drawn, labels, paddle.full_like(labels, -1))
+        return self.head.loss(hidden, labels, token_mask).mean()
+
+    def encoded(self, input_ids, attention_mask, token_mask, columns=None, flags=None):
+        """The hidden states ``[batch, seq, hidden_size]``, from the arguments of :meth:`forward`; in training some
+        characters and features are hidden."""
         config = self.config
         if self.training and config.character_dropout:
             is_hidden = token_mask & _drawn(input_ids, config.character_dropout)
@@ -117,20 +128,19 @@ class NerModel(RoFormerPretrainedModel):
             is_hidden = (columns > 0) & _drawn(columns, config.feature_dropout)
             columns = paddle.where(is_hidden, paddle.full_like(columns, UNKNOWN), columns)
         added = None if config.features is None else self.feature_embedding(columns, flags)
-        hidden = self.roformer(input_ids, attention_mask, added_embeddings=added)
-        if labels is None:
-            return self.head(hidden, token_mask)
-        if probabilities is not None:
-            is_drawn = _drawn(probabilities, probabilities).unsqueeze(-1)
-            labels = paddle.where(is_drawn, labels, paddle.full_like(labels, -1))
-        return self.head.loss(hidden, labels, token_mask).mean()
+        return self.roformer(input_ids, attention_mask, added_embeddings=added)
+
+    def entity_logits(self, batch):
+        """The logits of all spans of a batch of arrays, named as the arguments of :meth:`forward`, in evaluation
+        mode."""
+        return evaluated(self, batch)
 
     def find_spans(self, batch, thresholds=None, most=None):
         """A list of :class:`~paddle_rope.global_pointer.decoding.ScoredSpan` for each text of a batch, in evaluation
         mode. The arrays are named as the arguments of :meth:`forward`; ``thresholds`` override the configuration's,
         ``most`` is that of :func:`~paddle_rope.global_pointer.decoding.decode_spans`."""
         thresholds = self.config.thresholds if thresholds is None else thresholds
-        return decode_spans(evaluated(self, batch), thresholds, self.config.max_span_length is not None, most)
+        return decode_spans(self.entity_logits(batch), thresholds, self.config.max_span_length is not None, most)
 
 
 def _of_other_types(weights, axis, known, types):
@@ -183,7 +193,7 @@ class NerEnsemble(nn.Layer):
         scores = [member(input_ids, attention_mask, token_mask, columns, flags) for member in self.members]
         return sum(scores) / len(scores)
 
-    find_spans = NerModel.find_spans
+    entity_logits, find_spans = NerModel.entity_logits, NerModel.find_spans
 
 
 def _refuse_different(folders, models):

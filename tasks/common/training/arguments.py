@@ -125,8 +125,8 @@ class EncoderArguments:
     def unused_keys(self):
         """Keys without effect here, which stay out of the run's configuration unless they are given."""
         if self.pretrained is None:
-            return set(self.UNUSED)
-        return {*self.SETTLED_BY_PRETRAINED, *(self.model_options().keys() & RoFormerConfig.names())}
+            return {*self.UNUSED}
+        return {*self.UNUSED, *self.SETTLED_BY_PRETRAINED, *(self.model_options().keys() & RoFormerConfig.names())}
 
     def fixed_arguments(self):
         """The keys of ``TrainingArguments`` that the recipe relies on, with their values."""

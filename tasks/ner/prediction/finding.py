@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from paddle_rope.tasks.common.inference import batched_outputs
 from paddle_rope.tasks.ner.arguments import of_types, probability
 from paddle_rope.tasks.ner.batching import pad_spans
-from paddle_rope.tasks.ner.examples import Entity, Found, TokenizedText
+from paddle_rope.tasks.ner.examples import Entity, TokenizedText
 from paddle_rope.tasks.ner.features import TokenFeatures
 from paddle_rope.tasks.ner.lengths import window_settings
 
@@ -74,8 +74,8 @@ def _window(text, reached, begins, ends):
 
 
 def merge_windows(bounds: Sequence[Bounds], found: Sequence[Sequence[Entity]]) -> list[Entity]:
-    """The entities of a text, ordered, from the entities of each of its windows; ``bounds`` are :attr:`Window.bounds`
-    of the windows in their order."""
+    """The entities of a text, ordered, from the entities of each of its windows, or other findings with a ``start`` and
+    an ``end``; ``bounds`` are :attr:`Window.bounds` of the windows in their order."""
     starts, ends = zip(*bounds)
     entities = []
     for number, of_window in enumerate(found):
@@ -88,13 +88,40 @@ def merge_windows(bounds: Sequence[Bounds], found: Sequence[Sequence[Entity]]) -
     return sorted(entities)
 
 
+def decoded(config: Any, offsets: list, spans: Any, max_entity_tokens: int | None) -> list[Entity]:
+    """The entities of a window, ordered, from the spans that a model with this ``config`` finds in its tokens."""
+    temperatures = of_types(config.temperatures, len(config.types))
+    return sorted(
+        Entity(
+            offsets[start][0], offsets[end - 1][1], config.types[kind], score, probability(score, temperatures[kind])
+        )
+        for start, end, kind, score in spans
+        if max_entity_tokens is None or end - start <= max_entity_tokens
+    )
+
+
+class Decoding(NamedTuple):
+    """How what a model finds in tokens becomes the result of a window, and these the result of a text."""
+
+    decode: Callable[[Any, list, Any, int | None], Any]
+    merge: Callable[[Sequence[Bounds], Sequence[Any]], Any]
+
+
+ENTITIES = Decoding(decoded, merge_windows)
+
+
 def find_in_windows(
-    model: Any, texts: Iterable[TokenizedText], batch_size: int, thresholds: Thresholds = None
-) -> Found:
+    model: Any,
+    texts: Iterable[TokenizedText],
+    batch_size: int,
+    thresholds: Thresholds = None,
+    decoding: Decoding = ENTITIES,
+) -> list:
     """The entities of each tokenized text, read in windows of the length that the model was trained on."""
     settings = window_settings(model.config)
     windows = (window for text in texts for window in windows_of([text], settings.max_tokens, settings.overlap))
-    return list(entities_of_texts(model, windows, batch_size, thresholds, settings.max_entity_tokens))
+    longest = settings.max_entity_tokens
+    return list(entities_of_texts(model, windows, batch_size, thresholds, longest, decoding=decoding))
 
 
 def entities_of_texts(
@@ -104,22 +131,23 @@ def entities_of_texts(
     thresholds: Thresholds = None,
     max_entity_tokens: int | None = None,
     progress: Callable[[int], Any] = lambda characters: None,
-) -> Iterator[list[Entity]]:
+    decoding: Decoding = ENTITIES,
+) -> Iterator[Any]:
     """The entities of each text, ordered. ``windows`` has all windows of one text after the other and is read lazily:
     only the windows of ``TOKENS_AT_ONCE`` tokens and one text's entities are held. ``progress`` is called after each
     batch with the number of characters that it adds; other arguments as in :func:`predict_entities`."""
-    of_text: list[tuple[tuple[float, float], list[Entity]]] = []  # bounds and entities of the windows of one text
+    of_text: list[tuple[Bounds, Any]] = []  # bounds and entities of the windows of one text
     for chunk in _chunks(windows):
 
         def report(rows, chunk=chunk):
             progress(sum(chunk[row].characters for row in rows))
 
         texts = [window.text for window in chunk]
-        found = predict_entities(model, texts, batch_size, thresholds, max_entity_tokens, report)
+        found = predict_entities(model, texts, batch_size, thresholds, max_entity_tokens, report, decoding)
         for window, entities in zip(chunk, found):
             of_text.append((window.bounds, entities))
             if window.bounds[1] == inf:
-                yield merge_windows(*zip(*of_text))
+                yield decoding.merge(*zip(*of_text))
                 of_text = []
 
 
@@ -141,31 +169,21 @@ def predict_entities(
     thresholds: Thresholds = None,
     max_entity_tokens: int | None = None,
     report: Callable[[list[int]], Any] = lambda rows: None,
-) -> Found:
+    decoding: Decoding = ENTITIES,
+) -> list:
     """The entities of each tokenized text, ordered. Texts are read whole, in batches of similar length, by a
     :class:`~paddle_rope.tasks.ner.model.NerModel`, also while it is trained, or a model with the same methods. Spans of
     more than ``max_entity_tokens`` are ignored. ``report`` is called after each batch with the indices of its texts."""
-    entities: Found = [[] for _ in texts]
-    types = model.config.types
-    temperatures = of_types(model.config.temperatures, len(types))
+    entities: list = [[] for _ in texts]
     collate = functools.partial(pad_spans, pad_token_id=model.config.pad_token_id, with_labels=False)
 
     def find(batch):
         return model.find_spans(batch, thresholds)
 
-    def scores(length):
-        return len(types) * length * (model.config.max_span_length or length)
-
-    for rows, found in batched_outputs(find, texts, collate, batch_size, scores, MAX_BATCH_SCORES):
+    of_text = model.config.scores_of_text
+    for rows, found in batched_outputs(find, texts, collate, batch_size, of_text, MAX_BATCH_SCORES):
         for row, spans in zip(rows, found):
-            offsets = texts[row].offsets
-            entities[row] = sorted(
-                Entity(
-                    offsets[start][0], offsets[end - 1][1], types[kind], score, probability(score, temperatures[kind])
-                )
-                for start, end, kind, score in spans
-                if max_entity_tokens is None or end - start <= max_entity_tokens
-            )
+            entities[row] = decoding.decode(model.config, texts[row].offsets, spans, max_entity_tokens)
         report(rows)
     return entities
 

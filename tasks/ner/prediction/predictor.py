@@ -77,6 +77,7 @@ class NerPredictor(Predictor):
     config_class = NerConfig
     options_class = NerOptions
     exported_class = ExportedNerModel
+    decoding = finding.ENTITIES
 
     def __init__(self, model_dir: Folder | list[Folder], *args: Any, **options: Any):
         super().__init__(model_dir, *args, **options)
@@ -124,7 +125,15 @@ class NerPredictor(Predictor):
         by default "text 1", "text 2", ...; ``entity_filter`` replaces the predictor's own. A forced entity has the
         ``score`` None. Raises InputError if ``texts`` is not a list of strings.
         """
-        return list(map(as_record, texts, self.find(texts, where, entity_filter=entity_filter)))
+        return list(map(self.record, texts, self.find(texts, where, entity_filter=entity_filter)))
+
+    def record(self, text: str, found: Any) -> dict:
+        """The record of a text, as in :meth:`__call__`, from what is found in it."""
+        return as_record(text, found)
+
+    def kept(self, text: str, found: Any, entity_filter: EntityFilter) -> Any:
+        """What a filter keeps of what is found in a text."""
+        return entity_filter.kept(text, found, self.model.config)
 
     def find(
         self,
@@ -150,12 +159,12 @@ class NerPredictor(Predictor):
         shown: dict[str, Any] = {"unit": "char", "unit_scale": True, "leave": None, "delay": 1}
         with tqdm(total=characters, disable=not self.show_progress, **shown) as progress:
             longest = self.window_settings.max_entity_tokens
-            found = finding.entities_of_texts(self.model, windows, self.batch_size, bounds, longest, progress.update)
-            entities = list(found)
+            given = self.batch_size, bounds, longest, progress.update, self.decoding
+            entities = list(finding.entities_of_texts(self.model, windows, *given))
             progress.update(characters - progress.n)  # for characters without a token
         if thresholds is not None:
             return entities
-        return [entity_filter.kept(text, of_text, self.model.config) for text, of_text in zip(texts, entities)]
+        return [self.kept(text, of_text, entity_filter) for text, of_text in zip(texts, entities)]
 
     def windows(
         self, text: str, place: str = "the text", entity_filter: EntityFilter | None = None
@@ -187,15 +196,15 @@ class NerPredictor(Predictor):
         model = SimpleNamespace(config=self.model.config, find_spans=find_spans)
         texts, longest = [window.text for window in windows], self.window_settings.max_entity_tokens
         bounds = list(thresholds or self.entity_filter.candidates(self.model.config))
-        found = finding.predict_entities(model, texts, len(texts), bounds, longest)
+        found = finding.predict_entities(model, texts, len(texts), bounds, longest, decoding=self.decoding)
         return [(window.bounds, entities) for window, entities in zip(windows, found)]
 
     def join(
         self, text: str, found: Sequence[tuple[Bounds, list[Entity]]], entity_filter: EntityFilter | None = None
     ) -> dict:
         """The record of a text, as in :meth:`__call__`, from the entities of its windows."""
-        entities = finding.merge_windows(*zip(*found))
-        return as_record(text, (entity_filter or self.entity_filter).kept(text, entities, self.model.config))
+        merged = self.decoding.merge(*zip(*found))
+        return self.record(text, self.kept(text, merged, entity_filter or self.entity_filter))
 
     def _parts(self, text: str, place: str, entity_filter: EntityFilter) -> Iterator[TokenizedText]:
         """The text in parts. Prints a note, once, if a text is read whole and is longer than all training texts."""

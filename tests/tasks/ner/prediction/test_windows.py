@@ -3,7 +3,6 @@
 import random
 import re
 from math import inf
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from paddle_rope import CharTokenizer
 from paddle_rope.tasks.ner import NerPredictor
+from paddle_rope.tasks.ner.arguments import NerConfig
 from paddle_rope.tasks.ner.examples import Entity, TokenizedText
 from paddle_rope.tasks.ner.features import FEATURE_KINDS, WordFeatures
 from paddle_rope.tasks.ner.prediction import finding
@@ -98,9 +98,7 @@ class Brackets:
     """A model that finds what is between brackets, wherever it sees both; a token is a character."""
 
     def __init__(self, **lengths):
-        names = ("window_tokens", "longest_text", "longest_entity", "max_span_length")
-        options = {"types": ["round"], "pad_token_id": 0, "temperatures": 1.0, **dict.fromkeys(names), **lengths}
-        self.config = SimpleNamespace(**options)
+        self.config = NerConfig(vocab_size=2, types=["round"], **lengths)
 
     def find_spans(self, batch, thresholds=None):
         return [[(start, end, 0, 1.0) for start, end in pairs(row)] for row in batch["input_ids"].tolist()]
