@@ -1,0 +1,49 @@
+"""The options of the relation model, and the keys of its recipe, in addition to those of NER. Does not need Paddle."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Optional
+
+from paddle_rope.options import NAMES, NUMBER, POSITIVE
+from paddle_rope.options import option as model_field
+from paddle_rope.tasks.common.training.arguments import option
+from paddle_rope.tasks.ner.arguments import NerArguments, NerConfig, NerOptions, by_type, of_types
+
+
+@dataclass
+class RelationsConfig(NerConfig):
+    """A :class:`NerConfig` with the relations between the entities."""
+
+    relations: list[str] = model_field([], "names of the relations, in the order of the heads' outputs", NAMES)
+    relation_thresholds: float | list = model_field(
+        0.0, "the logit above which a pair is related, one number or one per relation", by_type(NUMBER)
+    )
+    relation_temperatures: float | list = model_field(
+        1.0, "a relation's probability is sigmoid(logit / temperature); one number or one per relation",
+        by_type(POSITIVE),
+    )  # fmt: skip
+
+    model_type: ClassVar[str] = "paddle_rope_relations"
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("relation_thresholds", "relation_temperatures"):
+            if len(of_types(getattr(self, name), len(self.relations))) != len(self.relations):
+                raise ValueError(f"{name} must be one number or one for each of {len(self.relations)} relations")
+
+    def scores_of_text(self, tokens: int) -> int:
+        """As in :class:`NerConfig`, with the scores of pairs of starts and of ends."""
+        return super().scores_of_text(tokens) + 2 * len(self.relations) * tokens**2
+
+
+RelationsOptions = NerOptions  # a relation is kept with its two entities
+
+
+@dataclass
+class RelationsArguments(NerArguments):
+    """Keys of the relations recipe."""
+
+    UNUSED = ("teacher_files", "keep_types")
+    WHY_UNUSED = "a model would mark entities without their relations"
+
+    recipe: str = option("relations", "what is trained")
+    train_file: Optional[str] = option(None, "data with labeled entities and relations, in brat, JSON lines and others")

@@ -1,0 +1,62 @@
+"""The relation model: the NER model and, for each relation, scores of pairs of starts and of ends."""
+
+import paddle
+
+from paddle_rope.global_pointer.decoding import decode_spans
+from paddle_rope.global_pointer.heads import EfficientGlobalPointer
+from paddle_rope.tasks.common.inference import evaluated
+from paddle_rope.tasks.ner.model import NerModel
+from paddle_rope.tasks.relations.arguments import RelationsConfig
+from paddle_rope.tasks.relations.decoding import link_spans
+
+
+class RelationsModel(NerModel):
+    """GPLinker (Su, https://kexue.fm/archives/8888): the head of entities, and two of relations.
+
+    ``starts`` scores, for each relation, whether two tokens are the first ones of its head and its tail, ``ends``
+    whether they are the last ones. The tail may precede the head, so these heads have no triangular mask, and no RoPE.
+    """
+
+    config_class = RelationsConfig
+
+    def __init__(self, config):
+        super().__init__(config)
+        sizes = config.hidden_size, len(config.relations), config.head_size
+        self.starts, self.ends = (EfficientGlobalPointer(*sizes, use_rope=False, ordered=False) for _ in range(2))
+        self.init_weights()
+
+    def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None, labels=None, pairs=None):
+        """The logits of a batch, of entities, starts and ends; with ``labels`` and ``pairs`` the loss.
+
+        The loss is the sum over the three heads, each the mean over texts and types. ``pairs`` are int64
+        ``[batch, relations, 5]``: the type, first and last token of the head, first and last token of the tail; type -1
+        is padding. Other arguments are those of :meth:`NerModel.forward`. Logits are ``[batch, types, seq, seq]``, for
+        entities ``[batch, types, seq, max_span_length]`` if there is one.
+        """
+        hidden = self.encoded(input_ids, attention_mask, token_mask, columns, flags)
+        if labels is None:
+            return self.head(hidden, token_mask), self.starts(hidden, token_mask), self.ends(hidden, token_mask)
+        kind, head_first, head_last, tail_first, tail_last = pairs.unbind(axis=2)
+        of_starts, of_ends = (
+            paddle.stack([kind, *of_pair], axis=2) for of_pair in ((head_first, tail_first), (head_last, tail_last))
+        )
+        heads = (self.head, labels), (self.starts, of_starts), (self.ends, of_ends)
+        return sum(head.loss(hidden, wanted, token_mask).mean() for head, wanted in heads)
+
+    def entity_logits(self, batch):
+        return evaluated(self, batch)[0]
+
+    def find_spans(self, batch, thresholds=None, most=None, relation_thresholds=None):
+        """As :meth:`NerModel.find_spans`, with related spans: a list of
+        :class:`~paddle_rope.tasks.relations.decoding.LinkedSpans`."""
+        logits = (one.astype("float32").numpy() for one in evaluated(self, batch))
+        return linked_spans(self.config, *logits, thresholds, most, relation_thresholds)
+
+
+def linked_spans(config, entities, starts, ends, thresholds=None, most=None, relation_thresholds=None):
+    """The :class:`~paddle_rope.tasks.relations.decoding.LinkedSpans` of each text from the logits of the three heads;
+    thresholds that are None are the configuration's."""
+    thresholds = config.thresholds if thresholds is None else thresholds
+    relation_thresholds = config.relation_thresholds if relation_thresholds is None else relation_thresholds
+    spans = decode_spans(entities, thresholds, config.max_span_length is not None, most)
+    return link_spans(spans, starts, ends, relation_thresholds)
