@@ -1,4 +1,4 @@
-"""What the sources claim and the equations of the other tests do not show; the table is docs/contributing/sources.md."""
+"""What the sources claim, beyond the equations of other tests; the table is docs/contributing/sources.md."""
 
 import math
 

@@ -84,8 +84,9 @@ def _run(
         if data.chosen:
             settings = check_config({**settings.given, **data.chosen}, recipe.arguments)
         settings = finished(settings, recipe.arguments)
-        begun = {"checkpoint": checkpoint, "is_begun": is_begun, "started": started}
-        run = Run(*settings, data=data, locks=locks, memory=memory, **begun)
+        run = Run(
+            *settings, data=data, locks=locks, memory=memory, checkpoint=checkpoint, is_begun=is_begun, started=started
+        )
         try:
             return _train(recipe, run)
         finally:
