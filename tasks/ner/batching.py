@@ -147,7 +147,7 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list
         within = [span for span, (first, behind) in zip(text.spans, spans) if begin <= first and behind <= end]
         moved = [(kind, first - begin, last - begin, probability) for kind, first, last, probability in within]
         related = [pair for pair in text.pairs if begin < min(pair[1::2]) and max(pair[2::2]) <= end]
-        pairs = [(kind, *(token - begin for token in tokens)) for kind, *tokens in related]
+        pairs = tuple((kind, *(token - begin for token in tokens)) for kind, *tokens in related)
         pieces.append(text.part(begin, end)._replace(spans=moved, pairs=pairs))
         if end == tokens:
             return pieces, [span for span, (first, behind) in zip(text.spans, spans) if behind - first > length]

@@ -1,5 +1,6 @@
 """The command line: verbs and their help, which come without Paddle, and what works without Paddle."""
 
+import dataclasses
 import io
 import json
 import os
@@ -118,7 +119,7 @@ def test_help_lists_the_keys_of_a_recipe_first_with_default_and_meaning(recipe, 
     assert len(titles) == 3 and titles[0].startswith(f"Keys of {recipe}")
     listed = {line.split()[0]: line.split()[1] for line in lines[lines.index(titles[0]) :] if line[:3].strip()}
     arguments = get_arguments(recipe)
-    assert {*arguments.__dataclass_fields__} - arguments.unused_keys(arguments()) <= {*listed}
+    assert {one.name for one in dataclasses.fields(arguments)} - arguments().unused_keys() <= {*listed}
     assert listed["output_dir"] == "required" and listed["seed"] == "42" and "do_predict" not in listed
     assert not {*arguments.PLAN.closed} & {*listed}
 
