@@ -4,6 +4,7 @@ headline numbers of docs/numbers.yaml and nothing that contradicts them."""
 import ast
 import importlib.util
 import itertools
+import posixpath
 import re
 import shlex
 from functools import lru_cache
@@ -17,10 +18,12 @@ from paddle_rope.tasks.experiments.plan import read_plan, resolved
 from paddle_rope.tasks.recipes import get_arguments
 from tests.conftest import REPOSITORY
 from tests.repository.pages import CONFIGURATIONS, RECIPES, help_of, keys_of, made_pages
+from tools.site.links import LINK, MADE, with_links
 
 READMES = ["README.md", "README.zh.md"]
 DOCS = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "docs").rglob("*.md"))
 PAGES = [*READMES, *DOCS]
+ON_SITE = [*(page.removeprefix("docs/") for page in DOCS), *MADE]
 ONCE = [page for page in PAGES if not page.endswith(".zh.md")]  # a Chinese page has the code of its twin
 TWINS = [(page.replace(".zh.md", ".md"), page) for page in PAGES if page not in ONCE]
 SYSTEM_COMMANDS = (
@@ -135,6 +138,18 @@ def test_links_lead_somewhere_and_files_that_are_named_exist(page):
         target = (REPOSITORY / page).parent / path if path else REPOSITORY / page
         assert target.exists(), path
         assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+@pytest.mark.parametrize("page", ON_SITE)
+def test_links_of_the_site_lead_to_its_files_or_to_the_repository(page):
+    text = re.sub(r"```.*?```", "", text_of(MADE.get(page, f"docs/{page}")), flags=re.DOTALL)
+    found = with_links(text, page, repository="https://host/owner/name")
+    for name in re.findall(r"\]\(https://host/owner/name/blob/HEAD/([^)]+)\)", found):
+        assert not name.startswith("docs/") and (REPOSITORY / name).is_file(), name
+    for _, path, _ in LINK.findall(found):
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(page), path))
+        assert name in MADE or (REPOSITORY / "docs" / name).is_file(), path
+    assert not LINK.search(with_links("[code](../../.github/SECURITY.md)", "guides/training.md", repository=None))
 
 
 def test_every_page_is_in_the_navigation_of_the_site():

@@ -1,5 +1,6 @@
 """What MkDocs does to a page so that one Markdown file reads well on GitHub and on the site.
 
+- Links lead to pages of the site, or to the files of the repository (links.py).
 - Formulas, ``$...$`` and blocks of ``math``, become MathML: browsers show it without a script.
 - ``<!-- api: NAME ... -->`` becomes the docstrings of these names, by mkdocstrings.
 - The line of links under the title goes: the site has a menu and a switch of languages.
@@ -10,24 +11,17 @@
 """
 
 import json
-import posixpath
 import re
 from pathlib import Path
 
 import latex2mathml.converter
+from links import MADE, with_links
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 from mkdocs.utils import write_file
 from pymdownx.slugs import slugify
 
 ROOT = Path(__file__).resolve().parents[2]
-MADE = {  # page -> the file of the repository that it is made of
-    "contributing.md": "CONTRIBUTING.md",
-    "changelog.md": "CHANGELOG.md",
-    "guides/tutorial.md": "docs/guides/tutorial.ipynb",
-    "results/small.md": "paddle_rope/roformer/encoders/small/README.md",
-}
-ELSEWHERE = {"README.md": "index.md", "README.zh.md": "index.zh.md"} | {name: page for page, name in MADE.items()}
 CODE = re.compile(r"^( *)(`{3,})(?!math).*?^\1\2$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(
     r"^( *)```math\n(.*?)^ *```$"  # a block
@@ -36,7 +30,6 @@ FORMULA = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *$", re.MULTILINE)
-LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 API = re.compile(r"<!-- api: (.*?) -->", re.DOTALL)
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 LISTS = ("reference/", "changelog", "contributing")
@@ -62,7 +55,7 @@ def on_page_read_source(page, **_):
     text = (ROOT / name).read_text(encoding="utf-8")
     if name.endswith(".ipynb"):
         return "\n\n".join(cell_as_markdown(cell) for cell in json.loads(text)["cells"])
-    return LINK.sub(lambda m: "](" + m[1].removeprefix("docs/"), text)
+    return text
 
 
 def cell_as_markdown(cell):
@@ -80,8 +73,7 @@ def on_page_markdown(markdown, page, config, **_):
     path = page.file.src_uri
     if path.startswith(LISTS):
         page.meta["search"] = {"boost": 0.5}
-    markdown = without_code(markdown, lambda text: LINK.sub(lambda m: "](" + target(m[1], path), text))
-    markdown = without_code(markdown, lambda text: with_blank_lines(without_menu(text)))
+    markdown = without_code(markdown, lambda text: with_blank_lines(without_menu(with_links(text, path))))
     if path.endswith(".zh.md"):
         markdown = with_anchors_of(Path(config.docs_dir) / path.replace(".zh.md", ".md"), markdown)
     markdown = API.sub(lambda m: "\n\n".join(f"::: {name}" for name in m[1].split()), markdown)
@@ -147,15 +139,6 @@ def without_code(markdown, change):
 
     changed = change(CODE.sub(away, markdown))
     return re.sub("\0(\\d+)\0", lambda m: kept[int(m[1])], changed)
-
-
-def target(link, page):
-    """Where a link of a page leads on the site: a file of the repository's root has a page of the same name there."""
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
-    name = path.removeprefix("../") if path.startswith("../") else f"docs/{path}"
-    if name not in ELSEWHERE:
-        return link
-    return posixpath.relpath(ELSEWHERE[name], posixpath.dirname(page) or ".")
 
 
 def without_menu(markdown):
