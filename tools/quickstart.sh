@@ -22,4 +22,4 @@ echo "Three sentences that are in no file:"
   "$venv/bin/paddle-rope" predict "$folder/run/model"
 
 echo
-echo "VisualDL: $venv/bin/visualdl --logdir $(printf %q "$folder/run/vdl")   then open http://localhost:8040"
+echo "VisualDL: $venv/bin/visualdl --disable-telemetry --logdir $(printf %q "$folder/run/vdl")   then open http://localhost:8040"

@@ -157,7 +157,8 @@ class Run:
         print(f"{folder}: trained in {metrics['train_seconds']:.0f} s, {seconds:.0f} s in all")
         model = str(folder / MODEL_FOLDER)
         print(what_next.format(model=quoted(model), path=model, command=own_command()))
-        print(f"watch:    {own_command('visualdl', 'visualdl.server.app')} --logdir {quoted(folder / LOG_FOLDER)}")
+        command = own_command("visualdl", "visualdl.server.app")
+        print(f"watch:    {command} --disable-telemetry --logdir {quoted(folder / LOG_FOLDER)}")
 
 
 def refuse_links(folder):
