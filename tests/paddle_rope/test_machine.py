@@ -29,13 +29,10 @@ def pretend(monkeypatch, content, cpus=(0, 1, 2)):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(cpus))
 
 
-@pytest.mark.parametrize(
-    "content, cpus, cores",
-    [
-        *((CORES, range(8), 4), (CORES, range(3), 2), (CORES, {1, 2, 5}, 3)),
-        *(("", range(3), 3), ("processor: 0\n", range(3), 3), (None, {1}, 1)),
-    ],
-)
+@pytest.mark.parametrize("content, cpus, cores", [
+    *((CORES, range(8), 4), (CORES, range(3), 2), (CORES, {1, 2, 5}, 3)),
+    *(("", range(3), 3), ("processor: 0\n", range(3), 3), (None, {1}, 1)),
+])  # fmt: skip
 def test_two_threads_of_a_core_count_once_where_the_system_tells(monkeypatch, content, cpus, cores):
     assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))
     pretend(monkeypatch, content, cpus)
@@ -60,10 +57,9 @@ def test_memory_that_was_freed_is_used_again_without_page_faults():
 AVX2 = "fpu avx avx2 bmi2"
 
 
-@pytest.mark.parametrize(
-    "vendor, flags, expected",
-    [("AuthenticAMD", AVX2, "5"), ("AuthenticAMD", "fpu avx", None), ("GenuineIntel", AVX2, None)],
-)
+@pytest.mark.parametrize("vendor, flags, expected", [
+    ("AuthenticAMD", AVX2, "5"), ("AuthenticAMD", "fpu avx", None), ("GenuineIntel", AVX2, None),
+])  # fmt: skip
 def test_settings_follow_the_processor_unless_the_user_has_set_them(monkeypatch, vendor, flags, expected):
     pretend(monkeypatch, f"processor\t: {0}\nvendor_id\t: {vendor}\nflags\t\t: {flags}\n")
     for name in SETTINGS:
@@ -76,14 +72,10 @@ def test_settings_follow_the_processor_unless_the_user_has_set_them(monkeypatch,
     assert [os.environ.get(name) for name in SETTINGS] == [str(physical_cores()), "0", expected]
 
 
-@pytest.mark.parametrize(
-    "calls, warned",
-    [
-        ("paddle_rope.prepare_process(); import paddle; paddle_rope.prepare_process()", ""),
-        ("import paddle; paddle_rope.prepare_process()", "paddle is imported already: FLAGS_use_stride_kernel"),
-    ],
-    ids=["before", "after"],
-)
+@pytest.mark.parametrize("calls, warned", [
+    ("paddle_rope.prepare_process(); import paddle; paddle_rope.prepare_process()", ""),
+    ("import paddle; paddle_rope.prepare_process()", "paddle is imported already: FLAGS_use_stride_kernel"),
+], ids=["before", "after"])  # fmt: skip
 def test_a_call_after_the_import_of_paddle_warns(calls, warned):
     kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     command = [sys.executable, "-W", "always::RuntimeWarning", "-c", f"import paddle_rope; {calls}"]

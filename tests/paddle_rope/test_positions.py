@@ -78,16 +78,13 @@ def test_scaled_frequencies_equal_their_formula_and_yarn_sharpens(scaling, base,
 
 
 @pytest.mark.equation("1.18")
-@pytest.mark.parametrize(
-    "scaling, arguments, words",
-    [
-        *((one, (factor,), "at least 1") for one in (LinearScaling, NTKScaling) for factor in (0.5, -2, math.inf)),
-        *((YaRNScaling, (factor, 512), "at least 1") for factor in (0, math.nan)),
-        *((YaRNScaling, (2.0, length), "original_length") for length in (0, math.nan)),
-        *((YaRNScaling, (2.0, 512, *betas), "beta_slow") for betas in ((1.0,), (32.0, -1.0), (math.nan,))),
-        (lambda factor: RotaryPositionEmbedding(8, rotary_dim=2, scaling=NTKScaling(factor)), (2.0,), "LinearScaling"),
-    ],
-)
+@pytest.mark.parametrize("scaling, arguments, words", [
+    *((one, (factor,), "at least 1") for one in (LinearScaling, NTKScaling) for factor in (0.5, -2, math.inf)),
+    *((YaRNScaling, (factor, 512), "at least 1") for factor in (0, math.nan)),
+    *((YaRNScaling, (2.0, length), "original_length") for length in (0, math.nan)),
+    *((YaRNScaling, (2.0, 512, *betas), "beta_slow") for betas in ((1.0,), (32.0, -1.0), (math.nan,))),
+    (lambda factor: RotaryPositionEmbedding(8, rotary_dim=2, scaling=NTKScaling(factor)), (2.0,), "LinearScaling"),
+])  # fmt: skip
 def test_impossible_scalings_are_refused(scaling, arguments, words):
     with pytest.raises(ValueError, match=words):
         scaling(*arguments)
@@ -128,13 +125,11 @@ class Rotating(nn.Layer):
 
 
 @pytest.mark.equation("1.16")
-@pairwise(
-    {
-        "name": list(VARIANTS),
-        "dtype, tolerance, unit": [("float32", 2e-6, 0), ("bfloat16", 1e-5, 2.0**-7)],
-        "positions": [None, (1, "int64"), (2, "float32")],  # axes and dtype; None: counted
-    }
-)
+@pairwise({
+    "name": list(VARIANTS),
+    "dtype, tolerance, unit": [("float32", 2e-6, 0), ("bfloat16", 1e-5, 2.0**-7)],
+    "positions": [None, (1, "int64"), (2, "float32")],  # axes and dtype; None: counted
+})  # fmt: skip
 def test_saved_graphs_rotate_any_length_and_batch_at_any_positions(name, dtype, tolerance, unit, positions, tmp_path):
     layer = Rotating(RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name]), positions is not None)
     specs = [InputSpec([None, None, 3, HEAD_DIM], dtype), InputSpec([None, None, HEAD_DIM], "float64")]

@@ -31,15 +31,13 @@ PLACES = {
 
 
 @pytest.mark.equation("1.1", "1.3", "1.5", "1.6", "1.10", "1.11", "1.13", "1.14", "1.20")
-@pairwise(
-    {
-        "name": list(VARIANTS),
-        "place": list(PLACES),
-        "shape": [(2, 3, HEAD_DIM), (2, 3, 2, HEAD_DIM), (2, 3, 1, 3, HEAD_DIM)],
-        "dtype, tolerance": [("float32", 2e-5), ("float64", 1e-11), ("float16", 2e-3), ("bfloat16", 2e-2)],
-        "inverse": [False, True],
-    }
-)
+@pairwise({
+    "name": list(VARIANTS),
+    "place": list(PLACES),
+    "shape": [(2, 3, HEAD_DIM), (2, 3, 2, HEAD_DIM), (2, 3, 1, 3, HEAD_DIM)],
+    "dtype, tolerance": [("float32", 2e-5), ("float64", 1e-11), ("float16", 2e-3), ("bfloat16", 2e-2)],
+    "inverse": [False, True],
+})  # fmt: skip
 def test_outputs_and_gradients_equal_the_loops(name, place, shape, dtype, tolerance, inverse):
     rotary, inputs = RotaryPositionEmbedding(HEAD_DIM, **VARIANTS[name]), [random_tensor(*shape, dtype=dtype)]
     rotary.to(dtype="float64" if dtype == "float64" else "float32")

@@ -31,16 +31,14 @@ def small_blocks(monkeypatch):
 
 @pytest.mark.equation("1.1", "2.1", "2.4", "2.7", "2.8", "2.9", "3.1", "3.3", "3.5", "3.6", "3.8", "3.15", "3.17")
 @pytest.mark.equation("3.20", "3.21", "3.23", "3.24", "3.25", "3.28", "3.29", "3.30", "3.32", "3.33", "4.2")
-@pairwise(
-    {
-        "name": list(KERNELS),
-        "form": list(FORMS),
-        "shape, packed": list(itertools.product(SHAPES, [False, True])),
-        "positions": [None, "counted", "of each text", "one row of all"],
-        "options": [{}, {"layout": "half"}, {"scaling": YaRNScaling(4.0, 32)}],
-        "masked": [False, True],
-    }
-)
+@pairwise({
+    "name": list(KERNELS),
+    "form": list(FORMS),
+    "shape, packed": list(itertools.product(SHAPES, [False, True])),
+    "positions": [None, "counted", "of each text", "one row of all"],
+    "options": [{}, {"layout": "half"}, {"scaling": YaRNScaling(4.0, 32)}],
+    "masked": [False, True],
+})  # fmt: skip
 def test_outputs_and_gradients_equal_the_reference(
     name, form, shape, packed, positions, options, masked, native_operators
 ):

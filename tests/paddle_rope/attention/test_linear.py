@@ -86,16 +86,12 @@ def test_a_denominator_under_the_bound_is_cut_at_the_bound():
 
 @pytest.mark.equation("3.7")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(
-    "feature_map, scale, shift",
-    [
-        (elu_plus_one, 0.01, -12),  # 6e-6
-        (elu_plus_one, 0, -35.5),  # 4e-16
-        (OrthogonalRandomFeatures(16), 5, 0),  # of long keys: less
-        (lambda x: paddle.full_like(x, 3e-16), 0, 0),
-    ],
-    ids=["elu", "tiny elu", "favor", "constant"],
-)
+@pytest.mark.parametrize("feature_map, scale, shift", [
+    (elu_plus_one, 0.01, -12),  # 6e-6
+    (elu_plus_one, 0, -35.5),  # 4e-16
+    (OrthogonalRandomFeatures(16), 5, 0),  # of long keys: less
+    (lambda x: paddle.full_like(x, 3e-16), 0, 0),
+], ids=["elu", "tiny elu", "favor", "constant"])  # fmt: skip
 def test_tiny_features_are_averaged_as_well_as_others(feature_map, scale, shift, dtype):
     # with values 1 an average is 1, however small the features
     q, k, v = random_qkv(1, 40, 2, 16, 16, dtype=dtype)
@@ -136,10 +132,9 @@ def test_a_query_or_all_keys_without_positive_feature_give_zero():
 
 @pytest.mark.equation("3.36")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize(
-    "phi, normalizer",
-    [(elu_plus_one, "unrotated"), (elu_plus_one, "none"), (OnePlusCosine(), "rotated"), (relu, "unrotated")],
-)
+@pytest.mark.parametrize("phi, normalizer", [
+    (elu_plus_one, "unrotated"), (elu_plus_one, "none"), (OnePlusCosine(), "rotated"), (relu, "unrotated"),
+])  # fmt: skip
 def test_sums_beyond_half_precision_are_right(phi, normalizer, dtype):
     # the denominator is 5000 * 8 * 16 = 640,000: float16 has no such number, bfloat16 stops counting at 256
     q = paddle.full([1, 5000, 1, 8], 3.0).astype(dtype)

@@ -27,15 +27,12 @@ def random_hidden(batch=2, seq=9, hidden_size=12, dtype="float32"):
     return random_tensor(batch, seq, hidden_size, dtype=dtype)
 
 
-@pytest.mark.parametrize(
-    "call, words",
-    [
-        (lambda: MultiHeadAttention(10, 3), "multiple"),
-        *((lambda kind=kind: MultiHeadAttention(8, 2, kind), "attention must be") for kind in ("Softmax", None)),
-        (lambda: MultiHeadAttention(8, 2, placement="kq"), "letters qkvo"),
-        (lambda: random_layer("linear")(random_hidden(), cache={}), "causal"),
-    ],
-)
+@pytest.mark.parametrize("call, words", [
+    (lambda: MultiHeadAttention(10, 3), "multiple"),
+    *((lambda kind=kind: MultiHeadAttention(8, 2, kind), "attention must be") for kind in ("Softmax", None)),
+    (lambda: MultiHeadAttention(8, 2, placement="kq"), "letters qkvo"),
+    (lambda: random_layer("linear")(random_hidden(), cache={}), "causal"),
+])  # fmt: skip
 def test_sizes_and_kinds_that_do_not_exist_are_an_error(call, words):
     with pytest.raises(ValueError, match=words):
         call()
@@ -67,18 +64,14 @@ def test_a_trained_decay_is_a_parameter_that_is_saved_and_trained(as_parameter):
 
 
 @pytest.mark.equation("4.6")
-@pytest.mark.parametrize(
-    "options, one_tensor",
-    [
-        ({"placement": "qkvo"}, True),
-        ({"placement": "qo"}, True),
-        ({"placement": "qk"}, False),
-        ({"placement": "vo"}, False),
-        ({"placement": "qkv"}, True),
-        ({"placement": "qkvo", "convolutions": True}, False),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options, one_tensor", [
+    ({"placement": "qkvo"}, True),
+    ({"placement": "qo"}, True),
+    ({"placement": "qk"}, False),
+    ({"placement": "vo"}, False),
+    ({"placement": "qkv"}, True),
+    ({"placement": "qkvo", "convolutions": True}, False),
+], ids=str)  # fmt: skip
 def test_shared_keys_and_values_are_one_tensor_in_the_cache_where_both_turn_or_none(options, one_tensor):
     layer, hidden = random_layer("softmax", causal=True, share_kv=True, **options), random_hidden()
     cache: dict = {}

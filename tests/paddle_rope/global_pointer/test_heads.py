@@ -27,16 +27,14 @@ SIZES = [(1, None), (5, None), (6, None), (1, 1), (1, 3), (5, 1), (5, 7), (6, 6)
 
 
 @pytest.mark.equation("6.1", "6.2", "6.3", "6.4", "6.5", "6.16", "6.17", "6.18")
-@pairwise(
-    {
-        "head": list(REFERENCES),
-        "use_rope": [False, True],
-        "mask_dtype": [None, "bool", "int64"],
-        "placed": [False, True],
-        "seq, width": [*SIZES, (100, 40), (130, 64)],
-        "dtype, tolerance": [("float32", 2e-5), ("float64", 1e-11)],
-    }
-)
+@pairwise({
+    "head": list(REFERENCES),
+    "use_rope": [False, True],
+    "mask_dtype": [None, "bool", "int64"],
+    "placed": [False, True],
+    "seq, width": [*SIZES, (100, 40), (130, 64)],
+    "dtype, tolerance": [("float32", 2e-5), ("float64", 1e-11)],
+})  # fmt: skip
 def test_logits_and_gradients_equal_the_reference(head, use_rope, mask_dtype, placed, seq, width, dtype, tolerance):
     exact_layer, layer = (
         random_head(head, 2, use_rope=use_rope, dtype=one, max_span_length=width) for one in ("float64", dtype)
@@ -113,12 +111,10 @@ def test_sizes_and_positions_that_do_not_fit_are_refused(head):
 
 
 @pytest.mark.equation("6.14", "6.15", "6.20")
-@pairwise(
-    {
-        "shape": [(1, 1, 2, 2), (3, 2, 6, 6), (1, 300, 4, 4), (2, 2, 5, 3)],
-        "threshold": [0.0, 1.5, -2e4, "of types"],
-    }
-)
+@pairwise({
+    "shape": [(1, 1, 2, 2), (3, 2, 6, 6), (1, 300, 4, 4), (2, 2, 5, 3)],
+    "threshold": [0.0, 1.5, -2e4, "of types"],
+})  # fmt: skip
 def test_scores_above_the_threshold_are_spans_by_start_end_and_type(shape, threshold):
     texts, types, seq, columns = shape
     logits = np.random.randint(-3, 4, shape) / 2  # some are equal to a threshold

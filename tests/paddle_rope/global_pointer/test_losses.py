@@ -75,15 +75,13 @@ def random_spans(batch, count, types, seq, longest):
 
 
 @pytest.mark.equation("6.6", "6.7", "6.10", "6.12", "6.13", "6.19")
-@pairwise(
-    {
-        "name": list(LOSSES),
-        "batch, types, seq": [(1, 1, 1), (3, 4, 7), (2, 2, 5)],
-        "count": [0, 1, 2, 60, None],  # None: every span
-        "width": [None, 1, 3],
-        "dtype, tolerance": [("float32", 1e-5), ("float64", 1e-10), ("float16", 2e-3), ("bfloat16", 2e-2)],
-    }
-)
+@pairwise({
+    "name": list(LOSSES),
+    "batch, types, seq": [(1, 1, 1), (3, 4, 7), (2, 2, 5)],
+    "count": [0, 1, 2, 60, None],  # None: every span
+    "width": [None, 1, 3],
+    "dtype, tolerance": [("float32", 1e-5), ("float64", 1e-10), ("float16", 2e-3), ("bfloat16", 2e-2)],
+})  # fmt: skip
 def test_values_and_gradients_equal_the_reference(name, batch, types, seq, count, width, dtype, tolerance):
     width = width if width and width < seq else None
     inputs = [random_tensor(batch, types, seq, width or seq, dtype=dtype, scale=3)]

@@ -198,16 +198,12 @@ def test_heads_that_are_computed_together_do_not_mix(decay, normalizer):
     assert_native_equals_plain(lambda: linear_attention(*inputs, rope, normalizer=normalizer, decay=decay), inputs)
 
 
-@pytest.mark.parametrize(
-    "layout, options",
-    [
-        ("interleaved", {}),
-        ("half", {"decay": (0.5, 1, 0.8)}),
-        ("interleaved", {"decay": (0.5, 1, 0.8), "normalizer": "none"}),
-        (None, {}),
-    ],
-    ids=["plain", "decay", "output norm", "no position"],
-)
+@pytest.mark.parametrize("layout, options", [
+    ("interleaved", {}),
+    ("half", {"decay": (0.5, 1, 0.8)}),
+    ("interleaved", {"decay": (0.5, 1, 0.8), "normalizer": "none"}),
+    (None, {}),
+], ids=["plain", "decay", "output norm", "no position"])  # fmt: skip
 @paddle.no_grad()
 def test_a_token_after_others_has_the_state_and_output_of_the_plain_form(layout, options, monkeypatch):
     q, k, v = (

@@ -44,15 +44,12 @@ def test_a_vocabulary_of_a_corpus_is_ordered_by_count_then_character_without_rar
     assert tokenizer.vocab == [*SPECIAL, SPACE, *kept] == CharTokenizer.from_corpus(texts[::-1], min_count).vocab
 
 
-@pytest.mark.parametrize(
-    "do_lower_case, text, tokens",
-    [
-        (False, "Ａ１，①ﬀé𠮷", ["A", "1", ",", "1", UNK, UNK, UNK]),  # as it is, then in its NFKC form
-        (False, "aA", ["a", "A"]),
-        (True, "aAＡ𝐀Ⓐᴬ", ["a"] * 6),  # every form of a letter
-        (True, "aİ中", ["a", UNK, "中"]),  # the lower case of İ has two characters
-    ],
-)
+@pytest.mark.parametrize("do_lower_case, text, tokens", [
+    (False, "Ａ１，①ﬀé𠮷", ["A", "1", ",", "1", UNK, UNK, UNK]),  # as it is, then in its NFKC form
+    (False, "aA", ["a", "A"]),
+    (True, "aAＡ𝐀Ⓐᴬ", ["a"] * 6),  # every form of a letter
+    (True, "aİ中", ["a", UNK, "中"]),  # the lower case of İ has two characters
+])  # fmt: skip
 def test_a_character_is_looked_up_as_it_is_and_in_other_forms(do_lower_case, text, tokens):
     vocab = [*SPECIAL, *"aA1,ef中"]
     assert tokens_and_strings(CharTokenizer(vocab, do_lower_case), text) == list(zip(tokens, text))

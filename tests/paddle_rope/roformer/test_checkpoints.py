@@ -112,17 +112,14 @@ def test_every_option_is_expressed_or_unused_or_must_have_its_default(tmp_path):
 # ---- what is new and what is left over
 
 
-@pytest.mark.parametrize(
-    "saved, read, options, new, unused",
-    [
-        (RoFormerForMaskedLM, RoFormerForSequenceClassification, {"num_labels": 4}, "classifier.", "lm_head."),
-        (RoFormerModel, RoFormerForMaskedLM, {}, "lm_head.", ""),
-        (RoFormerForMaskedLM, RoFormerModel, {"hidden_dropout_prob": 0.0}, "", "lm_head."),
-        (RoFormerModel, RoFormerModel, {"convolutions": True}, "blocks.*.input_convolution.weight (2)", ""),
-        (RoFormerModel, RoFormerModel, {"output_gate": True}, "blocks.*.attention.gate.weight (2)", ""),
-        (RoFormerModel, RoFormerModel, {"attention": "linear", "feature_map": "favor"}, "projection (2)", ""),
-    ],
-)
+@pytest.mark.parametrize("saved, read, options, new, unused", [
+    (RoFormerForMaskedLM, RoFormerForSequenceClassification, {"num_labels": 4}, "classifier.", "lm_head."),
+    (RoFormerModel, RoFormerForMaskedLM, {}, "lm_head.", ""),
+    (RoFormerForMaskedLM, RoFormerModel, {"hidden_dropout_prob": 0.0}, "", "lm_head."),
+    (RoFormerModel, RoFormerModel, {"convolutions": True}, "blocks.*.input_convolution.weight (2)", ""),
+    (RoFormerModel, RoFormerModel, {"output_gate": True}, "blocks.*.attention.gate.weight (2)", ""),
+    (RoFormerModel, RoFormerModel, {"attention": "linear", "feature_map": "favor"}, "projection (2)", ""),
+])  # fmt: skip
 def test_weights_that_are_new_or_not_used_are_reported(saved, read, options, new, unused, tmp_path, reported):
     model = make(saved)
     model.save_pretrained(tmp_path / "saved")
@@ -204,11 +201,9 @@ WRONG_OURS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "source, changes, message",
-    [*(("hf_tiny", *row) for row in (*WRONG, *WRONG_FOREIGN)), *(("ours", *row) for row in (*WRONG, *WRONG_OURS))],
-    ids=lambda value: str(value)[:60],
-)
+@pytest.mark.parametrize("source, changes, message", [
+    *(("hf_tiny", *row) for row in (*WRONG, *WRONG_FOREIGN)), *(("ours", *row) for row in (*WRONG, *WRONG_OURS)),
+], ids=lambda value: str(value)[:60])  # fmt: skip
 def test_a_configuration_or_weights_that_do_not_fit_are_refused(source, changes, message, copied):
     folder = copied(source, **changes)
     with refused_in_a_line(message) as raised:
@@ -242,16 +237,13 @@ def test_a_tied_decoder_may_stand_for_the_embedding_and_an_untied_one_is_refused
         RoFormerModel.from_pretrained(folder)
 
 
-@pytest.mark.parametrize(
-    "file, message",
-    [
-        (None, "no such folder.* nothing is downloaded"),
-        ("other", "config.json is missing$"),
-        ("bert_config.json", "convert it with paddle-rope convert-weights"),
-        ("model/config.json", "; give .*model$"),
-        ("config.json", "no weights here; one of model.safetensors, pytorch_model.bin, "),
-    ],
-)
+@pytest.mark.parametrize("file, message", [
+    (None, "no such folder.* nothing is downloaded"),
+    ("other", "config.json is missing$"),
+    ("bert_config.json", "convert it with paddle-rope convert-weights"),
+    ("model/config.json", "; give .*model$"),
+    ("config.json", "no weights here; one of model.safetensors, pytorch_model.bin, "),
+])  # fmt: skip
 def test_a_folder_without_a_model_is_refused_and_says_what_to_do(file, message, tmp_path):
     if file is not None:
         (tmp_path / "folder/model").mkdir(parents=True)

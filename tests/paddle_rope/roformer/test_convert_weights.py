@@ -40,15 +40,12 @@ def convert(source, target, to):
     assert main(["convert-weights", str(source), str(target), "--to", to]) == 0
 
 
-@pytest.mark.parametrize(
-    "kind, options, tokenizer, theirs",
-    [
-        (RoFormerModel, {"embedding_size": 20}, CharTokenizer, "BertTokenizer"),
-        (RoFormerForCausalLM, {"type_vocab_size": 3}, WordTokenizer, "RoFormerTokenizer"),
-        (RoFormerForMaskedLM, {"position_embedding": "qkv", "hidden_act": "gelu_tanh"}, None, None),
-        (RoFormerForSequenceClassification, {"classifier_activation": "gelu", "num_labels": 5}, None, None),
-    ],
-)
+@pytest.mark.parametrize("kind, options, tokenizer, theirs", [
+    (RoFormerModel, {"embedding_size": 20}, CharTokenizer, "BertTokenizer"),
+    (RoFormerForCausalLM, {"type_vocab_size": 3}, WordTokenizer, "RoFormerTokenizer"),
+    (RoFormerForMaskedLM, {"position_embedding": "qkv", "hidden_act": "gelu_tanh"}, None, None),
+    (RoFormerForSequenceClassification, {"classifier_activation": "gelu", "num_labels": 5}, None, None),
+])  # fmt: skip
 def test_from_ours_to_hugging_face_and_back_is_bit_equal(kind, options, tokenizer, theirs, tmp_path, reported):
     model = make(kind, **options)
     model.save_pretrained(tmp_path / "ours")

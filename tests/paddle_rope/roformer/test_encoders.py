@@ -63,18 +63,15 @@ def test_the_table_of_tasks_is_used_if_the_configuration_says_so(tmp_path):
             RoFormerModel.from_pretrained(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "name, changes, message",
-    [
-        ("BertForMaskedLM", {"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
-        ("BertForMaskedLM", {"max_position_embeddings": 2048}, r"position_embeddings.weight is \[512, 52\] there"),
-        ("BertForMaskedLM", {"max_position_embeddings": "512"}, "learned_positions must be an integer"),
-        ("ElectraForMaskedLM", {"hidden_act": "relu"}, "hidden_act is 'relu'"),
-        ("ErnieForMaskedLM", {"task_id": 1}, "task_id is 1"),
-        *(("BertForMaskedLM", {"model_type": kind}, f"'{kind}'; the models that can be read are BERT, ELECTRA, ERNIE, ")
-          for kind in ("albert", "nezha", "xlm-roberta", "deberta-v2", "ernie_m", "roberta", "distilbert")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name, changes, message", [
+    ("BertForMaskedLM", {"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
+    ("BertForMaskedLM", {"max_position_embeddings": 2048}, r"position_embeddings.weight is \[512, 52\] there"),
+    ("BertForMaskedLM", {"max_position_embeddings": "512"}, "learned_positions must be an integer"),
+    ("ElectraForMaskedLM", {"hidden_act": "relu"}, "hidden_act is 'relu'"),
+    ("ErnieForMaskedLM", {"task_id": 1}, "task_id is 1"),
+    *(("BertForMaskedLM", {"model_type": kind}, f"'{kind}'; the models that can be read are BERT, ELECTRA, ERNIE, ")
+      for kind in ("albert", "nezha", "xlm-roberta", "deberta-v2", "ernie_m", "roberta", "distilbert")),
+])  # fmt: skip
 def test_what_cannot_be_read_is_refused(name, changes, message, tmp_path):
     encoders.write(name, tmp_path, **changes)
     with refused_in_a_line(message):
@@ -100,13 +97,10 @@ def test_written_as_hugging_face_the_weights_are_the_same(name, tmp_path):
         assert settings["model_type"] == "bert"
 
 
-@pytest.mark.parametrize(
-    "options, problem",
-    [
-        ({"causal": True}, "BERT does not have causal True"),
-        ({"embedding_size": 8, "hidden_act": "relu"}, "ELECTRA does not have hidden_act 'relu'"),
-    ],
-)
+@pytest.mark.parametrize("options, problem", [
+    ({"causal": True}, "BERT does not have causal True"),
+    ({"embedding_size": 8, "hidden_act": "relu"}, "ELECTRA does not have hidden_act 'relu'"),
+])  # fmt: skip
 def test_what_hugging_faces_encoders_lack_is_not_written(options, problem, tmp_path):
     model = make(RoFormerModel, position_embedding="learned", **options)
     with pytest.raises(ValueError, match=problem):

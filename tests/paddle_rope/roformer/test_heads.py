@@ -120,13 +120,10 @@ def test_drawing_repeats_with_its_seed_and_follows_temperature():
     assert (drawn(exact, temperature=1e-4, seed=6) == 0).all() and (drawn(exact) == 0).all()
 
 
-@pytest.mark.parametrize(
-    "probabilities, top_p, kept",
-    [
-        *(([0.25, 0.5, 0.125, 0.125], *case) for case in ((0.45, {1}), (0.7, {0, 1}), (1.0, {0, 1, 2, 3}))),
-        *(([1, 1, 1, 1], *case) for case in ((0.5, {0, 1}), (0.51, {0, 1, 2}))),  # two of four hold exactly one half
-    ],
-)
+@pytest.mark.parametrize("probabilities, top_p, kept", [
+    *(([0.25, 0.5, 0.125, 0.125], *case) for case in ((0.45, {1}), (0.7, {0, 1}), (1.0, {0, 1, 2, 3}))),
+    *(([1, 1, 1, 1], *case) for case in ((0.5, {0, 1}), (0.51, {0, 1, 2}))),  # two of four hold exactly one half
+])  # fmt: skip
 def test_top_p_keeps_the_fewest_tokens_that_hold_it(probabilities, top_p, kept):
     assert set(drawn(probabilities, 500, temperature=1.0, top_p=top_p, seed=1)) == kept
 
@@ -138,20 +135,16 @@ def test_a_text_ends_with_its_end_token_in_padding_and_the_others_go_on():
         assert tokens.tolist() == expected
 
 
-@pytest.mark.parametrize(
-    "arguments, words",
-    [
-        ({"max_new_tokens": 0}, "max_new_tokens"),
-        *(({"temperature": number}, "temperature") for number in (-1.0, np.nan)),
-        ({"attention_mask": paddle.to_tensor([[0.0, 0.0, -1e4]])}, "additive"),
-        ({"top_p": 0.0}, "top_p"),
-        ({"attention_mask": paddle.to_tensor([[1, 1, 0]])}, "pad on the left"),
-        ({"input_ids": paddle.zeros([1, 0], "int64")}, "has no token"),
-        ({"input_ids": paddle.to_tensor([[4, -1]])}, "input_ids must be 0 to 39, got -1"),
-        ({"input_ids": random_ids(1, 512), "max_new_tokens": 2}, "positions must be 0 to 511"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else next(iter(value)),
-)
+@pytest.mark.parametrize("arguments, words", [
+    ({"max_new_tokens": 0}, "max_new_tokens"),
+    *(({"temperature": number}, "temperature") for number in (-1.0, np.nan)),
+    ({"attention_mask": paddle.to_tensor([[0.0, 0.0, -1e4]])}, "additive"),
+    ({"top_p": 0.0}, "top_p"),
+    ({"attention_mask": paddle.to_tensor([[1, 1, 0]])}, "pad on the left"),
+    ({"input_ids": paddle.zeros([1, 0], "int64")}, "has no token"),
+    ({"input_ids": paddle.to_tensor([[4, -1]])}, "input_ids must be 0 to 39, got -1"),
+    ({"input_ids": random_ids(1, 512), "max_new_tokens": 2}, "positions must be 0 to 511"),
+], ids=lambda value: value if isinstance(value, str) else next(iter(value)))  # fmt: skip
 def test_impossible_arguments_are_an_error(arguments, words):
     with pytest.raises(ValueError, match=words):
         make(RoFormerForCausalLM, **CAUSAL["learned"]).generate(**{"input_ids": random_ids(1, 3), **arguments})

@@ -66,31 +66,28 @@ def test_added_embeddings_are_added_to_those_of_the_tokens():
     assert_close(hidden, model(ids), 1e-5)
 
 
-@pytest.mark.parametrize(
-    "form, ids, keywords, message",
-    [
-        ("version 1", np.zeros((2, 0)), {}, r"input_ids \[2, 0\] has no token"),
-        ("version 1", np.zeros((1, 2)), {"token_type_ids": paddle.zeros([1, 2], "int64")}, "type_vocab_size is 0"),
-        ("version 1", [[2, 3], [4, -1]], {}, r"input_ids must be 0 to 39, got -1 at \[1, 1\]; use the tokenizer"),
-        ("version 1", [[40, 3]], {}, r"input_ids must be 0 to 39, got 40 at \[0, 0\]"),
-        (
-            "embedding size",
-            [[2, 3]],
-            {"token_type_ids": paddle.to_tensor([[0, 2]])},
-            r"token_type_ids must be 0 to 1, got 2 at",
-        ),
-        ("learned", np.zeros((1, 513)), {}, r"learned positions must be 0 to 511, got 512 at \[0, 512\]; cut the text"),
-        ("learned", np.zeros((1, 1)), {"positions": paddle.to_tensor([[-1]])}, "0 to 511, got -1"),
-        ("linear", np.zeros((1, 2)), {"attention_mask": paddle.to_tensor([[0, -1e4]])}, "give attention_mask == 0"),
-        (
-            "linear",
-            np.zeros((1, 2)),
-            {"attention_mask": paddle.ones([1, 3], "int64")},
-            r"mask must be .* \[1, 2\], got",
-        ),
-        ("softmax exp", np.zeros((1, 2)), {"segment_ids": paddle.zeros([1, 2], "int64")}, "whole sequence"),
-    ],
-)
+@pytest.mark.parametrize("form, ids, keywords, message", [
+    ("version 1", np.zeros((2, 0)), {}, r"input_ids \[2, 0\] has no token"),
+    ("version 1", np.zeros((1, 2)), {"token_type_ids": paddle.zeros([1, 2], "int64")}, "type_vocab_size is 0"),
+    ("version 1", [[2, 3], [4, -1]], {}, r"input_ids must be 0 to 39, got -1 at \[1, 1\]; use the tokenizer"),
+    ("version 1", [[40, 3]], {}, r"input_ids must be 0 to 39, got 40 at \[0, 0\]"),
+    (
+        "embedding size",
+        [[2, 3]],
+        {"token_type_ids": paddle.to_tensor([[0, 2]])},
+        r"token_type_ids must be 0 to 1, got 2 at",
+    ),
+    ("learned", np.zeros((1, 513)), {}, r"learned positions must be 0 to 511, got 512 at \[0, 512\]; cut the text"),
+    ("learned", np.zeros((1, 1)), {"positions": paddle.to_tensor([[-1]])}, "0 to 511, got -1"),
+    ("linear", np.zeros((1, 2)), {"attention_mask": paddle.to_tensor([[0, -1e4]])}, "give attention_mask == 0"),
+    (
+        "linear",
+        np.zeros((1, 2)),
+        {"attention_mask": paddle.ones([1, 3], "int64")},
+        r"mask must be .* \[1, 2\], got",
+    ),
+    ("softmax exp", np.zeros((1, 2)), {"segment_ids": paddle.zeros([1, 2], "int64")}, "whole sequence"),
+])  # fmt: skip
 def test_inputs_that_a_model_cannot_take_are_errors(form, ids, keywords, message):
     with pytest.raises(ValueError, match=message):
         make(RoFormerModel, **FORMS[form])(paddle.to_tensor(ids, dtype="int64"), **keywords)
@@ -122,15 +119,11 @@ def test_each_dropout_has_its_rate_acts_in_training_alone_and_repeats_with_its_s
 
 
 @pytest.mark.equation("5.4")
-@pytest.mark.parametrize(
-    "options, trained",
-    [
-        *((FORMS[form], "all") for form in ("version 1", "version 2", "linear", "alibi", "shared", "window")),
-        *((FORMS[form], "all") for form in ("two-sided decay", "convolutions", "gate")),
-        *(({"rotary": {"learned": True}}, "all"), ({}, "blocks"), ({}, "last block")),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options, trained", [
+    *((FORMS[form], "all") for form in ("version 1", "version 2", "linear", "alibi", "shared", "window")),
+    *((FORMS[form], "all") for form in ("two-sided decay", "convolutions", "gate")),
+    *(({"rotary": {"learned": True}}, "all"), ({}, "blocks"), ({}, "last block")),
+], ids=str)  # fmt: skip
 def test_recompute_gives_the_same_gradients_with_dropout(options, trained):
     model = make(RoFormerModel, **options, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
     model.train()

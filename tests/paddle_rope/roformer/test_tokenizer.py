@@ -79,15 +79,12 @@ def test_a_batch_is_padded_with_the_id_of_padding_and_may_be_empty():
     assert tokenizer.encode_batch([])["input_ids"].shape == (0, 0)
 
 
-@pytest.mark.parametrize(
-    "method, arguments, message",
-    [
-        *(("encode", texts, "takes a string, got") for texts in ((None,), ("一", 3), (b"a",))),
-        *(("encode_batch", texts, "got one string") for texts in (("一二",), (["一"], "一"))),
-        ("encode_batch", (["一", "二"], ["三"]), "2 texts but 1 pairs"),
-        ("encode_batch", (["一"], None, None, "both"), "'both'"),
-    ],
-)
+@pytest.mark.parametrize("method, arguments, message", [
+    *(("encode", texts, "takes a string, got") for texts in ((None,), ("一", 3), (b"a",))),
+    *(("encode_batch", texts, "got one string") for texts in (("一二",), (["一"], "一"))),
+    ("encode_batch", (["一", "二"], ["三"]), "2 texts but 1 pairs"),
+    ("encode_batch", (["一"], None, None, "both"), "'both'"),
+])  # fmt: skip
 def test_what_is_no_text_is_an_error(tokenizer, method, arguments, message):
     with pytest.raises(ValueError, match=message):
         getattr(tokenizer, method)(*arguments)
@@ -138,15 +135,12 @@ N L P 1234567890 abcdefghijklmnopqrstuvwxyz 龘靐齉 一二三四五六七八�
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "name, settings, expected",
-    [
-        ("RoFormerTokenizer", {"use_jieba": True, "do_lower_case": False}, WordTokenizer),
-        ("RoFormerTokenizer", {"use_jieba": False}, WordPieceTokenizer),
-        *((name, {}, WordPieceTokenizer) for name in ("RoFormerv2Tokenizer", "ErnieTokenizer", "ElectraTokenizer")),
-        *(("BertTokenizer", {"do_lower_case": lower}, WordPieceTokenizer) for lower in (False, True)),
-    ],
-)
+@pytest.mark.parametrize("name, settings, expected", [
+    ("RoFormerTokenizer", {"use_jieba": True, "do_lower_case": False}, WordTokenizer),
+    ("RoFormerTokenizer", {"use_jieba": False}, WordPieceTokenizer),
+    *((name, {}, WordPieceTokenizer) for name in ("RoFormerv2Tokenizer", "ErnieTokenizer", "ElectraTokenizer")),
+    *(("BertTokenizer", {"do_lower_case": lower}, WordPieceTokenizer) for lower in (False, True)),
+])  # fmt: skip
 def test_folders_that_paddlenlp_wrote_are_read(name, settings, expected, bert_vocab_file, tmp_path):
     import paddlenlp
 
@@ -162,20 +156,17 @@ def test_folders_that_paddlenlp_wrote_are_read(name, settings, expected, bert_vo
 WORDS, PIECES = ("中国", "学习"), ("##s",)
 
 
-@pytest.mark.parametrize(
-    "settings, without, expected",
-    [
-        ({"tokenizer_class": "RoFormerTokenizer"}, WORDS, WordTokenizer),  # Hugging Face's has no use_jieba
-        ({"tokenizer_class": "RoFormerTokenizerFast", "do_lower_case": False}, WORDS, WordTokenizer),
-        ({"tokenizer_class": "BertTokenizerFast", "strip_accents": None}, (), WordPieceTokenizer),
-        ({"tokenizer_class": "BertTokenizer"}, PIECES, CharTokenizer),
-        *(
-            (settings, *kind)
-            for settings in ({"do_lower_case": False}, None)
-            for kind in (((), WordTokenizer), (WORDS, WordPieceTokenizer), ((*WORDS, *PIECES), CharTokenizer))
-        ),
-    ],
-)
+@pytest.mark.parametrize("settings, without, expected", [
+    ({"tokenizer_class": "RoFormerTokenizer"}, WORDS, WordTokenizer),  # Hugging Face's has no use_jieba
+    ({"tokenizer_class": "RoFormerTokenizerFast", "do_lower_case": False}, WORDS, WordTokenizer),
+    ({"tokenizer_class": "BertTokenizerFast", "strip_accents": None}, (), WordPieceTokenizer),
+    ({"tokenizer_class": "BertTokenizer"}, PIECES, CharTokenizer),
+    *(
+        (settings, *kind)
+        for settings in ({"do_lower_case": False}, None)
+        for kind in (((), WordTokenizer), (WORDS, WordPieceTokenizer), ((*WORDS, *PIECES), CharTokenizer))
+    ),
+])  # fmt: skip
 def test_the_class_in_the_settings_or_else_the_vocabulary_tells_the_kind(settings, without, expected, tmp_path):
     vocab = [token for token in VOCAB if token not in without]
     (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in vocab), encoding="utf-8")

@@ -77,32 +77,28 @@ def test_tokens_are_normal_forms_in_order_and_leave_out_only_what_has_no_token(w
         assert all(is_removed(one) or is_mark(one) or one == "\u0344" for one in left_out)
 
 
-@pytest.mark.parametrize(
-    "text, tokens, strings",
-    [
-        ("我们在北京学习", "我们 在 北京 学习", None),
-        ("人大", "人 大", None),  # a word of jieba that the vocabulary lacks
-        ("Deep Learning", "deep learn ##ing", "Deep Learn ing"),
-        ("GPU100", "gpu ##1 ##0 ##0", "GPU 1 0 0"),
-        ("T恤", f"t {UNK}", "T 恤"),
-        ("caf\u00e9", "ca ##f ##e", "ca f é"),
-        ("cafe\u0301店", f"ca ##f ##e {UNK}", "ca f e\u0301 店"),
-        ("caf\u0301\u200b\u0323e", "ca ##f ##e", "ca f\u0301\u200b\u0323 e"),
-        ("中\u0301\u0323国", "中 国", "中\u0301\u0323 国"),
-        (" \u0301中 \u0301国", "中 国", None),
-        ("\u200b中\u200b国\u200b", "中国", "中\u200b国"),
-        ("cİf", "ci ##f", "cİ f"),
-        ("각", "ᄀ ##ᅡ ##ᆨ", "각 각 각"),
-        ("ΣΙΣ ΣΙ。", "σ ##ι ##ς σ ##ι 。", "Σ Ι Σ Σ Ι 。"),
-        ("が", "か", "が"),
-        ("c\x00i\x00f\x00", "ci ##f", "c\x00i f"),
-        ("gpu①", "gpu ①", None),  # ① is in the vocabulary: a word of its own
-        ("龘①龘", f"{UNK} ① {UNK}", "龘 ① 龘"),
-        ("x" * 101 + "中", f"{UNK} 中", "x" * 101 + " 中"),
-        ("[MASK]", "[ mask ]", "[ MASK ]"),
-    ],
-    ids=ascii,
-)
+@pytest.mark.parametrize("text, tokens, strings", [
+    ("我们在北京学习", "我们 在 北京 学习", None),
+    ("人大", "人 大", None),  # a word of jieba that the vocabulary lacks
+    ("Deep Learning", "deep learn ##ing", "Deep Learn ing"),
+    ("GPU100", "gpu ##1 ##0 ##0", "GPU 1 0 0"),
+    ("T恤", f"t {UNK}", "T 恤"),
+    ("caf\u00e9", "ca ##f ##e", "ca f é"),
+    ("cafe\u0301店", f"ca ##f ##e {UNK}", "ca f e\u0301 店"),
+    ("caf\u0301\u200b\u0323e", "ca ##f ##e", "ca f\u0301\u200b\u0323 e"),
+    ("中\u0301\u0323国", "中 国", "中\u0301\u0323 国"),
+    (" \u0301中 \u0301国", "中 国", None),
+    ("\u200b中\u200b国\u200b", "中国", "中\u200b国"),
+    ("cİf", "ci ##f", "cİ f"),
+    ("각", "ᄀ ##ᅡ ##ᆨ", "각 각 각"),
+    ("ΣΙΣ ΣΙ。", "σ ##ι ##ς σ ##ι 。", "Σ Ι Σ Σ Ι 。"),
+    ("が", "か", "が"),
+    ("c\x00i\x00f\x00", "ci ##f", "c\x00i f"),
+    ("gpu①", "gpu ①", None),  # ① is in the vocabulary: a word of its own
+    ("龘①龘", f"{UNK} ① {UNK}", "龘 ① 龘"),
+    ("x" * 101 + "中", f"{UNK} 中", "x" * 101 + " 中"),
+    ("[MASK]", "[ mask ]", "[ MASK ]"),
+], ids=ascii)  # fmt: skip
 def test_what_each_token_stands_for(text, tokens, strings):
     expected = list(zip(tokens.split(), (strings or tokens).split(" ")))
     assert tokens_and_strings(WordTokenizer(VOCAB), text) == expected

@@ -113,11 +113,9 @@ def test_the_saved_model_is_the_average_at_the_best_epoch_and_has_the_reported_s
     assert run.metrics["dev"]["f1"] == state["best_metric"] == evaluate(few_texts.dev, run.model)["f1"] > 0
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"keep_best": False}, {"dev_file": "", "dev_fraction": 0, "early_stopping_patience": 1}],
-    ids=["keep_best false", "no dev"],
-)
+@pytest.mark.parametrize("options", [
+    {"keep_best": False}, {"dev_file": "", "dev_fraction": 0, "early_stopping_patience": 1},
+], ids=["keep_best false", "no dev"])  # fmt: skip
 def test_the_last_epoch_is_kept_without_dev_data_or_if_so_told(train_few, few_texts, tmp_path, pretend, options):
     pretend([0.1, 0.3, 0.2])
     options = {"num_train_epochs": 3, "ema_decay": 0.5, "test_file": few_texts.dev, **TWO_STEPS, **options}

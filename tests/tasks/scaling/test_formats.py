@@ -68,15 +68,11 @@ IN_CSV = [
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
-@pytest.mark.parametrize(
-    "name, content, expected",
-    [
-        ("in.jsonl", b"\n".join(JSON_LINES), IN_JSON),
-        ("in.jsonl", b"\r\n".join(JSON_LINES), IN_JSON),
-        ("in.csv", b"\r\n".join(CSV), IN_CSV),
-    ],
-    ids=["JSON lines", "JSON lines, CRLF", "CSV"],
-)
+@pytest.mark.parametrize("name, content, expected", [
+    ("in.jsonl", b"\n".join(JSON_LINES), IN_JSON),
+    ("in.jsonl", b"\r\n".join(JSON_LINES), IN_JSON),
+    ("in.csv", b"\r\n".join(CSV), IN_CSV),
+], ids=["JSON lines", "JSON lines, CRLF", "CSV"])  # fmt: skip
 def test_bad_records_are_found_in_their_place(tmp_path, name, content, expected, size):
     (tmp_path / name).write_bytes(content)
     found, _ = read(tmp_path / name, size)

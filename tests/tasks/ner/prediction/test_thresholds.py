@@ -57,26 +57,23 @@ A, A_AND_LATER = {(0, 1, "a")}, {(0, 1, "a"), (5, 6, "a")}
 
 
 @pytest.mark.equation("6.25")
-@pytest.mark.parametrize(
-    "gold, candidates, expected",  # the thresholds of "a" and "b"
-    [
-        # in the middle of the scores that it separates; above all scores of b, none of which is right
-        ({(0, 1, "a"), (1, 2, "a")}, [(0, 1, "a", 3.0), (1, 2, "a", -1.0), (2, 3, "a", -2.0)], (-1.5, 0.0)),
-        (A, [(0, 1, "a", 3.0), (3, 4, "b", 1.5), (4, 5, "b", 0.5)], (0.0, 2.0)),
-        # zero stays where nothing is better
-        (A, [(0, 1, "a", 2.0), (1, 2, "a", -2.0)], (0.0, 0.0)),
-        (set(), [], (0.0, 0.0)),
-        # a score of exactly zero is not above the threshold zero
-        (A, [(0, 1, "a", 0.0), (1, 2, "a", -3.0)], (-1.5, 0.0)),
-        # equal scores are in or out together
-        (A_AND_LATER, [(0, 1, "a", -1.0), (1, 2, "a", -1.0), (5, 6, "a", 2.0)], ((-1 + LOWEST_THRESHOLD) / 2, 0.0)),
-        ({(5, 6, "a")}, [(0, 1, "a", 1.0), (5, 6, "a", 1.0), (6, 7, "a", 1.0)], (0.0, 0.0)),
-        # F1 2/3 above 3 and above 0: the nearest to zero
-        (A_AND_LATER, [(0, 1, "a", 4.0), (2, 3, "a", 3.0), (3, 4, "a", 3.0), (5, 6, "a", 2.0)], (0.0, 0.0)),
-        # F1 2/3 above 1 and above -1, 1/2 at 0: of two as near the higher
-        (A_AND_LATER, [(0, 1, "a", 3.0), (2, 3, "a", 1.0), (3, 4, "a", 1.0), (5, 6, "a", -1.0)], (2.0, 0.0)),
-    ],
-)
+@pytest.mark.parametrize("gold, candidates, expected", [  # the thresholds of "a" and "b"
+    # in the middle of the scores that it separates; above all scores of b, none of which is right
+    ({(0, 1, "a"), (1, 2, "a")}, [(0, 1, "a", 3.0), (1, 2, "a", -1.0), (2, 3, "a", -2.0)], (-1.5, 0.0)),
+    (A, [(0, 1, "a", 3.0), (3, 4, "b", 1.5), (4, 5, "b", 0.5)], (0.0, 2.0)),
+    # zero stays where nothing is better
+    (A, [(0, 1, "a", 2.0), (1, 2, "a", -2.0)], (0.0, 0.0)),
+    (set(), [], (0.0, 0.0)),
+    # a score of exactly zero is not above the threshold zero
+    (A, [(0, 1, "a", 0.0), (1, 2, "a", -3.0)], (-1.5, 0.0)),
+    # equal scores are in or out together
+    (A_AND_LATER, [(0, 1, "a", -1.0), (1, 2, "a", -1.0), (5, 6, "a", 2.0)], ((-1 + LOWEST_THRESHOLD) / 2, 0.0)),
+    ({(5, 6, "a")}, [(0, 1, "a", 1.0), (5, 6, "a", 1.0), (6, 7, "a", 1.0)], (0.0, 0.0)),
+    # F1 2/3 above 3 and above 0: the nearest to zero
+    (A_AND_LATER, [(0, 1, "a", 4.0), (2, 3, "a", 3.0), (3, 4, "a", 3.0), (5, 6, "a", 2.0)], (0.0, 0.0)),
+    # F1 2/3 above 1 and above -1, 1/2 at 0: of two as near the higher
+    (A_AND_LATER, [(0, 1, "a", 3.0), (2, 3, "a", 1.0), (3, 4, "a", 1.0), (5, 6, "a", -1.0)], (2.0, 0.0)),
+])  # fmt: skip
 def test_which_of_the_best_thresholds_is_taken(gold, candidates, expected):
     assert tune_thresholds(labeled([gold]), found(*candidates), TYPES) == [*expected, 0.0]
 
