@@ -150,13 +150,14 @@ class EfficientGlobalPointer(GlobalPointer):
     def loss(
         self, hidden: Tensor, spans: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None
     ) -> Tensor:
-        """As :meth:`GlobalPointer.loss`. The native operator, for spans, does not store the logits."""
-        if self.ordered and is_enabled(hidden, self.dense.weight, token_mask) and spans.shape[0] == hidden.shape[0]:
+        """As :meth:`GlobalPointer.loss`. The native operator does not store the logits."""
+        if is_enabled(hidden, self.dense.weight, token_mask) and spans.shape[0] == hidden.shape[0]:
             (qk, type_scores), rope = self._project(hidden), None
             if self.rotary is not None:
                 rope = self.rotary.cos_sin(hidden.shape[1] if positions is None else positions)
-            rows, ordered = sorted_spans(spans, self.num_types, hidden.shape[1], self.max_span_length)
-            losses = native_span_loss(qk, type_scores, rows, ordered, rope, token_mask, self.max_span_length)
+            rows, known = sorted_spans(spans, self.num_types, hidden.shape[1], self.max_span_length, self.ordered)
+            form = self.max_span_length, self.ordered
+            losses = native_span_loss(qk, type_scores, rows, known, rope, token_mask, *form)
             if losses is not None:
                 return losses
         return super().loss(hidden, spans, token_mask, positions)

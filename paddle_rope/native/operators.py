@@ -193,7 +193,7 @@ def _backward(name, arguments, inputs, saved, grad_output):
     return gradients
 
 
-def native_span_loss(qk, type_scores, rows, spans, rope, token_mask, max_span_length):
+def native_span_loss(qk, type_scores, rows, spans, rope, token_mask, max_span_length, ordered):
     """The loss of :class:`~paddle_rope.EfficientGlobalPointer` from its projections, float32 ``[batch, types]``; None
     also if a positive starts or ends at a masked token.
 
@@ -212,7 +212,7 @@ def native_span_loss(qk, type_scores, rows, spans, rope, token_mask, max_span_le
         return None
     bounds = np.searchsorted(rows, np.arange(batch * types + 1)).astype(np.int64)
     given = *_rope_arguments(rope), mask, bounds, np.ascontiguousarray(spans)
-    arguments = batch, seq, types, head_size, max_span_length or seq, *given
+    arguments = batch, seq, types, head_size, max_span_length or seq, int(ordered), *given
     kept_shapes = [batch, types], [batch, types]  # of the negatives and of the positives
     return _operator("span_loss", arguments, [mask], [qk, type_scores], *kept_shapes, output=sum)
 

@@ -11,6 +11,7 @@ constexpr int64_t kBlockRows = 64;  // first tokens whose spans are scored toget
 
 struct Spans {
   int64_t batch, seq, types, dim, longest;  // spans of at most `longest` tokens
+  bool ordered;                             // otherwise pairs of any two tokens count as spans
   Rotation rotation;
   const uint8_t* token_mask;  // [batch, seq], 0 where no span starts or ends, or null
   const int64_t* bounds;      // [batch * types + 1]: where the positives of a text and type begin
@@ -20,7 +21,8 @@ struct Spans {
 
   float factor() const { return 1.0f / std::sqrt(static_cast<float>(dim)); }
   bool may_bound(int64_t text, int64_t i) const { return !token_mask || token_mask[text * seq + i]; }
-  int64_t end_of(int64_t first) const { return std::min(seq, first + longest); }
+  int64_t begin_of(int64_t first) const { return ordered ? first : 0; }  // the last tokens of its spans
+  int64_t end_of(int64_t first) const { return ordered ? std::min(seq, first + longest) : seq; }
 };
 
 // The buffers of a thread for a text. Rows are first tokens, columns last ones.
@@ -48,16 +50,19 @@ struct Buffer {
 };
 
 // Calls visit(first token, offset of its products, number of last tokens) for each token that may start a span, and
-// closed(first row, rows, columns) after each block.
+// closed(first row, rows, first column, columns) after each block.
 template <typename Visit, typename Closed>
 void by_blocks(const Spans& s, int64_t text, Buffer& b, Visit visit, Closed closed) {
   for (int64_t start = 0; start < s.seq; start += kBlockRows) {
-    const int64_t rows = std::min(kBlockRows, s.seq - start), columns = s.end_of(start + rows - 1) - start;
-    product(rows, columns, s.dim, {b.q.data() + start * s.dim, s.dim}, {b.k.data() + start * s.dim, s.dim, true},
+    const int64_t rows = std::min(kBlockRows, s.seq - start), begin = s.begin_of(start);
+    const int64_t columns = s.end_of(start + rows - 1) - begin;
+    product(rows, columns, s.dim, {b.q.data() + start * s.dim, s.dim}, {b.k.data() + begin * s.dim, s.dim, true},
             b.products.data(), columns);
-    for (int64_t r = 0; r < rows; ++r)
-      if (s.may_bound(text, start + r)) visit(start + r, r * columns + r, s.end_of(start + r) - start - r);
-    closed(start, rows, columns);
+    for (int64_t i = start; i < start + rows; ++i) {
+      const int64_t first = s.begin_of(i);
+      if (s.may_bound(text, i)) visit(i, (i - start) * columns + first - begin, s.end_of(i) - first);
+    }
+    closed(start, rows, begin, columns);
   }
 }
 
@@ -84,14 +89,15 @@ void measure(const Spans& s, int64_t text, Buffer& b, float* negative, float* po
   std::vector<int64_t> next(s.bounds + text * s.types, s.bounds + (text + 1) * s.types);
   const auto visit = [&](int64_t i, int64_t offset, int64_t count) {
     const float *products = b.products.data() + offset, *starts = s.of_types + (text * s.seq + i) * 2 * s.types;
+    const int64_t begin = s.begin_of(i);
     float* x = b.row.data();
     for (int64_t t = 0; t < s.types; ++t) {
-      const float start = 0.5f * starts[t], *ends = b.ends.data() + t * s.seq + i;
+      const float start = 0.5f * starts[t], *ends = b.ends.data() + t * s.seq + begin;
       float largest = kNoSpan;
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) x[j] = products[j] + start + ends[j];
       for (int64_t& at = next[t]; at < s.bounds[text * s.types + t + 1] && s.positives[2 * at] == i; ++at) {
-        float& score = x[s.positives[2 * at + 1] - i];
+        float& score = x[s.positives[2 * at + 1] - begin];
         there[t].add(-score);
         score = kNoSpan;
       }
@@ -105,7 +111,7 @@ void measure(const Spans& s, int64_t text, Buffer& b, float* negative, float* po
       others[t].sum += sum;
     }
   };
-  by_blocks(s, text, b, visit, [](int64_t, int64_t, int64_t) {});
+  by_blocks(s, text, b, visit, [](int64_t, int64_t, int64_t, int64_t) {});
   for (int64_t t = 0; t < s.types; ++t) {
     negative[text * s.types + t] = others[t].value();
     positive[text * s.types + t] = there[t].value();
@@ -122,18 +128,19 @@ void differentiate(const Spans& s, int64_t text, Buffer& b, const float* negativ
   std::fill(b.grad_products.begin(), b.grad_products.end(), 0.0f);
   const auto visit = [&](int64_t i, int64_t offset, int64_t count) {
     const float *products = b.products.data() + offset, *starts = s.of_types + (text * s.seq + i) * 2 * s.types;
+    const int64_t begin = s.begin_of(i);
     float *x = b.row.data(), *grad_products = b.grad_products.data() + offset;
     for (int64_t t = 0; t < s.types; ++t) {
       const int64_t number = text * s.types + t;
-      const float start = 0.5f * starts[t], *ends = b.ends.data() + t * s.seq + i;
+      const float start = 0.5f * starts[t], *ends = b.ends.data() + t * s.seq + begin;
       const float shift = negative[number], grad_loss = grad_losses[number];
 #pragma omp simd
       for (int64_t j = 0; j < count; ++j) x[j] = grad_loss * exponential(products[j] + start + ends[j] - shift);
       for (int64_t& at = next[t]; at < s.bounds[number + 1] && s.positives[2 * at] == i; ++at) {
-        const int64_t j = s.positives[2 * at + 1] - i;
+        const int64_t j = s.positives[2 * at + 1] - begin;
         x[j] = -grad_loss * exponential(-(products[j] + start + ends[j]) - positive[number]);
       }
-      float of_start = 0.0f, *grad_ends = b.grad_ends.data() + t * s.seq + i;
+      float of_start = 0.0f, *grad_ends = b.grad_ends.data() + t * s.seq + begin;
 #pragma omp simd reduction(+ : of_start)
       for (int64_t j = 0; j < count; ++j) {
         of_start += x[j];
@@ -143,10 +150,10 @@ void differentiate(const Spans& s, int64_t text, Buffer& b, const float* negativ
       grad_text[i * 2 * s.types + t] = 0.5f * of_start;
     }
   };
-  const auto closed = [&](int64_t start, int64_t rows, int64_t columns) {
-    float *d = b.grad_products.data(), *q = b.q.data() + start * s.dim, *k = b.k.data() + start * s.dim;
+  const auto closed = [&](int64_t start, int64_t rows, int64_t begin, int64_t columns) {
+    float *d = b.grad_products.data(), *q = b.q.data() + start * s.dim, *k = b.k.data() + begin * s.dim;
     product(rows, s.dim, columns, {d, columns}, {k, s.dim}, b.grad_q.data() + start * s.dim, s.dim);
-    product(columns, s.dim, rows, {d, columns, true}, {q, s.dim}, b.grad_k.data() + start * s.dim, s.dim, 1.0f);
+    product(columns, s.dim, rows, {d, columns, true}, {q, s.dim}, b.grad_k.data() + begin * s.dim, s.dim, 1.0f);
     std::fill(d, d + rows * columns, 0.0f);
   };
   by_blocks(s, text, b, visit, closed);
@@ -163,13 +170,13 @@ void differentiate(const Spans& s, int64_t text, Buffer& b, const float* negativ
 // negative, positive [batch, types]: log(1 + sum exp(s)) over the negative spans, log(1 + sum exp(-s)) over the
 // positive ones; the loss is their sum. Forward writes them; with grad_losses, backward reads them and writes
 // gradients.
-EXPORT void span_loss(int64_t batch, int64_t seq, int64_t types, int64_t dim, int64_t longest, const float* cosine,
-                      const float* sine, int64_t text_stride, int interleaved, const uint8_t* token_mask,
-                      const int64_t* bounds, const int64_t* positives, const float* qk, const float* of_types,
-                      float* negative, float* positive, const float* grad_losses, float* grad_qk,
-                      float* grad_of_types) {
+EXPORT void span_loss(int64_t batch, int64_t seq, int64_t types, int64_t dim, int64_t longest, int ordered,
+                      const float* cosine, const float* sine, int64_t text_stride, int interleaved,
+                      const uint8_t* token_mask, const int64_t* bounds, const int64_t* positives, const float* qk,
+                      const float* of_types, float* negative, float* positive, const float* grad_losses,
+                      float* grad_qk, float* grad_of_types) {
   const Rotation rotation{cosine, sine, text_stride, interleaved};
-  const Spans s{batch, seq, types, dim, longest, rotation, token_mask, bounds, positives, qk, of_types};
+  const Spans s{batch, seq, types, dim, longest, ordered != 0, rotation, token_mask, bounds, positives, qk, of_types};
 #pragma omp parallel
   {
     Buffer buffer(s, grad_losses);

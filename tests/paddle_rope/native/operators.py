@@ -100,6 +100,10 @@ OPERATORS = {
     "span loss with padding": span_loss(spans=SPANS[:, :1], max_span_length=3)._replace(shapes=[(2, 5, 12), "mask"]),
     "span loss without RoPE and spans": span_loss(70, spans=np.full([2, 1, 3], -1), use_rope=False),
     "span loss of a long text": span_loss(150, max_span_length=90),  # of several blocks
+    "span loss of pairs in any order": span_loss(
+        150, spans=[[[0, 140, 3], [1, 3, 140], [1, 70, 70]], [[0, 0, 149], [-1, 0, 0], [-1, 0, 0]]],
+        use_rope=False, ordered=False,
+    ),
     "span loss of large scores": span_loss(150, (8, 6), scale=20.0, max_span_length=4),
 }  # fmt: skip
 
