@@ -19,7 +19,8 @@ paddle=
 echo
 echo "Three sentences that are in no file:"
 "$PYTHON" -c 'from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES; print(*UNSEEN_SENTENCES, sep="\n")' |
-  "$venv/bin/paddle-rope" predict "$folder/run/model"
+  "$venv/bin/paddle-rope" predict "$folder/run/model" --html "$folder/entities.html"
 
 echo
+echo "Boxes: open $folder/entities.html in a browser"
 echo "VisualDL: $venv/bin/visualdl --disable-telemetry --logdir $(printf %q "$folder/run/vdl")   then open http://localhost:8040"

@@ -16,7 +16,7 @@ from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
 from paddle_rope.__main__ import main
 from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
 from tests.helpers.models import FORMATS
-from tests.repository.test_pages import ONCE, READMES, REPOSITORY, blocks, commands
+from tests.repository.test_pages import ONCE, REPOSITORY, blocks, commands
 from tests.tasks.conftest import blank_pictures
 from tests.tasks.serving.conftest import running
 
@@ -61,7 +61,9 @@ def test_commands_on_own_data_leave_what_they_name(ner_folder):
 
 def write_what_python_needs(page, request):
     """The model folders that a page's Python names, in the present folder."""
-    if page == "docs/guides/matching.md":
+    if page == "README.md":
+        Path("runs").symlink_to(request.getfixturevalue("ner_folder") / "runs")
+    elif page == "docs/guides/matching.md":
         assert main(["demo", "matching", "runs/demo_matching_data"]) == 0
         assert main(["train", "configs/matching/demo.yaml", *SMALL_WORDS, "--output_dir", "runs/mine"]) == 0
     elif page in ("docs/guides/python.md", "docs/guides/deployment.md"):
@@ -90,11 +92,10 @@ def service_address(tmp_path_factory):
 
 
 WITH_PYTHON = [page for page in ONCE if blocks(page, "python")]
-QUICK = [page for page in WITH_PYTHON if page in READMES]
-SLOW = [pytest.param(page, marks=pytest.mark.slow) for page in WITH_PYTHON if page not in READMES]
 
 
-@pytest.mark.parametrize("page", QUICK + SLOW)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_PYTHON)
 def test_python_runs(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     write_what_python_needs(page, request)
@@ -103,7 +104,7 @@ def test_python_runs(page, tmp_path, monkeypatch, request):
         if "127.0.0.1:8080" in block:
             block = block.replace("127.0.0.1:8080", request.getfixturevalue("service_address"))
         exec(block.replace("train_size=300, dev_size=60", "train_size=150, dev_size=30"), names)  # faster
-    shapes = {"q": [1, 5000, 12, 64]} if page in READMES else {"logits": [1, 10, 40, 40]} if "logits" in names else {}
+    shapes = {"q": [1, 5000, 12, 64]} if page == "README.md" else {"logits": [1, 10, 40, 40]} if "logits" in names else {}
     assert {name: names[name].shape for name in shapes} == shapes
     if page == "docs/guides/library.md":  # the training loop has learned its spans, whose ends are exclusive
         found = [[(one.type, one.start - 1, one.end - 2) for one in spans] for spans in names["found"]]
@@ -139,7 +140,7 @@ def clone(tmp_path):
 
 @pytest.mark.slow
 def test_both_set_up_commands_run(clone):
-    first, second = blocks("README.md", "bash")[0].splitlines()
+    _, first, second = blocks("README.md", "bash")[0].splitlines()
     run = {"cwd": clone, "capture_output": True, "text": True}
     done = subprocess.run(shlex.split(first), **run)
     assert done.returncode == 0, done.stderr
