@@ -65,6 +65,7 @@ LONG = (
     "tools/test_benchmarks.py",
     "tasks/serving/test_models.py",
     "repository/test_install.py",
+    "repository/test_site.py",
     "repository/test_readme.py",
 )
 

@@ -37,7 +37,7 @@ def rotation_matrix(position, head_dim):
 # ---- kexue.fm 8265
 
 
-def test_phases_whose_differences_see_the_distance_alone_are_an_arithmetic_progression():
+def test_phases_whose_differences_see_the_distance_alone_are_arithmetic():
     # unknown: phases p_0 .. p_n and g_-n .. g_n with p_a - p_b = g_(a-b); all solutions are the null space
     n = 12
     a, b = np.indices([n + 1, n + 1]).reshape(2, -1)
@@ -139,7 +139,7 @@ def test_any_orthogonal_rotation_of_values_is_rope_in_another_basis():
     np.testing.assert_allclose(found[0, :, 0], np.einsum("iba,ij,jb->ia", powers, weights, turned), atol=1e-6)
 
 
-def test_what_a_rotated_value_adds_to_an_output_decays_with_the_distance_as_scores_do():
+def test_what_a_rotated_value_adds_to_an_output_decays_as_scores_do():
     values = paddle.zeros([1, 4096, 1, 128])
     values[:, 0] = 1.0  # equal weights, so only the rotation of the first value by the distance is left
     zeros = paddle.zeros_like(values)
@@ -200,7 +200,7 @@ def test_the_rotation_of_paddlenlp_is_ours_up_to_its_last_position():
     assert RotaryPositionEmbedding(64)(random_tensor(1, 513, 64)).shape == [1, 513, 64]
 
 
-def test_the_global_pointer_of_paddlenlp_with_the_same_weights_scores_as_the_efficient_head():
+def test_the_global_pointer_of_paddlenlp_scores_as_the_efficient_head():
     peers = pytest.importorskip("paddlenlp.layers.globalpointer")
     theirs, ours = peers.GlobalPointer(16, 3, head_size=8), EfficientGlobalPointer(16, 3, head_size=8)
     features = np.r_[0:16:2, 1:16:2]  # theirs alternate q and k, ours has all of q first

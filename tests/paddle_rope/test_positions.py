@@ -159,7 +159,7 @@ def embedded(positions):
 
 
 @pytest.mark.equation("4.10")
-def test_sinusoidal_positions_are_those_of_the_equation_up_to_a_million_also_in_static_graphs():
+def test_sinusoidal_positions_are_those_of_the_equation_up_to_a_million():
     positions, specs = np.array([0, 1, 7, 511, 65_537, 1_000_000]), [InputSpec([None], "int64")]
     static = paddle.jit.to_static(embedded, input_spec=specs, full_graph=True)
     phases = positions[:, np.newaxis] / 10000 ** (np.arange(0, 64, 2) / 64)
@@ -170,7 +170,7 @@ def test_sinusoidal_positions_are_those_of_the_equation_up_to_a_million_also_in_
 
 @pytest.mark.equation("4.13")
 @pytest.mark.parametrize("heads, below", [(1, 1), (8, 8), (16, 16), (3, 2), (6, 4), (12, 8), (20, 16)])
-def test_slopes_are_geometric_and_other_numbers_of_heads_take_every_other_one_of_the_next_power_of_two(heads, below):
+def test_slopes_are_geometric_for_any_number_of_heads(heads, below):
     slopes = alibi_slopes(heads)
     np.testing.assert_allclose(slopes[:below], 2.0 ** (-8 * np.arange(1, below + 1) / below), rtol=1e-12)
     np.testing.assert_allclose(slopes[below:], alibi_slopes(2 * below)[0::2][: heads - below], rtol=1e-12)

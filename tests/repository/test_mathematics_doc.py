@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from functools import lru_cache
 
-import pytest
 from markdown_it import MarkdownIt
 
 from tests.repository.pages import NUMBER, REPOSITORY, cells_of, chapters, proofs
@@ -18,7 +17,6 @@ from tests.repository.pages import NUMBER, REPOSITORY, cells_of, chapters, proof
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in chapters())
 TABLES = re.findall(r"^(\|.*)\n\|---\S*\n((?:\|.*\n?)+)", TEXT, re.MULTILINE)  # (header, rows)
 ROWS = [cells_of(line) for head, lines in TABLES if cells_of(head)[-1] == "function" for line in lines.splitlines()]
-every_row = pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
 
 
 @lru_cache
@@ -46,14 +44,13 @@ def test_every_row_has_a_number_of_its_own():
     assert [number for number, count in Counter(numbers).items() if count > 1] == []
 
 
-@every_row
-def test_functions_exist_with_the_arguments_named(row):
-    for word in re.findall(r"`([^`]+)`", row[2]):
+def test_functions_exist_with_the_arguments_named():
+    for number, word in [(row[0], word) for row in ROWS for word in re.findall(r"`([^`]+)`", row[2])]:
         call = ast.parse(word, mode="eval").body
         name, given = (ast.unparse(call.func), call.keywords) if isinstance(call, ast.Call) else (word, [])
         found = definitions().get(name)
-        assert found, f"{name} is nowhere in the code"
-        assert any({keyword.arg for keyword in given} <= arguments for arguments in found), word
+        assert found, f"{number}: {name} is nowhere in the code"
+        assert any({keyword.arg for keyword in given} <= arguments for arguments in found), f"{number}: {word}"
 
 
 def test_every_row_has_a_test_and_every_marker_a_row():
@@ -74,11 +71,11 @@ def formulas(text):
     return [(match[1] or match[2], bool(match[2])) for match in found]
 
 
-@pytest.mark.parametrize("page", sorted((REPOSITORY / "docs").rglob("*.md")), ids=lambda page: page.stem)
-def test_markdown_leaves_formulas_alone(page):
+def test_markdown_leaves_formulas_alone():
     r"""GitHub reads Markdown before formulas: it would take ``\,`` for a comma and ``)_i`` for emphasis."""
-    text = page.read_text(encoding="utf-8")
-    shown = re.sub("<[^>]*>", "|", MarkdownIt("commonmark").enable("table").render(text))
-    shown = " ".join(html.unescape(shown).split())
-    assert [formula for formula, _ in formulas(text) if " ".join(formula.split()) not in shown] == []
-    assert [formula for formula, in_line in formulas(text) if in_line and "\n" in formula] == []
+    for page in sorted((REPOSITORY / "docs").rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        shown = re.sub("<[^>]*>", "|", MarkdownIt("commonmark").enable("table").render(text))
+        shown = " ".join(html.unescape(shown).split())
+        assert [formula for formula, _ in formulas(text) if " ".join(formula.split()) not in shown] == [], page
+        assert [formula for formula, in_line in formulas(text) if in_line and "\n" in formula] == [], page

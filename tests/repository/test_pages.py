@@ -9,7 +9,6 @@ import re
 import shlex
 from functools import lru_cache
 
-import pytest
 import yaml
 
 from paddle_rope.tasks.commands.train import read_words
@@ -109,14 +108,21 @@ def check_command(words):
         assert program in SYSTEM_COMMANDS
 
 
-@pytest.mark.parametrize("page", ONCE)
-def test_commands_are_accepted(page, monkeypatch):
+def refusal(words):
+    """What is wrong with a command, as a list of at most one line."""
+    try:
+        check_command(words)
+    except Exception as error:
+        return [f"{shlex.join(words)}: {error or type(error).__name__}"]
+    return []
+
+
+def test_commands_are_accepted(monkeypatch):
     monkeypatch.setattr("paddle_rope.native.products.why_no_bfloat16", lambda: None)  # whatever this processor has
-    for words in commands(page):
-        try:
-            check_command(words)
-        except Exception as error:
-            pytest.fail(f"{shlex.join(words)}\n{error or type(error).__name__}")
+    given = [(page, words) for page in ONCE for words in commands(page)]
+    given += [(f"{number['name']} of numbers.yaml", program_of(number["command"])) for number in NUMBERS]
+    assert len(given) > 100
+    assert [f"{place}: {one}" for place, words in given for one in refusal(words)] == []
 
 
 def anchors(page):
@@ -126,18 +132,17 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere_and_files_that_are_named_exist(page):
-    text = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
-    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", text)
-    assert links
-    named = FILE.findall(text_of(page))
-    root = REPOSITORY / "tests" if page.endswith("contributing/equations.md") else REPOSITORY
-    assert [path for path in named if not (root / path).is_file()] == []
-    for path, anchor in links:
-        target = (REPOSITORY / page).parent / path if path else REPOSITORY / page
-        assert target.exists(), path
-        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+def test_links_lead_somewhere_and_files_that_are_named_exist():
+    for page in PAGES:
+        text = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
+        links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", text)
+        assert links, page
+        root = REPOSITORY / "tests" if page.endswith("contributing/equations.md") else REPOSITORY
+        assert [path for path in FILE.findall(text_of(page)) if not (root / path).is_file()] == [], page
+        for path, anchor in links:
+            target = (REPOSITORY / page).parent / path if path else REPOSITORY / page
+            assert target.exists(), f"{page}: {path}"
+            assert not anchor or anchor in anchors(target), f"{page}: {path}#{anchor}"
 
 
 @pytest.mark.parametrize("page", ON_SITE)
@@ -158,16 +163,19 @@ def test_every_page_is_in_the_navigation_of_the_site():
     assert [page for page in pages if not re.search(rf"[ \[]{page}\n", navigation)] == []
 
 
-@pytest.mark.parametrize("pages", TWINS)
-def test_both_languages_have_the_same_sections_tables_and_blocks(pages):
-    english, chinese = map(text_of, pages)
-    for pattern in (r"^#+ ", r"^\|", r"^```", r"^!\[", r"^- "):
-        assert len(re.findall(pattern, english, re.MULTILINE)) == len(re.findall(pattern, chinese, re.MULTILINE))
-    assert commands(pages[0]) == commands(pages[1])
-    for language in ("text", "json"):
-        assert blocks(pages[0], language) == blocks(pages[1], language)
-    of_english, of_chinese = ([ast.dump(ast.parse(block)) for block in blocks(page, "python")] for page in pages)
-    assert of_english == of_chinese
+def shape_of(page):
+    """What a page and its twin have alike: numbers of lines of each kind, commands, and blocks."""
+    kinds = (r"^#+ ", r"^\|", r"^```", r"^!\[", r"^- ")
+    shape = {kind: len(re.findall(kind, text_of(page), re.MULTILINE)) for kind in kinds}
+    shape |= {language: blocks(page, language) for language in ("text", "json")}
+    return {**shape, "python": [ast.dump(ast.parse(one)) for one in blocks(page, "python")], "bash": commands(page)}
+
+
+def test_both_languages_have_the_same_sections_tables_and_blocks():
+    assert len(TWINS) > 10
+    for pages in TWINS:
+        english, chinese = map(shape_of, pages)
+        assert [kind for kind in english if english[kind] != chinese[kind]] == [], pages
 
 
 def test_both_readmes_are_short_and_have_the_same_scores():
@@ -191,15 +199,14 @@ def test_chinese_meanings_are_those_of_the_keys_that_are_shown():
         assert given <= keys <= given | set(meanings)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.endswith(".zh.md")])
-def test_chinese_paragraphs_are_one_line(page):
+def test_chinese_paragraphs_are_one_line_with_chinese_punctuation():
     """A browser shows a line break within a paragraph as a gap between two characters."""
-    text = re.sub(r"```.*?```", "\n", text_of(page), flags=re.DOTALL)
     prose = re.compile(r"(?![#|<!]|- |\d+\. |\s|$)")
-    lines = text.splitlines()
-    broken = [line for before, line in zip(lines, lines[1:]) if prose.match(line) and before.strip() and line.strip()]
-    assert [line for line in broken if not line.startswith("<")] == []
-    assert [line for line in lines if re.search(r"[\u4e00-\u9fff][,;!?]", re.sub(r"`[^`]*`", "", line))] == []
+    for _, page in TWINS:
+        lines = re.sub(r"```.*?```", "\n", text_of(page), flags=re.DOTALL).splitlines()
+        assert [line for before, line in zip(lines, lines[1:]) if before.strip() and prose.match(line)] == [], page
+        plain = [re.sub(r"`[^`]*`", "", line) for line in lines]
+        assert [line for line in plain if re.search(r"[\u4e00-\u9fff][,;!?]", line)] == [], page
 
 
 # ---- numbers
@@ -208,18 +215,18 @@ NUMBERS = yaml.safe_load(text_of("docs/numbers.yaml"))["numbers"]
 KEYS = {"name", "value", "command", "data", "machine", "seeds", "shown", "pages"}
 
 
-@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number["name"])
-def test_pages_show_the_number_as_it_was_measured_and_its_command_is_accepted(number, monkeypatch):
-    assert KEYS <= number.keys() <= KEYS | {"outdated"}
-    assert [(page, text) for page in number["pages"] for text in number["shown"] if text not in text_of(page)] == []
+def program_of(command):
+    """The words of a command without variables of its process."""
+    return list(itertools.dropwhile(lambda word: "=" in word, command.split()))
 
-    outdated = [(page, pattern) for page in PAGES for pattern in number.get("outdated", [])]
-    assert [(page, pattern) for page, pattern in outdated if re.search(pattern, text_of(page))] == []
-    monkeypatch.setattr("paddle_rope.native.products.why_no_bfloat16", lambda: None)  # whatever this processor has
-    words = number["command"].split()
-    while "=" in words[0]:
-        words.pop(0)
-    check_command(words)
+
+def test_pages_show_each_number_as_it_was_measured_and_none_that_is_outdated():
+    for number in NUMBERS:
+        name = number["name"]
+        assert KEYS <= number.keys() <= KEYS | {"outdated"}, name
+        assert [(page, one) for page in number["pages"] for one in number["shown"] if one not in text_of(page)] == []
+        outdated = [(page, pattern) for page in PAGES for pattern in number.get("outdated", [])]
+        assert [(name, page) for page, pattern in outdated if re.search(pattern, text_of(page))] == []
 
 
 def test_badges_name_the_versions_of_the_package():

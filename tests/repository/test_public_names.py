@@ -28,12 +28,9 @@ OF_TABLES = {name for name in OF_TABLES if re.fullmatch(r"(reference\.)?[A-Za-z]
 DOCUMENTED = sorted({*(f"paddle_rope.{name}" for name in paddle_rope.__all__), *OF_TABLES})
 CALLED = (
     *(f"paddle_rope.tasks.recipes:{name}" for name in ("load", "train", "train_config", "resume", "evaluate")),
-    *(
-        "paddle_rope.tasks.common.export.exporter:export",
-        "paddle_rope.tasks.ner.tuning:tune_model",
-        "paddle_rope.tasks.ner:NerPredictor",
-    ),
-    *("paddle_rope:RoFormerModel.from_pretrained", "paddle_rope:RoFormerForCausalLM.generate"),
+    *("paddle_rope.tasks.common.export.exporter:export", "paddle_rope.tasks.ner.tuning:tune_model"),
+    *("paddle_rope.tasks.ner:NerPredictor", "paddle_rope:RoFormerModel.from_pretrained"),
+    "paddle_rope:RoFormerForCausalLM.generate",
 )
 
 
@@ -57,28 +54,28 @@ def test_the_page_of_the_api_has_every_public_name():
     assert [place for place in shown if pydoc.locate(place) is None] == []
 
 
-@pytest.mark.parametrize("place", CALLED)
-def test_help_says_what_every_argument_is(place):
-    called = pkgutil.resolve_name(place)
-    shown = pydoc.plain(pydoc.render_doc(called))
-    described = shown[shown.index("Args:") :] if "Args:" in shown else shown
-    arguments = [name for name in inspect.signature(called).parameters if name != "self"]
-    assert arguments and [name for name in arguments if name not in described] == []
+def test_help_says_what_every_argument_is():
+    for place in CALLED:
+        called = pkgutil.resolve_name(place)
+        shown = pydoc.plain(pydoc.render_doc(called))
+        described = shown[shown.index("Args:") :] if "Args:" in shown else shown
+        arguments = [name for name in inspect.signature(called).parameters if name != "self"]
+        assert arguments and [name for name in arguments if name not in described] == [], place
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_give_what_they_show(name):
+def test_examples_give_what_they_show():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS).failed == 0
+        for module in map(importlib.import_module, MODULES):
+            assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0, module.__name__
 
 
-@pytest.mark.parametrize("name", DOCUMENTED)
-def test_each_name_that_a_document_names_has_an_example(name):
-    module, _, name = name.rpartition(".")
-    if module == "paddle_rope":
-        found = [getattr(paddle_rope, name)]
-    else:
+def test_each_name_that_a_document_names_has_an_example():
+    def definitions(place):
+        module, _, name = place.rpartition(".")
+        if module == "paddle_rope":
+            return [getattr(paddle_rope, name)]
         modules = [importlib.import_module(one) for one in MODULES if one.endswith(module)]
-        found = [vars(one)[name] for one in modules if getattr(vars(one).get(name), "__module__", "") == one.__name__]
-    assert [one for one in found if ">>>" not in (one.__doc__ or "")] == []
+        return [vars(one)[name] for one in modules if getattr(vars(one).get(name), "__module__", "") == one.__name__]
+
+    assert [name for name in DOCUMENTED for one in definitions(name) if ">>>" not in (one.__doc__ or "")] == []

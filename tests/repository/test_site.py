@@ -1,9 +1,6 @@
 """The site of the documents in a browser: each language finds the right page, its links stay on the site, and no
 formula widens a page on a phone."""
 
-import json
-import queue
-import shutil
 import subprocess
 import threading
 from functools import partial
@@ -12,165 +9,84 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tests.conftest import REPOSITORY
+from tests.helpers.browser import chromium, open_page
 
 pytestmark = pytest.mark.slow
 
 MKDOCS = REPOSITORY / ".venv-docs" / "bin" / "mkdocs"  # tools/docs.sh makes it
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
 PATH = "/below/a/path/"  # of the site on its server
-QUERIES = {  # language -> query -> the page that must come first
-    "": {
-        "linear attention": "concepts/linear-attention/",
-        "rotary": "concepts/rope/",
-        "few labels": "guides/few-labels/",
-        "long documents": "guides/long-documents/",
-        "batch size": "guides/training/",
-        "learning rate": "guides/training/",
-        "resume training": "guides/training/",
-        "data formats": "guides/data-formats/",
-        "deploy": "guides/deployment/",
-        "http service": "guides/serving/",
-        "docker": "guides/serving/",
-        "annotation": "guides/annotation/",
-        "label studio": "guides/annotation/",
-        "threshold": "guides/evaluation/",
-        "distillation": "guides/few-labels/",
-        "pretraining": "guides/pretraining/",
-        "matching": "guides/matching/",
-        "classification": "guides/classification/",
-        "bert4keras": "help/coming-from/",
-        "security": "reference/security/",
-    },
-    "zh/": {
-        "线性注意力": "concepts/linear-attention/",
-        "旋转位置编码": "concepts/rope/",
-        "小样本": "guides/few-labels/",
-        "长文本": "guides/long-documents/",
-        "批大小": "guides/training/",
-        "继续训练": "guides/training/",
-        "数据格式": "guides/data-formats/",
-        "部署": "guides/deployment/",
-        "HTTP 服务": "guides/serving/",
-        "词典": "guides/dictionaries/",
-        "标注": "guides/annotation/",
-        "阈值": "guides/evaluation/",
-        "集成": "guides/evaluation/",
-        "知识蒸馏": "guides/few-labels/",
-        "掩码语言模型": "guides/pretraining/",
-        "窗口切分": "guides/long-documents/",
-        "文本匹配": "guides/matching/",
-        "文本分类": "guides/classification/",
-        "配置项": "reference/configuration-keys/",
-        "术语": "concepts/glossary/",
-    },
+PHONE = 390  # pixels
+FOUND = {  # page -> the queries that show it first, in English and in Chinese
+    "concepts/linear-attention/": ("linear attention", "线性注意力"),
+    "concepts/rope/": ("rotary", "旋转位置编码"),
+    "concepts/glossary/": ("", "术语"),
+    "guides/few-labels/": ("few labels, distillation", "小样本, 知识蒸馏"),
+    "guides/long-documents/": ("long documents", "长文本, 窗口切分"),
+    "guides/training/": ("batch size, learning rate, resume training", "批大小, 继续训练"),
+    "guides/data-formats/": ("data formats", "数据格式"),
+    "guides/deployment/": ("deploy", "部署"),
+    "guides/dictionaries/": ("", "词典"),
+    "guides/serving/": ("http service, docker", "HTTP 服务"),
+    "guides/annotation/": ("annotation, label studio", "标注"),
+    "guides/evaluation/": ("threshold", "阈值, 集成"),
+    "guides/pretraining/": ("pretraining", "掩码语言模型"),
+    "guides/matching/": ("matching", "文本匹配"),
+    "guides/classification/": ("classification", "文本分类"),
+    "help/coming-from/": ("bert4keras", ""),
+    "reference/security/": ("security", ""),
+    "reference/configuration-keys/": ("", "配置项"),
 }
-WIDTH = 390  # of a phone, in pixels
-RUNNER = """<!DOCTYPE html><meta charset="utf-8"><iframe id="frame" style="border: 0; height: 800px"></iframe><script>
-const frame = document.getElementById("frame")
-const wait = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
-const path = url => url.split("#")[0].split("?")[0].replace(location.origin, "")
-
-async function until(found) {
-  for (let left = 200; left; left--) {
-    const value = frame.contentDocument && found(frame.contentDocument)
-    if (value) return value
-    await wait(50)
-  }
-  return null
-}
-
-async function open(url, width) {
-  frame.style.width = `${width}px`
-  await new Promise(resolve => { frame.onload = resolve; frame.src = url })
-}
-
-async function search(home, query) {
-  await open(`${home}?q=${encodeURIComponent(query)}`, 1200)
-  const link = await until(page => page.querySelector("a.md-search-result__link"))
-  return link && path(link.href)
-}
-
-async function run({home, languages, narrow, width}) {
-  const report = {found: {}, switched: {}, wide: {}}
-  for (const [language, queries] of Object.entries(languages)) {
-    for (const query of queries) report.found[query] = await search(home + language, query)
-    await open(home + language, 1200)
-    const links = [...frame.contentDocument.querySelectorAll("a[hreflang]")]
-    report.switched[language] = links.map(link => path(link.href))
-  }
-  for (const page of narrow) {
-    await open(home + page, width)
-    report.wide[page] = frame.contentDocument.documentElement.scrollWidth
-  }
-  await fetch("/report", {method: "POST", body: JSON.stringify(report)})
-}
-fetch("/task").then(answer => answer.json()).then(run)
-</script>"""
+LANGUAGES = ("", "zh/")
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Serves the site below PATH, and a page that runs ``task`` in the browser and posts its ``report``."""
-
-    def __init__(self, *args, task, reports, **kwargs):
-        self.task, self.reports = task, reports
-        super().__init__(*args, **kwargs)
-
-    def translate_path(self, path):
-        return super().translate_path("/" + path.removeprefix(PATH) if path.startswith(PATH) else "/none")
-
-    def do_GET(self):
-        made = {"/": ("text/html", RUNNER), "/task": ("application/json", json.dumps(self.task))}
-        if self.path not in made:
-            super().do_GET()
-            return
-        kind, text = made[self.path]
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def do_POST(self):
-        self.reports.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        self.send_response(204)
-        self.end_headers()
-
     def log_message(self, *_):
         pass
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    """What the browser found."""
-    if not MKDOCS.exists() or BROWSER is None:
+def root(tmp_path_factory):
+    """A folder with the site at PATH."""
+    if not MKDOCS.exists() or chromium() is None:
         pytest.skip("NOT TESTED: search and formulas of the site; it takes bash tools/docs.sh, and Chromium or Chrome")
-    site, profile = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("browser")
-    subprocess.run([MKDOCS, "build", "--quiet", "--site-dir", site], cwd=REPOSITORY, check=True)
-    narrow = [page.parent.relative_to(site).as_posix() + "/" for page in sorted(site.rglob("index.html"))]
-    narrow = [page for page in narrow if "<math" in (site / page / "index.html").read_text(encoding="utf-8")]
-    languages = {language: list(queries) for language, queries in QUERIES.items()}
-    task = {"home": PATH, "languages": languages, "narrow": narrow, "width": WIDTH}
-    reports = queue.Queue()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=site, task=task, reports=reports))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    words = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
-    browser = subprocess.Popen([BROWSER, *words, f"http://127.0.0.1:{server.server_port}/"], stderr=subprocess.DEVNULL)
-    try:
-        return reports.get(timeout=240)
-    finally:
-        browser.kill()
-        browser.wait()
+    root = tmp_path_factory.mktemp("root")
+    subprocess.run([MKDOCS, "build", "--quiet", "--site-dir", f"{root}{PATH}"], cwd=REPOSITORY, check=True)
+    return root
+
+
+@pytest.fixture(scope="module")
+def browser(root, tmp_path_factory):
+    """A browser; ``home`` is the address of the site."""
+    with (
+        ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=root)) as server,
+        open_page(tmp_path_factory.mktemp("browser")) as browser,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser.home = f"http://127.0.0.1:{server.server_port}{PATH}"
+        yield browser
         server.shutdown()
 
 
-@pytest.mark.parametrize(("language", "query"), [(one, query) for one, found in QUERIES.items() for query in found])
-def test_search_shows_the_right_page_first(language, query, report):
-    assert report["found"][query] == PATH + language + QUERIES[language][query]
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_search_shows_the_right_page_first_and_the_switch_stays_on_the_site(browser, language):
+    found, expected = {}, {}
+    for page, queries in FOUND.items():
+        for query in filter(None, queries[LANGUAGES.index(language)].split(", ")):
+            browser.open(f"{browser.home}{language}?q={query}")
+            found[query] = browser.wait_for("document.querySelector('a.md-search-result__link')?.pathname")
+            expected[query] = PATH + language + page
+    assert found == expected and len(found) == 20
+    browser.open(browser.home + language)
+    links = "[...document.querySelectorAll('a[hreflang]')].map(link => link.pathname)"
+    assert browser.run(links) == [PATH + one for one in LANGUAGES]
 
 
-def test_switch_of_languages_stays_on_the_site(report):
-    assert report["switched"] == {language: [PATH, f"{PATH}zh/"] for language in QUERIES}
-
-
-def test_formulas_do_not_widen_a_page_on_a_phone(report):
-    assert len(report["wide"]) > 10
-    assert {page: width for page, width in report["wide"].items() if width > WIDTH} == {}
+def test_formulas_do_not_widen_a_page_on_a_phone(browser, root):
+    pages = [path for path in root.rglob("index.html") if "<math" in path.read_text(encoding="utf-8")]
+    browser.resize(PHONE)
+    wide = {}
+    for page in pages:
+        browser.open(browser.home + page.parent.relative_to(f"{root}{PATH}").as_posix() + "/")
+        browser.wait_for("document.readyState == 'complete'")
+        wide[page] = browser.run("document.documentElement.scrollWidth")
+    assert len(wide) > 10 and [page for page, width in wide.items() if width > PHONE] == []

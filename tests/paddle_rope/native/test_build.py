@@ -92,7 +92,7 @@ def test_a_library_behind_links_that_others_may_replace_is_not_loaded(copied):
     assert loading.library() is None and f"others may write to {shared};" in loading.state_in_words()
 
 
-def test_folders_that_are_made_for_the_library_are_private_and_its_name_follows_the_sources(cache, monkeypatch):
+def test_folders_of_the_library_are_private_and_its_name_follows_the_sources(cache, monkeypatch):
     folder, built = cache
     assert built.parent == REPOSITORY / ".pytest_cache" / "home" / "paddle_rope"  # not that of the user
     (folder / "operators.cc").write_text("int one() { return 1; }\n")

@@ -150,7 +150,7 @@ def test_learned_positions_are_dropped_for_rope_with_a_warning(saved, tmp_path, 
     assert all((encoder_again[name].numpy() == encoder[name].numpy()).all() for name in encoder_again)
 
 
-def test_other_heads_are_left_and_named_and_missing_weights_do_not_hide_what_is_left_over(copied, reported):
+def test_other_heads_are_left_and_named_beside_missing_weights(copied, reported):
     tensors = {**load_file(DATA / "hf_tiny/model.safetensors"), "qa_outputs.weight": np.zeros((2, 32), np.float32)}
     folder = copied("hf_tiny", tensors=tensors)
     RoFormerForMaskedLM.from_pretrained(folder)

@@ -76,7 +76,7 @@ CHANGED = {
 }  # fmt: skip
 
 
-def test_every_value_is_saved_and_loaded_and_classes_and_their_number_follow_from_each_other(tmp_path):
+def test_every_value_is_saved_and_loaded_and_classes_have_their_number(tmp_path):
     config, default = SequenceClassificationConfig(**CHANGED), asdict(SequenceClassificationConfig())
     assert not [name for name, value in asdict(config).items() if value == default[name]]
     config.save_pretrained(tmp_path / "new")

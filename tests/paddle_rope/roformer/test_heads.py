@@ -65,7 +65,7 @@ def test_a_classifier_pools_real_tokens_and_drops_before_each_of_its_layers(pool
 
 @pytest.mark.equation("2.12", "2.13", "4.7", "4.9")
 @pytest.mark.parametrize("form", CAUSAL)
-def test_a_cache_gives_the_hidden_states_and_tokens_of_the_whole_also_under_left_padding(form, monkeypatch):
+def test_a_cache_gives_the_hidden_states_and_tokens_of_the_whole(form, monkeypatch):
     monkeypatch.setattr("paddle_rope.attention.steps._GROWTH", 3)
     model = make(RoFormerForCausalLM, **CAUSAL[form])
     ids = random_ids(2, 11)

@@ -138,7 +138,7 @@ def test_what_cannot_be_had_is_one_line_and_leaves_nothing_wrong(server, tmp_pat
     assert files_in(tmp_path / "new") == NEEDED
 
 
-def test_a_folder_with_other_content_is_kept_and_a_model_that_cannot_be_read_is_refused(server, tmp_path):
+def test_a_folder_with_other_content_is_kept_and_an_unreadable_model_refused(server, tmp_path):
     hub.fetch_encoder(NAME, tmp_path)
     (tmp_path / "vocab.txt").write_bytes(b"other")
     message = error_of(hub.fetch_encoder, NAME, tmp_path)

@@ -86,7 +86,7 @@ def test_theta_one_is_periodic_without_decay(head_dim):
 
 @pytest.mark.equation("7.6")
 @pytest.mark.parametrize("head_dim, base", [(128, 10000.0), (64, 10000.0), (64, 500.0), (256, 1000.0), (128, 100.0)])
-def test_octave_averages_of_ones_fall_to_the_octave_of_the_quarter_period_and_rise_after_it(head_dim, base):
+def test_octave_averages_of_ones_fall_to_the_octave_of_the_quarter_period(head_dim, base):
     theta = frequencies(head_dim, base)
     quarter = quarter_period(theta)
     averages = octave_averages(ones_scores(theta, np.arange(int(4 * quarter))))

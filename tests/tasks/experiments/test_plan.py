@@ -34,7 +34,7 @@ def write_plan(write, tmp_path):
     return lambda **given: write({**plan, **given}, "plan.yaml")
 
 
-def test_a_cell_has_the_keys_of_the_configuration_then_settings_then_case_then_variant(write_plan, tmp_path):
+def test_a_cell_has_the_keys_of_configuration_settings_case_and_variant(write_plan, tmp_path):
     plan = read_plan(
         write_plan(
             cases={512: {"max_characters": 512}, 1024: {"max_characters": 1024, "num_train_epochs": 2}},

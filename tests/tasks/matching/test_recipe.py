@@ -41,7 +41,7 @@ def test_labels_other_than_0_and_1_are_grades(write, label, task):
     assert task_of(examples) == task
 
 
-def test_candidates_of_unlabeled_triples_are_exchanged_at_random_always_in_the_same_way(write):
+def test_candidates_of_unlabeled_triples_are_exchanged_at_random_in_the_same_way(write):
     path = write("".join(TRIPLE.format(number, "") for number in range(400)))
     examples = LABELED.read_file(path)
     for number, (anchor, first, second, label) in enumerate(parts(examples)):
@@ -175,9 +175,7 @@ def scores_and_labels(run):
     return tuple(np.array([record[name] for record in run.predictions]) for name in ("score", "label"))
 
 
-def test_bi_encoder_learns_pairs_and_keeps_the_threshold_and_the_epoch_that_are_best_on_dev(
-    bi_encoder, cross_encoder, data
-):
+def test_a_bi_encoder_keeps_the_threshold_and_the_epoch_that_are_best_on_dev(bi_encoder, cross_encoder, data):
     scores, labels = scores_and_labels(bi_encoder)
     assert labels.tolist() == [example.label for example in LABELED.read_file(data.pairs_dev)]
     metrics = bi_encoder.metrics
@@ -258,7 +256,7 @@ def pairs(data):
     return [texts for texts, _ in chain.from_iterable(ExampleStream(data.pairs_dev))]
 
 
-def test_dot_products_of_vectors_are_the_scores_and_find_the_question_that_means_the_same(predictors, pairs, data):
+def test_dot_products_of_vectors_are_the_scores_and_find_the_same_question(predictors, pairs, data):
     encode = predictors["bi"].encode
     vectors = encode(list(chain.from_iterable(pairs)))
     assert vectors.dtype == np.float32 and vectors.shape == (2 * len(pairs), 32)

@@ -82,7 +82,7 @@ def test_a_resumed_run_ends_at_the_epoch_where_it_would_have(train_few, tmp_path
     assert checkpoint_steps(tmp_path / "cut") == checkpoint_steps(whole.folder) == [4, 8]
 
 
-def test_a_damaged_checkpoint_of_a_new_best_epoch_leaves_the_one_before_with_its_best(train_few, tmp_path, pretend):
+def test_a_damaged_checkpoint_of_a_new_best_epoch_leaves_the_one_before(train_few, tmp_path, pretend):
     pretend([0.5, 0.4, 0.6, 0.3])
     with power_cut("on_epoch_begin", 6):
         train_few(tmp_path / "cut", num_train_epochs=4, **TWO_STEPS)
@@ -101,9 +101,7 @@ def test_seconds_of_training_go_on_in_a_resumed_run(train_few, tmp_path):
     assert json.loads((tmp_path / "cut/metrics.json").read_text("utf-8"))["train_seconds"] > 1000 > progress["seconds"]
 
 
-def test_the_saved_model_is_the_average_at_the_best_epoch_and_has_the_reported_scores(
-    train_few, tmp_path, evaluate, few_texts
-):
+def test_the_saved_model_is_the_average_at_the_best_epoch(train_few, tmp_path, evaluate, few_texts):
     run = train_few(tmp_path / "run", num_train_epochs=8, ema_decay=0.8, learning_rate=3e-2)
     state = newest_state(run.folder)
     best = int(state["best_model_checkpoint"].rpartition("-")[2])
@@ -134,7 +132,7 @@ def texts_of(few_texts, write):
     return lambda count: write(b"".join(lines[:count]), f"{count}.jsonl")
 
 
-def test_each_epoch_shuffles_anew_and_gradients_of_batches_left_over_do_not_reach_the_next(
+def test_each_epoch_shuffles_anew_and_no_gradient_of_a_batch_left_over_reaches_it(
     train_few, texts_of, tmp_path, monkeypatch
 ):
     at_start, epochs = [], []

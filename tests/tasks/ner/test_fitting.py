@@ -78,7 +78,7 @@ def test_long_texts_make_batches_of_few_texts_and_windows_count_as_texts():
     assert (cut.keys, cut.steps) == (short.keys, short.steps)
 
 
-def test_a_given_key_is_kept_and_more_texts_mean_masked_language_modeling_of_bounded_length():
+def test_a_given_key_is_kept_and_more_texts_mean_bounded_masked_lm():
     for key, value in (("num_hidden_layers", 4), ("num_train_epochs", 2), ("ema_decay", 0)):
         fitted = fit({key: value})
         assert set(fitted.keys) == CHOSEN - {key}
@@ -115,7 +115,7 @@ def test_the_threshold_is_lowered_for_few_texts_alone():
     assert distilled["threshold_for_f1"] and distilled["num_train_epochs"] == fit(number=6_300).keys["num_train_epochs"]
 
 
-def test_the_size_of_a_pretrained_encoder_decides_the_learning_rate_and_the_rest_that_was_measured_on_ours(tmp_path):
+def test_the_size_of_a_pretrained_encoder_decides_the_keys(tmp_path):
     sizes = {(16, 4): 5e-4, (256, 12): 3e-4, (312, 4): 1e-4, (512, 8): 3e-5, (768, 3): 3e-5, (1024, 24): 2e-5}
     fitted = {}
     for width, depth in sizes:
@@ -137,7 +137,7 @@ def test_the_size_of_a_pretrained_encoder_decides_the_learning_rate_and_the_rest
 
 
 @pytest.mark.slow
-def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not_read(few_texts, write, tmp_path):
+def test_the_saved_configuration_has_plain_keys_and_more_labels_are_not_read(few_texts, write, tmp_path):
     given = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), **SOON, "pretrained": None}
     given |= {"unlabeled_files": str(few_texts.dev), "features": "bigrams,gazetteer"}
     config = {**read_run_config("configs/ner/own_data.yaml"), **given}
@@ -154,9 +154,7 @@ def test_the_saved_configuration_has_plain_keys_and_labels_of_more_texts_are_not
 
 
 @pytest.mark.slow
-def test_own_data_start_from_the_small_encoder_and_a_note_tells_of_characters_that_it_does_not_know(
-    few_texts, tmp_path, capsys
-):
+def test_own_data_start_from_the_small_encoder_and_a_note_tells_what_it_lacks(few_texts, tmp_path, capsys):
     given = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "max_steps": 1, "device": "cpu"}
     config = {**read_run_config("configs/ner/own_data.yaml"), **given}
     train_config({**config, "output_dir": str(tmp_path / "known")})

@@ -73,9 +73,7 @@ def long_text(corpus):
     return make_example(text, entities, "long:1")
 
 
-def test_training_reads_long_dev_texts_in_windows_and_cuts_long_training_texts_on_demand(
-    train_few, long_text, tmp_path
-):
+def test_training_reads_long_dev_texts_in_windows_and_cuts_long_ones_on_demand(train_few, long_text, tmp_path):
     write_examples([long_text], tmp_path / "dev.jsonl", "jsonl")
     options = {"num_train_epochs": 2, "max_characters": 20, "cut_long_texts": True}
     run = train_few(tmp_path / "run", dev_file=tmp_path / "dev.jsonl", **options)

@@ -100,7 +100,7 @@ def test_training_starts_from_the_weights_of_a_folder(
     assert spans_of(found) == spans_of(run.predictions)
 
 
-def test_options_of_the_folder_are_kept_unless_given_and_the_configuration_fed_back_gives_the_same_run(
+def test_options_of_the_folder_are_kept_unless_given_and_the_saved_run_repeats(
     train, small_config, pretrained, tmp_path
 ):
     folder = shutil.copytree(pretrained("huggingface"), tmp_path / "relu")

@@ -102,9 +102,7 @@ def test_a_run_that_was_cut_and_moved_ends_as_if_it_had_not_been(
 
 
 @pytest.mark.slow
-def test_a_run_without_dev_that_was_cut_after_its_last_checkpoint_only_writes_its_results(
-    train_few, few_texts, tmp_path
-):
+def test_a_run_without_dev_that_was_cut_at_its_end_only_writes_its_results(train_few, few_texts, tmp_path):
     options = {"num_train_epochs": 2, "dev_file": "", "dev_fraction": 0, "test_file": few_texts.dev, "ema_decay": 0.8}
     whole = train_few(tmp_path / "whole", **options)
     with power_cut("on_train_end"):

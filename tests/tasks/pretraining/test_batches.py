@@ -75,7 +75,7 @@ def test_pieces_are_as_long_as_fits(sizes, word_size, pieces):
     assert cut_documents(make_stream(sizes, word_size), 10).tolist() == pieces
 
 
-def test_rows_are_full_but_for_a_hundredth_and_pieces_of_one_length_come_together_as_drawn():
+def test_rows_are_full_but_for_a_hundredth_and_pieces_of_one_length_stay_as_drawn():
     random = np.random.default_rng(1)
     sizes = random.integers(3, 129, 3000)
     filled = np.bincount(pack(sizes, 128, random), weights=sizes)
@@ -136,7 +136,7 @@ def hidden(masking):
     return ids, starts, *masking.hide(ids, starts, np.random.default_rng(5))
 
 
-def test_fifteen_in_a_hundred_words_are_hidden_as_a_whole_long_ones_as_often_as_short_ones(hidden):
+def test_fifteen_in_a_hundred_words_are_hidden_as_a_whole(hidden):
     ids, starts, _, labels = hidden
     is_hidden = labels != IGNORED_LABEL
     assert is_hidden.mean() == pytest.approx(0.15, abs=0.005)

@@ -160,7 +160,7 @@ def test_damaged_checkpoint_is_passed_over_with_a_line(tmp_path, capsys, damage)
         last_checkpoint(tmp_path)
 
 
-def test_checkpoint_whose_best_is_damaged_or_that_was_cut_while_it_was_written_is_passed_over(tmp_path, capsys):
+def test_a_checkpoint_that_is_cut_or_whose_best_is_damaged_is_passed_over(tmp_path, capsys):
     first, best = make(tmp_path, 10), make(tmp_path, 20)
     make(tmp_path, 30, best=20)
     change(best)

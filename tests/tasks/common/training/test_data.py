@@ -32,7 +32,7 @@ NER = [
 ]
 
 
-def test_a_part_of_train_is_held_out_a_file_may_be_beside_it_and_evaluation_names_places(write, tmp_path):
+def test_a_part_of_train_is_held_out_and_evaluation_names_places(write, tmp_path):
     file = str(write(NER, "test.jsonl"))
     config = {**TINY, "recipe": "ner", "test_file": file, "dev_fraction": 0.3, "output_dir": str(tmp_path / "run")}
     result = train_config(config, {"train": iter(NER)})
@@ -147,7 +147,7 @@ def test_stratified_part_has_its_share_of_each_label(fraction):
     assert len(hold_out(rare, 0.1, "stratified", labels_of)[1]) == 40
 
 
-def test_groups_of_any_size_have_their_share_of_each_label_and_larger_ones_than_the_part_stay():
+def test_groups_of_any_size_have_their_share_of_each_label():
     sizes = [1] * 100 + [2] * 30 + [5] * 12 + [20] * 3 + [150]
     names = [f"{number}" for number, size in enumerate(sizes) for _ in range(size)]
     given = examples([f"text {n}" for n in range(len(names))], [[len(name) > 2] for name in names])
@@ -244,7 +244,7 @@ def test_every_example_comes_in_equally_many_batches_of_each_process(size, batch
         assert len({len(batch) for batch in step}) == 1
 
 
-def test_each_epoch_and_seed_has_another_order_which_leaves_other_random_numbers_alone():
+def test_each_epoch_and_seed_has_an_order_that_leaves_random_numbers_alone():
     before = np.random.get_state()[1].tolist()
     first, second = batches(seed=3), batches(seed=3, epoch=1)
     assert np.random.get_state()[1].tolist() == before

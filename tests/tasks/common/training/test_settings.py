@@ -141,7 +141,7 @@ def test_a_tilde_is_a_name_and_an_empty_key_is_not_given():
     assert not {training.output_dir[0], training.logging_dir[0]} & {"~", "/"}
 
 
-def test_a_recipe_has_its_own_defaults_and_other_keys_are_passed_through_in_their_type():
+def test_a_recipe_has_its_own_defaults_and_other_keys_pass_in_their_type():
     for arguments, epochs in ((NerArguments, 14), (MatchingArguments, 5)):
         settings = resolve(arguments)
         assert settings.config["num_train_epochs"] == settings.training.num_train_epochs == epochs

@@ -105,7 +105,7 @@ def files(tmp_path, monkeypatch):
     write_examples([example("无")], "none", "jsonl")
 
 
-def test_the_verb_counts_what_is_wrong_in_all_files_and_looks_at_the_rest_if_asked_to(write, capsys):
+def test_the_verb_counts_what_is_wrong_and_looks_at_the_rest_if_asked_to(write, capsys):
     wrong = [write(f'{{"text": "甲", "label": [[0, 1, "a"], [0, {end}, "a"]]}}\n', f"{end}.jsonl") for end in (2, 3)]
     assert main(["inspect", *map(str, wrong)]) == 2
     shown = capsys.readouterr()

@@ -117,7 +117,7 @@ def test_wrong_annotations_of_brat_are_left_out_with_their_relations(write):
     assert faults.counts == {OTHER_TEXT: 1, UNREADABLE: 1, UNRELATED: 1}
 
 
-def test_a_run_reads_files_and_memory_with_the_keys_and_the_faults_of_its_configuration(write, caplog):
+def test_a_run_reads_files_and_memory_with_the_keys_of_its_configuration(write, caplog):
     record = {"body": "王明", "marks": [{"from": 0, "to": 2, "kind": "PER"}, {"from": 0, "to": 9, "kind": "PER"}]}
     keys = {"fields": "text=body,spans=marks,start=from,end=to,type=kind", "on_error": "skip"}
     path = str(write(json.dumps(record)))
@@ -250,7 +250,7 @@ SPANS = st.lists(SPAN, max_size=6, unique_by=lambda entity: entity[:3])
 
 
 @given(SPANS)
-def test_overlaps_are_found_and_the_best_that_is_free_is_taken_as_long_as_there_is_one(entities):
+def test_overlaps_are_found_and_the_best_that_is_free_is_taken_as_long_as_it_is(entities):
     expected = any(overlap(a, b) for a, b in itertools.combinations(entities, 2))
     assert bool(first_overlap(sorted(entities))) == expected
     kept, left = [], list(entities)

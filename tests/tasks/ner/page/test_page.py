@@ -245,7 +245,7 @@ def shown(browser):
 
 @pytest.mark.slow
 @pytest.mark.skipif(chromium() is None, reason="no browser: apt-get install chromium")
-def test_chosen_types_are_shown_alone_the_button_shows_all_and_no_script_of_a_text_runs(tmp_path):
+def test_a_browser_shows_chosen_types_alone_and_runs_no_script_of_a_text(tmp_path):
     hostile = "<script>document.title='changed'</script><img src=x onerror=\"document.title='changed'\">"
     text = f"北京大学和校长{hostile}"
     entities = [(0, 2, "a", 1.0), (0, 4, "b", 1.0), (5, 7, hostile, 1.0)]

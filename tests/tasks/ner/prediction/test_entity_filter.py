@@ -78,7 +78,7 @@ def test_an_entity_stays_if_it_contradicts_no_forced_one(terms, text, given):
     (CONFIG, [(0, 4, "place"), (1, 3, "brand"), (1, 3, "place"), (5, 6, "place")]),
     (FLAT, [(1, 3, "brand"), (5, 6, "place")]),
 ], ids=["nested", "flat"])  # fmt: skip
-def test_a_forced_entity_replaces_those_that_cross_it_and_keeps_those_that_are_nested(config, expected):
+def test_a_forced_entity_replaces_those_that_cross_it_and_keeps_nested_ones(config, expected):
     listed = EntityRuler([("乙丙", "brand", "force"), ("乙丙", "place", "force")])
     entities = found((0, 4, "place", 5), (1, 3, "person", 9), (2, 4, "person", 9), (5, 6, "place", 2))
     kept = EntityFilter(ruler=listed).kept("甲乙丙丁戊己", entities, config)

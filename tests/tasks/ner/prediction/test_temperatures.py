@@ -37,7 +37,7 @@ def total(scored, temperatures):
 
 
 @pytest.mark.equation("6.27")
-def test_it_is_the_minimum_of_the_likelihood_of_the_probabilities_with_the_labels_of_platt():
+def test_it_is_the_minimum_of_the_likelihood_with_the_labels_of_platt():
     scores, labels = drawn(300, 1.5)
     p = probabilities_of(scores, 1.3)
     assert negative_log_likelihood(scores, labels, 1.3) == pytest.approx(-np.log(np.where(labels, p, 1 - p)).sum())
@@ -79,7 +79,7 @@ def test_a_type_takes_the_temperature_of_all_the_more_the_fewer_candidates_it_ha
 
 
 @pytest.mark.equation("6.29")
-def test_the_likelihood_of_the_fitted_data_does_not_get_worse_and_where_nothing_can_be_fitted_all_are_1():
+def test_the_likelihood_of_the_fitted_data_does_not_get_worse():
     for seed in range(15):
         random = np.random.RandomState(seed)
         sizes, spreads = random.randint(0, 60, 4), np.exp(random.normal(0, 0.7, 4))

@@ -65,7 +65,7 @@ def test_windows_cover_the_text_and_neighbors_share_more_than_the_overlap(tokens
 @pytest.mark.equation("6.22")
 @examples
 @given(st.integers(1, 64), SIZES, st.data())
-def test_a_short_entity_is_decided_by_the_window_with_the_most_text_around_and_its_pieces_never(tokens, sizes, data):
+def test_a_short_entity_is_decided_by_the_window_with_the_most_text_around(tokens, sizes, data):
     length, overlap = sizes
     start = data.draw(st.integers(0, tokens - 1))
     end = data.draw(st.integers(start + 1, min(tokens, start + overlap + 3)))

@@ -67,7 +67,7 @@ def test_each_type_has_a_curve_once_spans_are_told_apart_that_agrees_with_its_sc
             np.testing.assert_allclose(np.add(curve.TP, curve.FN), support[kind])
 
 
-def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_best_evaluation(log, corpus):
+def test_texts_show_gold_and_predictions_at_each_best_evaluation(log, corpus):
     examples = {example.text: example for example in read_examples(corpus.dev)}
     tags = sorted(tag for tag in log.get_tags()["text"] if tag.startswith("dev/"))
     assert tags == [f"dev/text_{number}" for number in range(1, 9)]
@@ -80,7 +80,7 @@ def test_texts_show_gold_and_predictions_of_the_same_examples_at_each_best_evalu
     assert any("\n• correct: gold" in text.encoded_text_string for text in of_steps(log, "text", tags[0]).values())
 
 
-def test_scores_and_reliability_are_pictures_of_each_best_evaluation_and_of_the_kept_weights(log, pictured):
+def test_scores_and_reliability_are_pictures_of_each_best_evaluation(log, pictured):
     names = ("scores", "reliability")
     assert set(log.get_tags()["image"]) == {f"{group}/{name}" for group in ("dev", "dev_history") for name in names}
     for name in names:
