@@ -13,7 +13,13 @@ from paddle_rope.options import did_you_mean
 from paddle_rope.tasks.common.datasets import check_there
 from paddle_rope.tasks.common.errors import InputError, as_input_error
 from paddle_rope.tasks.common.files import check_new_folder
-from paddle_rope.tasks.common.model_folder import ENCODER, recipe_in, refuse_incomplete, refuse_other_recipe
+from paddle_rope.tasks.common.model_folder import (
+    ENCODER,
+    folders_of,
+    recipe_in,
+    refuse_incomplete,
+    refuse_other_recipe,
+)
 from paddle_rope.tasks.common.process import check_device, is_first_process
 from paddle_rope.tasks.common.run_config import ALIASES, read_run_config, shipped
 from paddle_rope.tasks.common.training.arguments import parse_seeds
@@ -35,18 +41,41 @@ class Registered(NamedTuple):
     exporter: str = ""
     checker: str = ""  # "module:function" that looks at the data before Paddle is imported
     report: str = ""  # "module:function" that makes files from the finished runs of a plan
+    tune: str = ""  # "module:function" that fits thresholds of a trained model to labeled data
+    select: str = ""  # "module:function" that selects texts to label next
+    demo: str = ""  # what ``write_demo`` of the module ``demo`` writes
 
 
 RECIPES = {
     "ner": Registered(
-        "entities of texts", "prediction.predictor:NerPredictor", "export:NerExporter", "data.reading:check_early"
+        "entities of texts",
+        predictor="prediction.predictor:NerPredictor",
+        exporter="export:NerExporter",
+        checker="data.reading:check_early",
+        tune="tuning:tune_model",
+        select="prediction.selection:select",
+        demo="a corpus of Chinese sentences with nested entities: train.jsonl and dev.jsonl in the format of CLUENER",
     ),
-    "matching": Registered("scores of pairs and triples", "prediction:MatchingPredictor", "recipe:MatchingExporter"),
-    "classification": Registered("classes of documents", "prediction:Classifier", "recipe:ClassificationExporter"),
+    "matching": Registered(
+        "scores of pairs and triples",
+        predictor="prediction:MatchingPredictor",
+        exporter="recipe:MatchingExporter",
+        demo="pairs of texts with 0/1, pairs with grades, triples",
+    ),
+    "classification": Registered(
+        "classes of documents", predictor="prediction:Classifier", exporter="recipe:ClassificationExporter"
+    ),
     "pretraining": Registered("a masked language model, to start other runs from"),
     "language_model": Registered("a causal language model of characters", report="report:report"),
 }
-PREDICTING = tuple(name for name, recipe in RECIPES.items() if recipe.predictor)
+
+
+def recipes_with(part: str) -> tuple[str, ...]:
+    """The names of the recipes that have a part, such as ``"predictor"`` or ``"tune"``."""
+    return tuple(name for name, recipe in RECIPES.items() if getattr(recipe, part))
+
+
+PREDICTING = recipes_with("predictor")
 
 
 def get_recipe(name: str) -> Recipe:
@@ -65,8 +94,13 @@ def get_options(name: str) -> type[PredictorOptions]:
 
 
 def get_predictor(name: str) -> Any:
-    """The predictor class of a recipe: ``ner``, ``matching`` or ``classification``. Does not import Paddle."""
+    """The predictor class of a recipe that predicts. Does not import Paddle."""
     return _resolve(name, "{predictor}")
+
+
+def get_function(name: str, part: str) -> Callable[..., Any]:
+    """The function ``"tune"``, ``"select"`` or ``"write_demo"`` of a recipe that has one."""
+    return _resolve(name, "demo:write_demo" if part == "write_demo" else f"{{{part}}}")
 
 
 def get_exporter(name: str) -> Any:
@@ -120,7 +154,7 @@ def train(
         data: labeled file, or a list of what its lines hold, such as ``{"text": "叶老桂博士", "entities": [...]}``.
         output_dir: a new folder; the model will be in ``output_dir/model``.
         dev, test: the same; without dev, a tenth of ``data`` is held out.
-        recipe: ``"ner"``, ``"matching"`` or ``"classification"``.
+        recipe: one of those that predict, such as ``"matching"``.
         keys: configuration keys, as in ``configs/``.
 
     Returns:
@@ -205,15 +239,14 @@ def evaluate(
     """Score a trained or exported model on labeled data, print the scores and return them.
 
     Args:
-        model_dir: folder that training wrote as ``OUTPUT_DIR/model``; for NER also a list of them, an ensemble.
+        model_dir: as in :func:`load`.
         data: labeled file; or a list in memory, as in :func:`train_config`.
         device, batch_size, options: of the predictor; for NER also ``num_examples``.
 
     Raises:
         InputError: the model or the data are wrong.
     """
-    first = model_dir if isinstance(model_dir, (str, os.PathLike)) else model_dir[0]
-    predictor_class = get_predictor(recipe_of_model(first))
+    predictor_class = get_predictor(recipe_of_model(model_dir))
     if isinstance(data, (str, os.PathLike)):
         title, examples = str(data), predictor_class.labeled.read_file(data)
     else:
@@ -249,32 +282,38 @@ def check_run(config: dict[str, Any]) -> None:
         check_new_folder(checked.config["output_dir"])
 
 
-def load(folder: str | os.PathLike, **options: Any) -> Any:
+def load(model_dir: Any, **options: Any) -> Any:
     """The predictor of a trained or exported model of any recipe.
 
     Args:
-        folder: OUTPUT_DIR/model of a training run, or an exported model.
+        model_dir: OUTPUT_DIR/model of a training run, or an exported model; for NER also a list of them, an ensemble.
         options: of the recipe's predictor: ``device``, ``batch_size``, ``bf16``, ``show_progress``, ``max_tokens`` and
             others, which :func:`get_options` declares.
 
     Raises:
-        InputError: the folder does not hold a model that predicts, or an option is out of range.
+        InputError: the folder does not hold a model that predicts, several do not compute together, or an option is
+            out of range.
 
     >>> load("runs/mine/model")(["叶老桂博士"])[0]["entities"][0]["type"]  # doctest: +SKIP
     'name'
     """
-    return get_predictor(recipe_of_model(folder))(folder, **options)
+    return get_predictor(recipe_of_model(model_dir))(model_dir, **options)
 
 
-def recipe_of_model(folder: str | os.PathLike) -> str:
-    """The name of the recipe whose predictor opens a folder, by its config.json. Raises InputError if there is none."""
+def recipe_of_model(model_dir: Any) -> str:
+    """The name of the recipe whose predictor opens a folder, or a list of folders, by the first one's config.json.
+    Raises InputError if there is none, or several models of the recipe do not compute together."""
+    folder, *others = folders_of(model_dir)
     refuse_incomplete(folder, ("config.json",))
     name = recipe_in(folder)
     if name == ENCODER:
-        refuse_other_recipe(folder, "ner, matching or classification")
+        refuse_other_recipe(folder, " or ".join(PREDICTING))
     if name not in PREDICTING:
         raise InputError(
             f"{folder}: config.json does not describe a model for {', '.join(PREDICTING)}; give OUTPUT_DIR/model of a "
             "training run"
         )
+    if others and not get_options(name).AVERAGES:
+        together = " and ".join(one for one in PREDICTING if get_options(one).AVERAGES)
+        raise InputError(f"{folder}: is a model of {name}; only models of {together} compute together, so give one")
     return name

@@ -40,6 +40,9 @@ class ClassificationOptions(PredictorOptions):
 
     max_characters: int | None = model_field(None, "characters read, the rest is cut (default: as trained)", SIZE)
 
+    RESULTS = "classes of texts"
+    EXAMPLE = {"text": "今天天气很好。", "label": "weather", "probability": 0.86}
+
 
 @dataclass
 class ClassificationArguments(RecipeArguments):

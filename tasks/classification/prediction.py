@@ -68,6 +68,10 @@ class Classifier(Predictor):
         """
         return [as_record(text, self.classes, of_text) for text, of_text in zip(texts, self.probabilities(texts))]
 
+    @property
+    def long_texts(self):
+        return self.max_characters, f"cut to --max_characters {self.max_characters}"
+
     def probabilities(self, texts: Sequence[str]) -> np.ndarray:
         """Probabilities of all classes: float32 array ``[texts, classes]``."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):

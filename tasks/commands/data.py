@@ -3,7 +3,6 @@
 import contextlib
 import os
 import sys
-from collections import Counter
 from pathlib import Path
 from shlex import quote
 
@@ -12,6 +11,7 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import check_new_folder, check_output_file, write_json
 from paddle_rope.tasks.common.output import check_standard_output, standard_output
 from paddle_rope.tasks.common.texts.text_files import STDIN
+from paddle_rope.tasks.recipes import RECIPES, get_function, recipes_with
 
 INSPECT = """\
 Look at labeled NER data before training: counts, lengths, balance of types, duplicates, suspicious spans.
@@ -38,10 +38,6 @@ Files that are already there are checked and kept, and the download of an encode
 huggingface.co, or from the mirror that HF_ENDPOINT names; nothing in them is executed (docs/guides/encoders.md tells
 which to take). If the network is closed, the message for a data set says which address to fetch yourself and where to
 put it. The READMEs of the publishers of data sets state no license: ask them before any use but research."""
-DEMOS = {
-    "ner": "a corpus of Chinese sentences with nested entities: train.jsonl and dev.jsonl in the format of CLUENER",
-    "matching": "pairs of texts with 0/1, pairs with grades, triples",
-}
 SPLITS = ("train", "dev", "test")
 
 
@@ -150,23 +146,11 @@ def download(argv):
 
 
 def demo(argv):
-    task, argv = choose("paddle-rope demo", "task", argv, {"Tasks": DEMOS})
-    parser = new_parser(f"demo {task}", f"Write {DEMOS[task]}.")
+    demos = {recipe: RECIPES[recipe].demo for recipe in recipes_with("demo")}
+    recipe, argv = choose("paddle-rope demo", "recipe", argv, {"Recipes": demos})
+    parser = new_parser(f"demo {recipe}", f"Write {demos[recipe]}.")
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="where to write; new or empty")
     options = parser.parse_args(argv)
     check_new_folder(options.folder, "FOLDER")
     options.folder.mkdir(parents=True, exist_ok=True)
-    if task == "ner":
-        from paddle_rope.tasks.ner.data.reading import read_examples
-        from paddle_rope.tasks.ner.demo import ENTITY_TYPES, write_demo_corpus
-
-        for path in write_demo_corpus(options.folder):
-            examples = read_examples(path)
-            counts = Counter(entity.type for example in examples for entity in example.entities)
-            types = ", ".join(f"{kind} {counts[kind]}" for kind in ENTITY_TYPES)
-            print(f"{path}: {len(examples)} sentences, {types}")
-    else:
-        from paddle_rope.tasks.matching.demo import write_demo_data
-
-        for path in write_demo_data(options.folder):
-            print(f"{path}: {len(path.read_text(encoding='utf-8').splitlines())} lines")
+    print(*get_function(recipe, "write_demo")(options.folder), sep="\n")

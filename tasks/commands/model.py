@@ -12,6 +12,7 @@ from paddle_rope.tasks.commands.options import (
     add_prediction,
     add_reading,
     new_parser,
+    open_model,
     prediction_options,
     reading,
     recipe_of,
@@ -21,7 +22,7 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import atomic_folder, check_new_folder, check_output_file, write_json
 from paddle_rope.tasks.common.model_folder import FORMATS, ONNX, refuse_changed
 from paddle_rope.tasks.common.process import own_command, prepare, quoted
-from paddle_rope.tasks.recipes import get_exporter, get_predictor
+from paddle_rope.tasks.recipes import get_exporter, get_function, get_predictor, recipes_with
 
 EVALUATE = """\
 Score a model on labeled data.
@@ -73,14 +74,11 @@ def evaluate(argv):
     if options.output:
         check_output_file(options.output, [options.data, *models])
     prepare_process()
-    predictor_class = get_predictor(recipe)
     try:
-        examples = predictor_class.labeled.read_file(options.data, **reading(options))
+        examples = get_predictor(recipe).labeled.read_file(options.data, **reading(options))
     except InputError as error:
         raise InputError(f"{error}; {models[0]} is a model of {recipe}") from None
-    model = models if recipe == "ner" else models[0]
-    predictor = predictor_class(model, show_progress=True, **prediction_options(options))
-    scores = predictor.evaluate(examples, str(options.data), **shown)
+    scores = open_model(recipe, models, options).evaluate(examples, str(options.data), **shown)
     if options.output:
         write_json(options.output, scores)
 
@@ -118,12 +116,11 @@ def tune(argv):
     parser.add_argument("data", metavar="DEV_FILE", help=LABELED)
     parser.add_argument("--only", choices=("thresholds", "temperatures"), help="leave the other as they are")
     add_reading(parser)
-    add_prediction(parser, ["ner"])
+    add_prediction(parser, recipes_with("tune"))
     options = parser.parse_args(argv)
-    recipe_of([options.model_dir], options, ["ner"])
+    recipe = recipe_of([options.model_dir], options, recipes_with("tune"))
     prepare()
-    from paddle_rope.tasks.ner.tuning import tune_model
-
+    tune_model = get_function(recipe, "tune")
     tune_model(options.model_dir, options.data, options.only, **reading(options), **prediction_options(options))
 
 

@@ -7,20 +7,16 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import get_args, get_origin
 
+from paddle_rope.machine import prepare_process
 from paddle_rope.options import did_you_mean
 from paddle_rope.tasks.common.errors import InputError, OneLineArgumentParser
 from paddle_rope.tasks.common.process import check_device
 from paddle_rope.tasks.ner.formats.source import ON_ERROR
-from paddle_rope.tasks.recipes import PREDICTING, get_options, recipe_of_model
+from paddle_rope.tasks.recipes import PREDICTING, get_options, get_predictor, recipe_of_model
 
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run, or an exported model"
 LABELED = "labeled file, of a format that paddle-rope convert --help lists"
 READING = ("fields", "on_error")
-RECIPES_OF = {  # an option that no predictor has, and the recipes that a verb has it for
-    **dict.fromkeys(("format", "html", "whole_files", "examples", *READING), ("ner",)),
-    "embed": ("matching",),
-    "text_column": ("ner", "classification"),
-}
 READ = {  # how the value of an option is read, by the type of its field
     int: {"type": int, "metavar": "N"},
     float: {"type": float, "metavar": "X"},
@@ -92,9 +88,12 @@ def add_prediction(parser, recipes=PREDICTING, with_filter=False):
             if with_filter or field.name not in of_filter:
                 declared.setdefault(field.name, {})[recipe] = field
     for of_recipes in declared.values():
-        meanings = [f"{recipe}: {field.metadata['help']}" for recipe, field in of_recipes.items()]
-        field = next(iter(of_recipes.values()))
-        add_option(parser, field, field.metadata["help"] if len(of_recipes) == len(recipes) else "; ".join(meanings))
+        having = {}  # meaning -> recipes
+        for recipe, field in of_recipes.items():
+            having.setdefault(field.metadata["help"], []).append(recipe)
+        of_all = [meaning for meaning, names in having.items() if len(names) == len(recipes)]
+        meanings = of_all or [f"{', '.join(names)}: {meaning}" for meaning, names in having.items()]
+        add_option(parser, next(iter(of_recipes.values())), "; ".join(meanings))
 
 
 def add_reading(parser, texts_only=False):
@@ -108,7 +107,7 @@ def add_reading(parser, texts_only=False):
 
 def reading(options):
     """The options of :func:`add_reading` that were given, as ``read_examples`` takes them."""
-    return {name: getattr(options, name) for name in READING if getattr(options, name) is not None}
+    return {name: given for name in READING if (given := getattr(options, name, None)) is not None}
 
 
 def prediction_options(options):
@@ -120,16 +119,21 @@ def prediction_options(options):
 def recipe_of(model_dirs, options=None, recipes=PREDICTING):
     """The recipe name of the models on the command line. Raises InputError if a folder holds no model, its recipe is
     not among the ``recipes`` of the verb, or one of the ``options`` does not apply to it."""
-    folder = model_dirs[0]
-    recipe = recipe_of_model(folder)
+    folder, recipe = model_dirs[0], recipe_of_model(model_dirs)
     if recipe not in recipes:
         raise InputError(f"{folder}: is a model of {recipe}; this works with models of {', '.join(recipes)}")
-    if recipe != "ner" and len(model_dirs) > 1:
-        raise InputError(f"{folder}: is a model of {recipe}; only NER models compute together, so give one")
     check_device(getattr(options, "device", None))
+    declared = {one: {*get_options(one).names(), *get_options(one).VERB_OPTIONS} for one in PREDICTING}
     for name, given in vars(options).items() if options else ():
-        having = [one for one in PREDICTING if name in get_options(one).names()]
-        known = having or RECIPES_OF.get(name, PREDICTING)
-        if given is not None and given is not False and recipe not in known:  # 0 is given, though 0 == False
+        known = [one for one in PREDICTING if name in declared[one]]
+        # an option that no recipe declares is the verb's own; 0 is given, though 0 == False
+        if given is not None and given is not False and known and recipe not in known:
             raise InputError(f"--{name}: {folder} is a model of {recipe}, not of {' or '.join(known)}; leave it out")
     return recipe
+
+
+def open_model(recipe, model_dirs, options):
+    """The predictor of the models on the command line."""
+    prepare_process()
+    model = model_dirs if len(model_dirs) > 1 else model_dirs[0]
+    return get_predictor(recipe)(model, show_progress=sys.stderr.isatty(), **prediction_options(options))

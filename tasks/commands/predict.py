@@ -4,20 +4,21 @@ import functools
 import os
 import sys
 
-from paddle_rope.machine import physical_cores, prepare_process
+from paddle_rope.machine import physical_cores
 from paddle_rope.tasks.commands.options import (
     add_model_dirs,
     add_prediction,
     add_reading,
     new_parser,
+    open_model,
     prediction_options,
+    reading,
     recipe_of,
     whole,
 )
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.files import atomic_writer, check_apart, check_output_file, json_line
+from paddle_rope.tasks.common.files import atomic_writer, check_apart, check_output_file
 from paddle_rope.tasks.common.output import check_standard_output, standard_output
-from paddle_rope.tasks.common.texts.json_records import TEXT_KEYS
 from paddle_rope.tasks.common.texts.streams import FileStream, TextStream
 from paddle_rope.tasks.common.texts.text_files import STDIN
 from paddle_rope.tasks.ner.formats.source import parse_fields
@@ -72,12 +73,7 @@ def predict(argv):
     if options.embed and options.output == STDIN:
         raise InputError("--embed writes an array: give --output FILE.npy")
     check_files(options, [*inputs, *options.model_dirs, *filter(None, (options.dictionary, options.patterns))])
-    if recipe == "ner":
-        find_entities(options)
-    elif options.embed:
-        embed(options)
-    else:
-        write_predictions(recipe, options)
+    (embed if options.embed else write_predictions)(recipe, options)
 
 
 def _parse(argv):
@@ -91,14 +87,14 @@ def _parse(argv):
     parser.add_argument("--output", default=STDIN, metavar="FILE", help="results; - is standard output (default)")
     add_reading(parser, texts_only=True)
     add_prediction(parser, with_filter=True)
-    ner = parser.add_argument_group("NER")
+    ner = parser.add_argument_group("entities")
     ner.add_argument("--format", choices=FORMATS, help="of the results (default: jsonl)")
     ner.add_argument("--html", metavar="FILE", help="also draw texts and entities as a page for a browser")
     ner.add_argument("--html_language", default="en", choices=LANGUAGES, help="of the page (default: en)")
     document = "each --input is one document with its lines, not one text a line"
     ner.add_argument("--whole_files", action="store_true", help=document)
-    matching = parser.add_argument_group("matching")
-    matching.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
+    vectors = parser.add_argument_group("vectors, of a matching model")
+    vectors.add_argument("--embed", action="store_true", help="write vectors of texts to --output FILE.npy")
     group = parser.add_argument_group("many documents")
     each = "processes, each with its own model (default: 1)"
     group.add_argument("--processes", type=whole(1), metavar="N", help=each)
@@ -120,11 +116,6 @@ def check_files(options, others):
         check_output_file(options.output, others)
     if getattr(options, "html", None) is not None:
         check_output_file(options.html, [*others, options.output])
-
-
-def open_model(recipe, model, options):
-    prepare_process()
-    return get_predictor(recipe)(model, show_progress=sys.stderr.isatty(), **prediction_options(options))
 
 
 def chunk_size(options):
@@ -152,22 +143,19 @@ def chunks(stream, longest=None, longer=""):
             progress.update(stream.position - progress.n if stream.size else len(chunk))
 
 
-def find_entities(options):
-    from paddle_rope.tasks.ner.data.reading import EntityTextStream
-    from paddle_rope.tasks.ner.prediction.output_formats import written
-
+def write_predictions(recipe, options):
+    """Write the results of texts or pairs, each chunk as soon as it is computed, and draw entities as a page."""
     if options.whole_files:
         stream = FileStream(options.input)
     else:
-        stream = EntityTextStream(options.input, chunk_size(options), options.fields)
-    predictor = open_model("ner", options.model_dirs, options)
-    longest = max(predictor.max_tokens, predictor.longest_text)
+        stream = get_predictor(recipe).stream(options.input, chunk_size(options), **reading(options))
+    predictor = open_model(recipe, options.model_dirs, options)
     drawn = []
 
     def predicted():
-        for chunk in chunks(stream, longest, f"{predictor.window_settings.windows} (--max_tokens)"):
-            texts, where = zip(*chunk)
-            records = predictor(texts, where)
+        for chunk in chunks(stream, *predictor.long_texts):
+            items, where = zip(*chunk)
+            records = predictor.answer(items, where)
             if options.html:
                 drawn.extend(records)
             yield from zip(records, where)
@@ -175,7 +163,7 @@ def find_entities(options):
 
     try:
         with open_output(options.output) as file:
-            file.writelines(written(predicted(), options.format or "jsonl", ", ".join(options.model_dirs)))
+            file.writelines(predictor.written(predicted(), options.format, ", ".join(options.model_dirs)))
     except SystemExit:  # the reader of standard output, such as head, has left
         if options.html:
             raise InputError(f"{options.html}: not written, as not all results were read; give an --output") from None
@@ -187,27 +175,12 @@ def find_entities(options):
             write_html(file, drawn, predictor.types, stream.name, predictor.is_calibrated, options.html_language)
 
 
-def write_predictions(recipe, options):
-    """Write classes of texts, or scores of pairs or triples, as JSON lines, each chunk as soon as it is computed."""
-    from paddle_rope.tasks.matching.data import ExampleStream
-
-    size = chunk_size(options)
-    is_matching = recipe == "matching"
-    stream = ExampleStream(options.input, size) if is_matching else TextStream(options.input, size, TEXT_KEYS)
-    predictor = open_model(recipe, options.model_dirs[0], options)
-    longest = None if is_matching else predictor.max_characters
-    with open_output(options.output) as file:
-        for chunk in chunks(stream, longest, f"cut to --max_characters {longest}"):
-            file.writelines(map(json_line, predictor([item for item, _ in chunk])))
-            file.flush()
-
-
-def embed(options):
+def embed(recipe, options):
     """Write the vectors of texts to a NumPy file."""
     import numpy as np
 
     stream = TextStream(options.input, chunk_size(options))
-    predictor = open_model("matching", options.model_dirs[0], options)
+    predictor = open_model(recipe, options.model_dirs, options)
     predictor.encode([])  # a cross-encoder is refused before the texts are read
     vectors = [predictor.encode([text for text, _ in chunk]) for chunk in chunks(stream)]
     with atomic_writer(options.output, binary=True) as file:

@@ -8,12 +8,14 @@ from paddle_rope.tasks.commands.options import (
     add_prediction,
     add_reading,
     new_parser,
+    open_model,
     reading,
     recipe_of,
     whole,
 )
-from paddle_rope.tasks.commands.predict import check_files, chunk_size, chunks, open_model, open_output
+from paddle_rope.tasks.commands.predict import check_files, chunk_size, chunks, open_output
 from paddle_rope.tasks.common.texts.text_files import STDIN
+from paddle_rope.tasks.recipes import get_function, get_predictor, recipes_with
 
 SELECT = """\
 Select the texts that are most worth labeling next: the ones about whose entities a NER model is least certain.
@@ -38,30 +40,19 @@ def select(argv):
     parser.add_argument("--labeled", metavar="FILE", help=f"texts that need no more labels: {LABELED}")
     parser.add_argument("--format", default="jsonl", choices=FORMATS, help="of the output (default: jsonl)")
     add_reading(parser)
-    add_prediction(parser, ["ner"])
+    add_prediction(parser, recipes_with("select"))
     options = parser.parse_args(argv)
-    recipe_of(options.model_dirs, options, ["ner"])
+    recipe = recipe_of(options.model_dirs, options, recipes_with("select"))
     check_files(options, [options.input, *options.model_dirs, *([options.labeled] if options.labeled else [])])
-    from paddle_rope.tasks.ner.calibration import LOWEST_THRESHOLD
-    from paddle_rope.tasks.ner.data.reading import EntityTextStream, read_examples
-    from paddle_rope.tasks.ner.prediction.output_formats import written
-    from paddle_rope.tasks.ner.prediction.selection import rank, uncertainty
-
-    known = [example.text for example in read_examples(options.labeled, **reading(options))] if options.labeled else []
-    stream = EntityTextStream(options.input, chunk_size(options), options.fields)
-    predictor = open_model("ner", options.model_dirs, options)
-    seen, uncertainties = [], []
-    for chunk in chunks(stream):
-        seen += chunk
-        uncertainties.extend(map(uncertainty, predictor.find(*zip(*chunk), LOWEST_THRESHOLD)))
-    chosen = rank([text for text, _ in seen], uncertainties, options.count, known)
-    texts, where = ([seen[index][part] for index in chosen] for part in (0, 1))
-    records = predictor(texts, where)
-    for record, index in zip(records, chosen):
-        record["uncertainty"] = round(uncertainties[index], 4)
+    predictor_class, given = get_predictor(recipe), reading(options)
+    labeled = predictor_class.labeled.read_file(options.labeled, **given) if options.labeled else []
+    stream = predictor_class.stream(options.input, chunk_size(options), **given)
+    predictor = open_model(recipe, options.model_dirs, options)
+    select_texts = get_function(recipe, "select")
+    selected, seen = select_texts(predictor, chunks(stream), options.count, [example.text for example in labeled])
     with open_output(options.output) as file:
-        file.writelines(written(zip(records, where), options.format, ", ".join(options.model_dirs)))
-    note = f"selected {len(chosen)} of {len(seen)} texts"
-    if len(chosen) < options.count:
+        file.writelines(predictor.written(selected, options.format, ", ".join(options.model_dirs)))
+    note = f"selected {len(selected)} of {seen} texts"
+    if len(selected) < options.count:
         note += f", fewer than {options.count}: the others are empty or near duplicates"
     print(note, file=sys.stderr)

@@ -41,6 +41,14 @@ def refuse_incomplete(folder: str | os.PathLike, needed: tuple[str, ...] = MODEL
         raise InputError(f"{folder}: no model here ({', '.join(missing)} missing); {_WHERE}")
 
 
+def folders_of(model_dir: Any) -> list[str | os.PathLike]:
+    """One folder or several as a list; raises InputError for an empty one."""
+    folders = [model_dir] if isinstance(model_dir, (str, os.PathLike)) else list(model_dir)
+    if not folders:
+        raise InputError("no folder of a model is given")
+    return folders
+
+
 def recipe_in(folder: str | os.PathLike) -> str | None:
     """The recipe, or :data:`ENCODER`, that the config.json of a folder names; None if the file is missing, damaged or
     from another project."""

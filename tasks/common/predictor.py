@@ -3,12 +3,14 @@ a trained model, or one exported for Paddle Inference."""
 
 import os
 import pkgutil
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from paddle_rope.machine import import_paddle
 from paddle_rope.tasks.common.errors import InputError, as_input_error
 from paddle_rope.tasks.common.export.model import ExportedModel
+from paddle_rope.tasks.common.files import json_line
 from paddle_rope.tasks.common.model_folder import (
     is_exported,
     load_exported,
@@ -19,6 +21,8 @@ from paddle_rope.tasks.common.model_folder import (
 )
 from paddle_rope.tasks.common.prediction_options import PredictorOptions
 from paddle_rope.tasks.common.process import bfloat16_pays, choose_device
+from paddle_rope.tasks.common.texts.json_records import TEXT_KEYS
+from paddle_rope.tasks.common.texts.streams import TextStream
 from paddle_rope.tasks.common.training.arguments import EncoderArguments
 from paddle_rope.tasks.common.training.data import LabeledData
 
@@ -62,6 +66,28 @@ class Predictor:
     def evaluate(self, examples: list, title: str) -> dict[str, Any]:
         """Score the predictions for labeled examples, print the scores under a title and return them."""
         raise NotImplementedError
+
+    # ---- from a stream of texts to a stream of results
+
+    @classmethod
+    def stream(cls, source: str | os.PathLike, chunk_items: int, **reading: Any) -> TextStream:
+        """The items of a file to predict, in chunks of (item, "path:line"); ``reading`` are options such as
+        ``fields``."""
+        return TextStream(source, chunk_items, TEXT_KEYS)
+
+    def answer(self, items: Sequence[Any], where: Sequence[str]) -> list[dict[str, Any]]:
+        """The result of each item; messages name its place."""
+        return self(items)  # type: ignore[operator]
+
+    @property
+    def long_texts(self) -> tuple[int | None, str]:
+        """Characters above which texts are not read whole, None for any, and what happens to longer ones."""
+        return None, ""
+
+    def written(self, predicted: Iterable[tuple[dict, str]], format: str | None, name: str) -> Iterator[str]:
+        """The content of a file of results, in pieces, from pairs of a result and its place; ``format`` is one of the
+        recipe, ``name`` the model's."""
+        return (json_line(record) for record, _ in predicted)
 
     def _open(self, folder: Folder, device: str | None) -> tuple[Any, Any]:
         """Check a folder and return its tokenizer and model."""

@@ -1,7 +1,7 @@
 """The options of a matching model, and the keys of its recipe: each is declared once. Does not import Paddle."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Optional
+from typing import Any, ClassVar, Optional
 
 from paddle_rope.options import (
     NUMBER,
@@ -18,6 +18,7 @@ from paddle_rope.options import (
 )
 from paddle_rope.options import option as model_field
 from paddle_rope.roformer.config import SequenceClassificationConfig
+from paddle_rope.tasks.common import prediction_options
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.prediction_options import PredictorOptions
 from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_option, option
@@ -28,6 +29,7 @@ CROSS_ENCODER, BI_ENCODER = ARCHITECTURES = ("cross_encoder", "bi_encoder")
 SHORTEST = 5  # tokens of a pair: one token of each text, [CLS] and two [SEP]
 LENGTH = integer(SHORTEST, 10**9)
 MOST_FOLDS = 1000
+PAIR_KEYS, TRIPLE_KEYS = ("sentence1", "sentence2"), ("A", "B", "C")  # of JSON records
 FOLDS = Kind(f"from 2 to {MOST_FOLDS}", lambda value: 2 <= value <= MOST_FOLDS)
 
 
@@ -79,6 +81,19 @@ class MatchingOptions(PredictorOptions):
     """The options of a :class:`~paddle_rope.tasks.matching.prediction.MatchingPredictor`."""
 
     max_tokens: int | None = model_field(None, "tokens read, the rest is cut (default: as trained)", optional(LENGTH))
+
+    VERB_OPTIONS = ("embed",)
+    TAKES = prediction_options.PAIRS
+    RESULTS = "scores of pairs of texts"
+    EXAMPLE = {"sentence1": "a", "sentence2": "b", "score": 0.93, "label": 1}
+
+    @classmethod
+    def embeds(cls, config: dict[str, Any]) -> bool:
+        return config.get("architecture") == BI_ENCODER
+
+    @classmethod
+    def record_keys(cls, text_column: str) -> tuple[tuple[str, ...], ...]:
+        return PAIR_KEYS, TRIPLE_KEYS
 
 
 @dataclass

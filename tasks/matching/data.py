@@ -25,10 +25,9 @@ from paddle_rope.tasks.common.texts.json_records import json_text
 from paddle_rope.tasks.common.texts.streams import TextStream
 from paddle_rope.tasks.common.texts.text_files import BLANKS, first_non_blank, place, shown
 from paddle_rope.tasks.common.training.data import LabeledData, hold_out, hold_out_dev, note_repeated, read_files, say
-from paddle_rope.tasks.matching.arguments import BI_ENCODER, GRADES, PAIRS, TRIPLES
+from paddle_rope.tasks.matching.arguments import BI_ENCODER, GRADES, PAIR_KEYS, PAIRS, TRIPLE_KEYS, TRIPLES
 
 KINDS = {2: "pairs", 3: "triples"}
-PAIR_KEYS, TRIPLE_KEYS = ("sentence1", "sentence2"), ("A", "B", "C")
 LABEL_KEYS = ("label", "score", "similarity", "grade", "is_duplicate")
 HEADERS = {*LABEL_KEYS, "labels", "sentence2", "text2", "text_b", "query2", "question2", "q2"}  # of the last column
 EXCHANGE_SEED = 0

@@ -11,6 +11,12 @@ from pathlib import Path
 from paddle_rope.tasks.common.files import write_files
 
 
+def write_demo(folder: Path) -> list[str]:
+    """Write the files of :func:`write_demo_data`; return a line about each."""
+    paths = write_demo_data(folder)
+    return [f"{path}: {len(path.read_text(encoding='utf-8').splitlines())} lines" for path in paths]
+
+
 def write_demo_data(folder: Path) -> list[Path]:
     """Write pairs_train.tsv, pairs_dev.tsv, grades_train.tsv, grades_dev.tsv and triples.jsonl into an existing folder;
     return their paths."""

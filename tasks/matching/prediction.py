@@ -23,7 +23,7 @@ from paddle_rope.tasks.matching.arguments import (
     MatchingConfig,
     MatchingOptions,
 )
-from paddle_rope.tasks.matching.data import LABELED, Example, prediction_records, task_of
+from paddle_rope.tasks.matching.data import LABELED, Example, ExampleStream, prediction_records, task_of
 
 
 class MatchingDataset:
@@ -101,6 +101,10 @@ class MatchingPredictor(Predictor):
         """For each pair, or each triple, its :func:`~paddle_rope.tasks.matching.data.prediction_records`, in order."""
         count = 3 if len(tuples) > 0 and len(tuples[0]) == 3 else 2
         return list(prediction_records(tuples, self._score(tuples, count), self.threshold))
+
+    @classmethod
+    def stream(cls, source, chunk_items, **reading):
+        return ExampleStream(source, chunk_items)
 
     def evaluate(self, examples: list, title: str) -> dict[str, Any]:
         dataset = MatchingDataset(examples, self.tokenizer, self.model.config, self.max_tokens)

@@ -139,6 +139,15 @@ class NerOptions(FilterOptions, PredictorOptions):
     dictionary: os.PathLike | str | None = model_field(None, "terms to find: term<TAB>type[<TAB>hint] a line", PATH)
     patterns: os.PathLike | str | None = model_field(None, "YAML file of types with regular expressions to find", PATH)
 
+    VERB_OPTIONS = ("format", "html", "whole_files", "examples", "fields", "on_error", "text_column")
+    AVERAGES = True
+    FINDS_ENTITIES = True
+    RESULTS = "entities of texts"
+    EXAMPLE = {
+        "text": "叶老桂博士",
+        "entities": [{"start": 0, "end": 3, "type": "name", "text": "叶老桂", "score": 1.78, "probability": 0.86}],
+    }
+
 
 @dataclass
 class NerArguments(RecipeArguments):

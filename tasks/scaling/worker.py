@@ -13,7 +13,6 @@ from paddle_rope.machine import prepare_process
 from paddle_rope.tasks.common.errors import InputError, missing_package_named
 from paddle_rope.tasks.common.files import atomic_writer, fingerprint, json_line, write_json
 from paddle_rope.tasks.common.texts.json_records import json_text
-from paddle_rope.tasks.matching.data import PAIR_KEYS, TRIPLE_KEYS
 from paddle_rope.tasks.scaling.formats import Keys, Part, as_text, open_source
 
 REJECTED_FOLDER = ".rejected"  # in the output: a file for each part with rejected records
@@ -26,7 +25,7 @@ MOST_DEATHS = 3  # of processes on the same part, before it is given up
 class Job:
     """The settings of a run, the same for all its parts."""
 
-    task: str  # "ner", "classification" or "matching"
+    task: str  # name of the recipe
     models: tuple[str, ...]  # folders of the model, or of several whose scores are averaged
     output: str  # folder of the results
     text_column: str = "text"  # name of the text in a record
@@ -34,10 +33,12 @@ class Job:
     threads: int = 1  # per process
     options: dict = field(default_factory=dict)  # of the predictor
 
-    @property
+    @functools.cached_property
     def keys(self) -> Keys:
         """The names of the texts in a record, as alternatives."""
-        return (PAIR_KEYS, TRIPLE_KEYS) if self.task == "matching" else ((self.text_column,),)
+        from paddle_rope.tasks.recipes import get_options
+
+        return get_options(self.task).record_keys(self.text_column)
 
     def part_file(self, number: int) -> Path:
         """The file of results of a part."""
@@ -86,7 +87,7 @@ class PartWorker:
         prepare_process()
         from paddle_rope.tasks.recipes import get_predictor
 
-        models = list(job.models) if job.task == "ner" else job.models[0]
+        models = list(job.models) if len(job.models) > 1 else job.models[0]
         with missing_package_named():
             self._predictor = get_predictor(job.task)(models, show_progress=False, **job.options)
 

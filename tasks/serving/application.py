@@ -24,8 +24,10 @@ import paddle_rope
 from paddle_rope.machine import prepare_process
 from paddle_rope.options import did_you_mean, shown
 from paddle_rope.tasks.common.errors import InputError, as_input_error
+from paddle_rope.tasks.common.prediction_options import PAIRS, TEXTS
 from paddle_rope.tasks.ner.arguments import FilterOptions
 from paddle_rope.tasks.ner.prediction.entity_filter import EntityFilter, EntityRuler
+from paddle_rope.tasks.recipes import PREDICTING, get_options
 from paddle_rope.tasks.serving import metrics
 from paddle_rope.tasks.serving.batching import Batcher, late
 from paddle_rope.tasks.serving.limits import CLIENT_LEFT, Counted, Problem
@@ -41,16 +43,7 @@ DESCRIPTION = """\
 Models of paddle_rope. Every error is JSON, `{"error": "what is wrong and what to do"}`. Open a path and
 choose *Execute*: its example is sent."""
 
-RESULTS = {  # recipe, or "embed" -> (description of the results, an example)
-    "ner": ("entities of texts", {
-        "text": "叶老桂博士", "entities": [
-            {"start": 0, "end": 3, "type": "name", "text": "叶老桂", "score": 1.78, "probability": 0.86}
-        ],
-    }),
-    "classification": ("classes of texts", {"text": "今天天气很好。", "label": "weather", "probability": 0.86}),
-    "matching": ("scores of pairs of texts", {"sentence1": "a", "sentence2": "b", "score": 0.93, "label": 1}),
-    "embed": ("vectors of texts, of length 1", {"text": "今天天气很好。", "vector": [0.6, -0.8]}),
-}  # fmt: skip
+EXAMPLE_VECTOR = {"text": "今天天气很好。", "vector": [0.6, -0.8]}
 PROBLEM = {
     "description": 'an error, `{"error": ...}`; only after 503 is it worth trying again, after Retry-After seconds'
 }
@@ -72,7 +65,7 @@ class Body(BaseModel):
         """Raise ValueError for a key that there is not, or not for this recipe."""
         known = cls.model_fields
         for key in [key for key in given if key not in known] if isinstance(given, dict) else ():
-            recipes = [recipe for recipe, body in BODIES.items() if key in body.model_fields and cls is not Term]
+            recipes = [one for one in PREDICTING if key in body_of(one).model_fields and cls is not Term]
             remedy = f"it is for models of {' or '.join(recipes)}" if recipes else did_you_mean(key, known)
             raise ValueError(f"unknown key {shown(key)}; {remedy or 'the keys are ' + ', '.join(known)}")
         return given
@@ -111,7 +104,10 @@ class EntityTexts(create_model("FilteredTexts", __base__=Texts, **FILTER)):
             return EntityFilter(**self.model_dump(include=FILTER.keys()), ruler=EntityRuler(terms) if terms else None)
 
 
-BODIES = {"ner": EntityTexts, "classification": Texts, "matching": Pairs}  # that /predict takes
+def body_of(recipe: str) -> type[Body]:
+    """What /predict takes for the models of a recipe."""
+    facts = get_options(recipe)
+    return Pairs if facts.TAKES == PAIRS else EntityTexts if facts.FINDS_ENTITIES else Texts
 
 
 class Service:
@@ -216,9 +212,10 @@ def build_application(service: Service) -> fastapi.FastAPI:
 
 
 def _add_route(app, service, source, verb, path, whose):
-    sent = Texts if verb == "embed" else BODIES[source.recipe]
-    field = "pairs" if sent is Pairs else "texts"
-    summary, result = RESULTS["embed" if verb == "embed" else source.recipe]
+    facts = source.predicting
+    sent, field, summary, result = body_of(source.recipe), facts.TAKES, facts.RESULTS, facts.EXAMPLE
+    if verb == "embed":
+        sent, field, summary, result = Texts, TEXTS, "vectors of texts, of length 1", EXAMPLE_VECTOR
     example = {"example": {"value": {field: examples(source, verb)}}}
 
     async def answer(request: Request, body: Annotated[sent, fastapi.Body(openapi_examples=example)]) -> Response:
@@ -237,7 +234,8 @@ def _add_route(app, service, source, verb, path, whose):
 def _add_status(app, service):
     sources = service.settings.models
     models = [
-        {"name": source.name, "recipe": source.recipe, "embeds": source.embeds, "default": source is sources[0]}
+        {"name": source.name, "recipe": source.recipe, "takes": source.predicting.TAKES, "embeds": source.embeds}
+        | {"default": source is sources[0]}
         | ({"types": source.types} if source.types else {})
         for source in sources
     ]

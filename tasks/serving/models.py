@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from paddle_rope.tasks.common.errors import InputError, missing_package_named
-from paddle_rope.tasks.common.prediction_options import PredictorOptions
+from paddle_rope.tasks.common.prediction_options import PAIRS, PredictorOptions
 from paddle_rope.tasks.ner.prediction.entity_filter import MODES, EntityFilter
 from paddle_rope.tasks.recipes import load
 from paddle_rope.tasks.serving.settings import ModelSource, ServiceSettings
@@ -64,7 +64,7 @@ def open_works(settings: ServiceSettings) -> dict[tuple[str, str], Work]:
 
 def examples(source: ModelSource, verb: str) -> list:
     """Items that the model takes, for its documentation."""
-    return EXAMPLE_PAIRS if (source.recipe, verb) == ("matching", "predict") else EXAMPLE_TEXTS
+    return EXAMPLE_PAIRS if verb == "predict" and source.predicting.TAKES == PAIRS else EXAMPLE_TEXTS
 
 
 def _works_of(source: ModelSource, settings: ServiceSettings) -> Iterator[Work]:
@@ -100,7 +100,7 @@ def _works_of(source: ModelSource, settings: ServiceSettings) -> Iterator[Work]:
         found = np.round(predictor.encode(texts).astype(np.float64), 7).tolist()
         return [_json({"text": text, "vector": vector}) for text, vector in zip(texts, found)]
 
-    if source.recipe == "ner":
+    if source.predicting.FINDS_ENTITIES:
         yield entities(predictor.entity_filter)
     else:
         yield Work(source.name, "predict", lambda items: list(map(_json, predictor(items))))

@@ -13,6 +13,7 @@ from starlette.requests import Request
 
 from paddle_rope.options import shown
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.prediction_options import PAIRS
 from paddle_rope.tasks.common.texts.json_records import check_encodable
 from paddle_rope.tasks.ner.formats.label_studio import FROM_NAME, TEXT_KEY, TO_NAME, prediction_task
 from paddle_rope.tasks.serving.settings import ModelSource
@@ -50,8 +51,8 @@ def add_protocols(app: fastapi.FastAPI, service: Any) -> None:
     """Add ``/v1/embeddings``, ``/rerank`` and ``/label-studio/...`` where there are models for them."""
     sources = service.settings.models
     embedding = [source for source in sources if source.embeds]
-    matching = [source for source in sources if source.recipe == "matching"]
-    finding = [source for source in sources if source.recipe == "ner"]
+    matching = [source for source in sources if source.predicting.TAKES == PAIRS]
+    finding = [source for source in sources if source.predicting.FINDS_ENTITIES]
 
     async def embeddings(request: Request, body: Embeddings) -> dict:
         source = _chosen(sources, embedding, body.model)

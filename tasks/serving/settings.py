@@ -10,7 +10,7 @@ from paddle_rope.options import POSITIVE, TEXT, choice, integer, number
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.prediction_options import PredictorOptions
 from paddle_rope.tasks.common.training.arguments import check_kinds, option
-from paddle_rope.tasks.recipes import recipe_of_model
+from paddle_rope.tasks.recipes import get_options, recipe_of_model
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 DAY = 86_400  # seconds
@@ -26,6 +26,11 @@ class ModelSource:
     recipe: str
     embeds: bool = False
     types: tuple[str, ...] = ()
+
+    @property
+    def predicting(self) -> type[PredictorOptions]:
+        """The facts about its predictions."""
+        return get_options(self.recipe)
 
 
 @dataclass
@@ -73,7 +78,7 @@ def model_sources(arguments: list[str]) -> tuple[ModelSource, ...]:
         if name in sources:
             raise InputError(f"{argument}: the name {name!r} is taken; give each model one, as in NAME={folder}")
         config = read_json_object(Path(folder) / "config.json")
-        embeds = recipe == "matching" and config.get("architecture") == "bi_encoder"
-        types = tuple(config["types"]) if recipe == "ner" and isinstance(config.get("types"), list) else ()
+        types = tuple(config["types"]) if isinstance(config.get("types"), list) else ()
+        embeds = get_options(recipe).embeds(config)
         sources[name] = ModelSource(name, os.path.abspath(folder), recipe, embeds, types)
     return tuple(sources.values())

@@ -105,3 +105,41 @@ def test_equations_have_no_branch_for_a_device_a_graph_or_a_version():
     assert len(paths) > 10
     found = [(path.name, word) for path in paths for word in words if word in path.read_text(encoding="utf-8")]
     assert found == []
+
+
+def compared_names(tree):
+    """The strings of a module that decide something: what is compared, matched, looked up or a key of a table."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare():
+                parts = [node.left, *node.comparators]
+            case ast.Dict():
+                parts = filter(None, node.keys)
+            case ast.Subscript():
+                parts = [node.slice]
+            case ast.MatchValue():
+                parts = [node.value]
+            case ast.Call():
+                parts = node.args
+            case _:
+                continue
+        inner = (
+            one for part in parts for one in (part.elts if isinstance(part, (ast.Tuple, ast.List, ast.Set)) else [part])
+        )
+        yield from (
+            (one.value, one.lineno) for one in inner if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        )
+
+
+def test_the_name_of_a_recipe_decides_nothing_outside_of_its_package_and_the_registry():
+    may = [*tasks(*RECIPES, "recipes"), *LAB]
+    trees = {name: tree for name, tree in modules().items() if is_in(name, TASKS) and not is_in(name, *may)}
+    assert len(trees) > 50
+    assert [
+        f"{name}:{line}: {word}"
+        for name, tree in trees.items()
+        for word, line in compared_names(tree)
+        if word in RECIPES
+    ] == []
+    page = (REPOSITORY / "tasks/serving/page.html").read_text(encoding="utf-8")
+    assert [name for name in RECIPES if f'"{name}"' in page] == []

@@ -18,8 +18,11 @@ category nouns, titles, times, model codes and filler words.
 
 import gzip
 import json
+from collections import Counter
 from itertools import islice
 from pathlib import Path
+
+from paddle_rope.tasks.ner.data.reading import read_examples
 
 ENTITY_TYPES = ("person", "place", "organization", "product", "time", "position")
 FILES = ("train.jsonl", "dev.jsonl")
@@ -31,6 +34,17 @@ UNSEEN_SENTENCES = (
     "我上周六在鹤湾火车站附近买了一台蓝拓平板电脑S9，拍照很清楚。",
     "槐浦大学附属医院与卓翔科技有限公司签约，由孟子航担任项目经理。",
 )
+
+
+def write_demo(folder: Path) -> list[str]:
+    """Write the files of :func:`write_demo_corpus`; return a line about each."""
+    lines = []
+    for path in write_demo_corpus(folder):
+        examples = read_examples(path)
+        counts = Counter(entity.type for example in examples for entity in example.entities)
+        types = ", ".join(f"{kind} {counts[kind]}" for kind in ENTITY_TYPES)
+        lines.append(f"{path}: {len(examples)} sentences, {types}")
+    return lines
 
 
 def write_demo_corpus(folder, train_size: int = 2400, dev_size: int = 400) -> list[Path]:

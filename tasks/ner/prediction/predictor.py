@@ -13,12 +13,12 @@ from paddle_rope.global_pointer.decoding import ScoredSpan, decode_spans, highes
 from paddle_rope.tasks.common.errors import InputError, damage_reported, visible
 from paddle_rope.tasks.common.export.model import ExportedModel
 from paddle_rope.tasks.common.inference import Batch
-from paddle_rope.tasks.common.model_folder import COPY, is_exported, refuse_incomplete
+from paddle_rope.tasks.common.model_folder import COPY, folders_of, is_exported, refuse_incomplete
 from paddle_rope.tasks.common.predictor import Folder, Predictor, check_positions
 from paddle_rope.tasks.common.training.data import LabeledData
 from paddle_rope.tasks.ner.arguments import NerArguments, NerConfig, NerOptions, of_types
 from paddle_rope.tasks.ner.batching import NerDataset, with_unseen
-from paddle_rope.tasks.ner.data.reading import check_labeled, read_examples, read_lines
+from paddle_rope.tasks.ner.data.reading import EntityTextStream, check_labeled, read_examples, read_lines
 from paddle_rope.tasks.ner.examples import Entity, Example, Found, TokenizedText, as_record, labeled_record
 from paddle_rope.tasks.ner.features import FILE_NAME as FEATURES_FILE
 from paddle_rope.tasks.ner.features import WordFeatures
@@ -27,6 +27,7 @@ from paddle_rope.tasks.ner.metrics import scores_and_errors, worst_examples
 from paddle_rope.tasks.ner.prediction import finding
 from paddle_rope.tasks.ner.prediction.entity_filter import EntityFilter
 from paddle_rope.tasks.ner.prediction.finding import Bounds, Window
+from paddle_rope.tasks.ner.prediction.output_formats import FORMATS, written
 from paddle_rope.tasks.ner.reports.printed import print_data_report, print_errors, print_scores, print_worst_examples
 from paddle_rope.tasks.ner.reports.reliability import print_reliability, reliability
 
@@ -99,9 +100,7 @@ class NerPredictor(Predictor):
         return any(one != 1.0 for one in of_types(self.model.config.temperatures, len(self.types)))
 
     def _open(self, folder, device):
-        folders = [folder] if isinstance(folder, Folder) else list(folder)
-        if not folders:
-            raise InputError("no folder of a model is given")
+        folders = folders_of(folder)
         for one in folders if len(folders) > 1 else ():
             if is_exported(one):
                 raise InputError(f"{one}: is exported and cannot join others; export all of the models into one folder")
@@ -126,6 +125,20 @@ class NerPredictor(Predictor):
         ``score`` None. Raises InputError if ``texts`` is not a list of strings.
         """
         return list(map(self.record, texts, self.find(texts, where, entity_filter=entity_filter)))
+
+    def answer(self, items, where):
+        return self(list(items), where)
+
+    @classmethod
+    def stream(cls, source, chunk_items, **reading):
+        return EntityTextStream(source, chunk_items, reading.get("fields"))
+
+    @property
+    def long_texts(self):
+        return max(self.max_tokens, self.longest_text), f"{self.window_settings.windows} (--max_tokens)"
+
+    def written(self, predicted, format, name):
+        return written(predicted, format or FORMATS[0], name)
 
     def record(self, text: str, found: Any) -> dict:
         """The record of a text, as in :meth:`__call__`, from what is found in it."""

@@ -13,12 +13,33 @@ Texts that nearly repeat another one teach nothing, so of each group of such tex
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from paddle_rope.tasks.ner.calibration import LOWEST_THRESHOLD
 from paddle_rope.tasks.ner.examples import Entity
 
 # Texts are near duplicates if their sets of character pairs have at least this Jaccard similarity (Broder 1997).
 NEAR_DUPLICATE = 0.8
 MOST_COMPARED = 100  # texts that a text is compared with, so that the work is linear
+
+
+def select(
+    predictor: Any, chunks: Iterable[list[tuple[str, str]]], count: int, known: Sequence[str]
+) -> tuple[list[tuple[dict, str]], int]:
+    """The texts to label next: pairs of what a :class:`~paddle_rope.tasks.ner.prediction.predictor.NerPredictor` finds
+    in a text, with its ``uncertainty``, and the text's place; and the number of texts in ``chunks`` of (text, place).
+    Other arguments as in :func:`rank`."""
+    seen: list[tuple[str, str]] = []
+    uncertainties: list[float] = []
+    for chunk in chunks:
+        seen += chunk
+        uncertainties.extend(map(uncertainty, predictor.find(*zip(*chunk), LOWEST_THRESHOLD)))
+    chosen = rank([text for text, _ in seen], uncertainties, count, known)
+    texts, where = ([seen[index][part] for index in chosen] for part in (0, 1))
+    records = predictor(texts, where)
+    for record, index in zip(records, chosen):
+        record["uncertainty"] = round(uncertainties[index], 4)
+    return list(zip(records, where)), len(seen)
 
 
 def uncertainty(candidates: Iterable[Entity]) -> float:

@@ -37,7 +37,8 @@ def test_results_come_in_the_order_of_the_texts(client):
     assert texts_of(client.predict()) == []
     assert client.get("/health") == (200, {"status": "healthy"})
     assert client.get("/ready") == (200, {"status": "ready"})
-    assert client.get("/models")[1] == {"models": [{"name": "echo", "recipe": "ner", "embeds": False, "default": True}]}
+    echo = {"name": "echo", "recipe": "ner", "takes": "texts", "embeds": False, "default": True}
+    assert client.get("/models")[1] == {"models": [echo]}
 
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
