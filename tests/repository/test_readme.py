@@ -104,13 +104,22 @@ def test_python_runs(page, tmp_path, monkeypatch, request):
         if "127.0.0.1:8080" in block:
             block = block.replace("127.0.0.1:8080", request.getfixturevalue("service_address"))
         exec(block.replace("train_size=300, dev_size=60", "train_size=150, dev_size=30"), names)  # faster
-    shapes = (
-        {"q": [1, 5000, 12, 64]} if page == "README.md" else {"logits": [1, 10, 40, 40]} if "logits" in names else {}
-    )
+    shapes = {"logits": [1, 10, 40, 40]} if "logits" in names else {}
+    shapes |= {"q": [1, 5000, 12, 64]} if page == "README.md" else {}
     assert {name: names[name].shape for name in shapes} == shapes
     if page == "docs/guides/library.md":  # the training loop has learned its spans, whose ends are exclusive
         found = [[(one.type, one.start - 1, one.end - 2) for one in spans] for spans in names["found"]]
         assert [sorted(spans) for spans in found] == names["gold"]
+
+
+@pytest.mark.slow
+def test_the_client_in_javascript_runs(tmp_path, service_address):
+    if shutil.which("node") is None:
+        pytest.skip("NOT TESTED: the client in JavaScript; it takes Node.js")
+    (client,) = blocks("docs/guides/serving.md", "js")
+    (tmp_path / "client.mjs").write_text(client.replace("127.0.0.1:8080", service_address), encoding="utf-8")
+    done = subprocess.run(["node", tmp_path / "client.mjs"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 VERBS = f'PYTHONPATH={REPOSITORY} exec {sys.executable} -m paddle_rope "$@"'
