@@ -53,14 +53,12 @@ SMALL_WORD_VOCAB = [
 # Files that take many seconds with few tests: begun first, so that at the end no process waits for another.
 LONG = (
     "attack/test_attack.py",
-    "attack/test_work.py",
-    "tasks/ner/export/test_graphs.py",
-    "paddle_rope/roformer/test_static_graphs.py",
+    "tasks/ner/test_export.py",
+    "paddle_rope/roformer/test_modeling.py",
     "tasks/common/export/test_operators.py",
     "tasks/scaling/test_run.py",
     "tasks/ner/test_resume.py",
     "tasks/ner/test_epochs.py",
-    "tasks/ner/export/test_exported.py",
     "kill/test_kill.py",
     "tools/test_benchmarks.py",
     "tasks/serving/test_models.py",

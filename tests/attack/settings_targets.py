@@ -91,8 +91,6 @@ def read_run(folder: Path) -> None:
 
 
 # ---- the service
-
-
 @functools.cache
 def _service(process):
     """(event loop, application, task that computes) of a service whose model gives the texts back; one for a process,

@@ -1,4 +1,5 @@
-"""A slice of the attack: some mutants of each format, every finding of before, and the attack itself."""
+"""A slice of the attack: some mutants of each format, every finding of before, and the attack itself; work and answers
+are linear in the bytes that come in, at each door, and what is not linear is noticed."""
 
 import os
 import random
@@ -9,7 +10,10 @@ import yaml
 
 from tests.attack import watchdog
 from tests.attack.__main__ import OF_FILES, TARGETS, attack, cause, missing
+from tests.attack.text_doors import Sent
 from tests.attack.watchdog import READ, REFUSED, SilentLossError, Target, Watchdog, read_once, write_case
+from tests.attack.work import KINDS, LEAST_BYTES, LEAST_SECONDS, Cost, faults, tried
+from tests.tasks.serving.conftest import skip_without_extra
 
 MUTANTS = 40
 
@@ -26,8 +30,6 @@ def test_mutants_are_read_as_they_stand_or_refused_in_a_line(name, tmp_path):
 
 
 # ---- findings of before
-
-
 def repeated_keys():
     """An object with 30,000 keys of which two are equal: once looked for in quadratic time."""
     keys = ", ".join(f'"{key}": {{}}' for key in (*range(30_000), 29_999))
@@ -77,8 +79,6 @@ def test_findings_of_before_stay_mended(name):
 
 
 # ---- the attack itself
-
-
 def read_twice_as_long():
     while True:
         pass
@@ -120,3 +120,30 @@ def test_what_passes_and_what_fails_is_counted_and_kept_and_the_attack_goes_on(m
     assert counts.total() == 12 and counts["traceback"] > 1 and len(failures) == 1
     (kept,) = tmp_path.iterdir()
     assert (kept / "order").read_bytes() == b"fail" and kept.name in next(iter(failures.values()))
+
+
+# ---- work
+@pytest.mark.parametrize("kind", KINDS)
+def test_work_and_answer_are_linear_in_the_bytes_that_come_in(kind):
+    if kind == "request":
+        skip_without_extra()
+    for name, door in KINDS[kind].items():
+        costs, found = tried(*door)
+        assert not found, (name, costs)
+
+
+def test_work_and_answers_that_grow_with_the_square_are_noticed():
+    def pairs(n):
+        text = b"a" * n
+        return Sent(n, lambda: sum(one == other for one in text for other in text))
+
+    costs, found = tried(pairs, 700)
+    assert [one.split()[0] for one in found] == ["seconds", "answered"], costs
+
+
+@pytest.mark.parametrize("grown, count", [(4, 0), (9, 0), (11, 1), (16, 1)])
+def test_growth_counts_above_a_bound_and_a_least_cost(grown, count):
+    for scale, expected in ((2, count), (1 / 20, 0)):
+        seconds, answered = LEAST_SECONDS * scale, LEAST_BYTES * scale
+        for last in (Cost(40, seconds * grown, 0), Cost(40, 0, answered * grown)):
+            assert len(faults([Cost(10, seconds, answered), last])) == expected

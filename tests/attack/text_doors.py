@@ -62,8 +62,6 @@ def place():
 
 
 # ---- files
-
-
 def stored(read, content_of, name=NAME) -> Door:
     """A file, whose content for a size is text or bytes; ``read`` takes its path."""
 
@@ -206,9 +204,8 @@ CONFIGURATIONS = {
     ),
 }
 
+
 # ---- texts in memory
-
-
 def called(receive, content_of) -> Door:
     """A function of a text, or of several."""
 

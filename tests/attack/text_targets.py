@@ -53,8 +53,6 @@ def _spans(examples):
 
 
 # ---- labeled text
-
-
 def read_entities(folder: Path) -> None:
     """A file of labeled text: read, read plainly, written in its own format and read again."""
     path = folder / NAME
@@ -126,8 +124,6 @@ def _brat_samples():
 
 
 # ---- pairs, classes, streams, plain text
-
-
 def _records(text):
     """The objects of a JSON list or of JSON lines, or None; an object with two equal keys is none that one may read."""
     try:

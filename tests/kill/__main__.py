@@ -138,8 +138,6 @@ def call(words, url):
 
 
 # ---- moments: the events that Python's profiler sees while a function works
-
-
 class Zone:
     """Calls of the function ``name``, "module:Class.method", each with its profiler events: entries and ends of Python
     and C functions. This process kills itself at ``target``, (call, event) from 0; None only counts."""

@@ -35,8 +35,6 @@ def rotation_matrix(position, head_dim):
 
 
 # ---- kexue.fm 8265
-
-
 def test_phases_whose_differences_see_the_distance_alone_are_arithmetic():
     # unknown: phases p_0 .. p_n and g_-n .. g_n with p_a - p_b = g_(a-b); all solutions are the null space
     n = 12
@@ -121,8 +119,6 @@ def test_the_sum_of_cosines_is_no_monotone_function_of_the_base():
 
 
 # ---- kexue.fm 10862
-
-
 def test_any_orthogonal_rotation_of_values_is_rope_in_another_basis():
     rotation, _ = np.linalg.qr(np.random.standard_normal([8, 8]))
     rotation[:, 0] *= np.linalg.det(rotation)  # without a reflection
@@ -150,8 +146,6 @@ def test_what_a_rotated_value_adds_to_an_output_decays_as_scores_do():
 
 
 # ---- the note on long-range decay: its sizes
-
-
 def test_the_decay_of_4096_features_is_that_of_128_and_4_features_are_too_few_for_it():
     distances = np.arange(4096)
     wide, head, four = (ones_scores(frequencies(size), distances) / size for size in (4096, 128, 4))
@@ -164,8 +158,6 @@ def test_the_decay_of_4096_features_is_that_of_128_and_4_features_are_too_few_fo
 
 
 # ---- the comparison of position encodings
-
-
 @pytest.mark.parametrize("shift", [1, 37, 500])
 def test_a_shifted_sinusoidal_code_is_a_rotation_of_the_code_whatever_the_position(shift):
     near, far = paddle.arange(0, 20_000, 37), paddle.to_tensor([31_000, 70_001])
@@ -187,8 +179,6 @@ def test_sinusoidal_codes_of_a_million_positions_differ():
 
 
 # ---- the two classes of the Paddle note, as PaddleNLP has them
-
-
 def test_the_rotation_of_paddlenlp_is_ours_up_to_its_last_position():
     peers = pytest.importorskip("paddlenlp.layers.globalpointer")
     x = random_tensor(2, 512, 64, dtype="float32")
@@ -219,8 +209,6 @@ def test_the_global_pointer_of_paddlenlp_scores_as_the_efficient_head():
 
 
 # ---- prior art of RoPE in the numerator alone
-
-
 def test_linear_attention_with_relu_is_that_of_sana_video():
     # arXiv 2509.24695: relu, queries and keys of the sum rotated, z from the unrotated ones, 1e-15 added
     q, k, v = (random_tensor(1, 12, 2, 8) for _ in range(3))

@@ -22,8 +22,6 @@ def is_plain(request, native_operators):
 
 
 # dropout
-
-
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 def test_dropout_keeps_one_minus_p_and_the_mean_independent_of_place_and_seed(p, is_plain):
     one, other = (Dropout(p)(paddle.ones([512, 512])).numpy() for _ in range(2))
@@ -68,8 +66,6 @@ def test_dropout_of_nothing_of_all_and_in_evaluation():
 
 
 # norms
-
-
 def test_the_gradient_of_a_layer_norm_has_its_weights_also_where_they_are_frozen():
     norm, x = randomize(LayerNorm(7, 1e-6)), random_tensor(3, 7, dtype="float32")
     expected, *_ = paddle.grad((norm(x) ** 2).sum(), [x, *norm.parameters()])

@@ -91,8 +91,6 @@ def test_impossible_scalings_are_refused(scaling, arguments, words):
 
 
 # learned frequencies
-
-
 @pytest.mark.equation("1.7", "1.12")
 def test_theta_is_in_the_checkpoint_if_it_is_learned_and_only_then():
     learned = RotaryPositionEmbedding(HEAD_DIM, rotary_dim=8, learned=True)
@@ -152,8 +150,6 @@ def test_saved_graphs_rotate_any_length_and_batch_at_any_positions(name, dtype, 
 
 
 # ---- other embeddings of positions
-
-
 def embedded(positions):
     return sinusoidal_embedding(positions, 64)
 

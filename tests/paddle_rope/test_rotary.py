@@ -56,8 +56,6 @@ def test_outputs_and_gradients_equal_the_loops(name, place, shape, dtype, tolera
 
 
 # tables
-
-
 @pytest.mark.equation("1.7")
 def test_the_table_grows_on_demand_and_keeps_its_values():
     rotary, long = RotaryPositionEmbedding(4), random_tensor(1, 1500, 4, dtype="float32")
@@ -87,8 +85,6 @@ def test_a_change_of_what_is_handed_out_does_not_reach_later_rotations():
 
 
 # precision
-
-
 @pytest.mark.equation("1.15")
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 def test_the_arithmetic_is_not_under_automatic_mixed_precision(variant, amp_as_on_gpu, monkeypatch):
@@ -143,8 +139,6 @@ def test_theta_and_random_features_stay_float32_where_the_model_becomes_half(dty
 
 
 # more than one number: what docs/concepts/mathematics/rotation.md builds from the public functions
-
-
 def scores(q, k):
     return paddle.matmul(q, k, transpose_y=True).numpy()
 
@@ -179,8 +173,6 @@ def test_xpos_multiplies_each_pair_by_a_power_of_the_distance():
 
 
 # layouts and partial rotation
-
-
 @pytest.mark.equation("1.8", "1.9")
 @pytest.mark.parametrize("head_dim", [2, 6, 14])
 def test_permuted_projection_weights_give_the_same_scores_in_the_other_layout(head_dim):

@@ -157,8 +157,6 @@ def test_editable_installation_runs_the_code_of_the_repository(sources, tmp_path
 
 
 # ---- the wheel alone, without Paddle and what else training needs
-
-
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """Untrained models, what is exported from one, labeled data and a finished run, by the names of the words below."""

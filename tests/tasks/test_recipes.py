@@ -109,8 +109,6 @@ def test_data_in_memory_give_the_run_of_the_files(whole, config_of, recipe, tmp_
 
 
 # ---- refusals
-
-
 REFUSED = {  # keys in place of those of the smallest run -> words that the line has
     "unknown key": ({"atention": "linear"}, ("atention", "did you mean 'attention'")),
     "key of another recipe": ({"stages": "9x9x9", "span_head": "dense"}, ("unknown key", " of ")),

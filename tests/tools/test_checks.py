@@ -79,8 +79,6 @@ def test_status_and_output(monkeypatch, capsys, answer, status, error):
 
 
 # ---- the GPU
-
-
 def test_every_layer_is_right_and_the_file_holds_all_figures(tmp_path, capsys):
     file = tmp_path / "check.json"
     assert check_gpu.main(["--device", "cpu", "--output", str(file)]) == 0

@@ -59,8 +59,6 @@ def test_the_last_commit_is_tagged_once_with_its_notes(repository):
 
 
 # ---- workflows
-
-
 WORKFLOWS = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))
 USED = re.compile(r"uses: (\S+)@([0-9a-f]{40})  # v\d+\.\d+\.\d+\n")
 

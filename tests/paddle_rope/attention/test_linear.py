@@ -72,8 +72,6 @@ def test_random_features_estimate_the_softmax_kernel():
 
 
 # the denominator
-
-
 @pytest.mark.equation("3.7")
 def test_a_denominator_under_the_bound_is_cut_at_the_bound():
     q, k, v = random_qkv(1, 3, 1, 2, 2)
@@ -128,8 +126,6 @@ def test_a_query_or_all_keys_without_positive_feature_give_zero():
 
 
 # precision
-
-
 @pytest.mark.equation("3.36")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("phi, normalizer", [
@@ -176,8 +172,6 @@ def test_half_precision_is_multiplied_and_summed_in_float32(name, dtype, monkeyp
 
 
 # decay, and what continues from a state
-
-
 @pytest.mark.equation("3.30")
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("form", ["float32", "native"])

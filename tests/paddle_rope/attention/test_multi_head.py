@@ -61,8 +61,6 @@ def test_a_trained_decay_is_a_parameter_that_is_saved_and_trained(as_parameter):
 
 
 # from a cache
-
-
 @pytest.mark.equation("4.6")
 @pytest.mark.parametrize("options, one_tensor", [
     ({"placement": "qkvo"}, True),
@@ -128,8 +126,6 @@ def test_padding_that_goes_on_from_a_cache_of_padding_is_zero_as_in_the_whole(ki
 
 
 # ---- short convolutions
-
-
 SEGMENTS = np.array([[3, 3, 3, -1, -1, 8, 0], [5] * 7])
 MASK = np.array([[1, 1, 0, 1, 1, 0, 1], [1, 1, 1, 1, 1, 0, 0]], dtype=bool)
 

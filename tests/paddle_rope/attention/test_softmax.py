@@ -89,8 +89,6 @@ def test_dropout_acts_on_the_weights(attend, form):
 
 
 # the kernels of a GPU: the calls fit the signatures of Paddle, and their definitions give the plain form
-
-
 def defined(q, k, v, added=None):
     """softmax(q . k / sqrt(head_dim) + added) v, ``[batch, seq, heads, head_dim]``."""
     scores = paddle.einsum("bihd,bjhd->bhij", q, k) * q.shape[-1] ** -0.5

@@ -108,8 +108,6 @@ def test_sizes_and_positions_that_do_not_fit_are_refused(head):
 
 
 # ---- from scores to spans of tokens
-
-
 @pytest.mark.equation("6.14", "6.15", "6.20")
 @pairwise({
     "shape": [(1, 1, 2, 2), (3, 2, 6, 6), (1, 300, 4, 4), (2, 2, 5, 3)],

@@ -115,8 +115,6 @@ def test_a_thread_does_not_round_for_another(has_bfloat16):
 
 
 # ---- training and prediction
-
-
 def train(folder, **options):
     train_config({**TINY, "recipe": "classification", "num_train_epochs": 1, **options, "output_dir": str(folder)})
     return (folder / "model" / "model.safetensors").read_bytes()

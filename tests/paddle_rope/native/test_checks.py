@@ -177,8 +177,6 @@ def test_plain_forms_of_one_thread_leave_another_its_native_forms():
 
 
 # ---- attention: long texts, several heads, bounds
-
-
 DIM = 8
 
 

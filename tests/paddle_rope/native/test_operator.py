@@ -182,8 +182,6 @@ def test_two_threads_add_the_same_and_equal_calls_give_equal_bits():
 
 
 # ---- over their whole range
-
-
 def test_gelu_is_exact_over_its_whole_range():
     x = np.concatenate([np.linspace(-12, 12, 4801), [-100.0, -1e4, 100.0, 1e4]]).astype("float32")
     rows = paddle.to_tensor(x[:, np.newaxis], stop_gradient=False)

@@ -52,8 +52,6 @@ def copied(tmp_path):
 
 
 # ---- Hugging Face's folders
-
-
 @pytest.mark.parametrize(
     "source, without", [(MASKED[0], "pytorch_model.bin"), (MASKED[0], "model.safetensors"), (MASKED[1], "")]
 )
@@ -110,8 +108,6 @@ def test_every_option_is_expressed_or_unused_or_must_have_its_default(tmp_path):
 
 
 # ---- what is new and what is left over
-
-
 @pytest.mark.parametrize("saved, read, options, new, unused", [
     (RoFormerForMaskedLM, RoFormerForSequenceClassification, {"num_labels": 4}, "classifier.", "lm_head."),
     (RoFormerModel, RoFormerForMaskedLM, {}, "lm_head.", ""),
@@ -264,8 +260,6 @@ def test_a_model_is_stored_in_the_dtype_of_its_weights(dtype, stored, tmp_path):
 
 
 # ---- the encoder that comes with the package
-
-
 @pytest.mark.parametrize("text, hidden", [("他在北京大学学习历史。", 3), ("公司与员工签订劳动合同。", 9)])
 def test_the_small_encoder_fills_in_a_hidden_character(text, hidden):
     tokenizer, model = load_tokenizer("small"), RoFormerForMaskedLM.from_pretrained("small")

@@ -126,8 +126,6 @@ def test_the_defaults_of_rotary_are_those_of_the_rotation():
 
 
 # ---- settings of files
-
-
 def test_options_of_another_kind_of_model_are_ignored_and_misspelled_ones_are_not():
     sizes = {"hidden_size": 24, "num_attention_heads": 2}
     ner = {"model_type": NerConfig.model_type, **asdict(NerConfig(types=["place"], **sizes))}

@@ -61,8 +61,6 @@ def test_a_classifier_pools_real_tokens_and_drops_before_each_of_its_layers(pool
 
 
 # ---- generation
-
-
 @pytest.mark.equation("2.12", "2.13", "4.7", "4.9")
 @pytest.mark.parametrize("form", CAUSAL)
 def test_a_cache_gives_the_hidden_states_and_tokens_of_the_whole(form, monkeypatch):

@@ -102,8 +102,6 @@ def test_decoding_gives_the_text_back(tokenizer):
 
 
 # ---- files
-
-
 @each_class
 @pytest.mark.parametrize("do_lower_case", [False, True])
 def test_saving_and_loading_keeps_everything(cls, do_lower_case, tmp_path):

@@ -158,8 +158,6 @@ def test_closed_and_full_outputs_end_a_command_in_one_line_or_none(tmp_path, wor
 
 
 # ---- home folder, device, commands
-
-
 @pytest.mark.parametrize("home", ["file", "file/home/user", "nowhere", "relative", "usable"])
 def test_a_useless_home_is_replaced_until_the_end_of_the_process(home, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")

@@ -115,8 +115,6 @@ def test_sizes_and_shapes_that_do_not_fit_are_an_error(function, arguments):
 
 
 # ---- the command
-
-
 @pytest.mark.parametrize("head_dim, base, reach, query", [(128, 10000, 256, 0), (6, 50, 400, 90), (2, 1, 1, 1)])
 def test_printed_numbers_are_those_of_the_functions_and_figures_are_drawn(
     head_dim, base, reach, query, tmp_path, capsys

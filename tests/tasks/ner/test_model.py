@@ -106,8 +106,6 @@ def test_first_weights_of_heads_and_features_have_the_deviation_of_the_encoder()
 
 
 # ---- the configuration
-
-
 OFFSETS = [(0, 0), (0, 1), (1, 3), (4, 5), (0, 0)]  # special, one character, two, a gap, one, special
 TEXTS = [
     TokenizedText([2, 7, 8, 9, 3], [(0, 0), (0, 1), (1, 2), (2, 3), (0, 0)], [(1, 1, 3, 1.0), (0, 2, 2, 1.0)]),

@@ -1,4 +1,4 @@
-"""Training: what a run promises about its metrics and log, and what its options change.
+"""Training: what a run promises about its metrics and log, what its options change; masked language modeling before it.
 
 What a run of any recipe promises (its files, seeds, cut and resume, refusals) is in tests/tasks/test_recipes.py.
 """
@@ -10,10 +10,17 @@ import paddle
 import pytest
 import yaml
 
+from paddle_rope.roformer import CharTokenizer
+from paddle_rope.roformer.heads import IGNORED_LABEL
+from paddle_rope.tasks.ner import masked_lm
 from paddle_rope.tasks.ner import recipe as recipe_module
 from paddle_rope.tasks.ner.arguments import NerArguments
+from paddle_rope.tasks.ner.batching import pad_spans
+from paddle_rope.tasks.ner.features import UNKNOWN, TokenFeatures
+from paddle_rope.tasks.ner.masked_lm import MASK_PROBABILITY, SECOND_PROBABILITY, STRETCH_PROBABILITY, MaskingCollator
 from paddle_rope.tasks.ner.model import NerModel
 from tests.helpers.runs import curves, log_of
+from tests.tasks.ner.conftest import tokenized
 
 TYPES = ["organization", "person", "place", "position", "product", "time"]
 FIGURES = ("precision", "recall", "f1")
@@ -92,3 +99,135 @@ def test_the_span_head_rotates_unless_span_rope_is_false(train_few, tmp_path, sp
     scores = head(hidden, paddle.ones([1, 6], dtype="bool"))
     spans = scores.numpy()[0][(slice(None), *np.triu_indices(6))]
     assert (np.ptp(spans, axis=1) > 1e-4).all() == span_rope
+
+
+# ---- masked language modeling
+FIRST_ID = 5  # the ones below are special
+
+
+@pytest.fixture
+def tokenizer():
+    return CharTokenizer.from_corpus([chr(0x4E00 + number) for number in range(50)] * 2, 1)
+
+
+@pytest.fixture
+def texts():
+    """64 texts of different lengths between special tokens, with features that are nowhere unknown."""
+    random = np.random.RandomState(3)
+    texts = []
+    for number in range(64):
+        length = 10 + number % 40
+        ids = random.randint(FIRST_ID, 50, length).tolist()
+        inner = np.arange(length + 2)[:, None] % (length + 1) > 0
+        features = TokenFeatures(
+            (random.randint(UNKNOWN + 1, 9, [length + 2, 3]) * inner).astype(np.int64),
+            np.packbits((random.rand(length + 2, 4) < 0.5) & inner, axis=1),
+            4,
+        )
+        texts.append(tokenized(ids, features=features))
+    return texts
+
+
+@pytest.fixture
+def plain(tokenizer, texts):
+    return pad_spans(texts, tokenizer.pad_token_id, with_labels=False)
+
+
+@pytest.fixture
+def masked(tokenizer, texts):
+    return MaskingCollator(tokenizer, 1)(texts)
+
+
+def test_labels_are_the_true_ids_of_hidden_tokens_of_the_text(tokenizer, plain, masked):
+    hidden = masked["labels"] != IGNORED_LABEL
+    assert (masked["labels"][hidden] == plain["input_ids"][hidden]).all()
+    assert plain["token_mask"][hidden].all()  # no special token and no padding
+    changed = masked["input_ids"] != plain["input_ids"]
+    assert not changed[~hidden].any() and (masked["input_ids"][changed] == tokenizer.mask_token_id).all()
+    assert all((masked[name] == plain[name]).all() for name in ("attention_mask", "token_mask"))
+    assert masked["labels"].dtype == masked["input_ids"].dtype == np.int64
+
+
+def test_share_of_hidden_tokens_is_the_expected_one(tokenizer, texts):
+    collate = MaskingCollator(tokenizer, 1)
+    batches = [collate(texts) for _ in range(40)]
+    hidden = sum((batch["labels"] != IGNORED_LABEL).sum() for batch in batches)
+    masked = sum((batch["input_ids"] == tokenizer.mask_token_id).sum() for batch in batches)
+    tokens = sum(batch["token_mask"].sum() for batch in batches)
+    # not hidden: no stretch begins here, and none of two begins before
+    expected = 1 - (1 - STRETCH_PROBABILITY) * (1 - STRETCH_PROBABILITY * SECOND_PROBABILITY)
+    assert hidden / tokens == pytest.approx(expected, abs=0.006)
+    assert masked / hidden == pytest.approx(MASK_PROBABILITY, abs=0.012)
+
+
+def test_features_are_hidden_at_hidden_tokens_and_their_neighbors_and_nowhere_else(plain, masked):
+    hidden = masked["labels"] != IGNORED_LABEL
+    near = np.zeros_like(hidden)
+    for row, place in np.argwhere(hidden):
+        near[row, max(0, place - 1) : place + 2] = True
+    assert plain["flags"][near].any() and 0.1 < near.mean() < 0.6
+    expected = np.where(near[:, :, None] & (plain["columns"] > 0), UNKNOWN, plain["columns"])
+    assert (masked["columns"] == expected).all()
+    assert (masked["flags"] == plain["flags"] & ~near[:, :, None]).all()
+
+
+def test_each_time_other_tokens_are_hidden_and_the_seed_determines_which(tokenizer, texts):
+    first, again, other = (MaskingCollator(tokenizer, seed) for seed in (1, 1, 2))
+    one, two = first(texts)["labels"], first(texts)["labels"]
+    assert (one != two).any() and (other(texts)["labels"] != one).any()
+    assert (again(texts)["labels"] == one).all() and (again(texts)["labels"] == two).all()
+    for _ in range(30):  # something is hidden in every batch
+        batch = first([tokenized([7])])
+        assert batch["labels"].tolist() == [[IGNORED_LABEL, 7, IGNORED_LABEL]]
+
+
+@pytest.fixture
+def pretrained(train_few, tmp_path, monkeypatch):
+    """A run of two steps after its pretraining: (run, weights before pretraining, weights after it)."""
+
+    def pretrained(folder="run", **more):
+        states = []
+
+        def pretrain(run, texts):
+            for work in (lambda: None, lambda: masked_lm.pretrain(run, texts)):
+                work()
+                states.append({name: value.numpy().copy() for name, value in run.model.state_dict().items()})
+
+        monkeypatch.setattr("paddle_rope.tasks.ner.recipe.pretrain", pretrain)
+        return train_few(tmp_path / folder, **{"max_steps": 2, "logging_steps": 1, **more}), *states
+
+    return pretrained
+
+
+def test_pretraining_learns_to_predict_and_changes_the_encoder_alone(pretrained):
+    run, before, after = pretrained(masked_lm_epochs=12, features="segmentation,bigrams,dictionary")
+    same = {name for name in before if (before[name] == after[name]).all()}
+    assert {name for name in before if name.startswith("head.")} <= same
+    assert all(name.startswith("head.") or "key.bias" in name for name in same)
+    assert any(name.startswith("feature_embedding.") for name in before) and before.keys() == after.keys()
+    log = log_of(run.folder / "vdl")
+    loss = [record.value for record in log.get_data("scalar", "pretraining/loss")]
+    assert len(loss) == 12 * 6  # max_steps limits the training after it
+    assert np.mean(loss[-6:]) < np.mean(loss[:6]) - 0.5
+    assert len(log.get_data("scalar", "1_train/loss")) == 2
+
+
+def test_more_texts_are_learned_from_and_their_values_known(pretrained, tmp_path):
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"text": "%s"}\n{"text": ""}\n' % ("龘龘的龘龘。" * 24), encoding="utf-8")
+    options = {"masked_lm_epochs": 2, "per_device_train_batch_size": 1, "features": "bigrams"}
+    run, before, after = pretrained(unlabeled_files=more, **options)  # the text without a token would be a batch
+    features = json.loads((run.model / "features.json").read_text(encoding="utf-8"))
+    assert {"龘龘", "的龘", "龘的"} <= set(features["vocabularies"]["bigrams"])
+    number = (run.model / "vocab.txt").read_text(encoding="utf-8").split().index("龘")
+    name = "roformer.token_embedding.weight"
+    assert np.abs(after[name][number] - before[name][number]).max() > 1e-3
+
+
+def test_dropout_is_small_in_pretraining_and_as_configured_afterwards(pretrained):
+    large = {"hidden_dropout_prob": 0.3, "embedding_dropout_prob": 0.5, "attention_probs_dropout_prob": 0.4}
+    runs = {}
+    for name, options in {"large": large, "small": dict.fromkeys(large, 0.1)}.items():
+        run, _, runs[name] = pretrained(folder=name, masked_lm_epochs=1, **options)
+        assert {key: run.model_config[key] for key in options} == options
+    assert all((runs["large"][name] == value).all() for name, value in runs["small"].items())

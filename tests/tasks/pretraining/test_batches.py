@@ -30,8 +30,6 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 # ---- tokens
-
-
 @pytest.mark.parametrize("kind", [CharTokenizer, WordTokenizer])
 def test_words_begin_where_jieba_cuts(kind, word_vocab_file):
     is_char = kind is CharTokenizer
@@ -57,8 +55,6 @@ def test_stream_holds_the_documents_one_behind_the_other():
 
 
 # ---- pieces and rows
-
-
 def make_stream(document_sizes, word_size):
     """Tokens 0, 1, 2, ... in words of one size."""
     bounds = np.cumsum([0, *document_sizes])

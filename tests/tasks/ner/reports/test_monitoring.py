@@ -119,8 +119,6 @@ def test_there_are_no_histograms_unless_asked_for(log, train, tmp_path):
 
 
 # ---- without training
-
-
 def small_model(types, max_span_length=None):
     tokenizer = CharTokenizer.from_corpus(["甲乙丙丁戊"])
     config = NerConfig(
