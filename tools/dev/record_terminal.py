@@ -4,7 +4,8 @@
     python tools/dev/record_terminal.py draw quickstart.cast docs/figures/quickstart.svg
 
 The recording is an asciicast, version 2 (https://docs.asciinema.org/manual/asciicast/v2/): what the command printed and
-when. The drawing shows every line of it, wrapped, with pauses shortened. A viewer without animation shows its end.
+when. The drawing shows every line of it, wrapped, with pauses shortened, and a record of ``paddle-rope predict`` as its
+text with the entities in boxes, as ``--html`` does. A viewer without animation shows its end.
 """
 
 import argparse
@@ -22,6 +23,7 @@ WIDE = ' class="w"'  # Chinese characters, in a larger font
 WIDTH, HEIGHT = 8.4, 18  # pixels of a column and of a row
 SECONDS = 22  # of the animation, without the pause at its end
 PAUSE = 6  # seconds at the end
+COLORS = ["#e5a84b", "#61afef", "#98c379", "#c678dd", "#e06c75", "#56b6c2"]  # of the types of entities, as they come
 LONGEST_WAIT = 0.9  # seconds that a wait between two lines takes at most, before all is scaled to SECONDS
 
 
@@ -74,6 +76,35 @@ def runs_of(row):
     return [run for run in found if run[2].strip()]
 
 
+def entities_of(line):
+    """(text, entities) of a record of ``predict``, else None."""
+    if not line.startswith('{"text":'):
+        return None
+    record = json.loads(line)
+    return record["text"], record["entities"]
+
+
+def boxes(text, entities, y, colors):
+    """The boxes of a text's entities, the outer ones first, with their types below."""
+    places = [0]
+    for character in text:
+        places.append(places[-1] + columns(character))
+    found = []
+    for entity in sorted(entities, key=lambda entity: entity["start"] - entity["end"]):
+        start, end = entity["start"], entity["end"]
+        inside = [other for other in entities if start <= other["start"] and other["end"] <= end and other != entity]
+        level = len(inside)  # 0 for the innermost box
+        color = colors.setdefault(entity["type"], COLORS[len(colors) % len(COLORS)])
+        pad = 2 * level
+        left, width = places[start] * WIDTH - 1, (places[end] - places[start]) * WIDTH + 2
+        found += [
+            f'<rect x="{left:.1f}" y="{y - 13 - pad}" width="{width:.1f}" height="{17 + 2 * pad}" rx="3" '
+            f'fill="{color}" fill-opacity="0.2" stroke="{color}"/>',
+            f'<text class="l" x="{left:.1f}" y="{y + 17 + 11 * level}" style="fill:{color}">{entity["type"]}</text>',
+        ]
+    return "".join(found)
+
+
 def draw(source, target):
     """Write the recording ``source`` as an SVG."""
     with open(source, encoding="utf-8") as file:
@@ -82,9 +113,12 @@ def draw(source, target):
     for at, _, text in events:
         now += min(at - before, LONGEST_WAIT)
         before = at
-        for row in wrapped(text):
+        for row in [text] if entities_of(text) else wrapped(text):
             rows.append(row)
             times.append(now)
+            if entities_of(text):  # room for the boxes
+                rows += [""] * 2
+                times += [now] * 2
     scale = SECONDS / now
     total = SECONDS + PAUSE
     hidden = max(0, len(rows) - ROWS)
@@ -94,10 +128,14 @@ def draw(source, target):
     for number, at in enumerate(times):
         scrolled[round(100 * at * scale / total, 2)] = max(0, number + 1 - ROWS)
     steps = "".join(f"{share}%{{transform:translateY({-HEIGHT * up}px)}}" for share, up in scrolled.items())
-    lines = []
+    lines, colors = [], {}
     for number, (row, at) in enumerate(zip(rows, times)):
         y = number * HEIGHT + 14
         share = round(100 * at * scale / total, 2)
+        drawn = ""
+        if record := entities_of(row):
+            y += 4
+            row, drawn = record[0], boxes(*record, y, colors)
         kind = "p" if number == 0 else "e" if row.startswith("epoch") else "t"
         parts = "".join(
             f'<tspan x="{first * WIDTH:.1f}" textLength="{taken * WIDTH:.1f}"'
@@ -107,7 +145,7 @@ def draw(source, target):
         if parts:
             name = "" if not share else f"@keyframes r{number}{{0%{{opacity:0}}{share}%{{opacity:1}}}}"
             play = f"animation:r{number} {total}s step-end infinite" if share else "animation:none"
-            lines.append((name, f'<text class="{kind}" y="{y}" style="{play}">{parts}</text>'))
+            lines.append((name, f'<g style="{play}">{drawn}<text class="{kind}" y="{y}">{parts}</text></g>'))
     frames = "".join(name for name, _ in lines)
     body = "\n".join(text for _, text in lines)
     font = "'DejaVu Sans Mono', Menlo, Consolas, 'Noto Sans Mono CJK SC', 'Microsoft YaHei', 'PingFang SC', monospace"
@@ -116,7 +154,7 @@ def draw(source, target):
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img">\n'
             f"<title>{escape(header['title'])}</title>\n"
             f"<style>text{{font:13px {font};white-space:pre;fill:#d8dee9}}"
-            f".w{{font-size:16px}}.p{{fill:#8fd18f}}.e{{fill:#f2c86b}}"
+            f".w{{font-size:16px}}.l{{font-size:10px}}.p{{fill:#8fd18f}}.e{{fill:#f2c86b}}"
             f"@keyframes up{{{steps}}}#s{{transform:translateY({-HEIGHT * hidden}px);"
             f"animation:up {total}s step-end infinite}}{frames}</style>\n"
             f'<rect width="100%" height="100%" rx="8" fill="#1f2430"/>\n'
