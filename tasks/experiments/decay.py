@@ -9,6 +9,7 @@ from paddle_rope.tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, 
 from paddle_rope.tasks.experiments import long_range_decay as decay
 
 ZOOM = 50  # distances at which the period of theta = 1, 6.28, can be seen
+FAR = 2000  # from this distance on, the dot products are drawn by octaves
 
 
 def contents(options):
@@ -20,7 +21,11 @@ def contents(options):
     quarter = decay.quarter_period(theta)
     files = {
         "decay_bound.png": draw_bound(options, distances, bound, quarter),
-        "decay_ones.png": draw_ones(options, keys, ones, quarter),
+        "decay_ones.png": (
+            draw_ones(options, keys, ones, quarter)
+            if reach < FAR
+            else draw_octaves(options, ones[keys >= query], quarter)
+        ),
     }
     return files, describe(reach, quarter, bound, ones[keys >= query])
 
@@ -56,13 +61,30 @@ def draw_ones(options, keys, ones, quarter):
     below.plot(near, top * np.cos(near - query), color=GREEN, lw=1, label=r"all $\theta_i = 1$: $d\,\cos(n - m)$")
     below.plot(shown, top * np.cos(shown - query), ".", color=GREEN, ms=4)
     below.set_title("Counter-examples: no decay")
-    below.set_ylim(-1.15 * top, 1.55 * top)
+    below.set_ylim(-1.15 * top, 2.1 * top)
     for axes in (above, below):
         axes.axhline(0, color=GRAY, lw=0.6)
         axes.set_xlabel("key position n")
         axes.set_ylabel(r"$\langle R_m q, R_n k\rangle$")
         axes.ticklabel_format(useOffset=False, style="plain", axis="x")
         axes.legend(loc="upper right")
+    return png(figure)
+
+
+def draw_octaves(options, ones, quarter):
+    """A figure of RoPE on a logarithmic axis, as PNG bytes: the averages fall by about the same amount per octave."""
+    figure, axes = new_figure(8, 4.5)
+    averages = decay.octave_averages(ones)
+    starts = 2.0 ** np.arange(len(averages))
+    _draw_rope(axes, options, np.arange(1, ones.size), ones[1:], quarter, 0)
+    axes.hlines(averages, starts, 2 * starts, color=ORANGE, lw=2, zorder=3, label="averages over octaves")
+    axes.axhline(0, color=GRAY, lw=0.6)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.set_title(f"All-ones q and k: head_dim d = {options.head_dim}, base {options.base:g}")
+    axes.set_xlabel("relative distance n - m")
+    axes.set_ylabel(r"$\langle R_m q, R_n k\rangle$")
+    axes.legend(loc="upper right")
     return png(figure)
 
 

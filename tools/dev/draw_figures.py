@@ -54,6 +54,21 @@ LONGER_TEXTS = {
     "linear, decay, convolutions, gate": {128: (4.0999, 0.0036), 256: (4.0890, 0.0051), 512: (4.0892, 0.0070)},
     "no positions": {128: (4.4218, 0.0019), 256: (4.4359, 0.0012), 512: (4.4646, 0.0022)},
 }
+# docs/guides/annotation.md: labeled texts -> F1 and its standard deviation; characters of a chosen text
+ANNOTATION = {
+    "total entropy": ({500: (0.3848, 0.0495), 1000: (0.5482, 0.0180), 2000: (0.6581, 0.0053)}, 41.3),
+    "at random": ({500: (0.3848, 0.0495), 1000: (0.5309, 0.0040), 2000: (0.6425, 0.0131)}, 37.4),
+}
+# docs/results/speed.md: processor time of training steps, divided by that of ours in float32, for each of SIZES
+SPEED = {
+    "ours, bfloat16": (0.61, 0.64, 0.56, 0.88),
+    "ours": (1, 1, 1, 1),
+    "Hugging Face, bfloat16": (0.84, 0.79, 0.76, 1.27),
+    "Hugging Face": (1.30, 1.29, 1.34, 2.49),
+    "PaddleNLP, our settings": (1.83, 1.73, None, 1.98),
+    "PaddleNLP": (4.16, 3.90, 2.98, 4.37),
+}
+SIZES = ("4 x 256, 32 x 40", "6 x 384, 8 x 256", "12 x 768, 8 x 128", "4 x 256, 1 x 2,048")
 
 
 def plain(value, _=None):
@@ -158,8 +173,49 @@ def draw_longer_texts():
     yield "positions_lengths.png", figure
 
 
+def draw_annotation():
+    """annotation.png: F1 against labeled texts and characters, for texts that are chosen or drawn."""
+    figure, grid = plt.subplots(1, 2, figsize=(10, 4), sharey=True)
+    for color, (label, (scores, characters)) in zip((COLORS[2], COLORS[0]), ANNOTATION.items()):
+        means, spreads = map(list, zip(*scores.values()))
+        drawn = 500 * ANNOTATION["at random"][1]  # the first texts are the same
+        for axes, places in zip(grid, (list(scores), [drawn + characters * (texts - 500) for texts in scores])):
+            axes.errorbar(places, means, spreads, fmt="o-", color=color, label=label, markersize=4, capsize=3)
+    for axes, what, ticks in zip(grid, ("texts", "characters"), ([500, 1000, 2000], [20_000, 40_000, 80_000])):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(FixedLocator(ticks))
+        axes.xaxis.set_major_formatter(FuncFormatter(plain))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xlabel(f"labeled {what}")
+        styled(axes)
+    grid[0].set_ylabel("F1 on CLUENER")
+    grid[0].legend(title="next texts", frameon=False, loc="upper left")
+    figure.tight_layout()
+    yield "annotation.png", figure
+
+
+def draw_speed():
+    """speed.png: bars of the time of a training step."""
+    figure, axes = plt.subplots(figsize=(10, 4.2))
+    width = 0.8 / len(SPEED)
+    colors = (COLORS[2], COLORS[2], COLORS[4], COLORS[4], COLORS[1], COLORS[1])
+    for number, ((label, ratios), color) in enumerate(zip(SPEED.items(), colors)):
+        places = [group + (number - (len(SPEED) - 1) / 2) * width for group in range(len(SIZES))]
+        pale = 0.45 if "," in label else 1
+        bars = axes.bar(places, [ratio or 0 for ratio in ratios], 0.92 * width, label=label, color=color, alpha=pale)
+        axes.bar_label(bars, [f"{ratio:.2g}" if ratio else "" for ratio in ratios], fontsize=8, padding=1)
+    axes.set_xticks(range(len(SIZES)), SIZES)
+    axes.set_xlabel("layers x hidden, texts x length")
+    axes.set_ylabel("time of a training step, ours in float32 = 1")
+    axes.legend(frameon=False, fontsize=8.5, ncols=3, loc="upper center", bbox_to_anchor=(0.5, 1.14))
+    styled(axes)
+    axes.grid(axis="x", visible=False)
+    figure.tight_layout()
+    yield "speed.png", figure
+
+
 def main(folder=FIGURES):
-    for draw in (draw_length, draw_few_labels, draw_longer_texts):
+    for draw in (draw_length, draw_few_labels, draw_longer_texts, draw_annotation, draw_speed):
         for name, figure in draw():
             figure.savefig(Path(folder) / name, dpi=110)
             plt.close(figure)
