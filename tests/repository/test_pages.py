@@ -26,7 +26,7 @@ ON_SITE = [*(page.removeprefix("docs/") for page in DOCS), *MADE]
 ONCE = [page for page in PAGES if not page.endswith(".zh.md")]  # a Chinese page has the code of its twin
 TWINS = [(page.replace(".zh.md", ".md"), page) for page in PAGES if page not in ONCE]
 SYSTEM_COMMANDS = (
-    *("git", "cd", "cat", "curl", "docker", "shuf", "head", "tail", "mkdir", "export", "done"),
+    *("git", "cd", "cat", "curl", "docker", "node", "java", "shuf", "head", "tail", "mkdir", "export", "done"),
     *(".venv/bin/pip", ".venv/bin/visualdl"),
 )
 FILE = re.compile(r"(?<![\w/])(?:configs|docs|paddle_rope|tasks|tests|tools)/[\w/.]+\.\w+")
