@@ -16,14 +16,11 @@ from paddle_rope.tasks.classification.data import LABELED, with_unseen
 from paddle_rope.tasks.common.errors import InputError, visible
 from paddle_rope.tasks.common.inference import Tokens, encoder_outputs, pad_items
 from paddle_rope.tasks.common.predictor import Predictor, check_positions
-from paddle_rope.tasks.common.reports.tables import f1_row, print_score_rows
-
-MOST_CLASSES = 40  # rows of a table
-MOST_CONFUSIONS = 15  # lines of the list
+from paddle_rope.tasks.common.reports.tables import confusions_of, f1_row, print_confusions, print_score_rows
 
 
 class ClassificationDataset:
-    """Tokenized ``examples``: ``texts`` are their :class:`~paddle_rope.tasks.common.inference.Tokens`, ``labels`` the
+    """Tokenized ``examples``: ``texts`` are their ``Tokens``, ``labels`` the
     numbers of their classes in ``classes``, ``lengths`` their token counts; ``collate`` makes a batch of items. ``cut``
     is the number of texts longer than ``max_characters``, ``cut_characters`` of their unread characters."""
 
@@ -61,11 +58,8 @@ class Classifier(Predictor):
         self.max_characters = self.options.max_characters or self.model.config.max_characters
 
     def __call__(self, texts: Sequence[str]) -> list[dict[str, Any]]:
-        """For each text, in order, ``{"text": ..., "label": ..., "probability": ...}``: the most probable class.
-
-        Raises:
-            InputError: ``texts`` is not a list of strings.
-        """
+        """For each text, in order, ``{"text": ..., "label": ..., "probability": ...}``: the most probable class. Raises
+        InputError if ``texts`` is not a list of strings."""
         return [as_record(text, self.classes, of_text) for text, of_text in zip(texts, self.probabilities(texts))]
 
     @property
@@ -112,29 +106,23 @@ def evaluate_model(model, dataset, batch_size, show_progress=False):
 def classification_scores(gold, predicted, classes):
     """Scores of one label per text: ``accuracy``; ``macro_f1``, the mean F1 of the classes that occur as gold or
     predicted label; ``texts``, their number; ``per_class``, from a class to its
-    :func:`~paddle_rope.tasks.common.reports.tables.f1_row`; ``confusions``, dicts with ``gold``, ``predicted`` and
-    ``count``, the most frequent first."""
+    ``f1_row``; ``confusions`` as from ``confusions_of``."""
     pairs = Counter(zip(gold, predicted))
     supports, predictions = Counter(gold), Counter(predicted)
     per_class = {name: f1_row(supports[name], predictions[name], pairs[name, name]) for name in classes}
     seen = [row["f1"] for row in per_class.values() if row["support"] or row["predicted"]]
-    order = {name: index for index, name in enumerate(classes)}
-    wrong = sorted(
-        ((gold, found, count) for (gold, found), count in pairs.items() if gold != found),
-        key=lambda row: (-row[2], order[row[0]], order[row[1]]),
-    )
+    wrong = {pair: count for pair, count in pairs.items() if pair[0] != pair[1]}
     return {
         "accuracy": sum(row["correct"] for row in per_class.values()) / len(gold),
         "macro_f1": sum(seen) / len(seen),
         "texts": len(gold),
         "per_class": per_class,
-        "confusions": [{"gold": gold, "predicted": found, "count": count} for gold, found, count in wrong],
+        "confusions": confusions_of(wrong),
     }
 
 
 def print_data_report(datasets):
-    """Print the size of each :class:`~paddle_rope.tasks.classification.prediction.ClassificationDataset` in a dict, and
-    what ``max_characters`` cuts."""
+    """Print the size of each ``ClassificationDataset`` in a dict, and what ``max_characters`` cuts."""
     for name, dataset in datasets.items():
         lengths = sorted(len(example.text) for example in dataset.examples)
         sizes = f"{sum(lengths):,} characters (median {lengths[len(lengths) // 2]}, longest {lengths[-1]:,})"
@@ -145,17 +133,8 @@ def print_data_report(datasets):
 
 
 def print_scores(title, scores):
-    """Print the scores of :func:`classification_scores`: a table of the classes with the most texts, and the most
-    frequent confusions."""
-    per_class = scores["per_class"]
-    chosen = set(sorted(per_class, key=lambda name: -per_class[name]["support"])[:MOST_CLASSES])
-    print_score_rows(title, "class", [(name, row) for name, row in per_class.items() if name in chosen])
-    if len(chosen) < len(per_class):
-        print(f"  and {len(per_class) - len(chosen)} classes with fewer texts")
+    """Print the scores of :func:`classification_scores`: a table of the classes, and the most frequent confusions."""
+    print_score_rows(title, "class", scores["per_class"].items())
     shares = f"accuracy {scores['accuracy']:.4f}, macro F1 {scores['macro_f1']:.4f}"
     print(f"{visible(title)}: {shares}, {scores['texts']} texts")
-    confusions = scores["confusions"]
-    if confusions:
-        print(f"confusions, the first {min(MOST_CONFUSIONS, len(confusions))} of {len(confusions)}")
-    for row in confusions[:MOST_CONFUSIONS]:
-        print(visible(f"  {row['count']:>6}  gold {row['gold']}, predicted {row['predicted']}"))
+    print_confusions(scores["confusions"])

@@ -22,7 +22,7 @@ from typing import NamedTuple, Optional
 
 import numpy as np
 
-from paddle_rope.tasks.common.reports.tables import f1_row
+from paddle_rope.tasks.common.reports.tables import confusions_of, f1_row
 from paddle_rope.tasks.ner.examples import Entity, Example, Found, spans_of
 
 KINDS = ("correct", "type", "boundary", "both", "missed", "spurious")
@@ -66,29 +66,19 @@ class Match(NamedTuple):
     predicted: Optional[Entity]
 
 
-class _Overlaps:
-    """Entities of a text, searched by overlap with a span; a long text has thousands."""
-
-    def __init__(self, entities):
-        self._entities = sorted(entities)
-        self._starts = [entity.start for entity in self._entities]
-        self._longest = max((entity.end - entity.start for entity in self._entities), default=0)
-
-    def with_span(self, span):
-        first = bisect.bisect_right(self._starts, span[0] - self._longest)
-        last = bisect.bisect_left(self._starts, span[1])
-        return [entity for entity in self._entities[first:last] if entity.end > span[0]]
-
-
 def match_entities(gold: Iterable[Entity], predicted: Iterable[Entity]) -> list[Match]:
     """Match the gold and the predicted entities of one text; the matches are ordered by offsets."""
     gold, predicted = ({entity[:3]: entity for entity in entities} for entities in (gold, predicted))
     matches = [Match("correct", gold.pop(span), predicted.pop(span)) for span in gold.keys() & predicted.keys()]
-    overlapping = _Overlaps(predicted.values())
+    ordered = sorted(predicted.values())
+    starts, longest = [found.start for found in ordered], max((one.end - one.start for one in ordered), default=0)
     candidates = []
-    for wanted in gold.values():
-        for found in overlapping.with_span(wanted):
+    for wanted in gold.values():  # a long text has thousands: only what may overlap is compared
+        near = slice(bisect.bisect_right(starts, wanted.start - longest), bisect.bisect_left(starts, wanted.end))
+        for found in ordered[near]:
             overlap = min(wanted.end, found.end) - max(wanted.start, found.start)
+            if overlap <= 0:
+                continue
             union = max(wanted.end, found.end) - min(wanted.start, found.start)
             rank = 0 if wanted[:2] == found[:2] else 1 if wanted.type == found.type else 2
             candidates.append((rank, -overlap / union, wanted[:3], found[:3]))
@@ -129,10 +119,7 @@ def error_analysis(examples: list[Example], found: Found) -> dict:
     confused = Counter((match.gold.type, match.predicted.type) for match in matches if match.kind == "type")
     return {
         "errors": {kind: counts[kind] for kind in (*KINDS, *BOUNDARY_ERRORS)},
-        "confusions": [
-            {"gold": gold, "predicted": predicted, "count": count}
-            for (gold, predicted), count in sorted(confused.items(), key=lambda item: (-item[1], item[0]))
-        ],
+        "confusions": confusions_of(confused),
         "by_length": [{"from": one[0], "to": one[1], **f1_row(*lengths[one])} for one in LENGTHS if one in lengths],
         "by_nesting": {name: f1_row(*nesting[name]) for name in ("nested", "flat")} if nesting["nested"][0] else None,
     }
@@ -197,13 +184,11 @@ def precision_recall_curves(
 ) -> dict[str, dict]:
     """Precision and recall of each type for the thresholds 1 / ``steps``, 2 / ``steps``, ... 1 on the probability
     sigmoid(score). A span is predicted above, not at, the threshold, so one half means the logit 0. ``candidates`` has,
-    for each text, all spans with a probability above 1 / ``steps``; gold entities that are not among them are always
-    missed.
+    for each text, all spans with a probability above 1 / ``steps``; other gold entities are always missed.
 
-    Returns:
-        dict from a type to a dict of float arrays ``[steps]``: ``precision`` (if nothing is predicted, the precision at
-        the highest threshold with a prediction, so that a curve does not end in a jump to 1; else 0) and ``recall`` (0
-        if nothing is gold), and int arrays ``tp``, ``fp``, ``fn`` and ``tn``, which counts only candidates.
+    A dict from a type to a dict of float arrays ``[steps]``: ``precision`` (if nothing is predicted, the precision at
+    the highest threshold with a prediction, so that a curve does not end in a jump to 1; else 0) and ``recall`` (0 if
+    nothing is gold), and int arrays ``tp``, ``fp``, ``fn`` and ``tn``, which counts only candidates.
     """
     probability = np.arange(1, steps) / steps
     thresholds = np.append(np.log(probability / (1 - probability)), np.inf)

@@ -49,7 +49,7 @@ def as_cells(*texts):
 
 def terminal(width=None):
     """The console that rich prints tables to, without wrapping lines. It bypasses
-    :class:`paddle_rope.tasks.common.output.Output`, so everything printed must come from :func:`as_cells`."""
+    ``Output``, so everything printed must come from :func:`as_cells`."""
     from rich.console import Console
 
     return Console(file=getattr(sys.stdout, "stream", sys.stdout), soft_wrap=True, highlight=False, width=width)
@@ -74,6 +74,7 @@ def print_table(title, columns, rows):
 
 # ---- scores
 
+MOST_ROWS, MOST_CONFUSIONS = 40, 20  # of a table
 _TITLES = {"f1": "F1", "macro_f1": "macro F1", "spearman": "Spearman"}  # where they differ from the names
 
 
@@ -96,12 +97,32 @@ def scores_line(scores, names):
     return "  ".join(f"{_TITLES.get(name, name)} {scores[name]:.4f}" for name in shown)
 
 
-def print_score_rows(title, first_column, rows):
-    """Print a table of pairs of a name and its :func:`f1_row`; None draws a line."""
+def print_score_rows(title, first_column, rows, last=()):
+    """Print a table of pairs of a name and its :func:`f1_row`; of very many, those with the most gold ones. Then print
+    the ``last`` rows, of which None draws a line."""
 
     def cells(name, scores):
         shares = (f"{scores[key]:.4f}" for key in ("precision", "recall", "f1"))
         return name, *shares, str(scores["support"]), str(scores["predicted"])
 
+    rows = list(rows)
+    most = sorted(range(len(rows)), key=lambda index: -rows[index][1]["support"])[:MOST_ROWS]
+    shown = [*(rows[index] for index in sorted(most)), *last]
     columns = (first_column, "precision", "recall", "F1", "gold", "predicted")
-    print_table(title, columns, (row and cells(*row) for row in rows))
+    print_table(title, columns, (row and cells(*row) for row in shown))
+    if len(most) < len(rows):
+        print(f"  and {len(rows) - len(most)} more, with fewer gold ones")
+
+
+def confusions_of(pairs):
+    """A Counter of pairs of a gold and another predicted label as dicts with ``gold``, ``predicted`` and ``count``, the
+    most frequent first."""
+    ordered = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
+    return [{"gold": gold, "predicted": found, "count": count} for (gold, found), count in ordered]
+
+
+def print_confusions(confusions):
+    """Print the most frequent of :func:`confusions_of`, if there are any."""
+    rows = [tuple(map(str, row.values())) for row in confusions[:MOST_CONFUSIONS]]
+    if rows:
+        print_table("most frequent confusions", ("gold", "predicted", "number"), rows)

@@ -1,14 +1,12 @@
 """What training, evaluation and inspection print."""
 
 from paddle_rope.tasks.common.errors import visible
-from paddle_rope.tasks.common.reports.tables import as_cells, print_score_rows, print_table, terminal
+from paddle_rope.tasks.common.reports.tables import as_cells, print_confusions, print_score_rows, print_table, terminal
 from paddle_rope.tasks.ner.batching import LONGER_THAN_A_WINDOW
 from paddle_rope.tasks.ner.examples import Example
 from paddle_rope.tasks.ner.formats.source import Faults
 from paddle_rope.tasks.ner.metrics import BOUNDARY_ERRORS
 
-MOST_TYPES = 40  # rows of a table
-MOST_CONFUSIONS = 20
 MOST_ERRORS = 20  # of one worst example
 LONGEST_TEXT = 200  # characters of a worst example
 SIDES = ("gold", "predicted")  # keys of an error
@@ -51,36 +49,25 @@ def print_faults(faults: dict[str, Faults], most_examples: int) -> None:
 
 
 def print_scores(title: str, scores: dict) -> None:
-    """Print the result of :func:`paddle_rope.tasks.ner.metrics.entity_scores` as a table, one row for each type and one
-    for all.
-
-    If there are more than ``MOST_TYPES`` types, only the types with the most gold entities are printed.
-    """
-    per_type = scores["per_type"]
-    most = set(sorted(per_type, key=lambda kind: per_type[kind]["support"], reverse=True)[:MOST_TYPES])
-    shown = [(kind, row) for kind, row in per_type.items() if kind in most]
-    print_score_rows(title, "type", [*shown, None, ("all (micro)", scores)])
-    if len(shown) < len(per_type):
-        print(f"  and {len(per_type) - len(shown)} types with fewer gold entities, which count in the last line")
+    """Print the result of ``entity_scores`` as a table, one row for each type and one for all."""
+    print_score_rows(title, "type", scores["per_type"].items(), [None, ("all (micro)", scores)])
 
 
 def print_errors(analysis: dict) -> None:
-    """Print the result of :func:`paddle_rope.tasks.ner.metrics.error_analysis` as tables."""
+    """Print the result of ``error_analysis`` as tables."""
     errors = analysis["errors"]
     boundaries = ", ".join(f"{errors[kind]} {kind.replace('_', ' ')}" for kind in BOUNDARY_ERRORS)
     meanings = {kind: meaning.format(boundaries=boundaries) for kind, meaning in MEANINGS.items()}
     rows = [(f"{kind}: {meaning}", str(errors[kind])) for kind, meaning in meanings.items()]
     print_table("errors", ("kind", "number"), rows)
-    if analysis["confusions"]:
-        rows = [tuple(map(str, row.values())) for row in analysis["confusions"][:MOST_CONFUSIONS]]
-        print_table("most frequent confusions of types", ("gold", "predicted", "number"), rows)
+    print_confusions(analysis["confusions"])
     print_score_rows("by length in characters", "length", [(_length_name(row), row) for row in analysis["by_length"]])
     if analysis["by_nesting"]:
         print_score_rows("by nesting", "entities", analysis["by_nesting"].items())
 
 
 def print_worst_examples(examples: list[dict]) -> None:
-    """Print the result of :func:`paddle_rope.tasks.ner.metrics.worst_examples`."""
+    """Print the result of ``worst_examples``."""
     if examples:
         _print_title("worst examples")
     for example in examples:
@@ -111,8 +98,7 @@ def _print_title(title, style="italic"):
 
 
 def print_data_report(datasets: dict) -> None:
-    """Print counts of each :class:`paddle_rope.tasks.ner.batching.NerDataset`, and the gold entities that cannot be
-    learned."""
+    """Print counts of each ``NerDataset``, and the gold entities that cannot be learned."""
     for name, dataset in datasets.items():
         lengths = [len(example.text) for example in dataset.examples]
         entities = sum(len(example.entities) for example in dataset.examples)
@@ -129,8 +115,7 @@ def print_data_report(datasets: dict) -> None:
 
 
 def print_inspection(result):
-    """Print the result of :func:`paddle_rope.tasks.ner.data.inspection.inspect`, with ``file`` and ``format`` in each
-    of its ``splits``, as tables."""
+    """Print the result of ``inspect``, with ``file`` and ``format`` in each of its ``splits``, as tables."""
     splits = result["splits"]
     for split, row in splits.items():
         print(visible(f"{split}: {row['file']} ({row['format']})"))
