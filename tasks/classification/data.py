@@ -33,11 +33,9 @@ class Example:
 
 def read_lines(lines: list[str], name: str) -> list[Example]:
     """The examples of the lines of a file called ``name``, or of records in memory."""
-    first, found = first_non_blank(lines), iter(())
-    if first is not None:
-        is_json = first.strip(BLANKS).startswith("{") or form_of(lines) in (Form.JSON_LIST, Form.TABLE)
-        found = records(lines, name) if is_json else _tab_separated(lines, name)
-    examples = list(_examples(found))
+    first = first_non_blank(lines) or ""
+    are_records = first.strip(BLANKS).startswith("{") or form_of(lines) in (Form.JSON_LIST, Form.TABLE)
+    examples = list(_examples(records(lines, name) if are_records else _tab_separated(lines, name)))
     if not examples:
         raise InputError(f"{name}:1: there is no text in it; give labeled texts")
     return examples

@@ -1,14 +1,11 @@
-"""Reading of pairs and triples, with validation, and the splits of a run.
-
-The formats are recognized by the content:
+"""Reading of pairs and triples, with validation, and the splits of a run. The content decides about the format:
 
 - Tab-separated lines of two texts and a label, as in AFQMC, LCQMC, BQ and STS-B. Only tabs separate, and quotes have no
   meaning. A first line whose last column is a column name is a header and is left out.
-- JSON lines of pairs, as in CLUE: ``{"sentence1": ..., "sentence2": ..., "label": "0"}``.
-- JSON lines of triples, as in CAIL2019-SCM: ``{"A": ..., "B": ..., "C": ...}``, with ``"label": "B"`` or ``"C"``,
-  the candidate that is closer to A. In a file without labels it is B, as in the published data; B and C are then
-  exchanged at random, always in the same way, so that the position of a candidate gives nothing away.
-- One JSON list of such objects, or a table, CSV or TSV, whose header has these keys or other usual names for them.
+- JSON lines, a JSON list, or a table with a header. Pairs are as in CLUE, ``{"sentence1": ..., "sentence2": ...,
+  "label": "0"}``; triples as in CAIL2019-SCM, ``{"A": ..., "B": ..., "C": ...}``, with ``"label": "B"`` or ``"C"``, the
+  candidate that is closer to A. In a file without labels it is B, as in the published data; B and C are then exchanged
+  at random, always in the same way, so that the position of a candidate gives nothing away.
 
 A label is 0, 1 or a grade, any finite number. Blank lines are left out.
 """
@@ -48,7 +45,7 @@ class Example(NamedTuple):
 
 
 def task_of(examples):
-    """The task that labeled examples are for, one of :data:`paddle_rope.tasks.matching.arguments.TASKS`."""
+    """The task that labeled examples are for, one of ``TASKS``."""
     if len(examples[0].texts) == 3:
         return TRIPLES
     return PAIRS if all(example.label in (0, 1) for example in examples) else GRADES
@@ -56,7 +53,7 @@ def task_of(examples):
 
 def read_lines(lines, name):
     """The examples of the lines of a file called ``name``, or of records in memory: all pairs or all triples."""
-    parse, form = _Parser(name), Form.PLAIN if first_non_blank(lines) is None else _form_of(lines)
+    parse, form = _Parser(name), _form_of(lines)
     if form is Form.PLAIN:
         numbered = enumerate(lines, 1)
         examples = [example for number, line in numbered for example in parse.of_line(line, place(name, number))]
@@ -235,9 +232,8 @@ def components_of(examples):
 
 
 def hold_out_connected(examples, fraction, way, labels_of):
-    """:func:`~paddle_rope.tasks.common.training.data.hold_out` by components, so that ``held`` shares no text with
-    ``rest``. If components larger than ``held`` leave less than half of it, only examples with the same first text stay
-    together. Prints which it is."""
+    """``hold_out`` by components, so that ``held`` shares no text with ``rest``. If components larger than ``held``
+    leave less than half of it, only examples with the same first text stay together. Prints which it is."""
     components, (rest, held) = components_of(examples), (examples, [])
     if len({*components.values()}) > 1:
         rest, held = hold_out(examples, fraction, way, labels_of, lambda example: components[example.text])

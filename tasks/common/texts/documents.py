@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.texts.forms import Form, form_of_file
+from paddle_rope.tasks.common.texts.forms import Form
 from paddle_rope.tasks.common.texts.json_records import TEXT_KEYS
 from paddle_rope.tasks.common.texts.streams import TextStream
 
@@ -34,7 +34,7 @@ def read_documents(paths: list[str | os.PathLike]) -> list[str]:
 
 def _texts(path, split):
     """The texts of a file that are not blank; ``split`` turns lines of plain text into texts."""
-    stream = _Documents(path, keys=TEXT_KEYS)
+    stream = TextStream(path, keys=TEXT_KEYS)
     texts = [text for chunk in stream for text, _ in chunk]
     if stream.form is Form.PLAIN:
         texts = split(texts)
@@ -42,13 +42,6 @@ def _texts(path, split):
     if not texts:
         raise InputError(f"{stream.name}: no text in it; give one text a line, or records with a text")
     return texts
-
-
-class _Documents(TextStream):
-    """Texts of a file; the ending of its name may say that it holds records."""
-
-    def form_of(self, lines):
-        return form_of_file(lines, self.name)
 
 
 def _split_documents(lines):

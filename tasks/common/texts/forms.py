@@ -1,8 +1,7 @@
 """The form of a file of texts or records. Its content decides, not its name.
 
 * JSON lines: one object a line;
-* a JSON list of objects, on one line or several, also under "data" of an object, see
-  :func:`paddle_rope.tasks.common.texts.json_records.list_records`;
+* a JSON list of objects, on one line or several, also under "data" of an object, see ``list_records``;
 * a table: CSV or TSV with a header;
 * tagged text: one token and its tag a line, or a whole sentence, a tab and its tags;
 * anything else is plain text, one text a line.
@@ -16,7 +15,7 @@ from enum import Enum
 
 from paddle_rope.tasks.common.texts.json_records import UNDER_DATA, line_records, list_records
 from paddle_rope.tasks.common.texts.tables import IS_TAG, header_of, table_records
-from paddle_rope.tasks.common.texts.text_files import BLANKS, first_non_blank
+from paddle_rope.tasks.common.texts.text_files import BLANKS
 
 
 class Form(Enum):
@@ -36,9 +35,9 @@ _FEWEST_TAGGED = 3  # lines; in fewer, a text may happen to end with an O
 
 
 def form_of(lines: list[str]) -> Form:
-    """The form of an input that consists of or begins with these lines, at least one of them not blank. Lines that may
-    be sentences are plain text: braces and brackets are JSON only before its objects, lists and strings."""
-    lines = _first(lines)
+    """The form of an input that consists of or begins with these lines. Lines that may be sentences are plain text:
+    braces and brackets are JSON only before its objects, lists and strings."""
+    lines = list(itertools.islice((line for line in lines if line.strip(BLANKS)), LINES_TO_SEE))
     head = "\n".join(lines).lstrip(BLANKS)
     if UNDER_DATA.match(head) or _LIST.match(head):
         return Form.JSON_LIST
@@ -46,21 +45,14 @@ def form_of(lines: list[str]) -> Form:
         return Form.JSON_LINES
     if any(_is_sentence(line) for line in lines):
         return Form.TAGGED
-    if header_of(lines[0]) is not None:
+    if lines and header_of(lines[0]) is not None:
         return Form.TABLE
     return Form.TAGGED if len(lines) >= _FEWEST_TAGGED and all(map(_is_tagged, lines)) else Form.PLAIN
 
 
-def _first(lines):
-    """The first lines that are not blank."""
-    return list(itertools.islice((line for line in lines if line.strip(BLANKS)), LINES_TO_SEE))
-
-
 def form_of_file(lines: list[str], name: str) -> Form:
-    """As :func:`form_of`, for the first lines of a file, which may be blank. If they are not records, the ending of its
-    ``name`` may still announce records, so that a broken file of records is not taken for plain text."""
-    if first_non_blank(lines) is None:
-        return Form.PLAIN
+    """As :func:`form_of`, for the first lines of a file. If they are not records, the ending of its ``name`` may still
+    announce records, so that a broken file of records is not taken for plain text."""
     form, ending = form_of(lines), os.path.splitext(name.removesuffix(".gz"))[1]
     return PROMISED.get(ending, form) if form in (Form.PLAIN, Form.TAGGED) else form
 
@@ -78,13 +70,11 @@ def _is_tagged(line):
 
 
 def records(lines: list[str], name: str, form: Form | None = None) -> Iterator[tuple[str, dict]]:
-    """Pairs ("path:line", record) of lines in a :class:`Form` of records; the values of a table are strings. Without a
-    form, the first line decides, and JSON lines are the default."""
-    head = _first(lines)
-    first = head[0] if head else ""
-    is_list = first.strip(BLANKS).startswith("[") or UNDER_DATA.match("\n".join(head))
-    if form is Form.JSON_LIST or (form is None and is_list):
+    """Pairs ("path:line", record) of lines in a :class:`Form` of records, by default the form of the lines; the values
+    of a table are strings."""
+    form = form or form_of(lines)
+    if form is Form.JSON_LIST:
         return list_records("\n".join(lines), name)
-    if form is Form.TABLE or (form is None and header_of(first) is not None):
+    if form is Form.TABLE:
         return table_records(lines, name)
     return line_records(lines, name)

@@ -9,7 +9,7 @@ import os
 import sys
 
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.texts.forms import Form, form_of, records
+from paddle_rope.tasks.common.texts.forms import Form, form_of_file, records
 from paddle_rope.tasks.common.texts.json_records import json_text, parse_line
 from paddle_rope.tasks.common.texts.text_files import (
     BLANKS,
@@ -56,8 +56,8 @@ class TextStream:
         self._chunk_items, self._keys = chunk_items, keys
 
     def form_of(self, lines):
-        """The form of an input that begins with these lines, at least one of them not blank."""
-        return form_of(lines)
+        """The form of an input that begins with these lines."""
+        return form_of_file(lines, self.name)
 
     def items_of(self, line, where):
         """List of the items of a line without its end; ``where`` is "path:line"."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import json_line
-from paddle_rope.tasks.common.texts.forms import records
+from paddle_rope.tasks.common.texts.forms import Form, form_of, records
 from paddle_rope.tasks.common.texts.json_records import check_encodable, distinct_keys, json_text
-from paddle_rope.tasks.common.texts.tables import TEXT, header_of
-from paddle_rope.tasks.common.texts.text_files import first_non_blank, shown
+from paddle_rope.tasks.common.texts.tables import TEXT
+from paddle_rope.tasks.common.texts.text_files import shown
 from paddle_rope.tasks.ner.examples import Entity, Example, make_example
 from paddle_rope.tasks.ner.formats.source import (
     LAST,
@@ -33,9 +33,9 @@ def labeled_records(lines: list[str], source: Source) -> Iterator[tuple[str, dic
     """Pairs ("path:line", record) of JSON lines, a JSON list or a table, with keys as the source says. Cells of a table
     that are JSON lists or objects are read as such, except the text; an empty cell of labels is an empty list, other
     empty cells are left out."""
-    is_table = header_of(first_non_blank(lines) or "") is not None
-    for where, record in records(lines, source.name):
-        yield where, source.named(_with_json(record, where) if is_table else record, where)
+    form = form_of(lines)
+    for where, record in records(lines, source.name, form):
+        yield where, source.named(_with_json(record, where) if form is Form.TABLE else record, where)
 
 
 def _with_json(row, where):
