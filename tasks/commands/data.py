@@ -62,9 +62,7 @@ def inspect(argv):
     from paddle_rope.tasks.ner.reports.printed import print_faults, print_first_texts, print_inspection
 
     faults = {split: Faults() for split in files}
-    read = {
-        split: read_labeled(path, options.format, None, options.fields, faults[split]) for split, path in files.items()
-    }
+    read = {split: read_labeled(path, options.format, options.fields, faults[split]) for split, path in files.items()}
     print_faults(faults, options.examples)
     wrong = sum(one.counts.total() for one in faults.values())
     if wrong and options.on_error != SKIP:
@@ -103,7 +101,7 @@ def convert(argv):
     if to_stdout:
         check_standard_output()
     with faults_of(options.source, options.on_error) as faults:
-        examples, source_format = read_labeled(options.source, options.source_format, None, options.fields, faults)
+        examples, source_format = read_labeled(options.source, options.source_format, options.fields, faults)
     note_unlabeled(examples, options.source)
     with standard_output() if to_stdout else contextlib.nullcontext(options.target) as target:
         write_examples(examples, target, options.to)

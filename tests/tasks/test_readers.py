@@ -13,9 +13,10 @@ from paddle_rope.tasks.common.texts.documents import read_documents, read_plain_
 from paddle_rope.tasks.common.texts.tables import table_records
 from paddle_rope.tasks.common.texts.text_files import read_text, split_lines
 from paddle_rope.tasks.matching.data import task_of
-from paddle_rope.tasks.ner.data.reading import read_examples, read_texts
+from paddle_rope.tasks.ner.data.reading import read_examples
 from paddle_rope.tasks.recipes import get_predictor
 from paddle_rope.tasks.scaling.formats import parts_of
+from tests.tasks.ner.conftest import read_texts
 
 REFUSED = yaml.safe_load(Path(__file__).with_name("refused_files.yaml").read_text(encoding="utf-8"))
 READERS = {

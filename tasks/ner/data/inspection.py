@@ -48,11 +48,10 @@ Found = Iterator[tuple[str, str, Example, str | None]]  # name, split, example, 
 def inspect(splits: Splits, max_examples: int = 5) -> dict:
     """Summarize and search labeled data: ``splits`` maps names to examples, in the order train, dev, test.
 
-    Returns:
-        dict that can be written as JSON: ``splits`` (counts, ``types``, ``text_lengths``, ``entity_lengths``),
-        ``lengths`` (``window_tokens``, ``longest_text``, ``longest_entity``, ``max_entity_tokens``, in tokens, of a
-        model trained on the first split), ``missing_types`` (split -> types that only others have) and ``findings``
-        (name -> ``meaning``, ``counts`` by split, some ``examples`` of ``where`` and ``what``).
+    The dict can be written as JSON: ``splits`` (counts, ``types``, ``text_lengths``, ``entity_lengths``), ``lengths``
+    (``window_tokens``, ``longest_text``, ``longest_entity``, ``max_entity_tokens``, in tokens, of a model trained on
+    the first split), ``missing_types`` (split -> types that only others have) and ``findings`` (name -> ``meaning``,
+    ``counts`` by split, some ``examples`` of ``where`` and ``what``).
     """
     findings = {
         name: {"meaning": meaning, "counts": dict.fromkeys(splits, 0), "examples": []}

@@ -1,8 +1,7 @@
 """Labeled data and texts: reading with validation, and writing. Standard library only.
 
-``read_examples`` and ``write_examples`` know the formats of ``paddle_rope.tasks.ner.formats``; ``read_texts`` reads
-texts to predict. Offsets count characters (code points), and spans in memory are half-open, whatever a file has. An
-error in a file raises ``InputError``: one line with ``path:line``, what is wrong and how to fix it.
+Offsets count characters (code points), and spans in memory are half-open, whatever a file has. An error in a file
+raises ``InputError``: one line with ``path:line``, what is wrong and how to fix it.
 """
 
 import logging
@@ -31,61 +30,45 @@ _NO_DATA = (".", "_", "README", "LICENSE", "dataset_info")  # prefixes of file n
 
 
 def read_examples(
-    path: str | os.PathLike,
-    format: str | None = None,
-    name: str | os.PathLike | None = None,
-    fields: str | None = None,
-    on_error: str = STOP,
+    path: str | os.PathLike, format: str | None = None, fields: str | None = None, on_error: str = STOP
 ) -> list[Example]:
-    """Labeled examples of a file, in its order, or of the files of a folder, in the order of their names.
+    """Labeled examples of a file (``-`` is standard input), in its order, or of the files of a folder, in the order of
+    their names. A folder with ``.ann`` files is read as brat; in others, subfolders and files whose names begin with a
+    dot, an underscore, README, LICENSE or dataset_info are left out.
 
-    Args:
-        path: the file or folder; ``-`` is standard input. A folder with ``.ann`` files is read as brat. In others,
-            subfolders and files whose names begin with a dot, an underscore, README, LICENSE or dataset_info are left
-            out.
-        format: one of ``FORMATS``; None recognizes it by the content, and brat by ``.ann``.
-        name: what messages call the file; None: ``path``. Not for folders.
-        fields: the keys of records that have other names than usual, such as ``"text=content,start=begin"``; see
-            :data:`paddle_rope.tasks.ner.formats.source.NAMES`.
-        on_error: ``"skip"`` leaves out annotations that are wrong, and this module's log counts them by kind.
-
-    Raises:
-        InputError: the file cannot be read, or something in it is wrong.
+    ``format`` is one of ``FORMATS``; None recognizes it by the content. ``fields`` are the keys of records that have
+    other names than the usual ``NAMES``, such as ``"text=content,start=begin"``. With ``on_error`` ``"skip"``,
+    annotations that are wrong are left out and counted in this module's log; otherwise they raise InputError.
     """
     with faults_of(os.fspath(path), on_error) as faults:
-        return read_labeled(path, format, name, fields, faults)[0]
+        return read_labeled(path, format, fields, faults)[0]
 
 
 def read_labeled(
-    path: str | os.PathLike,
-    format: str | None = None,
-    name: str | os.PathLike | None = None,
-    fields: str | None = None,
-    faults: Faults | None = None,
+    path: str | os.PathLike, format: str | None = None, fields: str | None = None, faults: Faults | None = None
 ) -> tuple[list[Example], str]:
     """The examples as from :func:`read_examples`, and the name of the format. If ``faults`` are given, they get what is
     wrong, which is left out."""
     if format is not None:
         formats.check_format(format)
     check_there(os.fspath(path))
-    examples, recognized = _read(path, format, name, fields, faults)
+    examples, recognized = _read(path, format, fields, faults)
     if not examples:
         first = next(iter(faults.messages.values()), ["give labeled data"])[0] if faults else ""
         raise InputError(f"{path}: no text is left in it; {first}")
     return examples, recognized
 
 
-def _read(path, format, name, fields, faults):
+def _read(path, format, fields, faults):
     if format == brat.NAME or (format is None and brat.is_brat(path)):
         return brat.read(path, faults), brat.NAME
     if os.path.isdir(path):
         files = [one for one in brat.files_in(Path(path)) if not one.name.startswith(_NO_DATA) and one.is_file()]
         if not files:
             raise InputError(f"{path}: is a directory without files of labeled data; give the path of a file in it")
-        read = [_read(file, format, None, fields, faults) for file in sorted(files)]
+        read = [_read(file, format, fields, faults) for file in sorted(files)]
         return [example for found, _ in read for example in found], ", ".join(dict.fromkeys(name for _, name in read))
-    content, read_from = read_text(path)
-    name = read_from if name is None else os.fspath(name)
+    content, name = read_text(path)
     source = Source(name, fields, faults, None if path == STDIN else os.fspath(path))
     lines = split_lines(content)
     recognized = formats.recognize(lines, source) if format is None or first_non_blank(lines) is None else format
@@ -151,8 +134,7 @@ def write_examples(examples: list[Example], target: str | os.PathLike | TextIO, 
 
 
 class EntityTextStream(TextStream):
-    """The texts of a :class:`paddle_rope.tasks.common.texts.streams.TextStream`, also of labeled data in any format
-    except brat."""
+    """The texts of a ``TextStream``, also of labeled data in any format except brat."""
 
     form_of = staticmethod(formats.labeled_form)
 
@@ -176,8 +158,3 @@ class EntityTextStream(TextStream):
 
     def items_of_tagged(self, lines):
         return [(example.text, example.where) for example in read_lines(lines, self.name)]
-
-
-def read_texts(source: str | os.PathLike) -> list[tuple[str, str]]:
-    """All texts of an :class:`EntityTextStream`: pairs (text, "path:line")."""
-    return [pair for chunk in EntityTextStream(source) for pair in chunk]

@@ -8,6 +8,7 @@ import pytest
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.ner import NerPredictor
+from paddle_rope.tasks.ner.data.reading import EntityTextStream
 from paddle_rope.tasks.ner.demo import write_demo_corpus
 from paddle_rope.tasks.ner.examples import Entity, Example, TokenizedText, make_example
 from paddle_rope.tasks.ner.recipe import NerRecipe
@@ -144,6 +145,11 @@ def labeled(gold):
 def contents(examples):
     """What examples hold whatever format they come from."""
     return [(one.text, one.entities) for one in examples]
+
+
+def read_texts(source):
+    """All texts of a file to predict: pairs (text, "path:line")."""
+    return [pair for chunk in EntityTextStream(source) for pair in chunk]
 
 
 def error_of(call, *arguments):

@@ -14,13 +14,13 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.training.data import IN_MEMORY, hold_out, read_memory
 from paddle_rope.tasks.ner import NerPredictor
 from paddle_rope.tasks.ner.arguments import NerArguments
-from paddle_rope.tasks.ner.data.reading import EntityTextStream, read_examples, read_labeled, read_texts
+from paddle_rope.tasks.ner.data.reading import EntityTextStream, read_examples, read_labeled
 from paddle_rope.tasks.ner.data.splits import draw, mark_types, read_splits
 from paddle_rope.tasks.ner.demo import ENTITY_TYPES, UNSEEN_SENTENCES, read_demo_corpus, write_demo_corpus
 from paddle_rope.tasks.ner.examples import Entity, Example, first_overlap, without_overlaps
 from paddle_rope.tasks.ner.formats.source import OTHER_TEXT, UNREADABLE, UNRELATED, Faults
 from tests.helpers.runs import read_json_lines
-from tests.tasks.ner.conftest import error_of
+from tests.tasks.ner.conftest import error_of, read_texts
 
 JSON = '{"text": "甲"}\n'
 
@@ -92,7 +92,7 @@ def test_wrong_annotations_are_left_out_and_counted_by_kind_if_asked_to(write, c
     content, counts = FAULTY[format]
     path, faults = write(content), Faults()
     error_of(read_examples, path)
-    read = [read_examples(path, on_error="skip"), read_labeled(path, None, None, None, faults)[0]]
+    read = [read_examples(path, on_error="skip"), read_labeled(path, None, None, faults)[0]]
     assert [[(one.text, one.entities) for one in some] for some in read] == 2 * [[("甲乙", (Entity(0, 1, "a"),))]]
     assert tuple(faults.counts.values()) == counts
     told = [f"{path}: left out {count} {kind}; the first: " for kind, count in faults.counts.items()]
@@ -101,8 +101,8 @@ def test_wrong_annotations_are_left_out_and_counted_by_kind_if_asked_to(write, c
 
 def test_a_file_of_which_no_text_is_left_is_refused_with_the_first_fault(write):
     path = write('{"text": "甲"}\n')
-    assert "'skp': must be stop or skip" in error_of(read_examples, path, None, None, None, "skp")
-    message = error_of(read_examples, path, None, None, None, "skip")
+    assert "'skp': must be stop or skip" in error_of(read_examples, path, None, None, "skp")
+    message = error_of(read_examples, path, None, None, "skip")
     assert message.startswith(f"{path}: no text is left in it; {path}:1: ")
 
 
@@ -112,7 +112,7 @@ def test_wrong_annotations_of_brat_are_left_out_with_their_relations(write):
         "T1\tx 0 1;3 4\t甲 丙\nT2\tx 1 4\t乙 丙\nT3\tx 0 2\t甲丙\n丙\nR1\tr Arg1:T2 Arg2:T3\nR2\tr Arg1:T2 Arg2:T9\n"
     )
     folder, faults = write(lines, "docs/a.ann").parent, Faults()
-    (one,), _ = read_labeled(folder, None, None, None, faults)
+    (one,), _ = read_labeled(folder, None, None, faults)
     assert (one.entities, one.relations) == ((Entity(1, 4, "x"),), ())
     assert faults.counts == {OTHER_TEXT: 1, UNREADABLE: 1, UNRELATED: 1}
 

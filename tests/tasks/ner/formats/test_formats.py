@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.ner.data.reading import read_examples, read_labeled, read_texts, write_examples
+from paddle_rope.tasks.ner.data.reading import read_examples, read_labeled, write_examples
 from paddle_rope.tasks.ner.examples import Entity
 from paddle_rope.tasks.ner.formats import FORMATS
 from paddle_rope.tasks.ner.formats.label_studio import labeling_configuration
 from tests.conftest import REPOSITORY
-from tests.tasks.ner.conftest import contents, error_of, example
+from tests.tasks.ner.conftest import contents, error_of, example, read_texts
 
 TAGS = [format for format in FORMATS if format.startswith(("bio", "bmes"))]
 FLAT_ONLY = [*TAGS, "tokens"]

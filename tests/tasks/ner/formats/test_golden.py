@@ -52,7 +52,7 @@ def check_reading(case, path, caplog):
         return text.replace(f"{path}:", "").replace(f"{path}/", "").strip()
 
     if "error" in case:
-        message = shortened(error_of(read_examples, path, case.get("format"), None, case.get("fields")))
+        message = shortened(error_of(read_examples, path, case.get("format"), case.get("fields")))
         assert says(message, case["error"]) and "; " in message, message
         return
     examples, format = read_labeled(path, case.get("format"), fields=case.get("fields"))
