@@ -66,9 +66,8 @@ class Words(NamedTuple):
 
 
 class ChineseWords:
-    """Finds words in texts as jieba does. Threads may share it. ``arrays`` come from
-    :func:`paddle_rope.tasks.ner.features.jieba_dictionary.read_dictionary`, ``tables`` are arguments of
-    :class:`UnknownWords`."""
+    """Finds words in texts as jieba does. Threads may share it. ``arrays`` come from ``read_dictionary``, ``tables``
+    are arguments of :class:`UnknownWords`."""
 
     def __init__(self, arrays, tables):
         # The children of a node are consecutive in a string: from its first child to the first child of the next node.

@@ -124,8 +124,7 @@ class TokenColumns:
 
     def __call__(self, words, places):
         """The columns of a text, int32 ``[tokens, columns]``: 0 none, 1 unknown, then the vocabulary. ``words`` are its
-        :class:`~paddle_rope.tasks.ner.features.chinese_words.Words`, ``places`` the :func:`token_places` of its
-        tokens."""
+        ``Words``, ``places`` the :func:`token_places` of its tokens."""
         rows = [row for kind in self._kinds for row in getattr(self, f"_{kind}")(words)]
         if not rows:
             return np.empty([places.shape[1], 0], dtype=np.int32)

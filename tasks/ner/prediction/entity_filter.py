@@ -19,7 +19,7 @@ from paddle_rope.tasks.common.run_config import read_mapping
 from paddle_rope.tasks.common.texts.text_files import read_text, shown, split_lines
 from paddle_rope.tasks.ner.arguments import FilterOptions, NerOptions, of_types
 from paddle_rope.tasks.ner.examples import Entity, without_overlaps
-from paddle_rope.tasks.ner.features.gazetteer import automaton_of, found_in
+from paddle_rope.tasks.ner.features.word_features import automaton_of, found_in
 
 LEAST_PROBABILITY = 0.001  # to ask for; nearly all spans of a text are less probable
 HINT_LOGIT = 3.0  # times the temperature: how far a hint lowers the threshold, as from probability 0.5 to 0.05
@@ -142,17 +142,9 @@ def _same_everywhere(text: str, entities: list[Entity]) -> list[Entity]:
 
 
 class EntityRuler:
-    """Finds entities by rule in texts. Threads may share it.
-
-    Args:
-        terms: (string, type, ``"force"`` or ``"hint"``) of each; a string may have several types.
-        patterns: the same with regular expressions.
-
-    Attributes:
-        types: all types in terms and patterns.
-        hinted_types: types with at least one hint.
-        characters: of all terms.
-    """
+    """Finds entities by rule in texts. Threads may share it. ``terms`` are (string, type, ``"force"`` or ``"hint"``)
+    and ``patterns`` the same with regular expressions; a string may have several types. ``types`` are all types in
+    both, ``hinted_types`` those with a hint, ``characters`` the number in all terms."""
 
     def __init__(self, terms: Sequence[Row] = (), patterns: Sequence[Row] = ()):
         self._terms = terms
@@ -219,11 +211,8 @@ def _is_in_word(text, place):
 
 
 def read_terms(path: str | os.PathLike) -> list[Row]:
-    """The rows ``term<TAB>type`` or ``term<TAB>type<TAB>mode`` of a file; without a mode a term is forced.
-
-    Raises:
-        InputError: a line has another form.
-    """
+    """The rows ``term<TAB>type`` or ``term<TAB>type<TAB>mode`` of a file; without a mode a term is forced. Raises
+    InputError if a line has another form."""
     content, name = read_text(path)
     rows: list[Row] = []
     for number, line in enumerate(split_lines(content), 1):
@@ -239,10 +228,7 @@ def read_terms(path: str | os.PathLike) -> list[Row]:
 
 def read_patterns(path: str | os.PathLike) -> list[Row]:
     """The regular expressions of a YAML file: for each type an expression, a list, or ``{force: [...], hint: [...]}``.
-
-    Raises:
-        InputError: the file has another form, or an expression is wrong.
-    """
+    Raises InputError if the file has another form, or an expression is wrong."""
     form = "write TYPE: EXPRESSION, TYPE: [EXPRESSION, ...], or TYPE: {force: [...], hint: [...]}"
     rows: list[Row] = []
     for kind, of_type in read_mapping(path, form).items():

@@ -7,7 +7,7 @@ import numpy as np
 
 from paddle_rope.tasks.ner.features import COLUMNS
 from paddle_rope.tasks.ner.features.chinese_words import TAG_CLASSES, tag_class
-from paddle_rope.tasks.ner.features.gazetteer import BINS, SHARES
+from paddle_rope.tasks.ner.features.word_features import BINS, SHARES
 
 LONGEST = 16  # characters of a word in jieba's dictionary
 
