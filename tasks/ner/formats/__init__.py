@@ -11,11 +11,10 @@ from paddle_rope.tasks.common.texts.text_files import first_non_blank, shown
 from paddle_rope.tasks.ner.examples import Example
 from paddle_rope.tasks.ner.formats import brat, label_studio, tags
 from paddle_rope.tasks.ner.formats import span_records as spans
-from paddle_rope.tasks.ner.formats.columns import read_rows
 from paddle_rope.tasks.ner.formats.records import Records, labeled_records, spans_key, write_lines, write_list
 from paddle_rope.tasks.ner.formats.source import Source
 from paddle_rope.tasks.ner.formats.span_records import CMEEE, DOCCANO, PREDICTED
-from paddle_rope.tasks.ner.formats.tagging import SCHEMES
+from paddle_rope.tasks.ner.formats.tagging import SCHEMES, read_rows
 from paddle_rope.tasks.ner.formats.tags import column_sentences, find_scheme, has_joined_sentences, joined_sentences
 
 

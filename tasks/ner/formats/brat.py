@@ -6,8 +6,8 @@ several lines is written in pieces, ``Type start end;start end``: pieces with on
 entity. Entities with other gaps are not spans, so they are skipped, as are events, attributes, equivalences and notes
 (E, A, M, *, N, #), and relations of skipped entities; this module's log counts them.
 
-``R1<tab>Type Arg1:T1 Arg2:T2``: a relation. The arguments may have other names; the first is the head.
-Source: https://brat.nlplab.org/standoff.html
+``R1<tab>Type Arg1:T1 Arg2:T2``: a relation. The arguments may have other names; the first is the head. Source:
+https://brat.nlplab.org/standoff.html
 """
 
 import logging

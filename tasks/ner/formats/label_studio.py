@@ -1,13 +1,10 @@
 """Label Studio: its JSON export, a list of tasks, and its smaller export JSON-MIN, a list of annotations without
 relations, in which a text without entities has no list; ``TEXT_FORMATS`` has a sample of both.
 
-Offsets are half-open. Label Studio counts code points; older releases counted UTF-16 code units, two for an emoji.
-The surface in the file decides: if it fits only the second count, that one is used. It may differ from the text in
-white space, which browsers collapse.
-
-A relation is ``{"type": "relation", "from_id": "a", "to_id": "b", "direction": "right", "labels": ["at"]}`` with the
-``id`` of two regions. Each of its labels is a relation, in both directions if ``direction`` is ``bi``; one without
-labels is called "relation". If a region has several labels, the relation belongs to the first.
+Label Studio counts code points; older releases counted UTF-16 code units, two for an emoji. The surface in the file
+decides: if it fits only the second count, that one is used. It may differ from the text in white space, which browsers
+collapse. A relation names the ``id`` of two regions; each of its labels is a relation, in both directions if its
+``direction`` is ``bi``. If a region has several labels, the relation belongs to the first.
 
 Of several submitted annotations of a text, the one marked as ground truth is used, otherwise the one updated last. This
 module's log counts what is left out: texts without a submitted annotation, skipped annotations, drafts, results that
@@ -49,7 +46,9 @@ def read(records: Records, source: Source) -> list[Example]:
     """The examples of a JSON export."""
     left_out: Counter = Counter()
     found = source.kept(_annotated, ((task, where, left_out) for where, task in records))
-    objects = sorted({str(one.get("to_name")) for *_, results in found for one in results if _is_labeled(one)})
+    objects = sorted(
+        {str(one.get("to_name")) for *_, results in found for one in results if one.get("type") == "labels"}
+    )
     if len(objects) > 1:
         raise InputError(
             f"{source.name}:1: labels of several texts of a task ({', '.join(objects)}), and an example has one; "
@@ -81,15 +80,11 @@ def _annotated(task, where, left_out):
     return where, check_like(task.get("data"), {}, "data", where), results
 
 
-def _is_labeled(result):
-    return result.get("type") == "labels"
-
-
 def _example(where, data, results, objects, left_out, source):
     """The example of the results of an annotation."""
     text, entities, relations, ids = text_of(data, where, *objects), [], [], EntityIds()
     for result in results:
-        if _is_labeled(result):
+        if result.get("type") == "labels":
             labeled = source.tried(_entities, result.get("value"), text, where) or [None]
             entities += filter(None, labeled)
             ids.add(result.get("id"), labeled[0])
@@ -175,17 +170,14 @@ def read_min(records: Records, source: Source) -> list[Example]:
         strings = {key: value for key, value in record.items() if isinstance(value, str) and key not in _TIMES}
         _, task = tasks.setdefault(id_, (where, {"data": strings, "annotations": []}))
         if record.get(ANNOTATION_ID) is not None:
-            spans = [one for found in record.values() if isinstance(found, list) for one in found if _is_span(one)]
+            found = [one for value in record.values() if isinstance(value, list) for one in value]
             results = [
                 {"type": "labels" if "labels" in span else "choices", "to_name": TEXT_KEY, "value": span}
-                for span in spans
+                for span in found
+                if isinstance(span, dict) and ("labels" in span or {"start", "end"} <= span.keys())
             ]
             task["annotations"].append({**record, "result": results})
     return read(tasks.values(), source)
-
-
-def _is_span(value):
-    return isinstance(value, dict) and ("labels" in value or {"start", "end"} <= value.keys())
 
 
 # ---- writing
@@ -238,11 +230,8 @@ def prediction_task(record: dict, model_version: str) -> dict:
 
 
 def labeling_configuration(types: Iterable[str]) -> str:
-    """The XML of the labeling interface of a project whose texts have entities of these types.
-
-    Raises:
-        InputError: a type has a control character, which XML cannot hold.
-    """
+    """The XML of the labeling interface of a project whose texts have entities of these types. Raises InputError if a
+    type has a control character, which XML cannot hold."""
     labels = ""
     for kind in types:
         if _NOT_IN_XML.search(kind):

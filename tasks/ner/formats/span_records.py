@@ -1,24 +1,16 @@
-"""Formats of records that have a text and its entities; ``TEXT_FORMATS`` has a sample of each.
+"""Formats of records that have a text and its entities; ``TEXT_FORMATS`` has a sample of each. Offsets count characters
+and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
 
-* CLUENER: type, surface, then pairs of first and last character, the end included
-  (https://github.com/CLUEbenchmark/CLUENER2020);
-* doccano, sequence labeling: older releases call the key ``labels``;
-* doccano, with relations: ``"relations": [{"id": 1, "from_id": 1, "to_id": 2, "type": "at"}]``, which name
-  entities by their ``id`` (https://doccano.github.io/doccano);
-* CMeEE: the end is inclusive in CMeEE of CBLUE and exclusive in other files of this form, so ``entity`` decides for
-  each span: its length fits only one of the two. Written with the end included
-  (https://github.com/CBLUEbenchmark/CBLUE);
-* the JSON lines of ``paddle-rope predict``: the surface ``text`` is checked if it is there; scores are not read,
-  and probabilities only from a teacher. A text may be empty, because one line of input gives one record. Read with
-  them are all records of a text and entities that are objects, with any of the names of
-  :data:`paddle_rope.tasks.ner.formats.source.NAMES`, such as those of Prodigy (https://prodi.gy/docs/api-interfaces);
-  GLiNER's tokens and spans of tokens (https://github.com/urchade/GLiNER); and UIE's results of prompts
-  (https://github.com/PaddlePaddle/PaddleNLP, ``model_zoo/uie``);
-* spaCy's training tuples; and the documents of its version 2: ``[{"id": 0, "paragraphs": [{"raw": "...", "sentences":
-  [{"tokens": [{"orth": "...", "ner": "B-name"}, ...]}]}]}]``, tags in the BILUO scheme. Each paragraph is an example;
-  its text is ``raw``, or the tokens joined (https://v2.spacy.io/api/annotation).
-
-Offsets count characters and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
+* CLUENER (https://github.com/CLUEbenchmark/CLUENER2020): pairs of first and last character, the end included;
+* doccano, without relations and with them (https://doccano.github.io/doccano);
+* CMeEE (https://github.com/CBLUEbenchmark/CBLUE): the end is inclusive there and exclusive in other files of this form,
+  so ``entity`` decides for each span: its length fits only one of the two. Written with the end included;
+* the JSON lines of ``paddle-rope predict``, in which a text may be empty, because one line of input gives one record;
+  so are read all records with entities that are objects, with any of the ``NAMES`` of keys, such as those of Prodigy
+  (https://prodi.gy/docs/api-interfaces); GLiNER's tokens and spans of tokens (https://github.com/urchade/GLiNER); and
+  UIE's results of prompts (https://github.com/PaddlePaddle/PaddleNLP, ``model_zoo/uie``);
+* spaCy's training tuples; and the documents of its version 2 (https://v2.spacy.io/api/annotation), with tags in the
+  BILUO scheme: each paragraph is an example, whose text is ``raw``, or the tokens joined.
 """
 
 import logging

@@ -1,15 +1,11 @@
-"""Tagged text, BIO, BIOES and BMES (see :mod:`paddle_rope.tasks.ner.formats.tagging`), in two layouts of lines and in
-records.
+"""Tagged text, BIO, BIOES and BMES, in two layouts of lines and in records.
 
-* columns: one token (usually one character) and its tag per line, separated by a space or tab; an empty line ends a
-  sentence; :mod:`paddle_rope.tasks.ner.formats.columns` describes the variants;
-* sentences: one sentence per line, its tokens, a tab, its tags; tokens and tags are each joined by U+0002, as in the
-  files of PaddleNLP (https://github.com/PaddlePaddle/PaddleNLP, ``msra_ner``, ``peoples_daily_ner``). The first line
-  may be a header, ``text_a<tab>label``;
-* records: lists of tokens and of tags, ``{"tokens": ["中", "国"], "ner_tags": ["B-LOC", "I-LOC"]}``, as in Hugging
-  Face's datasets (https://huggingface.co/docs/datasets). The keys may have other names. Tokens may also be a string,
-  with one token per character or separated by spaces, and tags a string separated by spaces or commas. Tags may be
-  numbers if their names are in the record or in the ``dataset_info.json`` beside the file.
+* columns: one token and its tag a line, an empty line after each sentence (``tagging.py`` describes the variants);
+* sentences: one sentence a line, its tokens joined by U+0002, a tab, and its tags joined in the same way, as in the
+  files of PaddleNLP (https://github.com/PaddlePaddle/PaddleNLP, ``msra_ner``). The first line may be a header;
+* records: lists of tokens and of tags, as in Hugging Face's datasets (https://huggingface.co/docs/datasets). Tokens may
+  also be a string, with one token per character or separated by spaces, and tags a string separated by spaces or
+  commas. Tags may be numbers if their names are in the record or in the ``dataset_info.json`` beside the file.
 
 A text is its tokens joined; it is written with one token per character. Tags that are not well-formed are read by the
 convention of conlleval and reported in this module's log.
@@ -26,18 +22,22 @@ from paddle_rope.tasks.common.texts.json_records import check_encodable
 from paddle_rope.tasks.common.texts.tables import TEXT, TOKENS
 from paddle_rope.tasks.common.texts.text_files import BLANKS, shown
 from paddle_rope.tasks.ner.examples import Entity, Example, first_overlap
-from paddle_rope.tasks.ner.formats.columns import LIMIT, LINE_ENDS, Row, read_rows, without_numbers
 from paddle_rope.tasks.ner.formats.records import Records, check_like
 from paddle_rope.tasks.ner.formats.source import NAMES, TAG_NAMES, TAGS, Source, key_of, numbered
 from paddle_rope.tasks.ner.formats.tagging import (
     BIO,
+    LIMIT,
+    LINE_ENDS,
     OUTSIDE,
     SCHEMES,
+    Row,
     Scheme,
     decode_tags,
     encode_tags,
     join_tokens,
     parse_tag,
+    read_rows,
+    without_numbers,
 )
 
 _HEADER_ENDS = ("label", "labels")  # last columns of a header, which are not tags
