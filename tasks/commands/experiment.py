@@ -102,7 +102,7 @@ def decay(argv):
         raise InputError(f"--head_dim {options.head_dim}: must be even, features turn in pairs")
     check_new_folder(options.output, "--output")
     prepare()
-    from paddle_rope.tasks.experiments.decay import contents
+    from paddle_rope.tasks.experiments.long_range_decay import contents
 
     files, lines = contents(options)
     options.output.mkdir(parents=True, exist_ok=True)

@@ -1,13 +1,17 @@
 r"""Long-range decay of RoPE: what the frequencies theta_i do to dot products as the relative distance grows.
 
 Sources: Su, https://kexue.fm/archives/8265, the section on long-range decay; Su et al. 2021, arXiv 2104.09864, section
-3.4.3, eq. (35)-(37). numpy only, float64. Every function takes the frequencies theta ``[d / 2]``, so that RoPE's can be
-compared with others, and raises ValueError for arguments that are not vectors.
+3.4.3, eq. (35)-(37). float64. Every function takes the frequencies theta ``[d / 2]``, so that RoPE's can be compared
+with others, and raises ValueError for arguments that are not vectors.
 """
 
 import numpy as np
 
-from paddle_rope.rotary_frequencies import rotary_frequencies as frequencies  # noqa: F401  theta of RoPE
+from paddle_rope.rotary_frequencies import rotary_frequencies as frequencies
+from paddle_rope.tasks.common.reports.figures import BLUE, GRAY, GREEN, ORANGE, new_figure, png
+
+ZOOM = 50  # distances at which the period of theta = 1, 6.28, can be seen
+FAR = 2000  # from this distance on, the dot products are drawn by octaves
 
 
 def mean_partial_sums(theta: np.ndarray, distances: np.ndarray) -> np.ndarray:
@@ -132,3 +136,104 @@ def _vector(x, name):
     if x.ndim != 1 or not x.size:
         raise ValueError(f"{name} must be a vector with at least one number, got the shape {list(x.shape)}")
     return x
+
+
+# ---- figures and tables: ``paddle-rope decay``
+
+
+def contents(options):
+    """Files, name -> bytes, and lines that describe them; ``options`` are the command's: head_dim, base, max_distance,
+    query_position."""
+    query, reach = options.query_position, options.max_distance
+    theta = frequencies(options.head_dim, options.base)
+    distances, keys = np.arange(reach + 1), np.arange(max(0, query - reach), query + reach + 1)  # on either side
+    bound, ones = mean_partial_sums(theta, distances), ones_scores(theta, keys - query)
+    quarter = quarter_period(theta)
+    files = {
+        "decay_bound.png": draw_bound(options, distances, bound, quarter),
+        "decay_ones.png": (
+            draw_ones(options, keys, ones, quarter)
+            if reach < FAR
+            else draw_octaves(options, ones[keys >= query], quarter)
+        ),
+    }
+    return files, describe(reach, quarter, bound, ones[keys >= query])
+
+
+def draw_bound(options, distances, bound, quarter):
+    """The figure of kexue.fm 8265, as PNG bytes."""
+    figure, axes = new_figure(8, 4.5)
+    top = (options.head_dim // 2 + 1) / 2
+    axes.axhline(top, color=ORANGE, ls="--", label=r"all $\theta_i = 0$, and all $\theta_i = 1$: constant")
+    _draw_rope(axes, options, distances, bound, quarter, 0)
+    axes.set_title(f"Decay of the bound: head_dim d = {options.head_dim}, base {options.base:g}")
+    axes.set_xlabel("relative distance m - n")
+    axes.set_ylabel(r"mean of $|S_1|, \ldots, |S_{d/2}|$")
+    axes.set_ylim(0, 1.4 * top)
+    axes.legend(loc="upper right")
+    return png(figure)
+
+
+def draw_ones(options, keys, ones, quarter):
+    """A figure of RoPE and, below it and close to the query, the counter-examples, as PNG bytes."""
+    query, top = options.query_position, options.head_dim
+    figure, (above, below) = new_figure(8, 7, 2, 1, height_ratios=[3, 2])
+    _draw_rope(above, options, keys, ones, quarter, query)
+    averages = octave_averages(ones[keys >= query])
+    label = r"averages over octaves, $2^k \leq n - m < 2^{k+1}$"
+    starts = query + 2.0 ** np.arange(len(averages))
+    above.hlines(averages, starts, 2 * starts - query, color=ORANGE, lw=2, label=label)
+    above.set_title(f"All-ones q and k: head_dim d = {top}, base {options.base:g}, query at position m = {query}")
+    above.set_ylim(min(0, 1.2 * ones.min()), 1.4 * top)
+    shown = keys[np.abs(keys - query) <= ZOOM]
+    near = np.linspace(shown[0], shown[-1], 2001)
+    below.axhline(top, color=ORANGE, ls="--", label=r"all $\theta_i = 0$: constant")
+    below.plot(near, top * np.cos(near - query), color=GREEN, lw=1, label=r"all $\theta_i = 1$: $d\,\cos(n - m)$")
+    below.plot(shown, top * np.cos(shown - query), ".", color=GREEN, ms=4)
+    below.set_title("Counter-examples: no decay")
+    below.set_ylim(-1.15 * top, 2.1 * top)
+    for axes in (above, below):
+        axes.axhline(0, color=GRAY, lw=0.6)
+        axes.set_xlabel("key position n")
+        axes.set_ylabel(r"$\langle R_m q, R_n k\rangle$")
+        axes.ticklabel_format(useOffset=False, style="plain", axis="x")
+        axes.legend(loc="upper right")
+    return png(figure)
+
+
+def draw_octaves(options, ones, quarter):
+    """A figure of RoPE on a logarithmic axis, as PNG bytes: the averages fall by about the same amount per octave."""
+    figure, axes = new_figure(8, 4.5)
+    averages = octave_averages(ones)
+    starts = 2.0 ** np.arange(len(averages))
+    _draw_rope(axes, options, np.arange(1, ones.size), ones[1:], quarter, 0)
+    axes.hlines(averages, starts, 2 * starts, color=ORANGE, lw=2, zorder=3, label="averages over octaves")
+    axes.axhline(0, color=GRAY, lw=0.6)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.set_title(f"All-ones q and k: head_dim d = {options.head_dim}, base {options.base:g}")
+    axes.set_xlabel("relative distance n - m")
+    axes.set_ylabel(r"$\langle R_m q, R_n k\rangle$")
+    axes.legend(loc="upper right")
+    return png(figure)
+
+
+def _draw_rope(axes, options, places, values, quarter, query):
+    """Draw the curve of RoPE, and a line where the slowest pair has made a quarter turn, if that is in the range."""
+    label = rf"RoPE, $\theta_i = {options.base:g}^{{-2i/d}}$"
+    axes.plot(places, values, color=BLUE, lw=1.2 if places.size < 2000 else 0.5, label=label)
+    axes.set_xlim(places[0], places[-1])
+    if quarter <= options.max_distance:
+        label = f"quarter period of the slowest pair: {quarter:.0f}"
+        axes.axvline(query + quarter, color=GREEN, lw=1.2, ls="-.", label=label)
+
+
+def describe(reach, quarter, bound, ones):
+    """The lines that describe the figures; ``bound`` and ``ones`` are the curves of RoPE from distance 0 on."""
+    at = sorted({0, *(4**k for k in range(reach.bit_length()) if 4**k < reach), reach})
+    return [
+        "distance   " + " ".join(f"{x:>8}" for x in at),
+        "mean |S_j| " + " ".join(f"{bound[x]:8.2f}" for x in at),
+        "ones, g    " + " ".join(f"{ones[x]:8.2f}" for x in at),
+        f"quarter period of the slowest pair: {quarter:.1f}; up to it the trend of g falls",
+    ]

@@ -12,10 +12,12 @@ from paddle_rope.tasks.common.errors import InputError, exit_status
 from paddle_rope.tasks.common.training.settings import resolve as resolve_config
 from paddle_rope.tasks.language_model import recipe as recipe_module
 from paddle_rope.tasks.language_model.arguments import LanguageModelArguments
-from paddle_rope.tasks.language_model.corpus import Corpus, additions, load_corpus
 from paddle_rope.tasks.language_model.recipe import (
+    Corpus,
+    additions,
     held_out_losses,
     learning_rate_share,
+    load_corpus,
     make_optimizer,
 )
 from paddle_rope.tasks.language_model.report import PUBLISHED, rank_correlation
