@@ -36,7 +36,7 @@ class ClassificationConfig(SequenceClassificationConfig):
 
 @dataclass
 class ClassificationOptions(PredictorOptions):
-    """The options of a :class:`~paddle_rope.tasks.classification.prediction.Classifier`."""
+    """The options of a ``Classifier``."""
 
     max_characters: int | None = model_field(None, "characters read, the rest is cut (default: as trained)", SIZE)
 

@@ -117,11 +117,8 @@ def check_there(path: str) -> None:
 
 def fetch_dataset(files: Iterable[PublishedFile], folder: str | os.PathLike, show_progress: bool = False) -> None:
     """Put the files of a data set into a folder, created if missing, and print a line for each. Existing files,
-    including a zip archive of others, are checked and kept.
-
-    Raises:
-        InputError: a file cannot be downloaded, or exists with other content; the files before it stay.
-    """
+    including a zip archive of others, are checked and kept. Raises InputError if a file cannot be downloaded, or exists
+    with other content; the files before it stay."""
     part = Path(folder) / PART
     shutil.rmtree(part, ignore_errors=True)  # left by a killed download
     try:

@@ -18,12 +18,8 @@ _BESIDE_WEIGHTS = r"((model_|tokenizer_)?config|tokenizer)\.json|vocab\.txt|(REA
 def fetch_encoder(name, folder):
     """Put the files of the model ``name``, ``OWNER/NAME``, that are needed here into a folder, and print a line for
     each. They come from HF_ENDPOINT, by default huggingface.co, with the token of HF_TOKEN if there is one, and are
-    only stored. Existing files are checked and kept, and an interrupted download is resumed.
-
-    Raises:
-        InputError: huggingface_hub is not installed; the model or a file cannot be downloaded, or differs from its
-            published checksum; the folder holds other content or cannot be written.
-    """
+    only stored. Existing files are checked and kept, and an interrupted download is resumed. Raises InputError if the
+    model or a file cannot be downloaded or written, or the folder or a file holds something else than published."""
     os.environ.setdefault("HF_HUB_DISABLE_XET", "1")  # Xet asks huggingface.co, whatever HF_ENDPOINT says
     try:
         from huggingface_hub import HfApi, logging

@@ -67,9 +67,8 @@ def evaluation_mode(model: Any) -> Iterator[None]:
 
 
 def evaluated(model: Any, batch: Batch) -> Any:
-    """Output of a ``paddle.nn.Layer`` for a batch of arrays, in evaluation mode and in the context
-    that its attribute ``precision`` makes, if it has one
-    (:func:`~paddle_rope.tasks.common.predictor.predict_in_bfloat16`)."""
+    """Output of a ``paddle.nn.Layer`` for a batch of arrays, in evaluation mode and in the context that its attribute
+    ``precision`` makes, if it has one (``predict_in_bfloat16``)."""
     import paddle
 
     with evaluation_mode(model), getattr(model, "precision", contextlib.nullcontext)():

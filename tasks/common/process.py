@@ -50,15 +50,10 @@ def quiet_paddlenlp() -> None:
 
 def check_device(name: str | None) -> None:
     """Raise InputError if a GPU is wanted and the Paddle that is installed is not built for one. Imports no Paddle."""
-    if name is not None and name.lower().startswith("gpu") and _is_installed("paddlepaddle"):
-        _refuse_gpu(name)
-
-
-def _is_installed(package):
-    try:
-        return bool(importlib.metadata.version(package))
-    except importlib.metadata.PackageNotFoundError:
-        return False
+    if name is not None and name.lower().startswith("gpu"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            importlib.metadata.version("paddlepaddle")  # the package for CPUs
+            _refuse_gpu(name)
 
 
 def _refuse_gpu(name):

@@ -78,7 +78,7 @@ class MatchingConfig(SequenceClassificationConfig):
 
 @dataclass
 class MatchingOptions(PredictorOptions):
-    """The options of a :class:`~paddle_rope.tasks.matching.prediction.MatchingPredictor`."""
+    """The options of a ``MatchingPredictor``."""
 
     max_tokens: int | None = model_field(None, "tokens read, the rest is cut (default: as trained)", optional(LENGTH))
 

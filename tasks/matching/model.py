@@ -58,10 +58,10 @@ class MatchingModel(RoFormerPretrainedModel):
 def cosent_loss(cosines, labels, scale=20.0):
     r"""log(1 + sum over pairs i, j with label_i > label_j of exp(scale (cos_j - cos_i))).
 
-    CoSENT (Su, https://kexue.fm/archives/8847): of any two examples in the batch, the one with the higher label
-    should have the higher cosine. Only the order of the labels counts, so 0/1 labels and grades are treated alike;
-    ``scale`` sets how steeply a wrong order is penalized. The scalar is float32, or float64 for float64 cosines; it is
-    0 if all labels are equal.
+    CoSENT (Su, https://kexue.fm/archives/8847): of any two examples in the batch, the one with the higher label should
+    have the higher cosine. Only the order of the labels counts, so 0/1 labels and grades are treated alike; ``scale``
+    sets how steeply a wrong order is penalized. The scalar is float32, or float64 for float64 cosines; it is 0 if all
+    labels are equal.
     """
     with without_amp():  # AMP would make EXCLUDED a float16
         (cosines,) = at_least_float32(cosines)
@@ -85,8 +85,8 @@ def ranking_loss(first, second, first_is_closer):
 def grade_loss(logits, shares):
     """Mean of - y log p - (1 - y) log(1 - p), with p = 1 / (1 + exp(-logit)).
 
-    ``shares`` are y, ``[batch]``, from 0 to 1: the label itself, or a grade scaled so that the lowest is 0 and
-    the highest 1. The scalar is float32, or float64 for float64 logits.
+    ``shares`` are y, ``[batch]``, from 0 to 1: the label itself, or a grade scaled so that the lowest is 0 and the
+    highest 1. The scalar is float32, or float64 for float64 logits.
     """
     with without_amp():
         (logits,) = at_least_float32(logits)

@@ -29,10 +29,9 @@ from paddle_rope.tasks.matching.data import LABELED, Example, ExampleStream, pre
 class MatchingDataset:
     """Tokenized examples, all pairs or all triples. A sequence that several of them share is kept, and scored, once.
 
-    ``sequences`` are :class:`~paddle_rope.tasks.common.inference.Tokens`; ``rows``, int64 ``[examples, parts]``, has
-    the numbers of each example's sequences, with parts as in
-    :meth:`paddle_rope.tasks.matching.model.MatchingModel.forward`; ``lengths`` are the tokens of each example's longest
-    sequence; ``collate`` makes a batch of items; ``num_cut`` sequences are cut to ``max_tokens`` (None: the model's).
+    ``sequences`` are ``Tokens``; ``rows``, int64 ``[examples, parts]``, has the numbers of each example's sequences,
+    with parts as in ``MatchingModel.forward``; ``lengths`` are the tokens of each example's longest sequence;
+    ``collate`` makes a batch of items; ``num_cut`` sequences are cut to ``max_tokens`` (None: the model's).
     """
 
     def __init__(self, examples, tokenizer, config, max_tokens=None):
@@ -80,11 +79,8 @@ def score_dataset(model, dataset, batch_size, show_progress=False):
 
 
 class MatchingPredictor(Predictor):
-    """Scores pairs and triples of texts, and embeds texts. Threads may share it.
-
-    Attributes:
-        threshold: score from which a pair matches; None for a model of grades or triples.
-    """
+    """Scores pairs and triples of texts, and embeds texts. Threads may share it. ``threshold`` is the score from which
+    a pair matches, None for a model of grades or triples."""
 
     arguments = MatchingArguments
     labeled = LABELED
@@ -98,7 +94,7 @@ class MatchingPredictor(Predictor):
         self.threshold = self.model.config.threshold
 
     def __call__(self, tuples: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-        """For each pair, or each triple, its :func:`~paddle_rope.tasks.matching.data.prediction_records`, in order."""
+        """For each pair, or each triple, its ``prediction_records``, in order."""
         count = 3 if len(tuples) > 0 and len(tuples[0]) == 3 else 2
         return list(prediction_records(tuples, self._score(tuples, count), self.threshold))
 

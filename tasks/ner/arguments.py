@@ -129,7 +129,7 @@ class FilterOptions(Options):
 
 @dataclass
 class NerOptions(FilterOptions, PredictorOptions):
-    """The options of a :class:`~paddle_rope.tasks.ner.prediction.predictor.NerPredictor`."""
+    """The options of a ``NerPredictor``."""
 
     max_tokens: int | None = model_field(None, "tokens read at once, more in windows (default: as trained)", SIZE)
     overlap: int | None = model_field(None, "longest entity in tokens that no window cuts (default: as trained)", OR_0)

@@ -98,7 +98,7 @@ def check_types(example, types):
 
 
 def pad_spans(texts, pad_token_id, with_labels=True):
-    """The inputs of :class:`paddle_rope.tasks.ner.model.NerModel` from a list of :class:`TokenizedText`, a dict of
+    """The inputs of ``NerModel`` from a list of :class:`TokenizedText`, a dict of
     arrays: ``input_ids`` int64, ``attention_mask`` and ``token_mask`` bool, all ``[batch, seq]``; with labels,
         ``labels`` int64
     ``[batch, entities, 3]``, (type, first token, last token), padded with -1, and ``probabilities`` float32

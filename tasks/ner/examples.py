@@ -162,8 +162,7 @@ def labeled_record(example: Example) -> dict:
 
 
 def as_record(text: str, entities: Iterable[Entity]) -> dict:
-    """A prediction as a dict, as it is written to files: see
-    :class:`paddle_rope.tasks.ner.prediction.predictor.NerPredictor`."""
+    """A prediction as a dict, as it is written to files: see ``NerPredictor``."""
     found = [
         {"start": start, "end": end, "type": kind, "text": text[start:end]}
         | {"score": None if score == inf else round(score, 4), "probability": round(probability, 4)}

@@ -11,16 +11,13 @@ from paddle_rope.tasks.common.export.exporter import Exporter
 from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.ner.arguments import of_types
 from paddle_rope.tasks.ner.batching import pad_spans
+from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
 from paddle_rope.tasks.ner.features import COLUMNS
 from paddle_rope.tasks.ner.lengths import entity_bound
 from paddle_rope.tasks.ner.prediction.predictor import ANY_LENGTH, ExportedNerModel, NerPredictor
 
 EXACT = ("feature_embedding.flags.weight", "feature_embedding.projection.weight")
-CHECKED_SENTENCES = (
-    "去年10月，雁潭市第二人民医院的护士长陆雨桐在碧洲县举办了健康讲座。",
-    "我买了一台平板电脑S9 Pro。",
-    "好",
-)
+CHECKED_SENTENCES = (*UNSEEN_SENTENCES, "好")
 
 
 class NerExporter(Exporter):

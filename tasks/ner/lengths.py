@@ -4,17 +4,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-# A window is the longest length that this share of the training texts, and at least this many of them, reach; with few
-# texts, a tenth of them.
-WINDOW_SHARE, LEAST_TEXTS, SHARE_OF_FEW = 0.01, 10, 0.1
-# The window is as long as the longest training text if that exceeds it by no more than this factor.
-LONGEST_FACTOR = 1.25
-# Spans of more tokens than the longest training entity times this factor are ignored; the bound is at least 32.
-ENTITY_FACTOR, LEAST_ENTITY_BOUND = 2, 32
+WINDOW_SHARE, LEAST_TEXTS, SHARE_OF_FEW = 0.01, 10, 0.1  # of the training texts that reach the length of a window
+LONGEST_FACTOR = 1.25  # by which the longest training text may exceed a window, which then is as long
+ENTITY_FACTOR, LEAST_ENTITY_BOUND = 2, 32  # of found spans: times the longest training entity, and tokens
 
 
 class TrainingLengths(NamedTuple):
-    """Lengths in tokens, without special ones; options of a :class:`paddle_rope.tasks.ner.model.NerConfig`."""
+    """Lengths in tokens, without special ones; options of a ``NerConfig``."""
 
     window_tokens: int  # a length that training covered well
     longest_text: int
@@ -22,8 +18,7 @@ class TrainingLengths(NamedTuple):
 
 
 def training_lengths(texts: Sequence[Any]) -> TrainingLengths:
-    """The lengths of training texts: at least one :class:`paddle_rope.tasks.ner.examples.TokenizedText`, as training
-    sees them.
+    """The lengths of training texts: at least one ``TokenizedText``, as training sees them.
 
     The window is the longest length that at least one in a hundred texts reaches, and at least ten texts (with fewer
     than a hundred texts, a tenth of them); or the longest of all, if it is at most a quarter longer. So training saw

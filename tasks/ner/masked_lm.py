@@ -62,7 +62,7 @@ def pretrain(run, texts):
 
 
 class NerMaskedLM(nn.Layer):
-    """A :class:`LanguageModelHead` on the encoder of a :class:`paddle_rope.tasks.ner.model.NerModel`."""
+    """A :class:`LanguageModelHead` on the encoder of a ``NerModel``."""
 
     def __init__(self, model):
         super().__init__()

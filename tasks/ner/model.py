@@ -31,7 +31,7 @@ class FeatureEmbedding(nn.Layer):
 
     The columns of a kind share one table. Tables and flags are initialized like the token embeddings, and the
     projection with 1 / sqrt(inputs), which keeps their scale, so the features weigh at least as much in the sum as the
-    tokens. ``sizes`` are :attr:`paddle_rope.tasks.ner.features.WordFeatures.sizes`.
+    tokens. ``sizes`` are ``WordFeatures.sizes``.
     """
 
     def __init__(self, sizes, embedding_size):
@@ -88,7 +88,7 @@ class NerModel(RoFormerPretrainedModel):
 
     @classmethod
     def from_pretrained(cls, folder, **changes):
-        """Load as in :class:`~paddle_rope.roformer.RoFormerPretrainedModel`. With other ``types``, the head keeps the
+        """Load as in ``RoFormerPretrainedModel``. With other ``types``, the head keeps the
         weights of the types that it knows, and a new type starts with the mean of all known types."""
         checkpoint = read_checkpoint(folder)
         known, types = checkpoint.config.get("types"), changes.get("types", [])
@@ -136,9 +136,8 @@ class NerModel(RoFormerPretrainedModel):
         return evaluated(self, batch)
 
     def find_spans(self, batch, thresholds=None, most=None):
-        """A list of :class:`~paddle_rope.global_pointer.decoding.ScoredSpan` for each text of a batch, in evaluation
-        mode. The arrays are named as the arguments of :meth:`forward`; ``thresholds`` override the configuration's,
-        ``most`` is that of :func:`~paddle_rope.global_pointer.decoding.decode_spans`."""
+        """A list of ``ScoredSpan`` for each text of a batch, in evaluation mode. The arrays are named as the arguments
+        of :meth:`forward`; ``thresholds`` override the configuration's, ``most`` is that of ``decode_spans``."""
         thresholds = self.config.thresholds if thresholds is None else thresholds
         return decode_spans(self.entity_logits(batch), thresholds, self.config.max_span_length is not None, most)
 
@@ -165,7 +164,7 @@ SAME_KEYS = ("types", "max_span_length", "allow_overlap")
 
 
 class NerEnsemble(nn.Layer):
-    """The mean of the scores of several models, used like a :class:`~paddle_rope.tasks.ner.model.NerModel` for
+    """The mean of the scores of several models, used like a ``NerModel`` for
     prediction. Sizes, number of layers and attention may differ.
 
     Models that differ only in their seed make different mistakes (Lakshminarayanan et al. 2017, arXiv 1612.01474, who

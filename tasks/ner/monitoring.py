@@ -30,7 +30,7 @@ DRAWN_CHARACTERS = 20  # longest text that is preferred for the picture
 
 
 def show(writer, model, dataset, evaluation, step, group):
-    """Write an evaluation of a :class:`paddle_rope.tasks.ner.model.NerModel` on a dataset after ``step`` training steps
+    """Write an evaluation of a ``NerModel`` on a dataset after ``step`` training steps
     to a VisualDL log: a precision-recall curve of each type, predictions for fixed texts with the gold entities, and
     two pictures: the scores of all spans of one text, and the reliability of probabilities with temperatures fitted to
     these data. Without candidates, there are no curves and no reliability. ``group`` is of the pictures: VisualDL opens

@@ -95,7 +95,7 @@ class PretrainingRecipe(Recipe):
 
 def evaluate_model(model, batches):
     """dict with mean ``loss`` and ``accuracy`` of a :class:`RoFormerForMaskedLM` over all hidden tokens of
-    :class:`~paddle_rope.tasks.pretraining.batches.DevBatches`."""
+    ``DevBatches``."""
     total_loss = right = total = 0
     for batch in batches:
         wanted = batch["labels"][batch["labels"] != IGNORED_LABEL]

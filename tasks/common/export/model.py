@@ -48,8 +48,7 @@ class OnnxGraph:
     """The file ``model.onnx`` of a folder, computed by onnxruntime. Threads may share it.
 
     ``device`` is ``"cpu"``, ``"gpu"`` or ``"gpu:N"``; None uses the GPU if onnxruntime can. Raises InputError if
-    onnxruntime is not installed, cannot use the device or read the graph, or if
-    :func:`~paddle_rope.tasks.common.export.operators.check_operators` does.
+    onnxruntime is not installed, cannot use the device or read the graph, or if ``check_operators`` does.
     """
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):
@@ -108,9 +107,8 @@ class PaddleGraph:
     """One of ``GRAPH_FILES`` of a folder with its weights, computed by Paddle Inference. Threads may share it; it
     serves one at a time.
 
-    ``device`` is as in :func:`paddle_rope.tasks.common.process.choose_device`. Raises InputError if the device cannot
-    be used, this Paddle cannot read the graph, or :func:`~paddle_rope.tasks.common.export.operators.check_operators`
-    does.
+    ``device`` is as in ``choose_device``. Raises InputError if the device cannot be used, this Paddle cannot read the
+    graph, or ``check_operators`` does.
     """
 
     def __init__(self, folder: str | os.PathLike, device: str | None = None):

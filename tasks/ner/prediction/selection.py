@@ -44,7 +44,7 @@ def select(
 
 def uncertainty(candidates: Iterable[Entity]) -> float:
     """Entropy, in nats, of a model's predictions for a text; 0 if it is sure. ``candidates`` are all spans that score
-    above :data:`~paddle_rope.tasks.ner.calibration.LOWEST_THRESHOLD`, including overlapping ones."""
+    above ``LOWEST_THRESHOLD``, including overlapping ones."""
     shares = (p for entity in candidates for p in (entity.probability, 1 - entity.probability))
     return -math.fsum(p * math.log(p) for p in shares if p > 0)
 

@@ -41,10 +41,9 @@ def calibration(scores: np.ndarray, labels: np.ndarray, temperatures: np.ndarray
     in each bin, averaged over the entities. It is never quite 0, because the share among the n entities of a bin is off
     by chance, by sqrt(p (1 - p) / n).
 
-    Returns:
-        dict with ``expected_calibration_error``, None if there is no entity; and at most ``BINS`` ``bins``, dicts with
-        ``from`` and ``to``, the lowest and highest probability, ``entities``, ``probability``, their mean, and
-        ``correct``, the share that is right.
+    The dict has ``expected_calibration_error``, None if there is no entity; and at most ``BINS`` ``bins``, dicts with
+    ``from`` and ``to``, the lowest and highest probability, ``entities``, ``probability``, their mean, and ``correct``,
+    the share that is right.
     """
     probabilities = probabilities_of(scores, temperatures)
     order = np.argsort(probabilities, kind="stable")
@@ -65,24 +64,18 @@ def calibration(scores: np.ndarray, labels: np.ndarray, temperatures: np.ndarray
 
 def draw_reliability(result: dict, title: str) -> np.ndarray:
     """The result of :func:`reliability` as a picture, uint8 ``[height, width, 3]``: a point for each bin."""
-    from paddle_rope.tasks.common.reports.figures import (  # matplotlib, only for pictures
-        BLUE,
-        GRAY,
-        ORANGE,
-        new_figure,
-        pixels,
-    )
+    from paddle_rope.tasks.common.reports import figures  # with matplotlib, only for pictures
 
-    figure, axes = new_figure(4.5, 4.2)
-    axes.plot([0, 1], [0, 1], color=GRAY, linewidth=1, linestyle="--")
-    for name, color, marker in (("uncalibrated", ORANGE, "o"), ("calibrated", BLUE, "s")):
+    figure, axes = figures.new_figure(4.5, 4.2)
+    axes.plot([0, 1], [0, 1], color=figures.GRAY, linewidth=1, linestyle="--")
+    for name, color, marker in (("uncalibrated", figures.ORANGE, "o"), ("calibrated", figures.BLUE, "s")):
         bins, error = result[name]["bins"], result[name]["expected_calibration_error"]
         points = [(row["probability"], row["correct"]) for row in bins]
         axes.plot(*zip(*points), color=color, marker=marker, markersize=4, label=f"{name}: error {error:.4f}")
     axes.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="mean probability", ylabel="share that is correct")
     axes.set_title(f"{title}: {result['entities']} found entities", fontsize=9)
     axes.legend(loc="upper left", fontsize=8)
-    return pixels(figure)
+    return figures.pixels(figure)
 
 
 def print_reliability(result: dict) -> None:
