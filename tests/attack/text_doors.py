@@ -129,6 +129,14 @@ def related(n):
     return json_line({"text": "甲。" * n, "entities": entities, "relations": relations})
 
 
+def triples(n):
+    """Triples of DuIE, whose entities are searched for in the text."""
+    ends = [f"{i:04}" for i in range(min(n, 900))]
+    one = {"subject_type": "a", "predicate": "r", "object_type": "b"}
+    found = [{**one, "subject": ends[i % len(ends)], "object": ends[i * i % len(ends)]} for i in range(n)]
+    return json_line({"text": "".join(ends) + text_of(10 * n), "spo_list": found})
+
+
 def of_brat(n):
     path = Path(place().name) / f"{NAME}.txt"
     path.write_text("甲。" * n, encoding="utf-8")
@@ -138,6 +146,7 @@ def of_brat(n):
 LABELED = {  # name -> a door and its size
     **{format: (labeled(format), 300) for format in TEXT_FORMATS},
     "relations": (stored(converted, related), 500),
+    "triples": (stored(converted, triples), 1000),
     "brat": (stored(converted, of_brat, f"{NAME}.ann"), 500),
     "nested entities": (
         stored(converted, lambda n: json_line({"text": A(n), "label": [[0, i + 1, "a"] for i in range(n)]})),

@@ -9,11 +9,11 @@ from paddle_rope.tasks.common.texts.forms import Form, form_of
 from paddle_rope.tasks.common.texts.tables import TAG, TOKEN, header_of
 from paddle_rope.tasks.common.texts.text_files import first_non_blank, shown
 from paddle_rope.tasks.ner.examples import Example
-from paddle_rope.tasks.ner.formats import brat, label_studio, tags
+from paddle_rope.tasks.ner.formats import brat, label_studio, tags, triples
 from paddle_rope.tasks.ner.formats import span_records as spans
 from paddle_rope.tasks.ner.formats.records import Records, labeled_records, spans_key, write_lines, write_list
 from paddle_rope.tasks.ner.formats.source import Source
-from paddle_rope.tasks.ner.formats.span_records import CMEEE, DOCCANO, PREDICTED
+from paddle_rope.tasks.ner.formats.span_records import CMEEE, DOCCANO
 from paddle_rope.tasks.ner.formats.tagging import SCHEMES, read_rows
 from paddle_rope.tasks.ner.formats.tags import column_sentences, find_scheme, has_joined_sentences, joined_sentences
 
@@ -76,11 +76,11 @@ TEXT_FORMATS = {
     ),
     "spacy": _of_records('[["...", {"entities": [[9, 12, "name"]]}]]', spans.read_spacy, spans.spacy_records),
     "jsonl": _of_records(
-        '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}', spans.read_jsonl, PREDICTED.records
+        '{"text": "...", "entities": [{"start": 9, "end": 12, "type": "name"}]}', spans.read_jsonl, spans.jsonl_records
     ),
 }  # fmt: skip
 FORMATS = (*TEXT_FORMATS, brat.NAME)
-FORMATS_OF_RELATIONS = ("doccano_entities", "labelstudio", brat.NAME)
+FORMATS_OF_RELATIONS = ("doccano_entities", "labelstudio", "jsonl", brat.NAME)
 
 
 def check_format(name: str) -> None:
@@ -135,7 +135,7 @@ def _format_of_records(lines: list[str], source: Source, unlabeled: str) -> str:
             return "labelstudio"
         if spans.PARAGRAPHS in record:
             return "spacy"
-        if spans.TOKENIZED in record:
+        if spans.TOKENIZED in record or triples.TRIPLES in record:
             return "jsonl"
         key = spans_key(record, where)
         if key is None and tags.has_tags(record):

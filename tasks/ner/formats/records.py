@@ -74,10 +74,14 @@ def spans_key(record: dict, where: str) -> str | None:
 
 
 def reader(
-    sample: object, spans_of: Callable[[Any, str, str], Iterable[Iterable]], may_be_empty: bool = False
+    sample: object,
+    spans_of: Callable[[Any, str, str], Iterable[Iterable]],
+    may_be_empty: bool = False,
+    relations_of: Callable[..., list] = lambda *_: [],
 ) -> Callable[[Records, Source], list[Example]]:
     """A reader of records with a text. ``spans_of`` receives the value of the entities, the text and "path:line", and
-    returns what :func:`entity_of` takes; the value has to be like ``sample`` (:func:`check_like`)."""
+    returns what :func:`entity_of` takes; the value has to be like ``sample`` (:func:`check_like`). ``relations_of`` is
+    from :func:`relations_by`."""
 
     def read(records: Records, source: Source) -> list[Example]:
         return source.kept(read_one, ((where, record, source) for where, record in records))
@@ -93,8 +97,9 @@ def reader(
                 "a text without entities), name the key as in --fields spans=KEY, or use the file for prediction only"
             )
         value = check_like(record[key], sample, key, where)
-        entities = source.kept(entity_of, ((text, where, *span) for span in spans_of(value, text, where)))
-        return make_example(text, entities, where)
+        entities = [source.tried(entity_of, text, where, *span) for span in spans_of(value, text, where)]
+        relations = relations_of(record, value, entities, where, source)
+        return make_example(text, filter(None, entities), where, relations)
 
     return read
 
@@ -186,7 +191,7 @@ def write_list(found: Iterable[object]) -> Iterator[str]:
     yield "[]\n" if between == "[\n" else "\n]\n"
 
 
-# ---- relations, which name their entities by identifiers: brat, doccano and Label Studio
+# ---- relations, which name their entities by identifiers or numbers: brat, doccano, Label Studio and JSON lines
 
 
 class EntityIds:
@@ -219,3 +224,22 @@ class EntityIds:
                 )
         ends = self._entities[head], self._entities[tail]
         return [] if None in ends else [(*ends, type_)]
+
+
+def relations_by(head: str, tail: str, id_of: Callable[[int, dict], object]) -> Callable[..., list]:
+    """A function from a record with a list ``relations``, the values of its entities, their entities, None for one that
+    was left out, "path:line" and the source to the relations. ``head`` and ``tail`` are the keys that name entities as
+    ``id_of(number, value)`` does; relations that have neither key are another tool's, and ignored."""
+
+    def relations_of(record, values, entities, where, source):
+        found, related, ids = record.get("relations") or [], [], EntityIds()
+        if isinstance(found, list):
+            found = [one for one in found if not isinstance(one, dict) or head in one or tail in one]
+        for number, (value, entity) in enumerate(zip(values, entities)):
+            ids.add(id_of(number, value), entity)
+        sample = [{head: None, tail: None, "type": "type"}]
+        for one in check_like(found, sample, "relations", where):
+            related += source.tried(ids.related, one[head], one[tail], one["type"], where) or []
+        return related
+
+    return relations_of

@@ -6,8 +6,9 @@ and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
 * CMeEE (https://github.com/CBLUEbenchmark/CBLUE): the end is inclusive there and exclusive in other files of this form,
   so ``entity`` decides for each span: its length fits only one of the two. Written with the end included;
 * the JSON lines of ``paddle-rope predict``, in which a text may be empty, because one line of input gives one record;
-  so are read all records with entities that are objects, with any of the ``NAMES`` of keys, such as those of Prodigy
-  (https://prodi.gy/docs/api-interfaces); GLiNER's tokens and spans of tokens (https://github.com/urchade/GLiNER); and
+  ``"relations": [{"head": 0, "tail": 1, "type": "at"}]`` name entities by their place in the list. So are read all
+  records with entities that are objects, with any of the ``NAMES`` of keys, such as those of Prodigy
+  (https://prodi.gy/docs/api-interfaces); DuIE's triples (``triples.py``); GLiNER's tokens and spans of tokens (https://github.com/urchade/GLiNER); and
   UIE's results of prompts (https://github.com/PaddlePaddle/PaddleNLP, ``model_zoo/uie``);
 * spaCy's training tuples; and the documents of its version 2 (https://v2.spacy.io/api/annotation), with tags in the
   BILUO scheme: each paragraph is an example, whose text is ``raw``, or the tokens joined.
@@ -23,10 +24,11 @@ from paddle_rope.tasks.common.texts.json_records import check_encodable, json_te
 from paddle_rope.tasks.common.texts.tables import TEXT
 from paddle_rope.tasks.common.texts.text_files import shown
 from paddle_rope.tasks.ner.examples import Entity, Example, make_example
-from paddle_rope.tasks.ner.formats.records import EntityIds, Records, check_like, entity_of, holds, reader, spans_key
+from paddle_rope.tasks.ner.formats.records import Records, check_like, entity_of, holds, reader, relations_by
 from paddle_rope.tasks.ner.formats.source import END, LAST, OF_ENTITY, START, SURFACE, TYPE, Source, key_of
 from paddle_rope.tasks.ner.formats.tagging import OUTSIDE, decode_tags, join_tokens, parse_tag
 from paddle_rope.tasks.ner.formats.tags import tokens_of
+from paddle_rope.tasks.ner.formats.triples import TRIPLES, plain_record
 
 logger = logging.getLogger(__name__)
 
@@ -125,8 +127,12 @@ def _probable_spans(objects, text, where):
 
 
 read_objects = reader([{}], _spans_of_objects)
+read_doccano_entities = reader(
+    [{}], _spans_of_objects, relations_of=relations_by("from_id", "to_id", lambda number, one: one.get("id"))
+)
+_by_number = relations_by("head", "tail", lambda number, one: number)
 _read_predicted, read_probable = (
-    reader([{}], spans, may_be_empty=True) for spans in (_spans_of_objects, _probable_spans)
+    reader([{}], spans, may_be_empty=True, relations_of=_by_number) for spans in (_spans_of_objects, _probable_spans)
 )
 
 
@@ -137,13 +143,15 @@ def read_jsonl(records: Records, source: Source) -> list[Example]:
     accepted = [pair for pair in records if pair[1].get("answer") not in ("reject", "ignore")]
     if left_out := len(records) - len(accepted):
         logger.warning("%s: left out %d texts that were rejected or ignored", source.name, left_out)
-    examples = _read_predicted(source.kept(_plain, accepted), source)
+    examples = _read_predicted(source.kept(_plain, ((*one, source) for one in accepted)), source)
     return _of_one_text(examples, source.name) if any(RESULTS in record for _, record in accepted) else examples
 
 
-def _plain(where, record):
-    """The pair with the record as others write it, if it is one of GLiNER, whose spans count tokens and include the
-    last one, or of UIE, whose entities have the prompt as their type."""
+def _plain(where, record, source):
+    """The pair with the record as others write it, if it is one of DuIE, which has triples, of GLiNER, whose spans
+    count tokens and include the last one, or of UIE, whose entities have the prompt as their type."""
+    if TRIPLES in record:
+        return where, plain_record(record, where, source)
     if TOKENIZED in record:
         tokens = tokens_of(record, where)
         text, offsets = join_tokens(tokens)
@@ -178,24 +186,10 @@ def _of_one_text(examples, name):
     return list(of_text.values())
 
 
-def read_doccano_entities(records: Records, source: Source) -> list[Example]:
-    examples = ((record, read_objects([(where, record)], source)) for where, record in records)
-    return [_with_relations(example, record, source) for record, read in examples for example in read]
-
-
-def _with_relations(example, record, source):
-    relations = record.get("relations") or []
-    if not relations:
-        return example
-    ids, where, read = EntityIds(), example.where, {one[:3]: one for one in example.entities}
-    entities = record[spans_key(record, where)]
-    for entity, span in zip(entities, _spans_of_objects(entities, example.text, where)):
-        start, end, type_, _, inclusive = span
-        ids.add(entity.get("id"), read.get((start, end + inclusive, type_)))
-    sample, related = [{"from_id": None, "to_id": None, "type": "type"}], []
-    for one in check_like(relations, sample, "relations", where):
-        related += source.tried(ids.related, one["from_id"], one["to_id"], one["type"], where) or []
-    return make_example(example.text, example.entities, where, related)
+def jsonl_records(examples: Iterable[Example]) -> Iterator[dict]:
+    for one in examples:
+        related = {"relations": [relation._asdict() for relation in one.relations]} if one.relations else {}
+        yield {**next(PREDICTED.records([one])), **related}
 
 
 def doccano_entities_records(examples: Iterable[Example]) -> Iterator[dict]:
