@@ -56,6 +56,12 @@ RECIPES = {
         select="prediction.selection:select",
         demo="a corpus of Chinese sentences with nested entities: train.jsonl and dev.jsonl in the format of CLUENER",
     ),
+    "relations": Registered(
+        "entities of texts, and relations between them",
+        predictor="prediction:RelationsPredictor",
+        exporter="export:RelationsExporter",
+        demo="a corpus of Chinese sentences with entities and relations: train.jsonl and dev.jsonl",
+    ),
     "matching": Registered(
         "scores of pairs and triples",
         predictor="prediction:MatchingPredictor",

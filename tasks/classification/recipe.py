@@ -57,7 +57,7 @@ class ClassificationExporter(Exporter):
     """Classifiers, with the probabilities of the classes as output."""
 
     predictor = prediction.Classifier
-    output = "probabilities"
+    outputs = ("probabilities",)
 
     def scores(self, predictor: Any) -> np.ndarray:
         return predictor.probabilities(CHECKED_TEXTS)

@@ -80,7 +80,7 @@ class MatchingExporter(Exporter):
     """Bi-encoders, with the vectors of texts as output, and cross-encoders, with the logits of pairs."""
 
     predictor = prediction.MatchingPredictor
-    output = "representations"
+    outputs = ("representations",)
 
     def inputs(self, config: Any) -> list[InputSpec | None]:
         types = InputSpec([None, None], "int64", "token_type_ids") if config.token_type_ids else None

@@ -32,12 +32,13 @@ class NerDataset:
     Texts longer than ``max_characters`` are cut into windows of at most that many tokens (:func:`cut_labeled`); None:
     no cut. ``own`` has, by text, the examples from which the ``features`` were built, as in training: the features of
     such a text leave out its labels. ``texts`` are the tokenized examples or windows, ``collate`` makes a batch of
-    them, ``cut`` is (number of windows, number of texts cut into them), and ``faults`` lists (example, entity) that
-    cannot be learned, by kind.
+    them, ``cut`` is (number of windows, number of texts cut into them), ``faults`` lists (example, entity) that cannot
+    be learned, by kind, and of the ``pairs`` that are related, so many are ``parted``: no window holds both entities.
     """
 
     def __init__(self, examples, tokenizer, types, max_characters=None, max_span_length=None, features=None, own=None):
         self.examples, self.types, self.texts, self.cut = examples, types, [], (0, 0)
+        self.pairs = self.parted = 0
         self.collate = functools.partial(pad_spans, pad_token_id=tokenizer.pad_token_id)
         self.faults = defaultdict(list)
         number = {name: index for index, name in enumerate(types)}
@@ -56,11 +57,13 @@ class NerDataset:
                     spans.append((number[entity.type], first, last, 1.0 if is_labeled else entity.probability))
             of_tokens = features and features(example.text, offsets, (own or {}).get(example.text))
             text = TokenizedText(ids, offsets, spans, of_tokens, self._pairs(example, aligned))
+            self.pairs += len(text.pairs)
             if max_characters is None or len(example.text) <= max_characters:
                 self.texts.append(text)
                 continue
-            pieces, lost = cut_labeled(text, max_characters, example.text)
+            pieces, lost, parted = cut_labeled(text, max_characters, example.text)
             self.texts += pieces
+            self.parted += len(parted)
             self.cut = (self.cut[0] + len(pieces), self.cut[1] + 1)
             for kind, first, last, _ in lost:
                 entity = Entity(offsets[first][0], offsets[last][1], types[kind])
@@ -125,9 +128,12 @@ def pad_spans(texts, pad_token_id, with_labels=True):
 Span = tuple[int, int, int, float]
 
 
-def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list[TokenizedText], list[Span]]:
+def cut_labeled(
+    text: TokenizedText, length: int, characters: str
+) -> tuple[list[TokenizedText], list[Span], set[tuple[int, ...]]]:
     """Pieces of at most ``length`` tokens, such that every entity of at most ``length`` tokens is whole in some piece;
-    and the longer spans. The special tokens at both ends do not count; ``characters`` is the text itself.
+    the longer spans; and the pairs that are together in no piece. The special tokens at both ends do not count;
+    ``characters`` is the text itself.
 
     A cut lies in the second half of a piece: after the last sentence end there that is outside all entities, else at
     the last place outside all entities. If there is no such place, as in long chains of overlapping entities, the next
@@ -141,16 +147,18 @@ def cut_labeled(text: TokenizedText, length: int, characters: str) -> tuple[list
         is_free[begin + 1 : end] = False
     ends = {match.end() for match in SENTENCE_END.finditer(characters)}
     is_end = np.array([False, *(end in ends or characters[end - 1] == "\n" for _, end in text.offsets[1:-1])])
-    pieces, begin = [], 0
+    pieces, begin, parted = [], 0, set(text.pairs)
     while True:
         end = tokens if tokens - begin <= length else _last_place(is_free, is_end, begin, length)
         within = [span for span, (first, behind) in zip(text.spans, spans) if begin <= first and behind <= end]
         moved = [(kind, first - begin, last - begin, probability) for kind, first, last, probability in within]
         related = [pair for pair in text.pairs if begin < min(pair[1::2]) and max(pair[2::2]) <= end]
+        parted.difference_update(related)
         pairs = tuple((kind, *(token - begin for token in tokens)) for kind, *tokens in related)
         pieces.append(text.part(begin, end)._replace(spans=moved, pairs=pairs))
         if end == tokens:
-            return pieces, [span for span, (first, behind) in zip(text.spans, spans) if behind - first > length]
+            longer = [span for span, (first, behind) in zip(text.spans, spans) if behind - first > length]
+            return pieces, longer, parted
         begin = min((first for first, behind in spans if begin < first < end < behind), default=end)
 
 

@@ -24,7 +24,7 @@ class NerExporter(Exporter):
     """Exports models and ensembles of them; the outputs are logits and, in ONNX, spans."""
 
     predictor = NerPredictor
-    output = "logits"
+    outputs = ("logits",)
     several = True
 
     def save(self, predictor: Any, folder: Path) -> None:

@@ -40,22 +40,30 @@ def show(writer, model, dataset, evaluation, step, group):
     if evaluation.candidates is None:
         return
     examples, config = dataset.examples, model.config
-    for kind, curve in precision_recall_curves(examples, evaluation.candidates, config.types, CURVE_STEPS).items():
-        curve = {name: values.tolist() for name, values in curve.items()}
-        # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
-        now = round(time.time() * 1000)
-        record = pr_curve_raw(tag=allowed_tag(f"dev/{kind}"), step=step, walltime=now, **curve)
-        writer._get_file_writer().add_record(record)
+    show_curves(writer, examples, evaluation.candidates, config.types, step)
     temperatures = temperatures_for(examples, evaluation.candidates, config.types, config.allow_overlap)
     result = reliability(examples, evaluation.found, config.types, temperatures)
     if result["entities"]:
         writer.add_image(f"{group}/reliability", draw_reliability(result, f"step {step}"), step)
 
 
+def show_curves(writer, examples, candidates, types, step):
+    """Write the precision-recall curve of each type."""
+    for kind, curve in precision_recall_curves(examples, candidates, types, CURVE_STEPS).items():
+        curve = {name: values.tolist() for name, values in curve.items()}
+        # LogWriter.add_pr_curve of VisualDL 2.5.3 needs np.float, which numpy 1.24 has removed
+        now = round(time.time() * 1000)
+        record = pr_curve_raw(tag=allowed_tag(f"dev/{kind}"), step=step, walltime=now, **curve)
+        writer._get_file_writer().add_record(record)
+
+
+def sample(rows):
+    """At most ``SAMPLES`` of the rows, at equal distances."""
+    return rows if len(rows) <= SAMPLES else [rows[index * len(rows) // SAMPLES] for index in range(SAMPLES)]
+
+
 def _show_samples(writer, dataset, found, step):
-    rows = [row for row, example in enumerate(dataset.examples) if example.entities]
-    if len(rows) > SAMPLES:  # at equal distances
-        rows = [rows[index * len(rows) // SAMPLES] for index in range(SAMPLES)]
+    rows = sample([row for row, example in enumerate(dataset.examples) if example.entities])
     for number, row in enumerate(rows, 1):
         writer.add_text(f"dev/text_{number}", visible(_compared(dataset.examples[row], found[row]), "\n"), step)
 

@@ -49,6 +49,7 @@ class NerRecipe(Recipe):
 
     arguments = NerArguments
     report = staticmethod(print_scores)
+    _dataset_class = NerDataset
 
     def read(self, settings: Settings, memory: MemoryData) -> NerData:
         keys, examples = settings.keys, read_splits(settings.keys, settings.training.seed, memory.examples)
@@ -157,7 +158,7 @@ class NerRecipe(Recipe):
         VisualDL."""
         config, dataset, monitor = run.model.config, run.datasets[split], run.trainer.monitor
         if split == "dev":
-            evaluation = _tune(run)
+            evaluation = tune(run)
             with monitor.opened():
                 monitoring.show(monitor.writer, run.model, dataset, evaluation, run.trainer.kept_step, "dev")
         else:
@@ -183,7 +184,7 @@ class NerRecipe(Recipe):
 
     def _dataset(self, run: Run, examples: list, **options: Any) -> NerDataset:
         options = {"max_span_length": run.keys.max_span_length, "features": run.data.features, **options}
-        return NerDataset(examples, run.tokenizer, **{"types": run.model.config.types, **options})
+        return self._dataset_class(examples, run.tokenizer, **{"types": run.model.config.types, **options})
 
 
 def _keep_types(settings, data):
@@ -230,8 +231,9 @@ def scored(config: Any, dataset: NerDataset, found: Found, candidates: Found | N
     return Evaluation(scores_and_errors(dataset.examples, found, dataset.types), found, candidates)
 
 
-def _tune(run):
-    """Choose the temperatures, and thresholds if requested, of a trained model on dev; returns its Evaluation."""
+def tune(run: Run) -> Evaluation:
+    """Choose the temperatures, and thresholds if requested, of a trained model's entities on dev; returns its
+    evaluation."""
     config, dataset, keys = run.model.config, run.datasets["dev"], run.keys
     evaluation = evaluate_model(run.model, dataset, run.batch_size, with_candidates=True)
     before, candidates = evaluation.scores["f1"], evaluation.candidates

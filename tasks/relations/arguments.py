@@ -35,13 +35,29 @@ class RelationsConfig(NerConfig):
         return super().scores_of_text(tokens) + 2 * len(self.relations) * tokens**2
 
 
-RelationsOptions = NerOptions  # a relation is kept with its two entities
+@dataclass
+class RelationsOptions(NerOptions):
+    """The options of a :class:`~paddle_rope.tasks.relations.prediction.RelationsPredictor`, which choose entities: a
+    relation is kept with its two entities."""
+
+    AVERAGES = False
+    RESULTS = "entities of texts, and relations between them"
+    EXAMPLE = {
+        "text": "叶老桂在杭州",
+        "entities": [
+            {"start": 0, "end": 3, "type": "name", "text": "叶老桂", "score": 1.78, "probability": 0.86},
+            {"start": 4, "end": 6, "type": "place", "text": "杭州", "score": 2.21, "probability": 0.9},
+        ],
+        "relations": [{"head": 0, "tail": 1, "type": "at", "score": 1.12, "probability": 0.75}],
+    }
 
 
 @dataclass
 class RelationsArguments(NerArguments):
     """Keys of the relations recipe."""
 
+    MODEL = "paddle_rope.tasks.relations.model:RelationsModel"
+    SCORES = ("precision", "recall", "f1", "text_f1", "entity_f1")
     UNUSED = ("teacher_files", "keep_types")
     WHY_UNUSED = "a model would mark entities without their relations"
 

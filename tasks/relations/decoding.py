@@ -20,12 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddle_rope.global_pointer.decoding import MASKED_LOGIT, ScoredSpan
+from paddle_rope.global_pointer.decoding import MASKED_LOGIT, ScoredSpan, decode_spans
 from paddle_rope.tasks.ner.arguments import of_types, probability
 from paddle_rope.tasks.ner.examples import Entity, Example, as_record
 from paddle_rope.tasks.ner.prediction.finding import Bounds, Decoding, decoded, merge_windows
 
 PER_TOKEN = 4  # entities that are paired, and pairs that are candidates; entities are about one in four tokens
+LEAST = 0.99 * MASKED_LOGIT  # of a pair that is not masked
 Span = tuple[int, int, str]
 
 
@@ -74,6 +75,23 @@ class LinkedSpans(list):
         self.pairs = pairs
 
 
+def linked_spans(
+    config: Any,
+    entities: np.ndarray,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    thresholds: float | Sequence[float] | None = None,
+    most: int | None = None,
+    relation_thresholds: float | Sequence[float] | None = None,
+) -> list[LinkedSpans]:
+    """The linked spans of each text of a batch, from the logits of the three heads. Thresholds that are None are those
+    of the model's ``config``; ``most`` is that of :func:`~paddle_rope.global_pointer.decoding.decode_spans`."""
+    thresholds = config.thresholds if thresholds is None else thresholds
+    relation_thresholds = config.relation_thresholds if relation_thresholds is None else relation_thresholds
+    spans = decode_spans(entities, thresholds, config.max_span_length is not None, most)
+    return link_spans(spans, starts, ends, relation_thresholds)
+
+
 def link_spans(
     spans: list[list[ScoredSpan]], starts: np.ndarray, ends: np.ndarray, thresholds: float | Sequence[float]
 ) -> list[LinkedSpans]:
@@ -84,12 +102,12 @@ def link_spans(
             are related.
         thresholds: logits above which they are, one number or one for each relation.
     """
-    bounds = np.maximum(of_types(thresholds, starts.shape[1]), 0.99 * MASKED_LOGIT)
+    bounds = np.maximum(of_types(thresholds, starts.shape[1]), LEAST)
     return [LinkedSpans(one, _pairs(one, *of_text, bounds)) for one, *of_text in zip(spans, starts, ends)]
 
 
 def _pairs(spans, starts, ends, bounds):
-    most = PER_TOKEN * starts.shape[-1]
+    most = PER_TOKEN * np.count_nonzero(starts[0].diagonal() > LEAST)  # of tokens that are no padding
     if not spans:
         return []
     first, end, _, score = (np.array(column) for column in zip(*spans))

@@ -2,12 +2,11 @@
 
 import paddle
 
-from paddle_rope.global_pointer.decoding import decode_spans
 from paddle_rope.global_pointer.heads import EfficientGlobalPointer
 from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.ner.model import NerModel
 from paddle_rope.tasks.relations.arguments import RelationsConfig
-from paddle_rope.tasks.relations.decoding import link_spans
+from paddle_rope.tasks.relations.decoding import linked_spans
 
 
 class RelationsModel(NerModel):
@@ -51,12 +50,3 @@ class RelationsModel(NerModel):
         :class:`~paddle_rope.tasks.relations.decoding.LinkedSpans`."""
         logits = (one.astype("float32").numpy() for one in evaluated(self, batch))
         return linked_spans(self.config, *logits, thresholds, most, relation_thresholds)
-
-
-def linked_spans(config, entities, starts, ends, thresholds=None, most=None, relation_thresholds=None):
-    """The :class:`~paddle_rope.tasks.relations.decoding.LinkedSpans` of each text from the logits of the three heads;
-    thresholds that are None are the configuration's."""
-    thresholds = config.thresholds if thresholds is None else thresholds
-    relation_thresholds = config.relation_thresholds if relation_thresholds is None else relation_thresholds
-    spans = decode_spans(entities, thresholds, config.max_span_length is not None, most)
-    return link_spans(spans, starts, ends, relation_thresholds)

@@ -13,6 +13,7 @@ from tests.helpers.runs import read_json_lines
 
 MODELS = {  # name -> recipe, and more keys of its smallest run
     "ner": ("ner", {}),
+    "relations": ("relations", {}),
     "classification": ("classification", {}),
     "bi-encoder": ("matching", {"architecture": "bi_encoder"}),
     "cross-encoder": ("matching", {"architecture": "cross_encoder", "token_type_ids": True}),

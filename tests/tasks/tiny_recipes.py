@@ -7,6 +7,7 @@ import numpy as np
 from paddle_rope.tasks.matching.demo import write_demo_data
 from paddle_rope.tasks.ner.demo import write_demo_corpus
 from paddle_rope.tasks.recipes import RECIPES
+from paddle_rope.tasks.relations.demo import write_demo
 
 ENCODER = {
     **{"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2},
@@ -19,6 +20,7 @@ KEYS = {
         **EPOCHS, "head_size": 8, "ema_decay": 0.8, "character_dropout": 0.1,
         "features": "segmentation,bigrams,words,dictionary,gazetteer",
     },
+    "relations": {**EPOCHS, "head_size": 8, "ema_decay": 0.8},
     "matching": {**EPOCHS, "max_tokens": 40, "ema_decay": 0.8},
     "classification": {**EPOCHS, "max_characters": 32, "ema_decay": 0.8},
     "pretraining": {
@@ -31,7 +33,7 @@ KEYS = {
         "evaluation_times": "1,4", "rotary": {"learned": True},
     },
 }  # fmt: skip
-ENDS = {"ner": 6, "matching": 6, "classification": 6, "pretraining": 9, "language_model": 9}
+ENDS = {"ner": 6, "relations": 6, "matching": 6, "classification": 6, "pretraining": 9, "language_model": 9}
 
 SETTINGS, VOCABULARY = {"config.yaml", "inputs.json", "metrics.json"}, {"vocab.txt", "tokenizer_config.json"}
 LOGS = {"vdl", "checkpoints"}
@@ -39,6 +41,7 @@ BY_EPOCHS = {*LOGS, "epochs.csv", "epochs.png", "predictions_dev.jsonl"}
 MODEL = {"config.json", "model.safetensors", "SHA256SUMS"}
 LEFT = {  # recipe -> files of the run and of its folder ``model``
     "ner": (BY_EPOCHS, {*MODEL, *VOCABULARY, "features.json"}),
+    "relations": (BY_EPOCHS, {*MODEL, *VOCABULARY}),
     "matching": (BY_EPOCHS, {*MODEL, *VOCABULARY}),
     "classification": (BY_EPOCHS, {*MODEL, *VOCABULARY}),
     "pretraining": (LOGS, {*MODEL, *VOCABULARY}),
@@ -68,7 +71,10 @@ def write_data(folder):
         name: {f"{split}_file": str(folder / f"{name}_{split}") for split in ("train", "dev")}
         for name in ("matching", "classification")
     }
-    of_recipes = {"ner": ner, "pretraining": plain, "language_model": plain}
+    (folder / "relations").mkdir()
+    write_demo(folder / "relations", {"train": 24, "dev": 8})
+    relations = {f"{split}_file": str(folder / "relations" / f"{split}.jsonl") for split in ("train", "dev")}
+    of_recipes = {"ner": ner, "relations": relations, "pretraining": plain, "language_model": plain}
     labeled["triples"] = dict.fromkeys(("train_file", "dev_file"), str(folder / "triples"))
     return {**of_recipes, **labeled}
 

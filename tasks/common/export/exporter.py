@@ -45,7 +45,7 @@ class Exporter:
     """How models of a recipe are exported; a subclass defines what differs between recipes."""
 
     predictor: ClassVar[Any]  # the class that opens the models
-    output: ClassVar[str]  # name of the graph's first output
+    outputs: ClassVar[tuple[str, ...]]  # names of the graph's outputs
     several: ClassVar[bool] = False  # whether several models can become one
 
     def save(self, predictor: Any, folder: Path) -> None:
@@ -86,7 +86,7 @@ class Exporter:
             write_paddle_graph(model, inputs, temporary)
             converted = onnx.load_from_string(_converted(temporary))
             simplify(converted.graph)
-            _rename_output(converted.graph, self.output)
+            _rename_outputs(converted.graph, self.outputs)
             self.finish(converted, model.config)
             onnx.checker.check_model(converted)
             plain = temporary / ONNX_FILE if quantize else folder / ONNX_FILE
@@ -215,11 +215,13 @@ def _silence() -> Iterator[None]:
         yield
 
 
-def _rename_output(graph, name):
-    old, graph.output[0].name = graph.output[0].name, name
+def _rename_outputs(graph, names):
+    new = {output.name: name for output, name in zip(graph.output, names)}
+    for output in graph.output:
+        output.name = new[output.name]
     for node in graph.node:
-        for names in (node.input, node.output):
-            names[:] = [name if one == old else one for one in names]
+        for of_node in (node.input, node.output):
+            of_node[:] = [new.get(one, one) for one in of_node]
 
 
 def _quantize(source, target, exact):

@@ -78,26 +78,26 @@ def draw_reliability(result: dict, title: str) -> np.ndarray:
     return figures.pixels(figure)
 
 
-def print_reliability(result: dict) -> None:
-    """Print the result of :func:`reliability` as a table."""
+def print_reliability(result: dict, what: str = "entities") -> None:
+    """Print the result of :func:`reliability` as a table; ``what`` is found."""
     if not result["entities"]:
         return
-    title = f"reliability of {result['entities']} found entities: equal numbers of them in each row"
+    title = f"reliability of {result['entities']} found {what}: equal numbers of them in each row"
     means = ("probability", "correct")
     rows = [
         (f"{one['from']:.3f} to {one['to']:.3f}", str(one["entities"]), *(f"{one[mean]:.3f}" for mean in means))
         for one in result["calibrated"]["bins"]
     ]
-    print_table(title, ("probability", "entities", "mean", "correct"), rows)
-    print(error_line(result))
+    print_table(title, ("probability", what, "mean", "correct"), rows)
+    print(error_line(result, what))
 
 
-def error_line(result: dict) -> str:
+def error_line(result: dict, what: str = "entities") -> str:
     """The expected calibration error of the result of :func:`reliability`, with the temperatures and without."""
     if not result["entities"]:
         return "expected calibration error: nothing is found"
     after, before = (result[name]["expected_calibration_error"] for name in ("calibrated", "uncalibrated"))
-    line = f"expected calibration error of {result['entities']} found entities: {after:.4f}"
+    line = f"expected calibration error of {result['entities']} found {what}: {after:.4f}"
     if set(result["temperatures"].values()) == {1.0}:
         return f"{line}; all temperatures are 1"
     return f"{line}; {before:.4f} with all temperatures 1"

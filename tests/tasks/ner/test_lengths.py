@@ -92,7 +92,7 @@ def test_every_entity_that_fits_lies_whole_in_a_piece_and_no_character_is_left_o
         starts = [chance.randrange(size) for _ in range(chance.randint(0, 40))]
         spans = {(chance.randint(0, 1), at, min(size, at + chance.randint(1, longest))) for at in starts}
         text = tokenized(range(10, 10 + size), spans_of(*sorted(spans)))
-        pieces, lost = cut_labeled(text, length, characters)
+        pieces, lost, _ = cut_labeled(text, length, characters)
         whole = set()
         for piece in pieces:
             assert piece.size <= length and (piece.ids[0], piece.ids[-1]) == (2, 3)
@@ -111,9 +111,9 @@ def test_pieces_end_at_sentences_or_where_they_break_no_entity():
     characters = "甲甲甲甲。乙乙乙。丙丙丙丙丙丙丙丙丙"
     assert [piece.size for piece in cut_labeled(tokenized(range(18)), 8, characters)[0]] == [5, 8, 5]
     text = tokenized(range(20), spans_of((0, 6, 14)))
-    pieces, lost = cut_labeled(text, 10, "甲" * 20)
+    pieces, lost, _ = cut_labeled(text, 10, "甲" * 20)
     assert [(piece.size, piece.spans) for piece in pieces] == [(6, []), (10, [(0, 1, 8, 1.0)]), (4, [])] and lost == []
-    assert cut_labeled(text, 20, "甲" * 20) == ([text], [])
+    assert cut_labeled(text, 20, "甲" * 20) == ([text], [], set())
     text = tokenized(range(20), spans_of((0, 4, 10)))
     assert [piece.size for piece in cut_labeled(text, 10, "甲" * 20)[0]] == [10, 10]
 

@@ -1,0 +1,112 @@
+"""The recipe of relations: NER's, with the triples scored."""
+
+import functools
+from types import SimpleNamespace
+from typing import Any
+
+from paddle_rope.tasks.common.errors import InputError, visible
+from paddle_rope.tasks.common.training.callbacks import dev_scores_so_far
+from paddle_rope.tasks.common.training.data import MemoryData
+from paddle_rope.tasks.common.training.run import Run
+from paddle_rope.tasks.common.training.settings import Settings
+from paddle_rope.tasks.ner import calibration
+from paddle_rope.tasks.ner.batching import NerDataset
+from paddle_rope.tasks.ner.prediction.finding import find_in_windows
+from paddle_rope.tasks.ner.recipe import NerData, NerRecipe, tune
+from paddle_rope.tasks.relations.arguments import RelationsArguments
+from paddle_rope.tasks.relations.data import RelationsDataset, relation_types
+from paddle_rope.tasks.relations.decoding import RELATED, Related, between, related_record
+from paddle_rope.tasks.relations.metrics import gold_of, scores_of_model
+from paddle_rope.tasks.relations.monitoring import show
+from paddle_rope.tasks.relations.reports import print_scores
+
+
+class RelationsRecipe(NerRecipe):
+    """Entities and the triples between them: precision, recall and micro F1 over exact (head, tail, relation)."""
+
+    arguments = RelationsArguments
+    report = staticmethod(print_scores)
+    _dataset_class = RelationsDataset
+
+    def read(self, settings: Settings, memory: MemoryData) -> NerData:
+        data = super().read(settings, memory)
+        if not relation_types(data.examples["train"]):
+            raise InputError(f"{settings.keys.train_file}: no relation is labeled in it; train the recipe ner")
+        return data
+
+    def model_options(self, run: Run) -> dict[str, Any]:
+        own = {"relation_thresholds": 0.0, "relation_temperatures": 1.0}
+        return {**super().model_options(run), "relations": relation_types(run.examples["train"]), **own}
+
+    def describe(self, run: Run) -> None:
+        super().describe(run)
+        known, dataset = run.model.config.relations, run.datasets["train"]
+        parted = f"; {dataset.parted:,} of them are in no window together and not learned" * bool(dataset.parted)
+        print(f"{len(known)} relations: {visible(', '.join(known))}; {dataset.pairs:,} in train{parted}")
+        unseen = sorted({*relation_types(one for some in run.examples.values() for one in some)} - {*known})
+        if unseen:
+            print(visible(f"not in train, so never found: {', '.join(unseen)}"))
+
+    def dev_scores(self, run: Run) -> dict[str, float]:
+        """The scores, also of each relation. VisualDL shows the triples of the evaluations that are the best so far."""
+        dataset, monitor, state = run.datasets["dev"], run.trainer.monitor, run.trainer.state
+        found = find_related(run.model, dataset, run.batch_size)
+        scores = scores_of_model(run.model.config, dataset.examples, found)
+        if scores["f1"] > max(dev_scores_so_far(state, run.training), default=-1):
+            with monitor.showing() as has_time:
+                if has_time:
+                    show(monitor.writer, dataset.examples, found, state.global_step)
+        by_type = {f"_by_type/{kind}": row for kind, row in scores["per_type"].items()}
+        rows = {"": scores, **by_type}.items()
+        return {f"{name}{kind}": row[name] for kind, row in rows for name in self.arguments.SCORES if name in row}
+
+    def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
+        """The scores with the reliability of triples. Dev chooses thresholds and temperatures of entities and
+        relations."""
+        config, dataset, monitor = run.model.config, run.datasets[split], run.trainer.monitor
+        if split == "dev":
+            tune(run)
+            candidates = _tune_relations(run)
+        found = find_related(run.model, dataset, run.batch_size)
+        if split == "dev":
+            with monitor.opened():
+                show(monitor.writer, dataset.examples, found, run.trainer.kept_step, candidates, config.relations)
+        scores = scores_of_model(config, dataset.examples, found)
+        return scores, (related_record(example.text, one) for example, one in zip(dataset.examples, found))
+
+    def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> None:
+        """None: relation models compute alone."""
+
+    def _dataset(self, run: Run, examples: list, **options: Any) -> NerDataset:
+        return super()._dataset(run, examples, relations=run.model.config.relations, **options)
+
+
+def find_related(
+    model: Any, dataset: NerDataset, batch_size: int, relation_thresholds: float | None = None
+) -> list[Related]:
+    """The entities and triples of each text of a dataset, found by a
+    :class:`~paddle_rope.tasks.relations.model.RelationsModel`, also during training."""
+    config = model.config
+    find_spans = functools.partial(model.find_spans, relation_thresholds=relation_thresholds)
+    finder = SimpleNamespace(config=config, find_spans=find_spans)
+    found = find_in_windows(finder, dataset.texts, batch_size, decoding=RELATED)
+    entities = calibration.above_thresholds(
+        [one.entities for one in found], config.thresholds, config.types, config.allow_overlap
+    )
+    return [between(of_text, one.triples) for of_text, one in zip(entities, found)]
+
+
+def _tune_relations(run):
+    """Choose temperatures, and thresholds if requested, of relations between the entities that are found; returns the
+    candidates of each text of dev, which score above ``LOWEST_THRESHOLD``."""
+    config, dataset, keys = run.model.config, run.datasets["dev"], run.keys
+    found = find_related(run.model, dataset, run.batch_size, calibration.LOWEST_THRESHOLD)
+    candidates, gold = [one.triples for one in found], gold_of(dataset.examples)
+    given = gold, candidates, config.relations, True
+    if keys.threshold_for_f1:
+        f1 = scores_of_model(config, dataset.examples, find_related(run.model, dataset, run.batch_size))["f1"]
+        config.relation_thresholds = [calibration.threshold_for_f1(f1)] * len(config.relations)
+    if keys.tune_thresholds:
+        config.relation_thresholds = calibration.thresholds_for(*given)
+    config.relation_temperatures = calibration.temperatures_for(*given)
+    return candidates
