@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar, Optional
 
-from paddle_rope.options import NAMES, NUMBER, POSITIVE
+from paddle_rope.options import NAMES, NUMBER, POSITIVE, TRUTH
 from paddle_rope.options import option as model_field
-from paddle_rope.tasks.common.training.arguments import option
+from paddle_rope.tasks.common.training.arguments import model_option, option
 from paddle_rope.tasks.ner.arguments import NerArguments, NerConfig, NerOptions, by_type, of_types
 
 
@@ -14,6 +14,7 @@ class RelationsConfig(NerConfig):
     """A :class:`NerConfig` with the relations between the entities."""
 
     relations: list[str] = model_field([], "names of the relations, in the order of the heads' outputs", NAMES)
+    relation_rope: bool = model_field(True, "RoPE in the heads of relations; `false` for GPLinker's", TRUTH)
     relation_thresholds: float | list = model_field(
         0.0, "the logit above which a pair is related, one number or one per relation", by_type(NUMBER)
     )
@@ -63,3 +64,4 @@ class RelationsArguments(NerArguments):
 
     recipe: str = option("relations", "what is trained")
     train_file: Optional[str] = option(None, "data with labeled entities and relations, in brat, JSON lines and others")
+    relation_rope: bool = model_option(RelationsConfig, "relation_rope")

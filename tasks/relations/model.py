@@ -13,15 +13,19 @@ class RelationsModel(NerModel):
     """GPLinker (Su, https://kexue.fm/archives/8888): the head of entities, and two of relations.
 
     ``starts`` scores, for each relation, whether two tokens are the first ones of its head and its tail, ``ends``
-    whether they are the last ones. The tail may precede the head, so these heads have no triangular mask, and no RoPE.
+    whether they are the last ones. The tail may precede the head, so these heads have no triangular mask.
+
+    With ``relation_rope`` they have RoPE, which GPLinker has not. The efficient form scores a pair by its head, by its
+    tail, and by one product for all relations. Without RoPE, little but the words is in that product, and where a text
+    has a relation twice, the head of one is found with the tail of the other.
     """
 
     config_class = RelationsConfig
 
     def __init__(self, config):
         super().__init__(config)
-        sizes = config.hidden_size, len(config.relations), config.head_size
-        self.starts, self.ends = (EfficientGlobalPointer(*sizes, use_rope=False, ordered=False) for _ in range(2))
+        sizes = config.hidden_size, len(config.relations), config.head_size, config.relation_rope
+        self.starts, self.ends = (EfficientGlobalPointer(*sizes, ordered=False) for _ in range(2))
         self.init_weights()
 
     def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None, labels=None, pairs=None):

@@ -4,12 +4,14 @@ An entity is a box around its characters with its type and probability after the
 glance; the types' names do so without color. Types can be shown alone. The page lists all entities with their counts,
 and, if it has more than one section, a table of contents.
 
+A record of a relation model also has arcs between the boxes of related entities, in pictures below a paragraph.
+
 ``page.html`` is the template, ``page.css`` its style. Types and probabilities are generated content of the style, so
 they do not get in the way of searching or copying the text.
 """
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
@@ -20,6 +22,7 @@ from markupsafe import Markup, escape
 
 from paddle_rope.tasks.common.errors import visible
 from paddle_rope.tasks.ner.examples import entities_of
+from paddle_rope.tasks.ner.page.arcs import arcs
 from paddle_rope.tasks.ner.page.layout import (
     Piece,
     drawn_paragraphs,
@@ -88,13 +91,23 @@ def write_html(
             return escape(part) if isinstance(part, str) else mark(part, number) if part else "</mark>"
 
         paragraphs = drawn_paragraphs(text, entities[number - 1], [span for section in of_text for span in section])
+        relations = records[number - 1].get("relations", ())
+        pictures = deque(arcs(text, entities[number - 1], relations, number_of.__getitem__))
+
+        def with_arcs(height: int, parts: list, end: int) -> tuple[int, Markup, Markup]:
+            """A paragraph up to the character ``end``, with the arcs that begin in it."""
+            begun = []
+            while pictures and pictures[0][0] < end:
+                begun.append(pictures.popleft()[1])
+            return height, Markup("".join(map(html, parts))), Markup("".join(begun))
+
         for section in of_text:
-            of_section = [next(paragraphs) for _ in section]
+            of_section = [(*next(paragraphs), end) for _, end in section]
             yield {
                 "anchor": section_anchor(number, section[0][0]),
                 "label": f"{section[0][0]:,}" if section[0][0] else number,
                 "rows": sum(1 + (last - first) // ROW_CHARACTERS for first, last in section),
-                "paragraphs": [(height, Markup("".join(map(html, parts)))) for height, parts in of_section],
+                "paragraphs": [with_arcs(*paragraph) for paragraph in of_section],
             }
 
     number = counts.total()

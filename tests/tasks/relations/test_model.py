@@ -25,7 +25,9 @@ def new_model():
     paddle.seed(0)
     names = [f"r{number}" for number in range(RELATIONS)]
     sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = RelationsConfig(vocab_size=50, types=list("abc"), relations=names, head_size=8, **sizes)
+    config = RelationsConfig(
+        vocab_size=50, types=list("abc"), relations=names, head_size=8, relation_rope=False, **sizes
+    )
     model = RelationsModel(config)
     for one in model.parameters():
         one.set_value(0.3 * paddle.randn(one.shape))
