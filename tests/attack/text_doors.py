@@ -11,9 +11,11 @@ import io
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 from unittest import mock
 
+import numpy as np
 import pyarrow.parquet
 
 from paddle_rope.roformer import WordPieceTokenizer, WordTokenizer
@@ -30,6 +32,8 @@ from paddle_rope.tasks.ner.formats import TEXT_FORMATS
 from paddle_rope.tasks.ner.metrics import scores_and_errors
 from paddle_rope.tasks.ner.page.html import write_html
 from paddle_rope.tasks.ner.prediction import entity_filter, selection
+from paddle_rope.tasks.ner.prediction.predictor import SPANS_PER_TOKEN
+from paddle_rope.tasks.relations.decoding import RELATED, between, linked_spans, related_record
 from paddle_rope.tasks.scaling.formats import open_source, parts_of
 from tests.attack.settings_targets import NAME, read_configuration, read_plan
 from tests.attack.text_targets import FLAT
@@ -255,6 +259,34 @@ def drawn(text, *sizes):
     return len(file.getvalue())
 
 
+def related_page(text):
+    """A page of entities that are all related to the first one."""
+    file, record = io.StringIO(), as_record(text, crowded(text, 3))
+    ends = [(0, number) for number in range(len(record["entities"]))]
+    relations = [{"head": head, "tail": tail, "type": "r", "probability": 0.5} for head, tail in ends]
+    write_html(file, [{**record, "relations": relations}], ["a"], "texts")
+    return len(file.getvalue())
+
+
+WINDOW = 40  # tokens
+CONFIG = SimpleNamespace(
+    types=["a"], relations=["r", "s"], thresholds=0.0, temperatures=1.0, max_span_length=None,
+    relation_thresholds=0.0, relation_temperatures=1.0,
+)  # fmt: skip
+
+
+def all_related(text):
+    """The record of a text whose windows a model takes for nothing but entities, all of them related."""
+    scores = np.ones([1, 2, WINDOW, WINDOW], dtype="float32")
+    bounds, found = [], []
+    for begin in range(0, len(text), WINDOW):
+        offsets = [(place, place + 1) for place in range(begin, begin + WINDOW)]
+        (spans,) = linked_spans(CONFIG, np.triu(scores[:, :1]), scores, scores, most=SPANS_PER_TOKEN * WINDOW)
+        found.append(RELATED.decode(CONFIG, offsets, spans, None))
+        bounds.append((begin - 1, begin + WINDOW + 1))
+    return len(json_line(related_record(text, between(*RELATED.merge(bounds, found)))))
+
+
 def scored(text):
     """The kinds of errors, where the entities of a text are one character longer than those that are found."""
     scores_and_errors([Example(text, tuple(crowded(text, 3)), "")], [crowded(text, 2)], ["a"])
@@ -280,6 +312,8 @@ IN_MEMORY = {
     "a pattern from each place": (called(matched("a*b"), A), 10_000),
     "a page": (called(lambda text: drawn(text, 3, 7), text_of), 300),
     "a page of an entity": (called(drawn, "甲\n".__mul__), 400),
+    "a page of relations": (called(related_page, text_of), 300),
+    "relations of a model": (called(all_related, lambda n: text_of(WINDOW * n)), 10),
     "scores": (called(scored, text_of), 1000),
     "texts to select": (called(selected, distinct), 2000),
     "like texts to select": (called(selected, lambda n: [SENTENCE[:9] + one for one in distinct(n)]), 500),
