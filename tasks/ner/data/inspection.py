@@ -48,7 +48,8 @@ Found = Iterator[tuple[str, str, Example, str | None]]  # name, split, example, 
 def inspect(splits: Splits, max_examples: int = 5) -> dict:
     """Summarize and search labeled data: ``splits`` maps names to examples, in the order train, dev, test.
 
-    The dict can be written as JSON: ``splits`` (counts, ``types``, ``text_lengths``, ``entity_lengths``), ``lengths``
+    The dict can be written as JSON: ``splits`` (counts, ``types``, ``relations``, ``text_lengths``, ``entity_lengths``,
+    and ``relation_lengths``, the characters from the first of two related entities to the last), ``lengths``
     (``window_tokens``, ``longest_text``, ``longest_entity``, ``max_entity_tokens``, in tokens, of a model trained on
     the first split), ``missing_types`` (split -> types that only others have) and ``findings`` (name -> ``meaning``,
     ``counts`` by split, some ``examples`` of ``where`` and ``what``).
@@ -83,9 +84,18 @@ def _summary(examples, types):
         "characters": sum(len(example.text) for example in examples),
         "entities": len(entities),
         "types": {type_: counts[type_] for type_ in types},
+        "relations": dict(sorted(Counter(one.type for example in examples for one in example.relations).items())),
         "text_lengths": length_distribution([len(example.text) for example in examples]),
         "entity_lengths": length_distribution([entity.end - entity.start for entity in entities]),
+        "relation_lengths": length_distribution([length for example in examples for length in _reached(example)]),
     }
+
+
+def _reached(example):
+    """The characters from the first one of each two related entities to the last one."""
+    for one in example.relations:
+        ends = example.entities[one.head], example.entities[one.tail]
+        yield max(end.end for end in ends) - min(end.start for end in ends)
 
 
 def length_distribution(lengths):

@@ -19,7 +19,7 @@ MEANINGS = {
 }
 FIRST_TEXTS = 2  # of a file, shown as they were read
 FIRST_CHARACTERS = 50
-FIRST_ENTITIES = 6
+FIRST_ENTITIES, FIRST_RELATIONS = 6, 3
 
 
 def print_first_texts(title: str, examples: list[Example]) -> None:
@@ -30,6 +30,9 @@ def print_first_texts(title: str, examples: list[Example]) -> None:
         more = len(example.entities) - len(entities)
         listed = ", ".join(entities + [f"{more} more"] * bool(more)) or "no entity"
         print(f"  {visible(_shortened(example.text))}\n    {visible(listed)}")
+        for head, tail, kind in example.relations[:FIRST_RELATIONS]:
+            ends = (_shortened(example.surface(example.entities[end])) for end in (head, tail))
+            print(f"    {visible(f'{kind}: ' + ' → '.join(ends))}")
 
 
 def _shortened(text, characters=FIRST_CHARACTERS):
@@ -136,10 +139,15 @@ def print_inspection(result):
             for kind in next(iter(splits.values()))["types"]
         ),
     )
+    relations = sorted({kind for row in splits.values() for kind in row["relations"]})
+    if relations:
+        rows = ((kind, *(str(row["relations"].get(kind, 0)) for row in splits.values())) for kind in relations)
+        print_table("relations by type", ("type", *splits), rows)
     for split, types in result["missing_types"].items():
         if types:
             print(visible(f"{split} has no entity of type {', '.join(types)}, which another split has"))
-    for key, title in (("text_lengths", "texts"), ("entity_lengths", "entities")):
+    lengths = {"text_lengths": "texts", "entity_lengths": "entities", "relation_lengths": "relations"}
+    for key, title in [*lengths.items()][: 2 + bool(relations)]:
         names = ("min", "median", "p95", "p99", "max")
         rows = ((split, *(str(row[key][name]) if row[key] else "-" for name in names)) for split, row in splits.items())
         print_table(f"length of {title} in characters", ("split", *names), rows)
