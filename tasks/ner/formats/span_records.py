@@ -9,7 +9,8 @@ and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
   ``"relations": [{"head": 0, "tail": 1, "type": "at"}]`` name entities by their place in the list. So are read all
   records with entities that are objects, with any of the ``NAMES`` of keys, such as those of Prodigy
   (https://prodi.gy/docs/api-interfaces); DuIE's triples (``triples.py``); GLiNER's tokens and spans of tokens
-  (https://github.com/urchade/GLiNER); and UIE's results of prompts (https://github.com/PaddlePaddle/PaddleNLP, ``model_zoo/uie``);
+  (https://github.com/urchade/GLiNER); and UIE's results of prompts
+  (https://github.com/PaddlePaddle/PaddleNLP, ``model_zoo/uie``);
 * spaCy's training tuples; and the documents of its version 2 (https://v2.spacy.io/api/annotation), with tags in the
   BILUO scheme: each paragraph is an example, whose text is ``raw``, or the tokens joined.
 """
