@@ -52,7 +52,7 @@ def _picture(boxes, relations):
     for head, tail, label in relations:
         pair = min(head, tail), max(head, tail)
         # farther entities have higher arcs, and so does each further relation of a pair
-        rise = min(LONGEST_RISE, 1.6 * EM * (pair[1] - pair[0] or 1).bit_length()) + 1.2 * EM * between[pair]
+        rise = min(LONGEST_RISE, 1.6 * EM * (pair[1] - pair[0] or 1).bit_length()) + 1.5 * EM * between[pair]
         between[pair] += 1
         highest = max(highest, rise)
         start, end = middles[head] - 4 * (head == tail), middles[tail] + 4 * (head == tail)
