@@ -14,6 +14,7 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.common.texts.documents import read_documents
 from paddle_rope.tasks.common.texts.text_files import ADDITIONS
+from paddle_rope.tasks.common.training.monitor import COUNTED
 from paddle_rope.tasks.common.training.recipe import Recipe
 from paddle_rope.tasks.common.training.run import Run, RunData
 from paddle_rope.tasks.common.training.settings import Settings
@@ -143,7 +144,7 @@ class TrainingBatches(Dataset):
     def __getitem__(self, index):
         windows = self.corpus.training_windows(self.batch_size, self.seed, index + 1)
         inputs, labels = windows[:, :-1], windows[:, 1:]
-        everywhere = {"labeled": np.arange(inputs.size), "token_mask": np.ones(inputs.shape, dtype=bool)}
+        everywhere = {"labeled": np.arange(inputs.size), COUNTED: np.ones(inputs.shape, dtype=bool)}
         return {"input_ids": inputs, "labels": labels, **everywhere}
 
 
@@ -175,7 +176,7 @@ def make_optimizer(model, training):
     schedule = paddle.optimizer.lr.LambdaDecay(
         training.learning_rate, lambda done: learning_rate_share(done + 1, training.warmup_steps, training.max_steps)
     )
-    return new_optimizer(training, schedule, model.parameters(), lambda name: name in decaying), schedule
+    return new_optimizer(training, schedule, model.parameters(), decaying), schedule
 
 
 # ---- losses in held-out text, also at lengths that the model was not trained on

@@ -11,7 +11,7 @@ from paddlenlp.trainer import IntervalStrategy
 
 from paddle_rope.roformer.heads import IGNORED_LABEL, LanguageModelHead
 from paddle_rope.tasks.common.training.monitor import VisualDLMonitor
-from paddle_rope.tasks.common.training.trainer import RecipeTrainer
+from paddle_rope.tasks.common.training.trainer import LengthGroupedBatchSampler, RecipeTrainer
 from paddle_rope.tasks.ner.batching import pad_spans
 from paddle_rope.tasks.ner.features import UNKNOWN
 
@@ -46,7 +46,13 @@ def pretrain(run, texts):
         trainer = RecipeTrainer(
             VisualDLMonitor(arguments.logging_dir, group="pretraining"),
             dict,  # nothing is evaluated
-            lengths=[len(text.ids) for text in texts],
+            LengthGroupedBatchSampler(
+                [len(text.ids) for text in texts],
+                arguments.per_device_train_batch_size,
+                arguments.seed,
+                arguments.dataset_world_size,
+                arguments.dataset_rank,
+            ),
             model=NerMaskedLM(copied),
             args=arguments,
             train_dataset=texts,

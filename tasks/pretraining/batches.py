@@ -15,6 +15,7 @@ from tqdm import tqdm
 from paddle_rope.attention.arguments import cumulative_lengths
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from paddle_rope.roformer.tokenization.word_tokenizer import jieba_cutter
+from paddle_rope.tasks.common.training.monitor import COUNTED
 from paddle_rope.tasks.pretraining.arguments import HIDDEN_SHARE
 
 NUM_SPECIAL = 2  # [CLS] and [SEP] around each piece
@@ -244,7 +245,7 @@ class DevBatches:
 def fill(layout, inputs, labels, tokenizer):
     """A batch from a layout of rows, and the ``inputs`` and ``labels`` int64 ``[tokens]`` of its text: dict of arrays
     ``[rows, length]``: ``input_ids``, ``labels`` (-100 where nothing is to be predicted), ``positions`` and
-    ``segment_ids`` int64; ``token_mask`` bool, False at padding. ``labeled`` and ``cu_seqlens`` are as the model takes
+    ``segment_ids`` int64; ``counted`` bool, False at padding. ``labeled`` and ``cu_seqlens`` are as the model takes
     them."""
     input_ids = np.full_like(layout.source, tokenizer.pad_token_id)
     input_ids[layout.source == CLS] = tokenizer.cls_token_id
@@ -257,7 +258,7 @@ def fill(layout, inputs, labels, tokenizer):
         "labels": all_labels,
         "positions": layout.positions,
         "segment_ids": layout.segment_ids,
-        "token_mask": layout.segment_ids != PADDING_SEGMENT,
+        COUNTED: layout.segment_ids != PADDING_SEGMENT,
         "labeled": np.flatnonzero(all_labels != IGNORED_LABEL),
         "cu_seqlens": cumulative_lengths(layout.segment_ids),
     }

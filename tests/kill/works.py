@@ -45,7 +45,7 @@ WORKS = {
     "masked_lm": _training("paddle_rope.tasks.ner.recipe:pretrain"),
     "results": _training("paddle_rope.tasks.ner.recipe:NerRecipe.score"),
     "series": _training("paddle_rope.tasks.common.training.series:train_cells", more=("--seeds", "1,2")),
-    "pretraining": _training("paddle_rope.tasks.common.training.trainer:StepTrainer.train", PRETRAINING),
+    "pretraining": _training(f"{TRAINER}.train", PRETRAINING),
     "download": Work("paddle_rope.tasks.common.datasets:fetch_dataset", ("download",)),
     "encoder": Work("paddle_rope.tasks.common.hub:fetch_encoder", ("download", "kill/encoder", "--output", RUN)),
     "export": Work(

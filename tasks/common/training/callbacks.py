@@ -84,6 +84,17 @@ class CheckpointTimer(TrainerCallback):
         return is_due or self._ends
 
 
+class EvaluatedSteps(TrainerCallback):
+    """Requests a log, an evaluation and a checkpoint after each of the steps ``ends``."""
+
+    def __init__(self, ends):
+        self.ends = {*ends}
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if state.global_step in self.ends:
+            control.should_log = control.should_evaluate = control.should_save = True
+
+
 def evaluations_since_best(state, args):
     """The number of evaluations since the best one, from the run's log, which a resumed run has as well; 0 as long as
     no score is above 0, because such a model has only begun to learn."""

@@ -8,6 +8,7 @@ import pkgutil
 import shutil
 import sys
 import time
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from paddle_rope.tasks.common.process import bfloat16_pays, choose_device, is_fi
 from paddle_rope.tasks.common.reports.tables import scores_line
 from paddle_rope.tasks.common.training.arguments import BY_EPOCHS
 from paddle_rope.tasks.common.training.callbacks import dev_scores_so_far
-from paddle_rope.tasks.common.training.checkpoints import last_checkpoint
+from paddle_rope.tasks.common.training.checkpoints import last_checkpoint, step_of
 from paddle_rope.tasks.common.training.data import NO_DATA, MemoryData, config_with
 from paddle_rope.tasks.common.training.interruption import explained, interruptible
 from paddle_rope.tasks.common.training.monitor import VisualDLMonitor
@@ -39,7 +40,7 @@ from paddle_rope.tasks.common.training.run import (
     refuse_links,
 )
 from paddle_rope.tasks.common.training.settings import Settings, check_config, finished
-from paddle_rope.tasks.common.training.trainer import RecipeTrainer, StepTrainer
+from paddle_rope.tasks.common.training.trainer import InOrder, LengthGroupedBatchSampler, RecipeTrainer
 
 MOST_SPARE = 0.01  # of a published model's embeddings, which belong to no token: 36 of 18,000 in ERNIE 1.0
 
@@ -184,10 +185,16 @@ def _new_trainer(recipe, run):
         "args": run.training,
         "train_dataset": train,
     }
+    training = run.training
+    processes = training.dataset_world_size, training.dataset_rank
     if keys.PLAN is not BY_EPOCHS:
-        return StepTrainer(train.ends, **shared)
+        done = step_of(run.checkpoint) if run.resumes_training else 0
+        sampler = InOrder(len(train), done * train.batches_per_step, *processes)
+        return RecipeTrainer(sampler=sampler, ends=train.ends, data_collator=itemgetter(0), **shared)
     return RecipeTrainer(
-        lengths=train.lengths,
+        sampler=LengthGroupedBatchSampler(
+            train.lengths, training.per_device_train_batch_size, training.seed, *processes
+        ),
         ema_decay=keys.ema_decay,
         patience=keys.early_stopping_patience,
         eval_dataset=run.datasets.get("dev"),

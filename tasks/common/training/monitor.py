@@ -17,6 +17,8 @@ from paddle_rope.tasks.common.errors import visible
 
 HISTOGRAM_BUCKETS = 40
 PICTURE_SHARE = 0.1
+COUNTED = "counted"  # mask of a batch that the model does not take
+MASKS = (COUNTED, "token_mask", "attention_mask")  # of a batch; the first one that there is tells the tokens
 TRAINING = "1_train"  # VisualDL sorts groups of charts by name, and opens only the first
 
 
@@ -112,7 +114,7 @@ class VisualDLMonitor(TrainerCallback):
         self.writer.add_hparams(hyper_parameters, [f"dev/{name}" for name in self.metrics])
 
     def on_load_data_end(self, args, state, control, inputs=None, **kwargs):
-        self._mask = inputs["token_mask"] if "token_mask" in inputs else inputs["attention_mask"]
+        self._mask = next(inputs[name] for name in MASKS if name in inputs)
         self._step_start = time.perf_counter()
 
     def on_substep_end(self, args, state, control, **kwargs):  # of a batch whose gradients are accumulated

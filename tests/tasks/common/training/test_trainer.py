@@ -1,10 +1,11 @@
-"""The optimizer of a run."""
+"""The optimizer of a run, and what is overridden of PaddleNLP's Trainer."""
 
 from types import SimpleNamespace
 
 import paddle
+from paddlenlp.trainer import Trainer
 
-from paddle_rope.tasks.common.training.trainer import RecipeTrainer
+from paddle_rope.tasks.common.training.trainer import CheckpointedTrainer, RecipeTrainer
 
 TRAINING = {"adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-8, "max_grad_norm": 1.0, "fp16_opt_level": "O1"}
 
@@ -19,3 +20,11 @@ def test_matrices_decay_and_biases_and_norms_do_not():
     RecipeTrainer.create_optimizer(SimpleNamespace(optimizer=None, model=model, args=training), 0.1).step()
     changed = {name for name, weight in model.state_dict().items() if (weight.numpy() != 1).all()}
     assert changed == {"dense.weight"}
+
+
+def test_four_private_methods_of_paddlenlp_are_overridden_in_one_class():
+    private = {name for name in dir(Trainer) if name.startswith("_") and not name.startswith("__")}
+    assert private & vars(RecipeTrainer).keys() == set()
+    assert private & vars(CheckpointedTrainer).keys() == {
+        "_save_checkpoint", "_load_from_checkpoint", "_load_optimizer_and_scheduler", "_load_rng_state",
+    }  # fmt: skip
