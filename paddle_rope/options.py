@@ -141,6 +141,14 @@ def option(default: Any, help: str, kind: Kind) -> Any:
     return field(default=default, metadata=metadata)
 
 
+def check_given(values: Any) -> None:
+    """Raise ValueError unless the fields of a dataclass that have a kind are of it; None means not given."""
+    for one in dataclasses.fields(values):
+        kind, value = one.metadata.get("kind"), getattr(values, one.name)
+        if kind is not None and value is not None:
+            kind.check(one.name, value)
+
+
 @dataclass
 class Options:
     """Base of dataclasses whose fields are made by :func:`option`; checks the range of each.

@@ -259,10 +259,10 @@ class RoFormerConfig(Options):
             raise ValueError("'alibi' is for softmax attention to all tokens; linear attention has decay: exp(-slope)")
         if self.position_embedding == "sinusoidal" and self.embedding_size % 2:
             raise ValueError(f"sinusoidal positions need an even embedding_size, got {self.embedding_size}")
-        rotary = {**ROTARY_DEFAULTS, **(self.rotary or {})}
-        for name, value in rotary.items():
+        for name, value in (self.rotary or {}).items():
             choice(*_ROTARY).check("a key of rotary", name)
             _ROTARY[name][1].check(f"rotary {name}", value)
+        rotary = {**ROTARY_DEFAULTS, **(self.rotary or {})}
         scaling = frequency_scaling(rotary["scaling"])
         if self.has_rotary:
             for base in filter(None, (rotary["base"], rotary["window_base"])):

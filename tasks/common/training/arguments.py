@@ -4,7 +4,7 @@ import functools
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Optional, Union
 
-from paddle_rope.options import NOT_NEGATIVE, POSITIVE, SHARE, Kind, choice
+from paddle_rope.options import NOT_NEGATIVE, POSITIVE, SHARE, Kind, check_given, choice
 from paddle_rope.roformer.config import RoFormerConfig
 from paddle_rope.tasks.common.errors import InputError, as_input_error
 
@@ -203,8 +203,5 @@ def parse_seeds(value: Any) -> list[int]:
 def check_kinds(values, place="configuration: "):
     """Raise InputError unless the fields of a dataclass of options are in their ranges; None means not given. Messages
     begin with the ``place`` and the name of the field."""
-    for one in fields(values):
-        value, kind = getattr(values, one.name), one.metadata.get("kind")
-        if kind is not None and value is not None:
-            with as_input_error():
-                kind.check(f"{place}{one.name}", value)
+    with as_input_error(place):
+        check_given(values)

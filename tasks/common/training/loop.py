@@ -39,7 +39,7 @@ from paddle_rope.tasks.common.training.run import (
     read_config,
     refuse_links,
 )
-from paddle_rope.tasks.common.training.settings import Settings, check_config, finished
+from paddle_rope.tasks.common.training.settings import Settings, check_config, filled, finished
 from paddle_rope.tasks.common.training.trainer import InOrder, LengthGroupedBatchSampler, RecipeTrainer
 
 MOST_SPARE = 0.01  # of a published model's embeddings, which belong to no token: 36 of 18,000 in ERNIE 1.0
@@ -82,9 +82,7 @@ def _run(
         data = recipe.read(settings, memory)
         if not is_begun and settings.training.bf16 and device == "cpu" and not bfloat16_pays(is_first_process()):
             data.chosen["bf16"] = False
-        if data.chosen:
-            settings = check_config({**settings.given, **data.chosen}, recipe.arguments)
-        settings = finished(settings, recipe.arguments)
+        settings = finished(filled(settings, data.chosen), recipe.arguments)
         run = Run(
             *settings, data=data, locks=locks, memory=memory, checkpoint=checkpoint, is_begun=is_begun, started=started
         )

@@ -142,8 +142,16 @@ def check_config(given, arguments_class):
         with contextlib.suppress(ValueError):  # a folder that cannot be read is refused where its weights are needed
             most = read_config(keys.pretrained).most_tokens - SPECIAL_TOKENS[key]
             if most < getattr(keys, key):
-                return check_config({**given, key: most}, arguments_class)
+                return filled(Settings(config, keys, training, given), {key: most})
     return Settings(config, keys, training, given)
+
+
+def filled(settings, chosen):
+    """Checked :class:`Settings` with the keys that its data, or the model it starts from, have ``chosen``."""
+    known = {**settings.config, **chosen}
+    keys, training = parse_arguments(known, type(settings.keys)), parse_arguments(known, TrainingKeys)
+    config = {key: getattr(training if key in DOCUMENTED else keys, key) for key in chosen}
+    return Settings({**settings.config, **config}, keys, training, {**settings.given, **chosen})
 
 
 def _refuse_key(key, arguments_class, usable):
