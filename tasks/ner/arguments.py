@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Optional
 
 from paddle_rope.options import (
@@ -26,9 +27,11 @@ from paddle_rope.options import (
 from paddle_rope.options import option as model_field
 from paddle_rope.roformer.config import RoFormerConfig
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.files import read_json_object
+from paddle_rope.tasks.common.model_folder import COPY, refuse_other_recipe
 from paddle_rope.tasks.common.prediction_options import COUNT, SIZE, PredictorOptions
 from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_option, option
-from paddle_rope.tasks.ner.features import COLUMNS, FEATURE_KINDS
+from paddle_rope.tasks.ner.features import COLUMNS, FEATURE_KINDS, FILE_NAME
 from paddle_rope.tasks.ner.formats.source import ON_ERROR, STOP, parse_fields
 
 EFFICIENT, DENSE = SPAN_HEADS = ("efficient", "dense")
@@ -208,7 +211,18 @@ class NerArguments(RecipeArguments):
             raise InputError("configuration: keep_types without pretrained; give the model whose types are kept")
         if self.keep_types and self.teacher_files:
             raise InputError("configuration: keep_types and teacher_files; give one of them, each marks other texts")
+        if self.keep_types:
+            self._check_kept_model()
         self.check_dev("tune_thresholds")
         self.check_dev("threshold_for_f1")
         if self.tune_thresholds and self.threshold_for_f1:
             raise InputError("configuration: tune_thresholds and threshold_for_f1; give one of them")
+
+    def _check_kept_model(self):
+        """Raise InputError if ``pretrained`` is no NER model, or has not all of the ``features``."""
+        refuse_other_recipe(self.pretrained, NerArguments.recipe)
+        file = Path(self.pretrained) / FILE_NAME
+        kinds = read_json_object(file, COPY).get("kinds") if file.is_file() else []
+        if isinstance(kinds, list) and not set(self.features or ()) <= set(kinds):
+            found = f"its word features are {', '.join(map(str, kinds)) or 'none'}"
+            raise InputError(f"{self.pretrained}: {found}; give the same features")

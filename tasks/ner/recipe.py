@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
-from paddle_rope.tasks.common.errors import InputError, visible
+from paddle_rope.tasks.common.errors import visible
 from paddle_rope.tasks.common.process import is_first_process, process_count
 from paddle_rope.tasks.common.training.callbacks import dev_scores_so_far
 from paddle_rope.tasks.common.training.data import MemoryData
@@ -110,7 +110,7 @@ class NerRecipe(Recipe):
     def longest(self, run: Run) -> int:
         """As in any recipe; other splits are read in windows no longer than the longest text of train."""
         of_unlabeled = (len(example.text) + 2 for example in run.data.unlabeled)  # with [CLS] and [SEP]
-        return max(*run.datasets["train"].lengths, *of_unlabeled)
+        return max([*run.datasets["train"].lengths, *of_unlabeled])
 
     def describe(self, run: Run) -> None:
         for split, examples in run.examples.items():
@@ -193,10 +193,7 @@ def _keep_types(settings, data):
     folder, size = keys.pretrained, settings.training.per_device_eval_batch_size
     predictor = NerPredictor(folder, settings.config["device"], size, show_progress=shows)
     data.features, data.kept_types = predictor.features, predictor.types
-    kinds = list(data.features.kinds) if data.features else []
-    if not set(keys.features or ()) <= set(kinds):
-        raise InputError(f"{folder}: its word features are {', '.join(kinds) or 'none'}; give the same features")
-    data.chosen["features"] = kinds or None
+    data.chosen["features"] = list(data.features.kinds) if data.features else None
     marked = mark_types(data.examples, predictor)
     if is_first_process():
         counts = ", ".join(f"{visible(kind)} {count:,}" for kind, count in marked.items())
