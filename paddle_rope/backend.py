@@ -16,7 +16,6 @@ from paddle.nn.functional.flash_attention import flash_attn_unpadded
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_IS_PADDLE_2 = paddle.__version__.startswith("2.")
 _KEPT = 64  # results of a remembered function
 
 
@@ -110,9 +109,7 @@ def padded(x: Tensor, axis: int, before: int | Tensor = 0, after: int | Tensor =
 
 
 def scaled(x: Tensor, factor: Tensor) -> Tensor:
-    """``x`` times a factor (numbers or a bool mask) that broadcasts to the shape of ``x``. On CPU the factor is
-    expanded first, because Paddle's broadcasting kernels are slower, especially in backward.
-    """
+    """``x`` times a factor (numbers or a bool mask) that broadcasts to the shape of ``x``."""
     return x * expanded(as_dtype(factor, x.dtype), x.shape)
 
 
@@ -178,9 +175,7 @@ def as_dtype(x: Tensor, dtype: paddle.dtype) -> Tensor:
 
 @remembered
 def float64_tensor(values: tuple[float, ...]) -> Tensor:
-    """Constants as a float64 tensor. In static graphs it is the sum of two float32 constants, which holds 48 bits,
-    because paddle 2.6.2 rounds constants to float32 there.
-    """
+    """Constants as a float64 tensor; in static graphs, where paddle 2.6.2 rounds constants to float32, a sum of two."""
     array = np.array(values)
     if paddle.in_dynamic_mode():
         return paddle.to_tensor(array)
@@ -190,10 +185,8 @@ def float64_tensor(values: tuple[float, ...]) -> Tensor:
 
 
 class Float32Layer(nn.Layer):
-    """A layer that stays float32 if ``model.to(dtype=...)`` or ``paddle.amp.decorate`` casts a model to half precision.
-
-    (``model.astype`` casts all tensors of a model directly, including these.)
-    """
+    """A layer that stays float32 if ``model.to(dtype=...)`` or ``paddle.amp.decorate`` casts a model to half precision;
+    ``model.astype`` casts it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -241,8 +234,7 @@ def masked_score(dtype: paddle.dtype) -> float:
 
 def fits_fused_attention(q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether flash attention supports these: half precision with a common head_dim, on a GPU of compute capability 8.0
-    (Ampere) or newer, and not in a static graph.
-    """
+    (Ampere) or newer, and not in a static graph."""
     # not q.place, which the tracing of to_static in paddle 3.x cannot read
     if not paddle.in_dynamic_mode() or not paddle.get_device().startswith("gpu") or not _fits_fused_shapes(q, k, v):
         return False

@@ -97,6 +97,7 @@ def either(first: Kind, second: Kind) -> Kind:
     return Kind(f"{first.description}, or {second.description}", lambda value: first.fits(value) or second.fits(value))
 
 
+NORMALIZER, ROTARY_LAYOUT = choice(*NORMALIZERS), choice(*ROTARY_LAYOUTS)
 # half of a surrogate pair cannot be written in UTF-8
 TEXT = Kind("a text", lambda value: isinstance(value, str) and value == value.encode(errors="ignore").decode())
 NAMES = list_of(TEXT, MOST_CLASSES)
@@ -124,8 +125,8 @@ def did_you_mean(word: str, known: Collection[str], similarity: float = 0.6) -> 
 def check_feature_map(
     name: str, normalizer: str, whole_sequence: bool, over_sequence: bool, rotates_denominator: bool
 ) -> None:
-    """Raise ValueError if a feature map with these two attributes of ``FeatureMap`` contradicts the other options of
-    linear attention; ``whole_sequence``: a query attends to all keys of its row."""
+    """Raise ValueError if a feature map with these attributes of ``FeatureMap`` contradicts the other options of linear
+    attention; ``whole_sequence``: a query attends to all keys of its row."""
     if normalizer == "unrotated" and rotates_denominator:
         raise ValueError(f"{name} is rotated in the denominator as well: set normalizer='rotated'")
     if not whole_sequence and over_sequence:

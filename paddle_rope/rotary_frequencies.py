@@ -89,11 +89,9 @@ class YaRNScaling(FrequencyScaling):
     gamma_i = (r_i - beta_slow) / (beta_fast - beta_slow), clipped to [0, 1];
     theta'_i = (1 - gamma_i) theta_i / s + gamma_i theta_i.
 
-    The paper divides the scores by a temperature t with sqrt(1/t) = 0.1 ln s + 1 by multiplying both rotated vectors
-    by that root. Likewise, ``amplitude`` multiplies the rotated features of both queries and keys here.
-
-    The ramp is linear in the turns r_i, as the paper defines it. The authors' code (jquesnelle/yarn) and its
-    derivatives make it linear in i between two rounded bounds (its issue 60), so the middle frequencies differ.
+    The paper divides the scores by a temperature t with sqrt(1/t) = 0.1 ln s + 1: ``amplitude``, which multiplies the
+    rotated features of both queries and keys. The ramp is linear in the turns r_i, as the paper defines it; the
+    authors' code (jquesnelle/yarn, issue 60) makes it linear in i between two rounded bounds.
 
     Args:
         factor: s, at least 1.

@@ -35,24 +35,6 @@ def elu_plus_one(x: Tensor) -> Tensor:
     return F.relu(x) + paddle.exp(paddle.clip(x, max=_JUST_ABOVE_ZERO))
 
 
-def relu(x: Tensor) -> Tensor:
-    """phi(x) = max(x, 0). A query without a positive feature gets the output 0, such a key the weight 0.
-
-    >>> relu(paddle.to_tensor([-1.0, 2.0])).tolist()
-    [0.0, 2.0]
-    """
-    return F.relu(x)
-
-
-def exp(x: Tensor) -> Tensor:
-    """phi(x) = exp(x), positive. In float32 products are safe while a query and a key feature sum to less than 80.
-
-    >>> exp(paddle.to_tensor([0.0])).tolist()
-    [1.0]
-    """
-    return paddle.exp(x)
-
-
 class FeatureMap:
     """A function ``[..., head_dim]`` -> ``[..., features]`` for both queries and keys; base class of maps that treat
     them differently or add features.
@@ -193,10 +175,15 @@ def _orthogonal_vectors(count, size, seed):
 
 def make_feature_map(name: str, head_dim: int, seed: int = 0) -> FeatureMapLike:
     """The feature map of a name in :data:`~paddle_rope.options.FEATURE_MAPS`; other names raise ValueError. ``"favor"``
-    is :class:`OrthogonalRandomFeatures` with ``head_dim`` and ``seed``.
+    is :class:`OrthogonalRandomFeatures` with ``head_dim`` and ``seed``. With ``"relu"`` a query without a positive
+    feature gets the output 0, such a key the weight 0; with ``"exp"`` the products are finite in float32 while a query
+    and a key feature sum to less than 80.
+
+    >>> make_feature_map("relu", 2)(paddle.to_tensor([-1.0, 2.0])).tolist()
+    [0.0, 2.0]
     """
     choice(*FEATURE_MAPS).check("feature_map", name)
     if name == "favor":
         return OrthogonalRandomFeatures(head_dim, seed=seed)
     maps: dict[str, FeatureMapLike] = {"softmax_exp": SoftmaxExp(), "one_plus_cosine": OnePlusCosine()}
-    return {**maps, "elu_plus_one": elu_plus_one, "relu": relu, "exp": exp}[name]
+    return {**maps, "elu_plus_one": elu_plus_one, "relu": F.relu, "exp": paddle.exp}[name]

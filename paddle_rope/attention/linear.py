@@ -61,7 +61,7 @@ def linear_attention(
     Args:
         q, k, v: ``[batch, seq, heads, head_dim]``; the last axis of v is ``value_dim``.
         rope: R, from :meth:`~paddle_rope.RotaryPositionEmbedding.cos_sin`; None for no position.
-        key_mask: bool or 0/1 ``[batch, seq]``, False at padding; padded keys enter neither numerator nor denominator.
+        key_mask: bool or 0/1 ``[batch, seq]``, False at padding, whose keys enter neither numerator nor denominator.
         feature_map: phi, not negative: a function of any shape or a
             :class:`~paddle_rope.attention.feature_maps.FeatureMap`.
         normalizer: ``"unrotated"``, as above; ``"rotated"``: R also in the denominator, which can vanish or turn

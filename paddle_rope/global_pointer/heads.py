@@ -94,8 +94,7 @@ class GlobalPointer(nn.Layer):
 
         Args:
             token_mask: bool or 0/1 ``[batch, seq]``, 0 where no span may start or end (padding, special tokens).
-            positions: ``[seq]`` or ``[batch, seq]``, integer or real: the positions of the tokens in their texts, for
-                RoPE; by default 0, 1, 2, ... in each row. Positions of padding are arbitrary.
+            positions: ``[seq]`` or ``[batch, seq]``, integer or real, for RoPE; by default 0, 1, 2, ... in each row.
 
         Returns:
             Logits ``[batch, types, seq, seq]``: [b, t, i, j] scores tokens i..j (j inclusive) as a span of type t;

@@ -1,6 +1,5 @@
-"""The loss for choosing any number of classes out of many: labels as a 0/1 tensor, as a list of the positives, or as
-the spans of a GlobalPointer.
-"""
+"""The loss for choosing any number of classes out of many, given labels of 0 and 1, a list of the positives, or the
+spans of a GlobalPointer."""
 
 import math
 
@@ -19,9 +18,8 @@ _SMALLEST_EXPONENT = -40.0  # exp of it is lost in a float32 sum; smaller ones u
 def multilabel_categorical_crossentropy(logits: Tensor, labels: Tensor) -> Tensor:
     r"""log(1 + sum_{n in negatives} exp(s_n)) + log(1 + sum_{p in positives} exp(-s_p)).
 
-    Softmax cross-entropy for several positive classes (Su, https://kexue.fm/archives/7359): every positive score is
-    pushed above 0 and every negative one below, with no weighting between few positives and many negatives.
-    Computed by logsumexp in float32, so it is finite for scores of any size.
+    Softmax cross-entropy for several positive classes (kexue.fm 7359): every positive score is pushed above 0 and every
+    negative one below, with no weighting between few positives and many negatives. It is finite for scores of any size.
 
     ``logits`` are ``[..., classes]`` (flatten the last two axes of a GlobalPointer's), ``labels`` bool or 0/1 of the
     same shape, otherwise ValueError. The result is float32 (float64 for float64 logits) ``[...]``; take the mean.
@@ -44,10 +42,9 @@ def multilabel_categorical_crossentropy(logits: Tensor, labels: Tensor) -> Tenso
 def sparse_multilabel_categorical_crossentropy(logits: Tensor, positives: Tensor | npt.ArrayLike) -> Tensor:
     r"""The loss of :func:`multilabel_categorical_crossentropy`, given only the indices of the positives.
 
-    For many classes with few positives: it makes no label tensor as large as the logits. As in the sparse form of
-    Su, https://kexue.fm/archives/8888, the positives are gathered from the logits. The sum over the negatives is NOT
-    the sum over all minus the sum over the positives: that difference loses all precision when the positives
-    dominate. Instead the positives are excluded in a copy of the logits and the rest is summed.
+    For many classes with few positives (kexue.fm 8888): it makes no label tensor as large as the logits. The sum over
+    the negatives is not, as there, the sum over all minus that over the positives, which loses all precision when the
+    positives dominate: the positives are excluded in a copy of the logits.
 
     ``positives`` are integers ``[count, 2]``, tensor or array: (row, class) of each positive, in any order. Rows index
     the flattened leading axes of the logits. A pair given twice counts once; row -1 is padding. Other pairs outside

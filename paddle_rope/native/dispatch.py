@@ -45,9 +45,9 @@ def native_form(
     """A decorator that gives a plain function a native form with the same arguments.
 
     The native form is used if :func:`is_enabled` holds for all arguments and it does not return None. The plain
-    function is the definition: it is used everywhere else and raises the errors. Static graphs are traced through it
-    without rewriting. ``only`` maps an argument to the one value that the native form supports (None, a name or a
-    function); that argument is not passed to the native form. ``check`` is called with the arguments before both.
+    function, the definition, is used everywhere else and raises the errors. ``only`` maps an argument to the one value
+    that the native form supports (None, a name or a function) and does not get. ``check`` is called with the arguments
+    before both.
     """
 
     def decorate(plain: Function) -> Function:

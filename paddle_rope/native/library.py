@@ -80,9 +80,8 @@ def _load(path):
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Call a function of the library with contiguous tensors and arrays, None, texts, integers and floats. Integers
-    are passed as 64 bits, of which a narrower parameter reads the low ones.
-    """
+    """Call a function of the library with contiguous tensors and arrays, None, texts, integers and floats. Of integers,
+    which are passed as 64 bits, a narrower parameter reads the low ones."""
     getattr(library(), name)(*(_IN_C[type(one)](one) for one in arguments))
 
 
@@ -133,8 +132,7 @@ def compiler() -> str | None:
 @functools.cache
 def library_path() -> Path:
     """The path of the library for this machine, built or not; its name depends on the sources, Paddle and processor.
-    Raises RuntimeError if the user has no home folder.
-    """
+    Raises RuntimeError if the user has no home folder."""
     hashed = hashlib.sha256()
     for part in (*FLAGS, paddle.__version__, _LIBRARIES, platform.platform(), platform.machine()):
         hashed.update(f"{part}\n".encode())
@@ -182,8 +180,7 @@ def is_missing() -> bool:
 
 def build() -> None:
     """Build :func:`library_path` unless it exists and others cannot write to it; do nothing without a compiler. Raises
-    BuildError if the compiler fails, or the cache folder cannot be written, or others may write to it.
-    """
+    BuildError if the compiler fails, or the cache folder cannot be written, or others may write to it."""
     try:
         path, program = library_path(), compiler()
     except RuntimeError:  # nowhere to keep it

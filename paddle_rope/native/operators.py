@@ -13,7 +13,7 @@ from paddle import Tensor
 from paddle_rope.native.dispatch import are_on_cpu, sizes_of, with_gradients
 from paddle_rope.native.library import call, contiguous, dropout_arguments
 from paddle_rope.native.products import are_rounded, product, rounded, rows_and_width
-from paddle_rope.options import ACTIVATIONS, ROTARY_LAYOUTS, choice
+from paddle_rope.options import ACTIVATIONS, ROTARY_LAYOUT
 
 _QKV = "batch seq heads dim"
 _STATES = {("unrotated", False), ("none", True)}  # normalizers, and whether their states lack the sum of the keys
@@ -237,7 +237,7 @@ def _rope_arguments(rope):
     if rope is None:
         return None, None, 0, 0
     cos, sin, layout = rope
-    choice(*ROTARY_LAYOUTS).check("layout", layout)
+    ROTARY_LAYOUT.check("layout", layout)
     each = cos.ndim == 3 and cos.shape[0] > 1
     return contiguous(cos), contiguous(sin), cos.shape[-2] * cos.shape[-1] if each else 0, int(layout == "interleaved")
 

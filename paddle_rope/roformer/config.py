@@ -16,6 +16,7 @@ from paddle_rope.options import (
     FEATURE_MAPS,
     MOST_CLASSES,
     MOST_LAYERS,
+    NORMALIZER,
     NORMALIZERS,
     OBJECT,
     OVER_SEQUENCE,
@@ -24,7 +25,7 @@ from paddle_rope.options import (
     POOLINGS,
     POSITION_EMBEDDINGS,
     POSITIVE,
-    ROTARY_LAYOUTS,
+    ROTARY_LAYOUT,
     ROTATES_DENOMINATOR,
     SHARE,
     TRUTH,
@@ -52,7 +53,7 @@ _OF_FOLDERS = {"architectures", "model_type"}  # in ``config.json``, besides the
 _ROTARY: dict[str, tuple[Any, Kind]] = {  # keys of ``rotary``, with their defaults and ranges
     "base": (10000, POSITIVE),
     "window_base": (None, optional(POSITIVE)),  # in layers with window attention
-    "layout": ("interleaved", choice(*ROTARY_LAYOUTS)),
+    "layout": ("interleaved", ROTARY_LAYOUT),
     "rotary_dim": (None, optional(integer(2, WIDEST))),
     "learned": (False, TRUTH),
     "scaling": (None, optional(OBJECT)),
@@ -82,9 +83,7 @@ class RoFormerConfig(Options):
 
     The table of docs/reference/configuration-keys.md lists the options; ``RoFormerConfig.help("decay")`` explains one.
 
-    Raises:
-        ValueError: an option is out of its range, heads do not divide ``hidden_size`` evenly, or options contradict
-            each other.
+    Raises ValueError if an option is out of its range, or options contradict each other.
 
     >>> config = RoFormerConfig(vocab_size=6000, hidden_size=256, num_attention_heads=4, attention="linear")
     >>> config.head_dim
@@ -139,9 +138,7 @@ class RoFormerConfig(Options):
     feature_map: str = option(
         "elu_plus_one", f"feature map of linear attention: {', '.join(FEATURE_MAPS)}", choice(*FEATURE_MAPS)
     )
-    normalizer: str = option(
-        "unrotated", f"denominator of linear attention: {', '.join(NORMALIZERS)}", choice(*NORMALIZERS)
-    )
+    normalizer: str = option("unrotated", f"denominator of linear attention: {', '.join(NORMALIZERS)}", NORMALIZER)
     decay: list[float] | None = option(
         None,
         "decay of linear attention: gamma^distance on its terms; empty: none, otherwise one gamma in (0, 1] per head",
@@ -179,8 +176,7 @@ class RoFormerConfig(Options):
         language model can start from the folder of an entity model; among the latter, only a name that resembles an
         encoder option is an error.
 
-        Raises:
-            ValueError: an option is unknown (the nearest is named) or does not fit.
+        Raises ValueError if an option is unknown (the nearest is named) or does not fit.
         """
         cls.check_names(changes)
         kind = str(settings.get("model_type", cls.model_type))
@@ -297,11 +293,6 @@ class SequenceClassificationConfig(RoFormerConfig):
         super().__post_init__()
         if self.num_labels != len(self.id2label):
             raise ValueError(f"num_labels is {self.num_labels}, but id2label has {len(self.id2label)} names")
-
-    @property
-    def label2id(self) -> dict[str, int]:
-        """The inverse of ``id2label``."""
-        return {name: index for index, name in self.id2label.items()}
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any], **changes: Any) -> "RoFormerConfig":

@@ -154,11 +154,11 @@ class RoFormerForCausalLM(RoFormerLanguageModel):
         seed: int | None = None,
         eos_token_id: int | None = None,
     ) -> Tensor:
-        """Continue texts. Each new token costs one step from a cache; with linear attention, the cache does not grow.
-        Dropout acts in training mode.
+        """Continue texts, token by token from a cache, which does not grow with linear attention. Dropout acts in
+        training mode.
 
         Args:
-            input_ids: int64 ``[batch, seq]``; shorter texts are padded on the left.
+            input_ids: int64 ``[batch, seq]``; shorter texts are padded on the left, otherwise ValueError.
             attention_mask: ``[batch, seq]``, 0 at padding; by default no padding.
             max_new_tokens: number of tokens to add, at least 1.
             temperature: 0 takes the best token each time, others draw tokens from softmax(logits / temperature).
@@ -168,9 +168,6 @@ class RoFormerForCausalLM(RoFormerLanguageModel):
 
         Returns:
             The new tokens, int64 ``[batch, new]``, with ``new`` at most ``max_new_tokens``.
-
-        Raises:
-            ValueError: an argument is out of range, or a text is padded on the right.
 
         >>> model = RoFormerForCausalLM(RoFormerConfig(20, 8, num_hidden_layers=1, num_attention_heads=2))
         >>> tuple(model.generate(paddle.to_tensor([[2, 7]]), max_new_tokens=3, temperature=1, seed=1).shape)

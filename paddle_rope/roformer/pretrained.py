@@ -59,19 +59,14 @@ class RoFormerPretrainedModel(nn.Layer):
         package (``"small"``); nothing is downloaded. Call ``train()`` before you train it.
 
         The folder is one of this library (any of its models), or holds a RoFormer, BERT, ELECTRA or ERNIE of Hugging
-        Face or PaddleNLP, or PaddleNLP's RoFormerV2. You can load a softmax checkpoint as a linear model, or a masked
-        language model as a classifier: weights that the folder lacks keep their initial values. The logger
-        ``paddle_rope`` names them and any weights that the model has no place for, as a warning if some of them are in
-        the encoder.
+        Face or PaddleNLP, or PaddleNLP's RoFormerV2: ``config.json`` and ``model.safetensors``, ``pytorch_model.bin``
+        or ``model_state.pdparams``, or the index of their parts. Pickled files may hold only tensors. ``changes`` are
+        options that differ from the folder's: you can load a softmax checkpoint as a linear model, or a masked language
+        model as a classifier. Weights that the folder lacks keep their initial values; the logger ``paddle_rope`` names
+        them and any weights that the model has no place for, as a warning if some of them are in the encoder.
 
-        Args:
-            folder: with ``config.json`` and ``model.safetensors``, ``pytorch_model.bin`` or ``model_state.pdparams`` or
-                the index of their parts. Pickled files may hold only tensors.
-            changes: options of the configuration that differ from the folder's, such as ``attention="linear"``.
-
-        Raises:
-            ValueError: the folder or a file cannot be read, holds another kind of model or options that are not
-                supported, or weights are missing, not finite, have the wrong shape, or are left over in the encoder.
+        Raises ValueError if a file cannot be read or holds another kind of model or an unsupported option, or weights
+        are not finite or do not fit.
         """
         return build_model(cls, read_checkpoint(folder), folder, **changes)
 
@@ -83,12 +78,13 @@ class RoFormerPretrainedModel(nn.Layer):
 
     def init_weights(self) -> None:
         """Initialize the layers that no inner model has initialized yet."""
-        self.apply(self._init_once)
 
-    def _init_once(self, layer):
-        if not getattr(layer, "_is_initialized", False):
-            self._init_weights(layer)
-            layer._is_initialized = True
+        def init_once(layer):
+            if not getattr(layer, "_is_initialized", False):
+                self._init_weights(layer)
+                layer._is_initialized = True
+
+        self.apply(init_once)
 
     def _init_weights(self, layer):
         """Draw normal weights for linear and embedding layers; biases stay 0.

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 EXPRESSED = (*SAME_KEYS, "embedding_size", "hidden_act", "causal")
 # Options without effect on the outputs of softmax attention with RoPE, or that its position table shows.
 UNUSED = ("attention_window", "feature_map", "normalizer", "decay", "embedding_dropout_prob", "learned_positions")
-CLASSES = {
-    "roformer": "RoFormer",
-    "bert": "Bert",
-    "electra": "Electra",
-}  # how the names of Hugging Face's classes begin
+CLASSES = {"roformer": "RoFormer", "bert": "Bert", "electra": "Electra"}  # how the names of its classes begin
 KNOWN = ("RoFormerModel", "RoFormerForMaskedLM", "RoFormerForCausalLM", "RoFormerForSequenceClassification")
 
 
@@ -81,7 +77,8 @@ def write_huggingface(
         "tie_word_embeddings": True,
     }
     if isinstance(config, SequenceClassificationConfig):
-        settings.update(id2label=config.id2label, label2id=config.label2id)
+        settings["id2label"] = config.id2label
+        settings["label2id"] = {label: index for index, label in config.id2label.items()}
     write_json(Path(folder) / "config.json", settings)
     # not save_file, which makes a file that only its owner can read
     replace_file(Path(folder) / "model.safetensors", save(tensors, metadata={"format": "pt"}))

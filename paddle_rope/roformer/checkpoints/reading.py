@@ -65,10 +65,8 @@ class Checkpoint(NamedTuple):
 
 def read_checkpoint(folder: str | os.PathLike) -> Checkpoint:
     """The checkpoint in a folder of this library, Hugging Face or PaddleNLP, or of a shipped encoder, given by name.
-
-    Raises:
-        ValueError: the folder or a file cannot be read; an option is not supported; the decoder is not tied to the
-            embedding; or tensors are missing, have the wrong shape, or are left over in the encoder.
+    Raises ValueError if a file cannot be read, an option is not supported, the decoder is not tied to the embedding, or
+    tensors are missing or left over in the encoder.
     """
     folder = folder_of(folder)
     settings = read_settings(folder)
@@ -94,9 +92,8 @@ def weights_file(folder: str | os.PathLike) -> Path:
 def read_tensorflow(folder: str | os.PathLike, open_checkpoint: Callable[[str], Any]) -> Checkpoint:
     """The original checkpoint in a folder: ``bert_config.json``, and ``NAME.index`` with its ``NAME.data-...``.
 
-    A checkpoint with a table of positions is BERT, one without normalization weights is RoFormerV2. Errors as in
-    :func:`read_checkpoint`;
-    ``open_checkpoint`` is ``tensorflow.train.load_checkpoint``.
+    A checkpoint with a table of positions is BERT, one without normalization weights is RoFormerV2.
+    ``open_checkpoint`` is ``tensorflow.train.load_checkpoint``. Errors as in :func:`read_checkpoint`.
     """
     folder = Path(folder)
     settings = read_json_object(folder / TENSORFLOW_CONFIG)

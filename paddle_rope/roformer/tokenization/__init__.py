@@ -16,10 +16,8 @@ def load_tokenizer(folder: str | os.PathLike) -> Tokenizer:
     Our own tokenizers are read as they were saved. Folders of PaddleNLP and Hugging Face that hold a ``vocab.txt``:
     ``RoFormerTokenizer`` becomes a :class:`WordTokenizer`; the tokenizers of BERT, ELECTRA, ERNIE and RoFormerV2, and
     ``RoFormerTokenizer`` with ``"use_jieba": false``, become a :class:`WordPieceTokenizer`, or without ``##`` pieces in
-    the vocabulary a :class:`CharTokenizer`.
-
-    Raises:
-        ValueError: a file is missing or damaged, or names another tokenizer.
+    the vocabulary a :class:`CharTokenizer`. Raises ValueError if a file is missing or damaged, or names another
+    tokenizer.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -22,11 +22,8 @@ CONFIG_FILE = "tokenizer_config.json"
 MAX_WORD = 100  # characters; BERT's WordPiece treats a longer word as unknown
 OWN_CLASSES = ("CharTokenizer", "WordTokenizer", "WordPieceTokenizer")
 _OF_BERT = ("BertTokenizer", "ElectraTokenizer", "ErnieTokenizer", "RoFormerv2Tokenizer")
-# Tokenizer class, also of PaddleNLP and Hugging Face (without "Fast") -> our class that reads its vocabulary
-KINDS = {
-    **{name: name for name in OWN_CLASSES},
-    **{"RoFormerTokenizer": "WordTokenizer", **dict.fromkeys(_OF_BERT, "WordPieceTokenizer")},
-}
+# Tokenizer class of PaddleNLP and Hugging Face (without "Fast") -> our class that reads its vocabulary
+KINDS = {"RoFormerTokenizer": "WordTokenizer", **dict.fromkeys(_OF_BERT, "WordPieceTokenizer")}
 _CHINESE_WORD = re.compile("[\u4e00-\u9fff]{2,}")
 _Tokenizer = TypeVar("_Tokenizer", bound="Tokenizer")
 
@@ -276,7 +273,8 @@ def read_settings(folder: str | os.PathLike) -> tuple[str, dict[str, Any]]:
     elif isinstance(name, str) and name.removesuffix("Fast") in KINDS:
         kind = KINDS[name.removesuffix("Fast")]
     else:
-        raise ValueError(f"{path}: tokenizer_class is {name!r}; correct it to one of {', '.join(KINDS)}")
+        known = ", ".join((*OWN_CLASSES, *KINDS))
+        raise ValueError(f"{path}: tokenizer_class is {name!r}; correct it to one of {known}")
     if kind == "WordPieceTokenizer" or not settings.get("use_jieba", True):
         kind = "WordPieceTokenizer" if any(map(_is_piece, _read_vocab(vocab))) else "CharTokenizer"
     return kind, settings

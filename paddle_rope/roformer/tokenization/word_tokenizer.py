@@ -109,10 +109,8 @@ _CLEAN = _CleanTable()
 
 @functools.cache
 def jieba_cutter() -> jieba.Tokenizer:
-    """jieba with its own dictionary, imported and loaded at the first text, without its messages.
-
-    It reads the dictionary of the package, not ``jieba.cache`` in the temporary folder, where any user can write.
-    """
+    """jieba with its own dictionary, loaded at the first text without its messages; not from ``jieba.cache`` in the
+    temporary folder, where any user can write."""
     import jieba  # sets the level of its logger
 
     cutter = jieba.Tokenizer()

@@ -2,11 +2,12 @@
 
 import numpy as np
 import paddle
+import paddle.nn.functional as F
 import pytest
 
 from paddle_rope import RotaryPositionEmbedding, backend, linear_attention, linear_attention_step
 from paddle_rope.attention import chunked
-from paddle_rope.attention.feature_maps import OnePlusCosine, OrthogonalRandomFeatures, elu_plus_one, relu
+from paddle_rope.attention.feature_maps import OnePlusCosine, OrthogonalRandomFeatures, elu_plus_one
 from paddle_rope.attention.linear import MIN_DENOMINATOR
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.helpers.pairwise import pairwise
@@ -120,7 +121,7 @@ def test_features_that_hardly_overlap_are_bounded_as_in_the_double_sum(name, for
 def test_a_query_or_all_keys_without_positive_feature_give_zero():
     q, k, v = random_qkv(1, 4)
     for given in ((-q.abs(), k, v), (q, -k.abs(), v)):
-        attended = linear_attention(*given, feature_map=relu)
+        attended = linear_attention(*given, feature_map=F.relu)
         assert (attended.numpy() == 0).all()
         assert all(np.isfinite(x.numpy()).all() for x in paddle.grad(attended.sum(), [q, k, v]))
 
@@ -129,7 +130,7 @@ def test_a_query_or_all_keys_without_positive_feature_give_zero():
 @pytest.mark.equation("3.36")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("phi, normalizer", [
-    (elu_plus_one, "unrotated"), (elu_plus_one, "none"), (OnePlusCosine(), "rotated"), (relu, "unrotated"),
+    (elu_plus_one, "unrotated"), (elu_plus_one, "none"), (OnePlusCosine(), "rotated"), (F.relu, "unrotated"),
 ])  # fmt: skip
 def test_sums_beyond_half_precision_are_right(phi, normalizer, dtype):
     # the denominator is 5000 * 8 * 16 = 640,000: float16 has no such number, bfloat16 stops counting at 256
