@@ -1,7 +1,4 @@
-"""Helpers of the attention kernels: argument checks, the placement of RoPE, heads before tokens.
-
-RoPE may be placed on queries, keys, values and the output, in any combination (kexue.fm 10862).
-"""
+"""What attention kernels share: checks of arguments, the placement of RoPE, heads before tokens."""
 
 import warnings
 from collections.abc import Sequence
@@ -13,7 +10,7 @@ from paddle import Tensor
 
 from paddle_rope.attention.feature_maps import FeatureMapLike, as_feature_map
 from paddle_rope.backend import is_known, values_on_cpu
-from paddle_rope.options import NORMALIZERS, PLACEMENTS, check_feature_map, choice
+from paddle_rope.options import NORMALIZER, PLACEMENTS, check_feature_map
 from paddle_rope.rotary import Rope
 
 _OF_TOKENS = {"rope", "key_mask", "segment_ids", "score_bias"}  # arguments that must have the number of tokens
@@ -41,11 +38,8 @@ def check_length(name: str, x: Tensor) -> None:
 
 
 def as_mask(name: str, mask: Tensor | None, batch: int, seq: int) -> Tensor | None:
-    """A mask of tokens, called ``name``, as bool ``[batch or 1, seq]``; None for None.
-
-    Raises ValueError unless it is bool or integer (1 for tokens, 0 for padding), and of that shape outside of static
-    graphs.
-    """
+    """A mask of tokens, called ``name``, as bool ``[batch or 1, seq]``; None for None. Raises ValueError unless it is
+    bool or integer (1 for tokens, 0 for padding) and, outside of static graphs, of that shape."""
     if mask is None:
         return None
     if mask.dtype not in _OF_MASKS:
@@ -67,7 +61,7 @@ def check_linear_options(
 ) -> None:
     """Raise ValueError for options that contradict each other; ``whole_sequence``: a query sees all keys of its row."""
     check_placement(placement)
-    choice(*NORMALIZERS).check("normalizer", normalizer)
+    NORMALIZER.check("normalizer", normalizer)
     phi = as_feature_map(feature_map)
     check_feature_map(type(phi).__name__, normalizer, whole_sequence, phi.over_sequence, phi.rotates_denominator)
 
@@ -84,8 +78,8 @@ def check_decay(decay: Sequence[float] | Tensor | None, heads: int) -> tuple[flo
 
 
 def placed(rope: Rope | None, placement: str) -> list[tuple]:
-    """The arguments of :func:`~paddle_rope.apply_rotary` after x for q, k, v and the output: the rotation, for the
-    output its inverse, or none where ``placement`` lacks the letter.
+    """The arguments of :func:`~paddle_rope.apply_rotary` after x for q, k, v and the output (kexue.fm 10862): the
+    rotation, for the output its inverse, or none where ``placement`` lacks the letter.
 
     >>> from paddle_rope import RotaryPositionEmbedding
     >>> [len(one) for one in placed(RotaryPositionEmbedding(2).cos_sin(1), "qk")]
@@ -103,6 +97,11 @@ def by_head(x: Tensor) -> Tensor:
     return x.transpose([0, 2, 1, 3])
 
 
+def transposed(x: Tensor) -> Tensor:
+    """``[..., rows, columns]`` -> ``[..., columns, rows]``."""
+    return x.transpose([*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
+
+
 def for_all_heads(x: Tensor, heads: int) -> Tensor:
     """Grouped keys or values ``[batch, seq, groups, size]``, each repeated for every query head that shares it."""
     return x if x.shape[2] == heads else paddle.repeat_interleave(x, heads // x.shape[2], axis=2)
@@ -110,9 +109,7 @@ def for_all_heads(x: Tensor, heads: int) -> Tensor:
 
 def check_segments(segment_ids: Tensor | None, batch: int, seq: int, contiguous: bool = False) -> None:
     """Raise ValueError unless ``segment_ids`` is None or integer ``[batch, seq]`` and, if ``contiguous``, equal ids are
-    adjacent. In static graphs, where sizes are unknown, only the dtype is checked; the ids are read on CPU only,
-    because reading them on a GPU would wait for it.
-    """
+    adjacent, as far as a static graph or a GPU lets one know."""
     if segment_ids is None:
         return
     if is_known(batch, seq, *segment_ids.shape) and list(segment_ids.shape) != [batch, seq]:

@@ -9,7 +9,7 @@ from typing import Any
 import paddle
 from paddle import Tensor
 
-from paddle_rope.attention.arguments import by_head
+from paddle_rope.attention.arguments import by_head, transposed
 from paddle_rope.backend import length_of, padded, remembered, scaled
 
 # A text up to the first length is one chunk; longer ones are cut into chunks of tokens, and more chunks into groups.
@@ -121,10 +121,10 @@ def _weighted(q, k, v, decay, size, side, ids, step, is_cut):
     dtype = (v if k is None else k).dtype
     weights = _within(decay, size, side, step, dtype, is_cut)
     if ids[0] is not None:
-        weights = _product(weights, (ids[0] == _transposed(ids[1])).astype(dtype))
+        weights = _product(weights, (ids[0] == transposed(ids[1])).astype(dtype))
     if k is not None:
         # for one feature not a matrix product, which oneDNN computes wrongly in graphs of paddle 3.3.1
-        products = q * _transposed(k) if k.shape[-1] == 1 else paddle.matmul(q, k, transpose_y=True)
+        products = q * transposed(k) if k.shape[-1] == 1 else paddle.matmul(q, k, transpose_y=True)
         weights = _product(products, weights)
     return weights.sum(axis=-1, keepdim=True) if v is None else paddle.matmul(weights, v)
 
@@ -138,10 +138,6 @@ def _of_neighbor(x, side):
     """What a chunk gets from the one before it, or behind it; ``[batch, heads, chunks, ...]``."""
     parts = [x[:, :, 1:], x[:, :, -1:]] if side == "future" else [x[:, :, :1], x[:, :, :-1]]
     return paddle.concat(parts, axis=2)
-
-
-def _transposed(x):
-    return x.transpose([*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
 
 
 def _product(x, factor):

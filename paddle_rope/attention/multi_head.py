@@ -38,8 +38,7 @@ class MultiHeadAttention(nn.Layer):
             c is a :class:`~paddle_rope.layers.DepthwiseConvolution`.
         output_gate: W_o [attended * SiLU(W_g x)] instead of W_o attended (arXiv 2307.08621, eq. 8; MILA).
 
-    Raises:
-        ValueError: sizes that do not fit, an unknown kind or placement, contradicting options of linear attention.
+    Raises ValueError for sizes that do not fit, and unknown or contradicting options.
 
     >>> import paddle, paddle_rope
     >>> layer, rotary = MultiHeadAttention(8, 2, "linear"), paddle_rope.RotaryPositionEmbedding(4)

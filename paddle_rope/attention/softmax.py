@@ -9,7 +9,15 @@ import paddle.nn.functional as F
 from paddle import Tensor
 
 from paddle_rope import layers
-from paddle_rope.attention.arguments import as_mask, by_head, check_layout, check_placement, check_segments, placed
+from paddle_rope.attention.arguments import (
+    as_mask,
+    by_head,
+    check_layout,
+    check_placement,
+    check_segments,
+    placed,
+    transposed,
+)
 from paddle_rope.backend import (
     as_dtype,
     computable,
@@ -67,8 +75,7 @@ def softmax_attention(
             :func:`~paddle_rope.positions.alibi_bias`.
         cu_seqlens: int32 ``[runs + 1]``, the information of ``segment_ids`` and ``key_mask`` in another form, given in
             addition to them: the start of each text or stretch of padding in the concatenated rows, then the end. GPU
-            kernels then need no mask, and padding sees the padding of its run. The number of runs is a shape, so it is
-            known without reading from the device.
+            kernels then need no mask, and padding sees the padding of its run.
 
     Returns:
         ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; time and memory are quadratic in seq. A query that
@@ -84,18 +91,18 @@ def softmax_attention(
     key_mask = as_mask("key_mask", key_mask, k.shape[0], k.shape[1])
     dtype, (*turns, of_output) = q.dtype, placed(rope, placement)
     q, k, v = (apply_rotary(x, *turn) for x, turn in zip(computable(q, k, v), turns))
-    fits, hidden = score_bias is None and fits_fused_attention(q, k, v), None
+    fits, queries, seq = score_bias is None and fits_fused_attention(q, k, v), length_of(q, 1), length_of(k, 1)
+    places = Places(queries, seq - queries, seq, causal and q.shape[1] != 1)  # the last token sees all
     if fits and cu_seqlens is not None:
         attended = fused_attention_of_runs(q, k, v, cu_seqlens, dropout, causal)
     elif fits and causal and key_mask is None and segment_ids is None and q.shape[1] == k.shape[1]:
         attended = fused_attention(q, k, v, None, dropout, causal)
+    elif fits:
+        hidden = places.hidden(key_mask, segment_ids, q.dtype)
+        attended = fused_attention(q, k, v, hidden, dropout)
+        attended = attended if hidden is None else scaled(attended, by_head(sees_any(hidden)))
     else:
-        hidden = hidden_keys(length_of(q, 1), length_of(k, 1), key_mask, segment_ids, causal, None, q.dtype)
-        if fits:
-            attended = fused_attention(q, k, v, hidden, dropout)
-            attended = attended if hidden is None else scaled(attended, by_head(sees_any(hidden)))
-        else:
-            attended = by_head(weighted_values(by_head(q), by_head(k), by_head(v), hidden, dropout, score_bias))
+        attended = _attend(q, k, v, places, key_mask, segment_ids, dropout, score_bias)
     return as_dtype(apply_rotary(attended, *of_output), dtype)
 
 
@@ -115,19 +122,9 @@ def window_attention(
     r"""o_i = sum_{|i-j| <= w} softmax_j((R_i q_i) . (R_j k_j) / sqrt(head_dim)) v_j, the softmax over the same j.
 
     :func:`~paddle_rope.softmax_attention` in a sliding window (arXiv 2004.05150, section 3.1), with its arguments.
-    Distance counts positions in the row, padding included. Time and memory are O(seq * window).
-
-    Args:
-        q: ``[batch, queries, heads, head_dim]``, for the last ``queries`` of the ``seq`` tokens of the keys; in static
-            graphs of unknown length, for all of them.
-        k, v: ``[batch, seq, heads, head_dim]``; the last axis of v is ``value_dim``.
-        window: w, at least 1: i sees 2w + 1 keys, with ``causal`` w + 1.
-
-    Returns:
-        ``[batch, queries, heads, value_dim]`` in the dtype of ``q``; 0 where a query sees no key.
-
-    Raises:
-        ValueError: ``window`` is less than 1; otherwise as :func:`~paddle_rope.softmax_attention`.
+    i sees 2w + 1 keys, with ``causal`` w + 1; w = ``window`` is at least 1. Distance counts positions in the row,
+    padding included. In static graphs of unknown length, queries are all of the tokens. Time and memory are
+    O(seq * window).
 
     >>> q = k = v = paddle.ones([1, 500, 2, 4])
     >>> tuple(window_attention(q, k, v, window=8).shape)
@@ -141,47 +138,125 @@ def window_attention(
     key_mask = as_mask("key_mask", key_mask, k.shape[0], k.shape[1])
     dtype, (*turns, of_output) = q.dtype, placed(rope, placement)
     q, k, v = (apply_rotary(x, *turn) for x, turn in zip(computable(q, k, v), turns))
-    size = max(window, _SMALLEST_BLOCK)
     if key_mask is None and segment_ids is None and q.shape[1] == k.shape[1] and fits_fused_window(q, k, v):
         attended = fused_window_attention(q, k, v, window, dropout, causal)
-    elif 0 <= k.shape[1] <= size + 2 * window:  # no more products than with blocks
-        hidden = hidden_keys(length_of(q, 1), length_of(k, 1), key_mask, segment_ids, causal, window, q.dtype)
-        attended = by_head(weighted_values(by_head(q), by_head(k), by_head(v), hidden, dropout))
     else:
-        queries, seq = length_of(q, 1), length_of(k, 1)
+        queries, seq, size = length_of(q, 1), length_of(k, 1), max(window, _SMALLEST_BLOCK)
         earlier = seq - queries if is_known(q.shape[1], k.shape[1]) else 0
-        blocks = _Blocks(queries, earlier, window, causal, size)
-        attended = by_head(_in_blocks(by_head(q), by_head(k), by_head(v), blocks, key_mask, dropout, segment_ids))
+        is_cut = not 0 <= k.shape[1] <= size + 2 * window  # otherwise blocks need more products
+        places = Places(queries, earlier, seq, causal, window, size if is_cut else None)
+        attended = _attend(q, k, v, places, key_mask, segment_ids, dropout)
     return as_dtype(apply_rotary(attended, *of_output), dtype)
 
 
-# What hides keys: added to the scores, 0 or masked_score, and computed once for all layers.
-
-
-def hidden_keys(
-    queries: int | Tensor,
-    seq: int | Tensor,
-    key_mask: Tensor | None,
-    segment_ids: Tensor | None,
-    causal: bool,
-    window: int | None,
-    dtype: paddle.dtype,
-) -> Tensor | None:
-    r"""What to add to the scores of the last ``queries`` of ``seq`` tokens, in ``dtype``, so that i sees j if both are
-    of one segment, j is no padding, with ``causal`` j <= i, with a ``window`` \|i - j\| <= ``window``. It broadcasts to
-    ``[batch, 1, queries, seq]``; None if every i sees every j.
+class Places(NamedTuple):
+    """Where queries and keys are, and which keys a query sees: with ``causal`` j <= i, with a ``window``
+    |i - j| <= ``window``. With a ``size`` they are cut into blocks of that many queries, each with its keys and up to
+    ``window`` on each side: key r of a block is ``window`` tokens before its query r. Numbers that a static graph does
+    not know are tensors.
     """
-    parts = []
-    if key_mask is not None:
-        parts.append(_of_padding(key_mask, dtype))
-    if segment_ids is not None:
-        parts.append(_of_segments(segment_ids, queries, dtype))
-    if window is not None or (causal and not (isinstance(queries, int) and queries == 1)):  # the last one sees all
-        parts.append(_of_places(queries, seq, causal, window, dtype))
-    return functools.reduce(_together, parts) if parts else None
+
+    queries: Any
+    earlier: Any  # keys before the first query
+    keys: Any
+    causal: bool = False
+    window: Any = None
+    size: Any = None
+
+    @property
+    def count(self) -> Any:
+        """Number of blocks."""
+        return (self.queries + self.size - 1) // self.size
+
+    @property
+    def parts(self) -> int:
+        """Number of neighboring blocks that hold the keys of a block."""
+        return -(-(self.size + (self.window if self.causal else 2 * self.window)) // self.size)
+
+    def own(self, x: Tensor) -> Tensor:
+        """``[batch, heads, queries, features]`` -> ``[batch, heads, blocks, size, features]``, zeros at the end."""
+        if self.size is None:
+            return x
+        x = padded(x, 2, after=self.count * self.size - self.queries)
+        return x.reshape([-1, x.shape[1], self.count, self.size, x.shape[3]])
+
+    def near(self, x: Tensor) -> Tensor:
+        """``[batch, heads, keys, features]`` -> ``[batch, heads, blocks, parts * size, features]``, zeros outside."""
+        if self.size is None:
+            return x
+        width, all_parts = self.parts * self.size, self.count + self.parts - 1
+        if isinstance(self.earlier, int) and self.earlier > self.window:
+            x = x[:, :, self.earlier - self.window :]
+        x = padded(x, 2, max(self.window - self.earlier, 0), all_parts * self.size - self.queries - self.window)
+        x = x.reshape([-1, x.shape[1], all_parts, self.size, x.shape[3]])
+        x = paddle.index_select(x, _neighbors(self.count, self.parts), axis=2)
+        return x.reshape([-1, x.shape[1], self.count, width, x.shape[4]])
+
+    def joined(self, x: Tensor) -> Tensor:
+        """The inverse of :meth:`own`."""
+        if self.size is None:
+            return x
+        x = x.reshape([-1, x.shape[1], self.count * self.size, x.shape[4]])
+        return paddle.index_select(x, _first(self.queries), axis=2)  # not a slice, whose gradient is slow on CPU
+
+    def hidden(self, key_mask: Tensor | None, segment_ids: Tensor | None, dtype: paddle.dtype) -> Any:
+        """What to add to the scores, in ``dtype``, so that i sees j if the places allow it, both are of one segment and
+        j is no padding: 0 or :func:`masked_score`, ``[batch or 1, 1, (blocks,) queries, keys]`` or broadcasting to it;
+        None if every i sees every j. It is computed once for all layers."""
+        parts = []
+        if key_mask is not None:
+            parts.append(_of_padding(self, key_mask, dtype))
+        if segment_ids is not None:
+            parts.append(_of_segments(self, segment_ids, dtype))
+        if self.causal or self.window is not None:
+            parts.append(_of_places(self, dtype))
+        return functools.reduce(_together, parts) if parts else None
 
 
 _together = remembered(paddle.minimum)
+_first = remembered(paddle.arange)
+
+
+@remembered
+def _neighbors(blocks, parts):
+    """The blocks of keys that a block of queries sees, one after the other: ``[blocks * parts]``."""
+    return (paddle.arange(blocks).unsqueeze(1) + paddle.arange(parts)).flatten()
+
+
+@remembered
+def _of_padding(places, key_mask, dtype):
+    is_key = key_mask.unsqueeze([1, 3])
+    if places.size is not None:  # in int32: paddle 2.6.2 cannot select from a bool tensor
+        is_key = is_key.astype("int32")
+    return _where_not(transposed(places.near(is_key)), dtype)
+
+
+@remembered
+def _of_segments(places, segment_ids, dtype):
+    ids = segment_ids.unsqueeze([1, 3])
+    return _where_not(places.own(ids[:, :, places.earlier :]) == transposed(places.near(ids)), dtype)
+
+
+@remembered
+def _of_places(places, dtype):
+    if places.size is None:
+        query, key = (paddle.arange(places.queries) + places.earlier).unsqueeze(1), paddle.arange(places.keys)
+    else:
+        start = paddle.arange(places.count).unsqueeze([1, 2]) * places.size + places.earlier
+        query = start + paddle.arange(places.size).unsqueeze(1)
+        key = start + paddle.arange(places.parts * places.size) - places.window
+    lag = query - key
+    visible = [lag >= (0 if places.causal else -places.window)]
+    if places.window is not None:
+        visible.append(lag <= places.window)
+    if places.size is not None:
+        visible += [key >= 0, key < places.keys]
+    return _where_not(functools.reduce(paddle.logical_and, visible), dtype).unsqueeze([0, 1])
+
+
+def _where_not(visible, dtype):
+    """What hides the keys that are not ``visible``, bool or 0/1."""
+    return paddle.scale(visible.astype(dtype), -masked_score(dtype), bias=-1.0, bias_after_scale=False)
 
 
 @remembered
@@ -190,26 +265,11 @@ def sees_any(hidden: Tensor) -> Tensor:
     return (hidden.max(axis=-1, keepdim=True) == 0).astype(hidden.dtype)
 
 
-def where_not(visible: Tensor, dtype: paddle.dtype) -> Tensor:
-    """What hides the keys that are not ``visible``, bool or 0/1."""
-    return paddle.scale(visible.astype(dtype), -masked_score(dtype), bias=-1.0, bias_after_scale=False)
-
-
-@remembered
-def _of_padding(key_mask, dtype):
-    return where_not(key_mask, dtype).unsqueeze([1, 2])
-
-
-@remembered
-def _of_segments(segment_ids, queries, dtype):
-    return where_not(segment_ids[:, -queries:].unsqueeze(2) == segment_ids.unsqueeze(1), dtype).unsqueeze(1)
-
-
-@remembered
-def _of_places(queries, seq, causal, window, dtype):
-    lag = ((paddle.arange(queries) + (seq - queries)).unsqueeze(1) - paddle.arange(seq)).unsqueeze([0, 1])  # i - j
-    near = lag >= (0 if causal else -window)
-    return where_not(near if window is None else paddle.logical_and(near, lag <= window), dtype)
+def _attend(q, k, v, places, key_mask, segment_ids, dropout, score_bias=None):
+    """Attention of rotated tensors, ``[batch, seq, heads, size]``."""
+    hidden = places.hidden(key_mask, segment_ids, q.dtype)
+    q, k, v = places.own(by_head(q)), places.near(by_head(k)), places.near(by_head(v))
+    return by_head(places.joined(weighted_values(q, k, v, hidden, dropout, score_bias)))
 
 
 def weighted_values(
@@ -228,88 +288,3 @@ def weighted_values(
     weights = without_subnormals(F.softmax(scores, axis=-1))
     attended = paddle.matmul(layers.dropout(weights, dropout), v)
     return attended if hidden is None else scaled(attended, sees_any(hidden))
-
-
-class _Blocks(NamedTuple):
-    """How tokens are cut into blocks of ``size`` queries, each with its keys and up to ``window`` on each side. Key r
-    of a block is ``window`` tokens before its query r. Numbers that a static graph does not know are tensors."""
-
-    queries: Any  # the last of the keys
-    earlier: Any  # keys before the first query
-    window: int
-    causal: bool
-    size: int
-
-    @property
-    def count(self):
-        return (self.queries + self.size - 1) // self.size
-
-    @property
-    def seen(self):
-        """Number of keys that a query sees in addition to its own."""
-        return self.window if self.causal else 2 * self.window
-
-    @property
-    def parts(self):
-        """Number of neighboring blocks that hold the keys of a block."""
-        return -(-(self.size + self.seen) // self.size)
-
-    def own(self, x):
-        """``[batch, heads, queries, features]`` -> ``[batch, heads, blocks, size, features]``, zeros at the end."""
-        x = padded(x, 2, after=self.count * self.size - self.queries)
-        return x.reshape([-1, x.shape[1], self.count, self.size, x.shape[3]])
-
-    def near(self, x):
-        """``[batch, heads, seq, features]`` -> ``[batch, heads, blocks, parts * size, features]``, zeros outside."""
-        width, all_parts = self.parts * self.size, self.count + self.parts - 1
-        if isinstance(self.earlier, int) and self.earlier > self.window:
-            x = x[:, :, self.earlier - self.window :]
-        x = padded(x, 2, max(self.window - self.earlier, 0), all_parts * self.size - self.queries - self.window)
-        x = x.reshape([-1, x.shape[1], all_parts, self.size, x.shape[3]])
-        x = paddle.index_select(x, _neighbors(self.count, self.parts), axis=2)
-        return x.reshape([-1, x.shape[1], self.count, width, x.shape[4]])
-
-
-def _in_blocks(q, k, v, blocks, key_mask, dropout, segment_ids):
-    """:func:`window_attention` of rotated tensors, heads before tokens."""
-    hidden = _of_blocks(blocks, q.dtype)
-    if key_mask is not None:
-        hidden = _together(_of_padding_in_blocks(key_mask, blocks, q.dtype), hidden)
-    if segment_ids is not None:
-        hidden = _together(_of_segments_in_blocks(segment_ids, blocks, q.dtype), hidden)
-    attended = weighted_values(blocks.own(q), blocks.near(k), blocks.near(v), hidden, dropout)
-    attended = attended.reshape([-1, v.shape[1], blocks.count * blocks.size, v.shape[3]])
-    return paddle.index_select(attended, _first(blocks.queries), axis=2)  # not a slice, whose gradient is slow on CPU
-
-
-_first = remembered(paddle.arange)
-
-
-@remembered
-def _neighbors(blocks, parts):
-    """The blocks of keys that a block of queries sees, one after the other: ``[blocks * parts]``."""
-    return (paddle.arange(blocks).unsqueeze(1) + paddle.arange(parts)).flatten()
-
-
-@remembered
-def _of_blocks(blocks, dtype):
-    """By the places of query and key: ``[1, 1, blocks, size, parts * size]``."""
-    column, first = paddle.arange(blocks.parts * blocks.size), blocks.earlier - blocks.window
-    lag = column - paddle.arange(blocks.size).unsqueeze(1)  # j - i + window
-    key = column + paddle.arange(blocks.count).unsqueeze([1, 2]) * blocks.size + first
-    visible = [lag >= 0, lag <= blocks.seen, key >= 0, key < blocks.earlier + blocks.queries]
-    return where_not(functools.reduce(paddle.logical_and, visible), dtype).unsqueeze([0, 1])
-
-
-@remembered
-def _of_padding_in_blocks(key_mask, blocks, dtype):
-    # in int32: paddle 2.6.2 cannot select from a bool tensor
-    is_key = blocks.near(key_mask.astype("int32").unsqueeze([1, 3]))
-    return where_not(is_key.transpose([0, 1, 2, 4, 3]), dtype)
-
-
-@remembered
-def _of_segments_in_blocks(segment_ids, blocks, dtype):
-    ids = segment_ids.unsqueeze([1, 3])
-    same = blocks.own(ids[:, :, blocks.earlier :]) == blocks.near(ids).transpose([0, 1, 2, 4, 3])
-    return where_not(same, dtype)

@@ -12,8 +12,8 @@ from paddle import Tensor
 from paddle_rope.attention.arguments import by_head, check_decay, check_linear_options, for_all_heads, placed
 from paddle_rope.attention.feature_maps import FeatureMapLike, elu_plus_one
 from paddle_rope.attention.linear import BOUNDS, attend
-from paddle_rope.attention.softmax import hidden_keys, softmax_attention, weighted_values, where_not, window_attention
-from paddle_rope.backend import computable, padded, remembered
+from paddle_rope.attention.softmax import Places, softmax_attention, weighted_values, window_attention
+from paddle_rope.backend import computable, padded
 from paddle_rope.native.dispatch import native_form
 from paddle_rope.native.operators import native_linear_attention_step
 from paddle_rope.rotary import Rope, apply_rotary
@@ -132,10 +132,9 @@ def _attend_to_cache(q, keys, values, length, key_mask, dropout, score_bias):
     """Causal softmax attention of the last of ``length`` tokens to keys and values followed by free capacity."""
     batch, new, heads, _ = q.shape
     groups, capacity = keys.shape[1:3]
-    hidden = _of_later_places(length, new, capacity, computable(q)[0].dtype)
     if key_mask is not None:
-        is_key = padded(key_mask.astype("int32"), 1, after=capacity - length)
-        hidden = paddle.minimum(hidden_keys(new, capacity, is_key, None, False, None, hidden.dtype), hidden)
+        key_mask = padded(key_mask.astype("int32"), 1, after=capacity - length)
+    hidden = Places(new, length - new, capacity, causal=True).hidden(key_mask, None, computable(q)[0].dtype)
     if score_bias is not None:
         score_bias = padded(score_bias.expand([-1, heads, new, length]), 3, after=capacity - length)
         score_bias = score_bias.reshape([-1, groups, heads // groups * new, capacity])
@@ -144,10 +143,3 @@ def _attend_to_cache(q, keys, values, length, key_mask, dropout, score_bias):
     rows, keys, values = computable(rows, keys, values)
     attended = weighted_values(rows, keys, values, hidden, dropout, score_bias)
     return by_head(attended.reshape([batch, heads, new, values.shape[3]])).astype(q.dtype)
-
-
-@remembered
-def _of_later_places(length, new, capacity, dtype):
-    """Hides the keys behind each of the last ``new`` of ``length`` tokens: ``[1, 1, new, capacity]``."""
-    visible = paddle.arange(capacity) <= paddle.arange(length - new, length).unsqueeze(1)
-    return where_not(visible, dtype).unsqueeze([0, 1])
