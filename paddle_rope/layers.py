@@ -53,10 +53,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, activation: str | Non
     """activation(x W + b): ``[..., in_features]`` -> ``[..., out_features]``; ``bias`` and ``activation``, a name of
     :data:`ACTIVATION_FUNCTIONS`, may be None.
 
-    On CPU the bias is added as the outer product 1 b^T, so that its gradient is a matrix product, which is much faster
-    than Paddle's reduction of the bias gradient over the batch.
+    On CPU, where there are gradients, the bias is added as the outer product 1 b^T, so that its gradient is a matrix
+    product, which is much faster than Paddle's reduction of the bias gradient over the batch.
     """
-    if bias is None or not computes_on_cpu():
+    if bias is None or not computes_on_cpu() or not paddle.is_grad_enabled():
         y = F.linear(x, weight, bias)
     else:
         rows = x.reshape([-1, x.shape[-1]])
@@ -150,10 +150,8 @@ class Dropout(nn.Dropout):
 
 
 class LayerNorm(nn.LayerNorm):
-    """(x - mean) / sqrt(variance + epsilon) * weight + bias over the last axis, of ``size`` features.
-
-    Without native operators on CPU, pass a trainable weight to ``paddle.grad`` together with x (or call ``backward``):
-    for x alone Paddle's kernel omits the weight from its gradient. Frozen weights are handled here.
+    """(x - mean) / sqrt(variance + epsilon) * weight + bias over the last axis, of ``size`` features. Without native
+    operators on CPU, ``paddle.grad`` by x alone lacks the factor of a trainable weight: give it the weight, too.
     """
 
     def __init__(self, size: int, epsilon: float = 1e-12) -> None:
@@ -210,9 +208,8 @@ def depthwise_convolution(
 
     With ``causal``, -size < t <= 0. The sum skips positions outside the sequence, padding and tokens of other packed
     texts. ``x`` is ``[batch, seq, hidden]``, ``weight`` ``[size, hidden]``, whose first row belongs to the smallest t;
-    ``key_mask`` and ``segment_ids`` are as in :func:`~paddle_rope.softmax_attention`.
-
-    A sum of shifted products: Paddle's grouped convolution is slower on short texts and does not know segments.
+    ``key_mask`` and ``segment_ids`` are as in :func:`~paddle_rope.softmax_attention`. Paddle's grouped convolution is
+    slower on short texts and does not know segments.
 
     >>> x = paddle.to_tensor([[[1.0], [2.0], [4.0]]])
     >>> depthwise_convolution(x, paddle.ones([3, 1])).flatten().tolist()
@@ -266,6 +263,8 @@ class DepthwiseConvolution(nn.Layer):
             x = scaled(x, as_factor(key_mask, 3, x.dtype))
         x = paddle.concat([cache["tokens"], x], axis=1) if cache else padded(x, 1, before)
         cache["tokens"] = x[:, x.shape[1] - before :].detach()
+        if x.shape[1] == self.weight.shape[0]:  # one new token
+            return (x * self.weight).sum(axis=1, keepdim=True)
         return depthwise_convolution(x, self.weight, causal=True)[:, before:]
 
 

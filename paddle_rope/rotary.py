@@ -21,10 +21,11 @@ from paddle_rope.backend import (
     remembered,
     without_amp,
 )
-from paddle_rope.options import ROTARY_LAYOUTS, choice
+from paddle_rope.options import ROTARY_LAYOUT
 from paddle_rope.rotary_frequencies import FrequencyScaling, check_even, head_frequencies
 
 _SHORTEST_TABLE = 512  # rows of cosines and sines
+_LARGEST_OFFSET = 1 << 16  # larger ones are computed without a table
 _FLOATING = (paddle.float16, paddle.bfloat16, paddle.float32, paddle.float64)
 
 
@@ -75,9 +76,7 @@ def apply_rotary(
             are rotated, the rest pass unchanged.
         layout: which features form pair i: ``"interleaved"`` (2i, 2i+1) or ``"half"`` (i, i + rotary_dim/2).
 
-    Raises:
-        ValueError: ``x`` is not floating; unknown ``layout``; shapes of ``cos``, ``sin`` and ``x`` that do not match
-            (in static graphs, known sizes).
+    Raises ValueError if ``x`` is not floating, or for an unknown layout or shapes that do not match.
 
     >>> x = paddle.ones([1, 3, 2, 4])  # [batch, seq, heads, head_dim]
     >>> rope = RotaryPositionEmbedding(4).cos_sin(3)
@@ -88,7 +87,7 @@ def apply_rotary(
         return x
     rotary_dim = 2 * cos.shape[-1]
     _check_fit(x, cos, sin, rotary_dim)
-    choice(*ROTARY_LAYOUTS).check("layout", layout)
+    ROTARY_LAYOUT.check("layout", layout)
     (wide,) = at_least_float32(x)
     with without_amp():
         return as_dtype(_turned(wide, cos, sin, layout), x.dtype)
@@ -162,9 +161,7 @@ class RotaryPositionEmbedding(Float32Layer):
         learned: make theta a float32 parameter ``theta`` ``[rotary_dim / 2]``, initialized to the fixed frequencies
             and saved in checkpoints. It stays float32 when the model is cast to half precision.
 
-    Raises:
-        ValueError: the number of rotated features is odd, not positive or more than ``head_dim``; ``base`` is not
-            positive; ``layout`` or ``scaling`` is not listed above.
+    Raises ValueError if an argument is out of range, or the number of rotated features is odd.
 
     >>> rotary = RotaryPositionEmbedding(64)
     >>> tuple(rotary(paddle.ones([2, 100, 4, 64])).shape)  # [batch, seq, heads, head_dim]
@@ -181,7 +178,7 @@ class RotaryPositionEmbedding(Float32Layer):
         learned: bool = False,
     ) -> None:
         super().__init__()
-        choice(*ROTARY_LAYOUTS).check("layout", layout)
+        ROTARY_LAYOUT.check("layout", layout)
         if scaling is not None and not isinstance(scaling, FrequencyScaling):
             raise ValueError(f"scaling must be None, LinearScaling, NTKScaling or YaRNScaling, got {scaling!r}")
         theta = head_frequencies(head_dim, float(base), rotary_dim, scaling)
@@ -193,6 +190,7 @@ class RotaryPositionEmbedding(Float32Layer):
             self.theta = self.create_parameter([len(theta)], dtype="float32", default_initializer=start)
         else:
             self.theta = theta  # [rotary_dim / 2], float64
+            self.key = tuple(theta)  # of its tables
 
     def forward(self, x: Tensor, offset: int = 0, positions: Tensor | None = None, inverse: bool = False) -> Tensor:
         """Rotate ``x`` ``[batch, seq, ..., head_dim]`` of any floating dtype; ``offset`` and ``positions`` are as in
@@ -213,9 +211,6 @@ class RotaryPositionEmbedding(Float32Layer):
                 integer or real, of any values (for left padding or packed texts, for example).
             offset: integer, added to the positions.
             dtype: dtype of the result, ``"float32"`` or ``"float64"``.
-
-        Raises:
-            ValueError: a negative number of vectors, a tensor of another shape, an ``offset`` that is no integer.
         """
         if not isinstance(offset, Integral):
             raise ValueError(f"offset must be an integer, got {offset!r}; add it to a tensor of real positions")
@@ -224,19 +219,16 @@ class RotaryPositionEmbedding(Float32Layer):
             if positions < 0:
                 raise ValueError(f"positions must be a number of vectors, 0 or more, or a tensor, got {positions}")
         with without_amp():
-            if isinstance(positions, int) and not (offset or self.learned):
-                cos, sin = self._from_table(positions, dtype)
+            if isinstance(positions, int) and 0 <= offset <= _LARGEST_OFFSET and not self.learned:
+                end = int(offset) + positions
+                tables = _table(self.key, max(_SHORTEST_TABLE, 1 << (end - 1).bit_length()), dtype)
+                cos, sin = (table[offset:end].clone() for table in tables)  # a slice may be a view of the table
             else:
                 cos, sin = self._at(positions, offset, dtype)
             if self.amplitude != 1:
                 gain = paddle.full([1], self.amplitude, dtype)
                 cos, sin = cos * gain, sin * gain
         return Rope(cos, sin, self.layout)
-
-    def _from_table(self, length, dtype):
-        """cos and sin of the phases at 0 .. length - 1, copied, because a slice may be a view of the table."""
-        rows = max(_SHORTEST_TABLE, 1 << (length - 1).bit_length())
-        return [table[:length].clone() for table in _table(tuple(self.theta), rows, dtype)]
 
     def _at(self, positions, offset, dtype):
         """cos and sin of the phases at positions."""
@@ -247,7 +239,7 @@ class RotaryPositionEmbedding(Float32Layer):
         positions = positions.astype("float64")
         if offset:  # as a tensor: paddle 2.6.2 rounds numbers added to a tensor to float32
             positions = positions + paddle.full([1], offset, "int64").astype("float64")
-        theta = self.theta.astype("float64") if self.learned else float64_tensor(tuple(self.theta))
+        theta = self.theta.astype("float64") if self.learned else float64_tensor(self.key)
         phases = positions.unsqueeze(-1) * theta
         return paddle.cos(phases).astype(dtype), paddle.sin(phases).astype(dtype)
 

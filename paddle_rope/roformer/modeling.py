@@ -1,19 +1,18 @@
 """RoFormer: a transformer encoder with RoPE (arXiv 2104.09864), or another position encoding to compare it with."""
 
-import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 import paddle
 from paddle import Tensor, nn
+from paddle.distributed.fleet.utils import recompute
 
 from paddle_rope.attention.arguments import as_mask, check_length
 from paddle_rope.attention.feature_maps import make_feature_map
 from paddle_rope.attention.multi_head import MultiHeadAttention
-from paddle_rope.backend import places_along
+from paddle_rope.backend import length_of, places_along
 from paddle_rope.layers import DepthwiseConvolution, Dropout, Embedding, LayerNorm, Linear, RMSNorm, residual_norm
 from paddle_rope.positions import LearnedPositionEmbedding, alibi_bias, alibi_slopes, sinusoidal_embedding
-from paddle_rope.recompute import recompute_layer
 from paddle_rope.roformer.config import RoFormerConfig
 from paddle_rope.roformer.pretrained import RoFormerPretrainedModel
 from paddle_rope.rotary import Rope, RotaryPositionEmbedding
@@ -91,22 +90,19 @@ class RoFormerBlock(nn.Layer):
 
 @dataclass
 class RoFormerCache:
-    """What a causal RoFormer keeps of earlier tokens: empty at the beginning of a text; each call adds its tokens."""
+    """What a causal RoFormer keeps of earlier tokens: empty at the beginning of a text; each call adds its tokens.
+    Texts that branch need a ``copy.deepcopy`` each."""
 
     layers: dict[int, dict[str, Any]] = field(default_factory=dict)
     length: int = 0  # number of tokens, padding included
     key_mask: Tensor | None = None  # bool [batch, length], False at padding; None without padding
 
-    def copy(self) -> "RoFormerCache":
-        """An independent copy, for a text that branches."""
-        return copy.deepcopy(self)
-
-    def take_in(self, input_ids: Tensor, new_keys: Tensor | None) -> tuple[Tensor | None, Tensor]:
+    def take_in(self, input_ids: Tensor, new_keys: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         """Count the tokens that follow, of which ``new_keys`` is the mask. Returns the mask of all tokens, and their
-        positions, int64 ``[batch or 1, length]``."""
+        positions, int64 ``[batch, length]``; both None without padding."""
         earlier, self.length = self.length, self.length + input_ids.shape[1]
         if new_keys is None and self.key_mask is None:
-            return None, paddle.arange(self.length).unsqueeze(0)
+            return None, None
         known = paddle.ones([input_ids.shape[0], earlier], "bool") if self.key_mask is None else self.key_mask
         new_keys = paddle.ones_like(input_ids).astype("bool") if new_keys is None else new_keys
         self.key_mask = paddle.concat([known, new_keys], axis=1)
@@ -176,9 +172,7 @@ class RoFormerModel(RoFormerPretrainedModel):
                 the result is the same as for the whole text, without gradients. Positions count real tokens only:
                 padding, which must be on the left, does not shift them.
 
-        Raises:
-            ValueError: no token, or token types that the model lacks; on CPU also an id, a token type or a position
-                without a row in its table.
+        Raises ValueError for no token, and on CPU for an id, a token type or a position without a row in its table.
         """
         states = self._states if cache is None else self._states_without_gradients
         given = attention_mask, token_type_ids, positions, segment_ids, added_embeddings, cu_seqlens
@@ -188,13 +182,13 @@ class RoFormerModel(RoFormerPretrainedModel):
         self, input_ids, attention_mask, token_type_ids, positions, segment_ids, added_embeddings, cu_seqlens, cache
     ):
         key_mask = as_mask("attention_mask", attention_mask, input_ids.shape[0], input_ids.shape[1])
-        key_positions = positions
+        key_positions, earlier = positions, 0 if cache is None else cache.length
         if cache is not None:
             key_mask, key_positions = cache.take_in(input_ids, key_mask)
-            positions = key_positions[:, -input_ids.shape[1] :]
-        hidden = self._embed(input_ids, token_type_ids, positions, added_embeddings)
-        context = key_mask, segment_ids, self._score_bias(input_ids, positions, key_positions), cu_seqlens
-        rope, near = self._ropes(hidden, positions)
+            positions = None if key_positions is None else key_positions[:, earlier:]
+        hidden = self._embed(input_ids, token_type_ids, positions, earlier, added_embeddings)
+        context = key_mask, segment_ids, self._score_bias(input_ids, positions, key_positions, earlier), cu_seqlens
+        rope, near = self._ropes(hidden, positions, earlier)
         for index, block in enumerate(self.blocks):
             own = (near if block.attention.kind == "window" else rope), *context
             if cache is not None:
@@ -207,7 +201,7 @@ class RoFormerModel(RoFormerPretrainedModel):
 
     _states_without_gradients = paddle.no_grad()(_states)
 
-    def _embed(self, input_ids, token_type_ids, positions, added_embeddings=None):
+    def _embed(self, input_ids, token_type_ids, positions, earlier, added_embeddings):
         config = self.config
         check_length("input_ids", input_ids)
         hidden = self.token_embedding(input_ids)
@@ -219,7 +213,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         elif token_type_ids is not None:
             raise ValueError("token_type_ids are given to a model without token types (type_vocab_size is 0)")
         if config.position_embedding in ("sinusoidal", "learned"):
-            positions = _arange(input_ids) if positions is None else positions
+            positions = _places(input_ids, earlier, earlier) if positions is None else positions
             if config.position_embedding == "learned":
                 hidden = hidden + self.position_embedding(positions)
             else:
@@ -227,24 +221,45 @@ class RoFormerModel(RoFormerPretrainedModel):
         hidden = self.dropout(self.embedding_norm(hidden))
         return hidden if config.embedding_size == config.hidden_size else self.embedding_projection(hidden)
 
-    def _ropes(self, hidden, positions):
+    def _ropes(self, hidden, positions, earlier):
         """The rotations at ``positions`` for whole texts and for windows; None without RoPE."""
         if self.rotary is None:
             return None, None
         if positions is None:
-            positions = places_along(hidden, 1)
+            positions, offset = places_along(hidden, 1), earlier
+        else:
+            offset = 0
         dtype = "float64" if hidden.dtype == paddle.float64 else "float32"
-        rope = self.rotary.cos_sin(positions, dtype=dtype)
-        return rope, rope if self.window_rotary is None else self.window_rotary.cos_sin(positions, dtype=dtype)
+        rope = self.rotary.cos_sin(positions, offset, dtype)
+        return rope, rope if self.window_rotary is None else self.window_rotary.cos_sin(positions, offset, dtype)
 
-    def _score_bias(self, input_ids, *positions):
+    def _score_bias(self, input_ids, positions, key_positions, earlier):
         """ALiBi between the positions of queries and keys; None without ALiBi."""
         if self.config.position_embedding != "alibi":
             return None
-        places = (_arange(input_ids) if known is None else known for known in positions)
-        return alibi_bias(alibi_slopes(self.config.num_attention_heads), *places)
+        if key_positions is None:
+            positions, key_positions = (_places(input_ids, earlier, first) for first in (earlier, 0))
+        return alibi_bias(alibi_slopes(self.config.num_attention_heads), positions, key_positions)
 
 
-def _arange(input_ids):
-    """0, 1, 2, ...: int64 ``[1, seq]``."""
-    return paddle.arange(paddle.shape(input_ids)[1]).unsqueeze(0)
+def recompute_layer(layer: nn.Layer, *inputs: Any) -> Tensor:
+    """``layer(*inputs)``, whose activations are computed again in the backward pass, with the same dropout. ``inputs``
+    are a tensor, then any values, including tuples of tensors; gradients reach the tensors that need one.
+
+    >>> recompute_layer(paddle.nn.Linear(2, 3), paddle.ones([1, 2])).sum().backward()
+    """
+    flat = paddle.utils.flatten(inputs)  # Paddle looks for tensors that need gradients among the arguments only
+
+    def run(*arguments):
+        return layer(*paddle.utils.pack_sequence_as(inputs, list(arguments)))
+
+    if all(x.stop_gradient for x in flat if isinstance(x, Tensor)):
+        # Otherwise Paddle computes no gradients for the layer, even if its weights need them.
+        flat[0] = flat[0].detach()
+        flat[0].stop_gradient = False
+    return recompute(run, *flat)
+
+
+def _places(input_ids, earlier, first):
+    """The positions from ``first`` on of tokens that follow ``earlier`` ones: ``[1, earlier + seq - first]``."""
+    return paddle.arange(first, earlier + length_of(input_ids, 1)).unsqueeze(0)
