@@ -108,25 +108,16 @@ def unpacked(file: BinaryIO, name: str) -> BinaryIO:
     return file
 
 
-class _Unpacked(io.RawIOBase):
+class _Unpacked(gzip.GzipFile):
     """The content of a file that is packed by gzip, up to a bound, so that no small file fills the memory."""
 
-    def __init__(self, file, name):
-        self._content, self._name = gzip.GzipFile(fileobj=file), name
-        self._packed = file
-
-    def readable(self):
-        return True
-
-    def seekable(self):
-        return self._content.seekable()
-
-    def seek(self, offset, whence=os.SEEK_SET):
-        return self._content.seek(offset, whence)
+    def __init__(self, file, source):
+        super().__init__(fileobj=file)
+        self._source = source
 
     def readinto(self, buffer):
-        count = self._content.readinto(buffer)
-        check_unpacked(self._content.tell(), self._packed, self._name)
+        count = super().readinto(buffer)
+        check_unpacked(self.tell(), self.fileobj, self._source)
         return count
 
 
