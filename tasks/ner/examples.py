@@ -23,6 +23,10 @@ class Entity(NamedTuple):
     score: float = None  # type: ignore[assignment]  # logit of a predicted one
     probability: float = None  # type: ignore[assignment]  # that it is right
 
+    def surface(self, text: str, most: int | None = None) -> str:
+        """Its characters in a text, at most so many of them."""
+        return text[self.start : self.end if most is None else min(self.end, self.start + most)]
+
 
 Found = list[list[Entity]]  # the entities that a model finds, or could find, in each text
 
@@ -51,11 +55,11 @@ class Example:
 
     def surface(self, entity: Entity) -> str:
         """The characters of an entity."""
-        return self.text[entity.start : entity.end]
+        return entity.surface(self.text)
 
     def described(self, *entities: Entity) -> str:
         """Type, characters and offsets of one or two entities, for messages."""
-        starts = [self.text[e.start : min(e.end, e.start + 41)] for e in entities]  # an entity may be very long
+        starts = [e.surface(self.text, 41) for e in entities]  # an entity may be very long
         told = [f"{e.type} {shown(start, 40)} [{e.start}, {e.end}]" for e, start in zip(entities, starts)]
         return told[0] if len(told) == 1 else f"{told[0]} and {told[1]}"
 

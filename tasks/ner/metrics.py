@@ -139,18 +139,26 @@ def _nesting_of(example):
     return nesting
 
 
-def worst_examples(examples: list[Example], predicted: Found, limit: int) -> list[dict]:
+def match_in_example(example: Example, found: Iterable[Entity]) -> list[Match]:
+    """:func:`match_entities` of an example's gold entities."""
+    return match_entities(example.entities, found)
+
+
+def worst_examples(
+    examples: list[Example], predicted: list, limit: int, match: Callable[..., list[Match]] = match_in_example
+) -> list[dict]:
     """At most ``limit`` texts with the most errors, among equals the ones with the highest-scoring wrong prediction
     first: dicts with ``where``, ``text`` and ``errors``, a list of dicts with ``kind``, ``gold`` and ``predicted``; the
-    last two are None or a dict with ``start``, ``end``, ``type``, ``text`` and, if predicted, ``score``."""
+    last two are None or a dict with ``start``, ``end``, ``type``, ``text`` and, if predicted, ``score``. ``match`` is
+    called with an example and what is found in it."""
     rows = []
-    for example, entities in zip(examples, predicted):
-        errors = [match for match in match_entities(example.entities, entities) if match.kind != "correct"]
+    for example, found in zip(examples, predicted):
+        errors = [one for one in match(example, found) if one.kind != "correct"]
         if errors:
-            highest = max((match.predicted.score for match in errors if match.predicted), default=0)
+            highest = max((one.predicted.score for one in errors if one.predicted), default=0)
             told = [
-                {"kind": kind, "gold": _described(gold, example), "predicted": _described(found, example)}
-                for kind, gold, found in errors
+                {"kind": kind, "gold": _described(gold, example), "predicted": _described(other, example)}
+                for kind, gold, other in errors
             ]
             rows.append((-len(errors), -highest, {"where": example.where, "text": example.text, "errors": told}))
     return [row for *_, row in sorted(rows, key=lambda row: row[:2])[:limit]]

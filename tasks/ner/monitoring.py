@@ -20,7 +20,7 @@ from paddle_rope.tasks.common.training.monitor import allowed_tag
 from paddle_rope.tasks.ner.batching import pad_spans
 from paddle_rope.tasks.ner.calibration import temperatures_for
 from paddle_rope.tasks.ner.lengths import window_settings
-from paddle_rope.tasks.ner.metrics import match_entities, precision_recall_curves
+from paddle_rope.tasks.ner.metrics import match_in_example, precision_recall_curves
 from paddle_rope.tasks.ner.prediction.finding import windows_of
 from paddle_rope.tasks.ner.reports.reliability import draw_reliability, reliability
 
@@ -35,7 +35,7 @@ def show(writer, model, dataset, evaluation, step, group):
     two pictures: the scores of all spans of one text, and the reliability of probabilities with temperatures fitted to
     these data. Without candidates, there are no curves and no reliability. ``group`` is of the pictures: VisualDL opens
     the oldest one of a tag."""
-    _show_samples(writer, dataset, evaluation.found, step)
+    show_samples(writer, dataset.examples, evaluation.found, step)
     writer.add_image(f"{group}/scores", _picture_of_scores(model, dataset, step), step)
     if evaluation.candidates is None:
         return
@@ -57,15 +57,14 @@ def show_curves(writer, examples, candidates, types, step):
         writer._get_file_writer().add_record(record)
 
 
-def sample(rows):
-    """At most ``SAMPLES`` of the rows, at equal distances."""
-    return rows if len(rows) <= SAMPLES else [rows[index * len(rows) // SAMPLES] for index in range(SAMPLES)]
-
-
-def _show_samples(writer, dataset, found, step):
-    rows = sample([row for row, example in enumerate(dataset.examples) if example.entities])
+def show_samples(writer, examples, found, step, match=match_in_example):
+    """Write some texts with what is gold and what is found in them, which ``match`` brings together."""
+    rows = [row for row, example in enumerate(examples) if example.entities]
+    if len(rows) > SAMPLES:  # at equal distances
+        rows = [rows[index * len(rows) // SAMPLES] for index in range(SAMPLES)]
     for number, row in enumerate(rows, 1):
-        writer.add_text(f"dev/text_{number}", visible(_compared(dataset.examples[row], found[row]), "\n"), step)
+        compared = _compared(examples[row], match(examples[row], found[row]))
+        writer.add_text(f"dev/text_{number}", visible(compared, "\n"), step)
 
 
 def _picture_of_scores(model, dataset, step):
@@ -104,11 +103,11 @@ def _example_to_draw(examples):
     return max(range(len(examples)), key=worth)
 
 
-def _compared(example, entities):
+def _compared(example, matches):
     """The text, then a line for each match of gold and predicted entities. VisualDL may join the lines, so each match
     begins with a dot."""
     lines = [example.text]
-    for match in match_entities(example.entities, entities):
+    for match in matches:
         sides = {"gold": match.gold, "predicted": match.predicted if match.kind != "correct" else None}
         told = [f"{side} {example.described(one)}" for side, one in sides.items() if one]
         score = f" {match.predicted.score:.2f}" if match.predicted else ""

@@ -44,6 +44,14 @@ class NerData(RunData):
     kept_types: list[str] = field(default_factory=list)  # of the model ``pretrained``, found in the examples or not
 
 
+class Evaluation(NamedTuple):
+    """The entities that a model finds in labeled texts, and their scores."""
+
+    scores: dict[str, Any]  # from scores_and_errors
+    found: Any  # in each text
+    candidates: Found | None  # from calibration.find_candidates, if requested
+
+
 class NerRecipe(Recipe):
     """Entities of texts: precision, recall and micro F1 over exact (start, end, type)."""
 
@@ -142,16 +150,22 @@ class NerRecipe(Recipe):
 
     def dev_scores(self, run: Run) -> dict[str, float]:
         """The scores, also of each type. VisualDL shows the evaluations that are the best so far."""
-        dataset, monitor, state = run.datasets["dev"], run.trainer.monitor, run.trainer.state
-        evaluation = evaluate_model(run.model, dataset, run.batch_size)
-        if evaluation.scores["f1"] > max(dev_scores_so_far(state, run.training), default=-1):
-            with monitor.showing() as has_time:
+        evaluation = self._evaluate(run, run.datasets["dev"])
+        if evaluation.scores["f1"] > max(dev_scores_so_far(run.trainer.state, run.training), default=-1):
+            with run.trainer.monitor.showing() as has_time:
                 if has_time:
-                    shown = evaluate_model(run.model, dataset, run.batch_size, with_candidates=True)
-                    monitoring.show(monitor.writer, run.model, dataset, shown, state.global_step, "dev_history")
+                    self._show(run, evaluation)
         by_type = {f"_by_type/{kind}": row for kind, row in evaluation.scores["per_type"].items()}
-        rows = {"": evaluation.scores, **by_type}
-        return {f"{name}{kind}": row[name] for kind, row in rows.items() for name in self.arguments.SCORES}
+        rows = {"": evaluation.scores, **by_type}.items()
+        return {f"{name}{kind}": row[name] for kind, row in rows for name in self.arguments.SCORES if name in row}
+
+    def _evaluate(self, run: Run, dataset: NerDataset) -> Evaluation:
+        return evaluate_model(run.model, dataset, run.batch_size)
+
+    def _show(self, run: Run, evaluation: Evaluation) -> None:
+        dataset, step = run.datasets["dev"], run.trainer.state.global_step
+        shown = evaluate_model(run.model, dataset, run.batch_size, with_candidates=True)
+        monitoring.show(run.trainer.monitor.writer, run.model, dataset, shown, step, "dev_history")
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
         """The scores with reliability. Dev chooses thresholds, if requested, and temperatures, and is shown by
@@ -201,14 +215,6 @@ def _keep_types(settings, data):
 
 
 # ---- evaluation on labeled texts, also during training
-
-
-class Evaluation(NamedTuple):
-    """The entities that a model finds in labeled texts, and their scores."""
-
-    scores: dict[str, Any]  # from scores_and_errors
-    found: Found  # in each text
-    candidates: Found | None  # from calibration.find_candidates, if requested
 
 
 def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:

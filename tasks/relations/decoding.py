@@ -50,6 +50,10 @@ class Triple(NamedTuple):
         """Character after the last one of the two entities."""
         return max(self.head[1], self.tail[1])
 
+    def surface(self, text: str, most: int | None = None) -> str:
+        """The characters of both entities."""
+        return " → ".join(Entity(*one).surface(text, most) for one in (self.head, self.tail))
+
 
 class Related(NamedTuple):
     """What a text has: its entities and triples, both ordered."""

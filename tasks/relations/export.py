@@ -22,9 +22,6 @@ class RelationsExporter(NerExporter):
     def finish(self, model: Any, config: Any) -> None:
         """Add nothing: relations are decoded from the logits."""
 
-    def exact(self, model: Any) -> list[str]:
-        return [name for name in super().exact(model) if name != "temperatures"]
-
     def scores(self, predictor: Any) -> np.ndarray:
         model, texts = predictor.model, [predictor.tokenize(text) for text in CHECKED_SENTENCES]
         batch = pad_spans(texts, model.config.pad_token_id, with_labels=False)

@@ -21,7 +21,7 @@ from paddle_rope.tasks.ner.examples import Example
 from paddle_rope.tasks.ner.metrics import Match, entity_scores
 from paddle_rope.tasks.ner.reports.reliability import reliability
 from paddle_rope.tasks.relations.data import relation_types
-from paddle_rope.tasks.relations.decoding import Related, Triple, triples_of
+from paddle_rope.tasks.relations.decoding import Related, triples_of
 
 MEANINGS = {
     "relation": "right entities, wrong relation",
@@ -104,30 +104,3 @@ def match_triples(example: Example, found: Related) -> list[Match]:
     matches += [Match("missed" if {one.head, one.tail} <= known else "unfound", one, None) for one in gold]
     matches += [Match("spurious", None, one) for one in predicted]
     return sorted(matches, key=lambda match: ((match.gold or match.predicted)[:3], match.kind))
-
-
-def worst_examples(examples: list[Example], found: list[Related], limit: int) -> list[dict]:
-    """At most ``limit`` texts with the most errors, as from :func:`~paddle_rope.tasks.ner.metrics.worst_examples`; a
-    triple is told as a span from its first character to its last, with both entities as its text."""
-    rows = []
-    for example, of_text in zip(examples, found):
-        errors = [match for match in match_triples(example, of_text) if match.kind != "correct"]
-        told = [
-            {"kind": kind, "gold": _described(gold, example), "predicted": _described(other, example)}
-            for kind, gold, other in errors
-        ]
-        rows.append({"where": example.where, "text": example.text, "errors": told})
-    return [row for row in sorted(rows, key=lambda row: -len(row["errors"]))[:limit] if row["errors"]]
-
-
-def described(triple: Triple, text: str) -> str:
-    """The texts of both entities."""
-    return " → ".join(text[slice(*one[:2])] for one in triple[:2])
-
-
-def _described(triple, example):
-    if triple is None:
-        return None
-    score = {} if triple.score is None else {"score": round(triple.score, 4)}
-    place = {"start": triple.start, "end": triple.end, "type": triple.type, "text": described(triple, example.text)}
-    return {**place, **score}

@@ -8,13 +8,14 @@ from typing import Any
 from paddle_rope.tasks.common.inference import Batch
 from paddle_rope.tasks.ner.data.reading import check_labeled
 from paddle_rope.tasks.ner.examples import Example
+from paddle_rope.tasks.ner.metrics import worst_examples
 from paddle_rope.tasks.ner.prediction.entity_filter import EntityFilter
 from paddle_rope.tasks.ner.prediction.predictor import ExportedNerModel, NerPredictor
 from paddle_rope.tasks.ner.reports.printed import print_worst_examples
 from paddle_rope.tasks.ner.reports.reliability import print_reliability
 from paddle_rope.tasks.relations.arguments import RelationsArguments, RelationsConfig, RelationsOptions
 from paddle_rope.tasks.relations.decoding import RELATED, LinkedSpans, Related, between, linked_spans, related_record
-from paddle_rope.tasks.relations.metrics import scores_of_model, worst_examples
+from paddle_rope.tasks.relations.metrics import match_triples, scores_of_model
 from paddle_rope.tasks.relations.reports import print_errors, print_scores
 
 OUTPUTS = ("logits", "starts", "ends")  # of an exported graph
@@ -63,7 +64,7 @@ class RelationsPredictor(NerPredictor):
         found = self.find([example.text for example in examples])
         scores = {
             **scores_of_model(self.model.config, examples, found),
-            "worst_examples": worst_examples(examples, found, num_examples),
+            "worst_examples": worst_examples(examples, found, num_examples, match_triples),
         }
         print_scores(title, scores)
         print_errors(scores)

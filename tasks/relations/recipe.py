@@ -5,19 +5,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from paddle_rope.tasks.common.errors import InputError, visible
-from paddle_rope.tasks.common.training.callbacks import dev_scores_so_far
 from paddle_rope.tasks.common.training.data import MemoryData
 from paddle_rope.tasks.common.training.run import Run
 from paddle_rope.tasks.common.training.settings import Settings
-from paddle_rope.tasks.ner import calibration
+from paddle_rope.tasks.ner import calibration, monitoring
 from paddle_rope.tasks.ner.batching import NerDataset
 from paddle_rope.tasks.ner.prediction.finding import find_in_windows
-from paddle_rope.tasks.ner.recipe import NerData, NerRecipe, tune
+from paddle_rope.tasks.ner.recipe import Evaluation, NerData, NerRecipe, tune
 from paddle_rope.tasks.relations.arguments import RelationsArguments
 from paddle_rope.tasks.relations.data import RelationsDataset, relation_types
 from paddle_rope.tasks.relations.decoding import RELATED, Related, between, related_record
-from paddle_rope.tasks.relations.metrics import gold_of, scores_of_model
-from paddle_rope.tasks.relations.monitoring import show
+from paddle_rope.tasks.relations.metrics import gold_of, match_triples, scores_of_model
 from paddle_rope.tasks.relations.reports import print_scores
 
 
@@ -47,35 +45,30 @@ class RelationsRecipe(NerRecipe):
         if unseen:
             print(visible(f"not in train, so never found: {', '.join(unseen)}"))
 
-    def dev_scores(self, run: Run) -> dict[str, float]:
-        """The scores, also of each relation. VisualDL shows the triples of the evaluations that are the best so far."""
-        dataset, monitor, state = run.datasets["dev"], run.trainer.monitor, run.trainer.state
-        found = find_related(run.model, dataset, run.batch_size)
-        scores = scores_of_model(run.model.config, dataset.examples, found)
-        if scores["f1"] > max(dev_scores_so_far(state, run.training), default=-1):
-            with monitor.showing() as has_time:
-                if has_time:
-                    show(monitor.writer, dataset.examples, found, state.global_step)
-        by_type = {f"_by_type/{kind}": row for kind, row in scores["per_type"].items()}
-        rows = {"": scores, **by_type}.items()
-        return {f"{name}{kind}": row[name] for kind, row in rows for name in self.arguments.SCORES if name in row}
-
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
-        """The scores with the reliability of triples. Dev chooses thresholds and temperatures of entities and
-        relations."""
-        config, dataset, monitor = run.model.config, run.datasets[split], run.trainer.monitor
+        """The scores. Dev chooses thresholds and temperatures of entities and relations, and is shown by VisualDL."""
+        dataset, monitor = run.datasets[split], run.trainer.monitor
         if split == "dev":
             tune(run)
             candidates = _tune_relations(run)
-        found = find_related(run.model, dataset, run.batch_size)
+        scores, found, _ = self._evaluate(run, dataset)
         if split == "dev":
             with monitor.opened():
-                show(monitor.writer, dataset.examples, found, run.trainer.kept_step, candidates, config.relations)
-        scores = scores_of_model(config, dataset.examples, found)
+                step, relations = run.trainer.kept_step, run.model.config.relations
+                monitoring.show_samples(monitor.writer, dataset.examples, found, step, match_triples)
+                monitoring.show_curves(monitor.writer, gold_of(dataset.examples), candidates, relations, step)
         return scores, (related_record(example.text, one) for example, one in zip(dataset.examples, found))
 
     def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> None:
         """None: relation models compute alone."""
+
+    def _evaluate(self, run: Run, dataset: NerDataset) -> Evaluation:
+        found = find_related(run.model, dataset, run.batch_size)
+        return Evaluation(scores_of_model(run.model.config, dataset.examples, found), found, None)
+
+    def _show(self, run: Run, evaluation: Evaluation) -> None:
+        writer, step = run.trainer.monitor.writer, run.trainer.state.global_step
+        monitoring.show_samples(writer, run.datasets["dev"].examples, evaluation.found, step, match_triples)
 
     def _dataset(self, run: Run, examples: list, **options: Any) -> NerDataset:
         return super()._dataset(run, examples, relations=run.model.config.relations, **options)

@@ -3,8 +3,9 @@
 import pytest
 
 from paddle_rope.tasks.ner.examples import Entity, make_example
+from paddle_rope.tasks.ner.metrics import worst_examples
 from paddle_rope.tasks.relations.decoding import Related, Triple, between, triples_of
-from paddle_rope.tasks.relations.metrics import MEANINGS, match_triples, relation_scores, worst_examples
+from paddle_rope.tasks.relations.metrics import MEANINGS, match_triples, relation_scores
 
 TEXT = "王明和李红在北京，王明在京"
 WANG, LI, BEIJING, AGAIN, JING = (
@@ -59,7 +60,7 @@ def test_triples_count_exactly_and_by_their_texts():
     assert [scores["by_text"][name] for name in ("support", "predicted", "correct")] == [3, 3, 2]
     assert scores["text_f1"] == pytest.approx(2 / 3)
     assert [scores["entities"][name] for name in ("support", "predicted", "correct")] == [10, 7, 7]
-    (worst,) = worst_examples(examples, of_texts, 5)
+    (worst,) = worst_examples(examples, of_texts, 5, match_triples)
     assert worst["where"] == "x:1" and [error["kind"] for error in worst["errors"]] == ["direction", "entity"]
     assert worst["errors"][1]["gold"] == {"start": 0, "end": 8, "type": "在", "text": "王明 → 北京"}
 
