@@ -20,9 +20,9 @@ from paddle_rope.tasks.common.reports.tables import confusions_of, f1_row, print
 
 
 class ClassificationDataset:
-    """Tokenized ``examples``: ``texts`` are their ``Tokens``, ``labels`` the
-    numbers of their classes in ``classes``, ``lengths`` their token counts; ``collate`` makes a batch of items. ``cut``
-    is the number of texts longer than ``max_characters``, ``cut_characters`` of their unread characters."""
+    """Tokenized ``examples``: ``texts`` are their ``Tokens``, ``labels`` the numbers of their classes in ``classes``,
+    ``lengths`` their token counts; ``collate`` makes a batch of items. ``cut`` is the number of texts longer than
+    ``max_characters``, ``cut_characters`` of their unread characters."""
 
     def __init__(self, examples, tokenizer, classes, max_characters):
         self.examples, self.classes = examples, classes
@@ -105,8 +105,8 @@ def evaluate_model(model, dataset, batch_size, show_progress=False):
 
 def classification_scores(gold, predicted, classes):
     """Scores of one label per text: ``accuracy``; ``macro_f1``, the mean F1 of the classes that occur as gold or
-    predicted label; ``texts``, their number; ``per_class``, from a class to its
-    ``f1_row``; ``confusions`` as from ``confusions_of``."""
+    predicted label; ``texts``, their number; ``per_class``, from a class to its ``f1_row``; ``confusions`` as from
+    ``confusions_of``."""
     pairs = Counter(zip(gold, predicted))
     supports, predictions = Counter(gold), Counter(predicted)
     per_class = {name: f1_row(supports[name], predictions[name], pairs[name, name]) for name in classes}

@@ -101,12 +101,11 @@ def check_types(example, types):
 
 
 def pad_spans(texts, pad_token_id, with_labels=True):
-    """The inputs of ``NerModel`` from a list of :class:`TokenizedText`, a dict of
-    arrays: ``input_ids`` int64, ``attention_mask`` and ``token_mask`` bool, all ``[batch, seq]``; with labels,
-        ``labels`` int64
-    ``[batch, entities, 3]``, (type, first token, last token), padded with -1, and ``probabilities`` float32
-    ``[batch, entities]`` if any is below 1; and, if the model has such features, ``columns`` int64
-    ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``."""
+    """The inputs of ``NerModel`` from a list of :class:`TokenizedText`, a dict of arrays: ``input_ids`` int64,
+    ``attention_mask`` and ``token_mask`` bool, all ``[batch, seq]``; with labels, ``labels`` int64 ``[batch, entities,
+    3]``, (type, first token, last token), padded with -1, and ``probabilities`` float32 ``[batch, entities]`` if any is
+    below 1; and, if the model has such features, ``columns`` int64 ``[batch, seq, columns]`` and ``flags`` bool
+    ``[batch, seq, flags]``."""
     batch = pad_tokens([text.ids for text in texts], pad_token_id)
     batch["token_mask"] = pad([[end > start for start, end in text.offsets] for text in texts], bool)
     if texts[0].features is not None:

@@ -88,8 +88,8 @@ class NerModel(RoFormerPretrainedModel):
 
     @classmethod
     def from_pretrained(cls, folder, **changes):
-        """Load as in ``RoFormerPretrainedModel``. With other ``types``, the head keeps the
-        weights of the types that it knows, and a new type starts with the mean of all known types."""
+        """Load as in ``RoFormerPretrainedModel``. With other ``types``, the head keeps the weights of the types that it
+        knows, and a new type starts with the mean of all known types."""
         checkpoint = read_checkpoint(folder)
         known, types = checkpoint.config.get("types"), changes.get("types", [])
         if isinstance(known, list) and known and types not in ([], known):
@@ -164,8 +164,8 @@ SAME_KEYS = ("types", "max_span_length", "allow_overlap")
 
 
 class NerEnsemble(nn.Layer):
-    """The mean of the scores of several models, used like a ``NerModel`` for
-    prediction. Sizes, number of layers and attention may differ.
+    """The mean of the scores of several models, used like a ``NerModel`` for prediction. Sizes, number of layers and
+    attention may differ.
 
     Models that differ only in their seed make different mistakes (Lakshminarayanan et al. 2017, arXiv 1612.01474, who
     average probabilities; here it is logits, because each model was trained to score entities above 0). ``config``

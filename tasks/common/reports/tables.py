@@ -48,8 +48,8 @@ def as_cells(*texts):
 
 
 def terminal(width=None):
-    """The console that rich prints tables to, without wrapping lines. It bypasses
-    ``Output``, so everything printed must come from :func:`as_cells`."""
+    """The console that rich prints tables to, without wrapping lines. It bypasses ``Output``, so everything printed
+    must come from :func:`as_cells`."""
     from rich.console import Console
 
     return Console(file=getattr(sys.stdout, "stream", sys.stdout), soft_wrap=True, highlight=False, width=width)

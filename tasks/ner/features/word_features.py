@@ -179,8 +179,8 @@ class Gazetteer:
 
     @classmethod
     def from_examples(cls, examples):
-        """Count the entities of a list of ``Example``. A text that occurs several
-        times counts once, because its copies would give its labels away."""
+        """Count the entities of a list of ``Example``. A text that occurs several times counts once, because its copies
+        would give its labels away."""
         by_text = {example.text: example for example in examples}
         entities = {}
         for example in by_text.values():

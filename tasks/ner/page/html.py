@@ -51,10 +51,10 @@ _NOT_SHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 def write_html(
     file: TextIO, records: list[dict], types: Iterable[str], name: str, calibrated: bool = True, language: str = "en"
 ) -> None:
-    """Write a page of records (``NerPredictor``) into an open file. Its
-    legend has the types that occur, in the order of ``types``, then others, which a dictionary forces; ``name`` says
-    where the texts are from. A model without temperatures is not ``calibrated``, and the page calls its probabilities
-    scores. ``language`` is the language of the page's labels."""
+    """Write a page of records (``NerPredictor``) into an open file. Its legend has the types that occur, in the order
+    of ``types``, then others, which a dictionary forces; ``name`` says where the texts are from. A model without
+    temperatures is not ``calibrated``, and the page calls its probabilities scores. ``language`` is the language of the
+    page's labels."""
     words = WORDS[language]
     certainty = "probability" if calibrated else "score"
     texts = [record["text"] for record in records]

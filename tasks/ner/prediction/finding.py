@@ -172,8 +172,8 @@ def predict_entities(
     decoding: Decoding = ENTITIES,
 ) -> list:
     """The entities of each tokenized text, ordered. Texts are read whole, in batches of similar length, by a
-    ``NerModel``, also while it is trained, or a model with the same methods. Spans of
-    more than ``max_entity_tokens`` are ignored. ``report`` is called after each batch with the indices of its texts."""
+    ``NerModel``, also while it is trained, or a model with the same methods. Spans of more than ``max_entity_tokens``
+    are ignored. ``report`` is called after each batch with the indices of its texts."""
     entities: list = [[] for _ in texts]
     collate = functools.partial(pad_spans, pad_token_id=model.config.pad_token_id, with_labels=False)
 
