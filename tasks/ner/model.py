@@ -3,6 +3,7 @@
 import copy
 import os
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import paddle
@@ -70,6 +71,7 @@ class NerModel(RoFormerPretrainedModel):
     """Scores every span of a text for every type."""
 
     config_class = NerConfig
+    _heads_of: ClassVar = {"types": ("head",)}  # option -> heads with outputs for each of its names
 
     def __init__(self, config):
         super().__init__(config)
@@ -91,12 +93,15 @@ class NerModel(RoFormerPretrainedModel):
         """Load as in ``RoFormerPretrainedModel``. With other ``types``, the head keeps the weights of the types that it
         knows, and a new type starts with the mean of all known types."""
         checkpoint = read_checkpoint(folder)
-        known, types = checkpoint.config.get("types"), changes.get("types", [])
-        if isinstance(known, list) and known and types not in ([], known):
-            is_dense = checkpoint.config.get("span_head") == DENSE
-            layer, axis = ("head.dense", -2) if is_dense else ("head.type_scores", -1)
-            for name in {f"{layer}.weight", f"{layer}.bias"} & checkpoint.tensors.keys():
-                checkpoint.tensors[name] = _of_other_types(checkpoint.tensors[name], axis, known, types)
+        for option, heads in cls._heads_of.items():
+            known, types = checkpoint.config.get(option), changes.get(option, [])
+            if not (isinstance(known, list) and known) or types in ([], known):
+                continue
+            for head in heads:
+                is_dense = f"{head}.type_scores.weight" not in checkpoint.tensors
+                layer, axis = (f"{head}.dense", -2) if is_dense else (f"{head}.type_scores", -1)
+                for name in {f"{layer}.weight", f"{layer}.bias"} & checkpoint.tensors.keys():
+                    checkpoint.tensors[name] = _of_other_types(checkpoint.tensors[name], axis, known, types)
         return build_model(cls, checkpoint, folder, **changes)
 
     def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None, labels=None, probabilities=None):

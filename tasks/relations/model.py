@@ -1,5 +1,7 @@
 """The relation model: the NER model and, for each relation, scores of pairs of starts and of ends."""
 
+from typing import ClassVar
+
 import paddle
 
 from paddle_rope.global_pointer.heads import EfficientGlobalPointer
@@ -21,6 +23,7 @@ class RelationsModel(NerModel):
     """
 
     config_class = RelationsConfig
+    _heads_of: ClassVar = {**NerModel._heads_of, "relations": ("starts", "ends")}
 
     def __init__(self, config):
         super().__init__(config)

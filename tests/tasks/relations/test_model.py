@@ -148,3 +148,13 @@ def test_the_work_is_bounded_where_everything_is_an_entity_and_related():
     assert 0 < len(found.pairs) <= PER_TOKEN * seq
     best = [pair for pair in found.pairs if (found[pair.head].start, found[pair.tail].start, pair.type) == (7, 9, 2)]
     assert best and len(found) == len(spans[0])
+
+
+def test_a_trained_model_goes_on_with_other_relations(tmp_path):
+    model, batch = new_model(), new_batch()
+    model.save_pretrained(str(tmp_path))
+    other = RelationsModel.from_pretrained(tmp_path, types=list("abc"), relations=["r2", "new", "r0"])
+    other.eval()
+    for before, after in zip(model(**batch)[1:], other(**batch)[1:]):
+        np.testing.assert_allclose(after[:, [0, 2]].numpy(), before[:, [2, 0]].numpy(), atol=1e-5)
+        np.testing.assert_allclose(after[0, 1].numpy(), before[0].numpy().mean(0), atol=1e-4)  # of what is known
