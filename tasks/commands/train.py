@@ -101,7 +101,7 @@ def listing(recipe: str, arguments_class: type[EncoderArguments]) -> str:
     groups = {  # a field is shared if it is the same object as in the base of all recipes
         f"Keys of {recipe}": [one for one in fields if of_all.get(one.name) is not one],
         "Keys that recipes share": [one for one in fields if of_all.get(one.name) is one],
-        "Keys of PaddleNLP's TrainingArguments that are documented; it takes others": map(DOCUMENTED.get, of_trainer),
+        "Keys of PaddleNLP's TrainingArguments": map(DOCUMENTED.get, of_trainer),
     }
     required, width = arguments_class.REQUIRED, max(map(len, [*of_trainer, *(one.name for one in fields)]))
     lines = ["Columns: key, default (- for none), meaning."]

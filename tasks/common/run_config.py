@@ -136,7 +136,6 @@ def typed(key, value, kind):
     if is_list:
         raise InputError(f"key {key!r}: {shown(value)} is a list; give one value")
     kind = kinds[0] if kinds else kind
-    kind = kind if kind in (*KINDS, str) else str  # PaddleNLP's enumerations
     try:
         return TRUTH[str(value).lower()] if kind is bool else kind(str(value))
     except (ValueError, KeyError):

@@ -20,7 +20,7 @@ UNSCALED = "none"  # name in measurements of frequencies that are not scaled
 
 BY_STEPS = TrainingPlan(
     fixed={**FIXED_BY_STEPS, "save_strategy": "no"},
-    closed=(*CLOSED_BY_STEPS, "save_steps", "lr_scheduler_type", "warmup_ratio", "lr_end", "power", "num_cycles"),
+    closed=(*CLOSED_BY_STEPS, "save_steps", "lr_scheduler_type", "warmup_ratio"),
     reason="the recipe makes max_steps steps, evaluates and keeps a checkpoint every eval_steps; its last weights stay",
 )
 

@@ -18,7 +18,7 @@ class TrainingPlan(NamedTuple):
     """How a recipe uses PaddleNLP's ``TrainingArguments``."""
 
     fixed: dict[str, Any]  # arguments that it relies on, with their values
-    closed: tuple[str, ...]  # keys that cannot be set, in addition to the fixed ones
+    closed: tuple[str, ...]  # keys of a configuration that cannot be set
     reason: str  # why
 
     def is_closed(self, key: str) -> bool:
@@ -28,8 +28,6 @@ class TrainingPlan(NamedTuple):
 
 NOT_EVALUATED = {"do_eval": False, "evaluation_strategy": "no"}  # otherwise PaddleNLP evaluates in between
 _FIXED = {"do_train": True, "save_total_limit": 1, "report_to": "none"}
-# Keys that the recipes set themselves, or that have no effect in them.
-_CLOSED = ("metric_for_best_model", "logging_dir", "resume_from_checkpoint", "dataloader_drop_last")
 # One evaluation and one checkpoint an epoch, the best one kept.
 BY_EPOCHS = TrainingPlan(
     fixed={
@@ -40,15 +38,13 @@ BY_EPOCHS = TrainingPlan(
         "load_best_model_at_end": True,
         "greater_is_better": True,
     },
-    closed=(*_CLOSED, "eval_steps", "save_steps", "ignore_data_skip"),
+    closed=("eval_steps", "save_steps"),
     reason="the recipe evaluates each epoch and keeps the best by dev {metric}, or the last with keep_best false",
 )
 # The recipe's own trainer evaluates, and the last weights are kept.
 # With ignore_data_skip, the batches of a resumed run begin where it stopped.
 FIXED_BY_STEPS = {**_FIXED, **NOT_EVALUATED, "ignore_data_skip": True}
-CLOSED_BY_STEPS = (
-    *_CLOSED, *BY_EPOCHS.fixed, "num_train_epochs", "per_device_eval_batch_size", "dataloader_num_workers",
-)  # fmt: skip
+CLOSED_BY_STEPS = ("num_train_epochs", "per_device_eval_batch_size", "dataloader_num_workers")
 
 
 def option(default, help, kind=None):

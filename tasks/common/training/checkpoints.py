@@ -27,7 +27,6 @@ PROGRESS_FILE = "progress_{rank}.json"  # what a process has counted since the l
 TRAINER_STATE_FILE = "trainer_state.json"  # PaddleNLP's
 COMPLETE_FILE = "complete"  # written last: the checksums of the other files
 _PREFIX = "checkpoint-"
-_MASTER_WEIGHTS = "master_weights"  # for an optimizer that trains half-precision weights
 
 
 # ---- the files
@@ -61,8 +60,6 @@ def write_optimizer(folder: Path, optimizer: Any, schedule: Any, scaler: Any = N
     """Write the state of an optimizer, of its learning-rate schedule and of the loss scaling, if there is one."""
     tensors = dict(optimizer.state_dict())
     tensors.pop("LR_Scheduler", None)  # a second copy of the schedule
-    weights = tensors.pop(_MASTER_WEIGHTS, {})
-    tensors.update({f"{_MASTER_WEIGHTS}/{name}": weight for name, weight in weights.items()})
     write_tensors(folder / OPTIMIZER_FILE, tensors)
     states = {"schedule": schedule.state_dict(), "scaler": {} if scaler is None else scaler.state_dict()}
     plain = {key: {name: np.asarray(value).tolist() for name, value in state.items()} for key, state in states.items()}
@@ -71,11 +68,8 @@ def write_optimizer(folder: Path, optimizer: Any, schedule: Any, scaler: Any = N
 
 def read_optimizer(folder: Path, optimizer: Any, schedule: Any, scaler: Any = None) -> None:
     """Give an optimizer, a schedule and a loss scaling the state that :func:`write_optimizer` wrote."""
-    state: dict[str, Any] = {}
-    for name, array in read_checkpoint_tensors(folder / OPTIMIZER_FILE).items():
-        is_master, of_group = name.startswith(f"{_MASTER_WEIGHTS}/"), name.removeprefix(f"{_MASTER_WEIGHTS}/")
-        (state.setdefault(_MASTER_WEIGHTS, {}) if is_master else state)[of_group] = paddle.to_tensor(array)
-
+    arrays = read_checkpoint_tensors(folder / OPTIMIZER_FILE)
+    state = {name: paddle.to_tensor(array) for name, array in arrays.items()}
     with json_of(folder / NUMBERS_FILE) as numbers:
         optimizer.set_state_dict({**state, "LR_Scheduler": numbers["schedule"]})
         schedule.set_state_dict(numbers["schedule"])

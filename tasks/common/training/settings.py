@@ -5,16 +5,13 @@ configuration use this module without them.
 """
 
 import contextlib
-import importlib.util
 import os
-import re
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any, NamedTuple, Optional, get_type_hints
+from typing import Any, NamedTuple, Optional
 
-from paddle_rope.options import NOT_NEGATIVE, POSITIVE, choice, did_you_mean, integer, number
+from paddle_rope.options import NOT_NEGATIVE, POSITIVE, SHARE, choice, did_you_mean, integer, number
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.run_config import parse_arguments, typed
+from paddle_rope.tasks.common.run_config import parse_arguments
 from paddle_rope.tasks.common.training.arguments import LARGEST_SEED, EncoderArguments, check_kinds, option
 from paddle_rope.tasks.common.training.run import CHECKPOINTS_FOLDER, LOG_FOLDER
 
@@ -40,6 +37,9 @@ class TrainingKeys:
     )
     warmup_ratio: float = option(0.1, "share of the steps in which the learning rate rises from 0", number(0, 1))
     weight_decay: float = option(0.01, "weight decay of AdamW")
+    adam_beta1: float = option(0.9, "decay of its mean of gradients", SHARE)
+    adam_beta2: float = option(0.999, "decay of its mean of squared gradients", SHARE)
+    adam_epsilon: float = option(1e-8, "added to the root of that", POSITIVE)
     max_grad_norm: float = option(1.0, "longer gradients are scaled down to this norm")
     recompute: bool = option(False, "recompute the layers in the backward pass: less memory, more time")
     bf16: bool = option(
@@ -57,10 +57,7 @@ class TrainingKeys:
 
 
 DOCUMENTED = {one.name: one for one in fields(TrainingKeys)}
-NO_EFFECT = """disable_tqdm run_name prediction_loss_only eval_accumulation_steps max_evaluate_steps minimum_eval_times
-    bf16_full_eval fp16_full_eval do_predict do_export save_on_each_node unified_checkpoint ignore_load_lr_and_optim
-    ignore_save_lr_and_optim remove_unused_columns lazy_data_processing wandb_api_key"""  # keys of PaddleNLP
-# Keys of PaddleNLP that would contradict a recipe, and what to use instead.
+# Other keys of PaddleNLP, and what to use instead.
 INSTEAD = {
     "resume_from_checkpoint": "write --resume OUTPUT_DIR in place of the configuration file; the run keeps its own",
     "overwrite_output_dir": "a run never writes over another; name a new output_dir",
@@ -74,7 +71,6 @@ INSTEAD = {
         ("sharding", "sharding_parallel_degree", "tensor_parallel_degree", "pipeline_parallel_degree"),
         "each process holds the whole model; several share the batches: python -m paddle.distributed.launch",
     ),
-    **dict.fromkeys(NO_EFFECT.split(), "it has no effect here"),
 }
 
 
@@ -82,15 +78,6 @@ def usable_keys(arguments_class: type[EncoderArguments]) -> dict[str, Any]:
     """The documented keys that a recipe has: dict from their names to the recipe's defaults."""
     plan, own = arguments_class.PLAN, arguments_class.DEFAULTS
     return {name: own.get(name, one.default) for name, one in DOCUMENTED.items() if not plan.is_closed(name)}
-
-
-def paddlenlp_names() -> set[str]:
-    """The names of all fields of ``TrainingArguments``, read from its source; empty without PaddleNLP."""
-    spec = importlib.util.find_spec("paddlenlp")
-    if spec is None or spec.origin is None:
-        return set()
-    source = Path(spec.origin).with_name("trainer") / "training_args.py"
-    return set(re.findall(r"^    (\w+): .+= field\(", source.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 SPECIAL_TOKENS = {"max_characters": 2, "max_tokens": 0}  # key that bounds the length of texts -> tokens that are added
@@ -107,7 +94,7 @@ class Settings(NamedTuple):
 
 def check_config(given, arguments_class):
     """:class:`Settings` with the recipe's defaults filled in, after keys and values are checked; ``training`` are the
-    documented :class:`TrainingKeys`, and other keys of PaddleNLP stay in ``config`` as they were given.
+    :class:`TrainingKeys`.
 
     No text is read beyond the learned positions of ``pretrained``. Neither Paddle nor PaddleNLP is imported. Raises
     InputError if a key is unknown or missing, or a value does not fit.
@@ -123,7 +110,6 @@ def check_config(given, arguments_class):
     unused = keys.unused_keys() - given.keys()
     config = {key: value for key, value in vars(keys).items() if key not in unused}
     config.update({key: getattr(training, key) for key in usable})
-    config.update({key: value for key, value in given.items() if key not in {**vars(keys), **DOCUMENTED}})
     for key in arguments_class.REQUIRED:
         if not config.get(key):
             raise InputError(f"no {key!r}: name it in the configuration file or with --{key} PATH")
@@ -155,15 +141,14 @@ def filled(settings, chosen):
 
 
 def _refuse_key(key, arguments_class, usable):
-    """Raise InputError for a key that the recipe does not have, unless PaddleNLP has it and it contradicts nothing."""
+    """Raise InputError for a key that the recipe does not have."""
     plan = arguments_class.PLAN
     if key in INSTEAD or plan.is_closed(key):
         why = INSTEAD.get(key) or plan.reason.format(metric=arguments_class.METRIC)
         raise InputError(f"key {key!r} cannot be set: {why}")
-    if key not in paddlenlp_names():
-        suggestion = did_you_mean(key, {*arguments_class.__dataclass_fields__, *usable})
-        remedy = suggestion or "paddle-rope train CONFIG.yaml --help lists the keys"
-        raise InputError(f"unknown key {key!r} of {arguments_class.recipe}; {remedy}")
+    suggestion = did_you_mean(key, {*arguments_class.__dataclass_fields__, *usable})
+    remedy = suggestion or "paddle-rope train CONFIG.yaml --help lists the keys"
+    raise InputError(f"unknown key {key!r} of {arguments_class.recipe}; {remedy}")
 
 
 def finished(settings, arguments_class):
@@ -174,9 +159,6 @@ def finished(settings, arguments_class):
     from paddle_rope.tasks.common.process import choose_device
 
     keys, config = settings.keys, {**settings.config, "device": choose_device(settings.config.get("device"))}
-    kinds = get_type_hints(TrainingArguments)
-    for key in config.keys() - {*vars(keys), *DOCUMENTED}:
-        config[key] = typed(key, config[key], kinds[key])
     arguments = {key: value for key, value in config.items() if key not in vars(keys) and value is not None}
     arguments.update(
         keys.fixed_arguments(),
@@ -205,8 +187,6 @@ def _check_precision(training):
 
     if training.fp16:
         raise InputError("configuration: fp16 needs a GPU; leave it out")
-    if training.bf16 and training.fp16_opt_level != "O1":
-        raise InputError(f"configuration: fp16_opt_level {training.fp16_opt_level} needs a GPU; on CPU bf16 is O1")
     why = why_no_bfloat16() if training.bf16 else None
     if why is not None:
         raise InputError(f"configuration: bf16 cannot be on this CPU: {why}; leave it out")

@@ -289,7 +289,6 @@ def new_optimizer(training, learning_rate, parameters, decaying):
         weight_decay=training.weight_decay,
         apply_decay_param_fun=decaying.__contains__,
         grad_clip=ClipGradByGlobalNorm(training.max_grad_norm) if training.max_grad_norm > 0 else None,
-        multi_precision=training.fp16_opt_level == "O2",
     )
 
 

@@ -7,7 +7,7 @@ from paddlenlp.trainer import Trainer
 
 from paddle_rope.tasks.common.training.trainer import CheckpointedTrainer, RecipeTrainer
 
-TRAINING = {"adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-8, "max_grad_norm": 1.0, "fp16_opt_level": "O1"}
+TRAINING = {"adam_beta1": 0.9, "adam_beta2": 0.999, "adam_epsilon": 1e-8, "max_grad_norm": 1.0}
 
 
 def test_matrices_decay_and_biases_and_norms_do_not():
