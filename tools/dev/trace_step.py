@@ -22,75 +22,78 @@ KEYS = {
 
 
 class Trace:
-    """Counts calls within the project until a step is trained; generators that go on count as calls."""
+    """Counts calls within the project until the function ``last`` returns, but not within the functions ``aside``.
+    A generator that goes on is called again."""
 
-    def __init__(self):
-        self.functions, self.moves = Counter(), Counter()  # (file, function); (folder of the caller, of the callee)
-        self.aside = 0  # how many of the functions ASIDE it is in
+    def __init__(self, last, aside):
+        self.functions, self.moves = Counter(), Counter()  # code of a function; (folder of the caller, of the callee)
+        self._last, self._aside = last.__code__, {function.__code__ for function in aside}
+        self._depth = 0  # how many of the functions ``aside`` it is in
         self._files = {}  # path in a frame -> path in the project, None outside
 
     def __call__(self, frame, event, argument):
-        file, name = self.file_of(frame), frame.f_code.co_qualname
-        if (file, name) in ASIDE:
-            self.aside += {"call": 1, "return": -1}.get(event, 0)
-        if event == "call" and file is not None and not self.aside:
-            self.functions[file, name] += 1
+        if frame.f_code in self._aside:
+            self._depth += {"call": 1, "return": -1}.get(event, 0)
+        file = self.file_of(frame.f_code)
+        if event == "call" and file is not None and not self._depth:
+            self.functions[frame.f_code] += 1
             caller = frame.f_back
-            while caller is not None and self.file_of(caller) is None:
+            while caller is not None and self.file_of(caller.f_code) is None:
                 caller = caller.f_back
-            folders = [os.path.dirname(one) for one in (file if caller is None else self.file_of(caller), file)]
+            folders = [os.path.dirname(one) for one in (file if caller is None else self.file_of(caller.f_code), file)]
             if folders[0] != folders[1]:
                 self.moves[tuple(folders)] += 1
-        if event == "return" and (file, name) == STEP:
+        if event == "return" and frame.f_code is self._last:
             sys.setprofile(None)
 
-    def file_of(self, frame):
-        """The file of a frame within the project, None outside."""
-        path = frame.f_code.co_filename
+    def file_of(self, code):
+        """The file of a function within the project, None outside."""
+        path = code.co_filename
         if path not in self._files:
-            inside = Path(path).resolve().is_relative_to(REPOSITORY) and path.endswith(".py") and path != __file__
-            inside = inside and ".venv" not in path
-            self._files[path] = str(Path(path).resolve().relative_to(REPOSITORY)) if inside else None
+            whole = Path(path).resolve()
+            inside = path.endswith(".py") and path != __file__ and ".venv" not in path
+            inside = inside and whole.is_relative_to(REPOSITORY)
+            self._files[path] = str(whole.relative_to(REPOSITORY)) if inside else None
         return self._files[path]
 
 
-TRAINING = "tasks/common/training"
-STEP = (f"{TRAINING}/callbacks.py", "TrainingProgress.on_step_end")  # the last one to see a step
-ASIDE = {
-    *((f"{TRAINING}/settings.py", name) for name in ("check_config", "filled", "finished")),
-    *((f"{TRAINING}/loop.py", name) for name in ("_build", "_new_trainer")),
-    (f"{TRAINING}/run.py", "Run.claim"),
-    ("tasks/common/process.py", "choose_device"),
-    (f"{TRAINING}/trainer.py", "RecipeTrainer.create_optimizer"),
-    (f"{TRAINING}/monitor.py", "VisualDLMonitor.on_train_begin"),
-}
+def traced():
+    """The :class:`Trace` of a run on one text."""
+    os.environ["PADDLE_ROPE_NATIVE"] = "0"
+    from paddle_rope.tasks import recipes
+    from paddle_rope.tasks.common.training import callbacks, loop, monitor, run, trainer
+
+    once = [loop.check_config, loop.filled, loop.finished, loop.choose_device, loop._build, loop._new_trainer]
+    once += [run.Run.claim, trainer.RecipeTrainer.create_optimizer, monitor.VisualDLMonitor.on_train_begin]
+    trace = Trace(callbacks.TrainingProgress.on_step_end, once)  # the last one to see a step
+    with tempfile.TemporaryDirectory() as folder:
+        train = Path(folder) / "train.jsonl"
+        train.write_text(LINE, encoding="utf-8")
+        config = {**recipes.config_for_data("ner"), **KEYS, "train_file": str(train), "output_dir": f"{folder}/run"}
+        recipe = recipes.get_recipe("ner")
+        sys.setprofile(trace)
+        loop.train(recipe, config)
+    return trace
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", action="store_true", help="also list what is passed")
     options = parser.parse_args()
-    os.environ["PADDLE_ROPE_NATIVE"] = "0"
-    from paddle_rope.tasks import recipes
-
-    trace = Trace()
-    with tempfile.TemporaryDirectory() as folder:
-        train = Path(folder) / "train.jsonl"
-        train.write_text(LINE, encoding="utf-8")
-        config = {**recipes.config_for_data("ner"), **KEYS, "train_file": str(train), "output_dir": f"{folder}/run"}
-        recipes.get_recipe("ner")  # imports
-        from paddle_rope.tasks.common.training import loop
-
-        sys.setprofile(trace)
-        loop.train(recipes.get_recipe("ner"), config)
-    files = {file for file, _ in trace.functions}
+    trace = traced()
+    of_files = {}
+    for code, count in trace.functions.items():
+        of_files.setdefault(trace.file_of(code), []).append(f"{code.co_name} {count}")
     if options.calls:
-        for file in sorted(files):
-            of_file = {name: count for (one, name), count in trace.functions.items() if one == file}
-            print(f"{file}: {', '.join(f'{name} {count}' for name, count in of_file.items())}")
+        for file in sorted(of_files):
+            print(f"{file}: {', '.join(of_files[file])}")
         for (caller, callee), count in trace.moves.most_common():
             print(f"{count:5}  {caller} -> {callee}")
-    print(f"{len(files)} files, {len(trace.functions)} functions, {sum(trace.moves.values())} moves between folders")
+    operators = sum(
+        count for folders, count in trace.moves.items() if not any(one.startswith("tasks") for one in folders)
+    )
+    moves = f"{trace.moves.total()} moves between folders, {operators} of them within paddle_rope"
+    print(f"{len(of_files)} files, {len(trace.functions)} functions, {moves}")
 
 
 if __name__ == "__main__":
