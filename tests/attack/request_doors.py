@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import itertools
 from pathlib import Path
 
 from tests.attack.settings_targets import answer
@@ -64,13 +65,12 @@ def terms(strings, mode="force", types=1):
     names = [f"t{number}" for number in range(types)] if mode == "force" else ["name"]
 
     def dictionary(n):
-        return [
-            {"term": term, "type": names[number % len(names)], "mode": mode} for number, term in enumerate(strings(n))
-        ]
+        return [{"term": term, "type": kind, "mode": mode} for term, kind in zip(strings(n), itertools.cycle(names))]
 
     return dictionary
 
 
+STUDIO = "/label-studio/"
 BEST = {"min_probability": 1e-300, "top_k": 10**9}  # all spans that a window may have
 REQUESTS = {  # name -> a door and its size
     "a long text": (found_in(text_of), 1000),
@@ -102,12 +102,6 @@ REQUESTS = {  # name -> a door and its size
     "a long pair": (posted(lambda n: {"pairs": [["甲", text_of(n)]]}, "/predict/cross"), 2000),
     "a vector": (posted(lambda n: {"texts": [text_of(n)]}, "/embed/pairs"), 2000),
     "documents to rank": (posted(lambda n: {"query": "甲", "documents": distinct(n)}, "/rerank"), 60),
-    "Label Studio's tasks": (
-        posted(lambda n: {"tasks": [{"data": {"text": SENTENCE}}] * n}, "/label-studio/predict"),
-        40,
-    ),
-    "Label Studio's labels": (
-        posted(lambda n: {"schema": "<Labels/>".join(["<View>", *[""] * n, "</View>"])}, "/label-studio/setup"),
-        5000,
-    ),
+    "Label Studio's tasks": (posted(lambda n: {"tasks": [{"data": {"text": SENTENCE}}] * n}, f"{STUDIO}predict"), 40),
+    "Label Studio's labels": (posted(lambda n: {"schema": f"<View>{'<Labels/>' * n}</View>"}, f"{STUDIO}setup"), 5000),
 }

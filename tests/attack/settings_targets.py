@@ -153,10 +153,7 @@ def _target(name, read, *files):
 
 TARGETS = [
     _target("configuration", read_configuration, "ner/cluener.yaml", *(f"{name}/demo.yaml" for name in RECIPES)),
-    _target(
-        *("plan", read_plan),
-        *(f"experiments/{name}.yaml" for name in ("demo", "scm", "few_texts", "positions")),
-    ),
+    _target("plan", read_plan, *(f"experiments/{one}.yaml" for one in ("demo", "scm", "few_texts", "positions"))),
     target_of_folder("run", _run, lambda case, rng: change_files(*sorted(case))(case, rng), read_run, InputError),
     Target("request", lambda: REQUESTS, mutator(*OF_BYTES, *OF_LINES, *OF_JSON * 3), read_request, ()),
 ]

@@ -147,24 +147,20 @@ def of_brat(n):
     return "".join(f"T{i}\tt{i} {2 * i} {2 * i + 1}\t甲\nR{i}\tof Arg1:T{i} Arg2:T0\n" for i in range(n))
 
 
+def marked(label_of, read=converted) -> Door:
+    """A record of labels in a text of as many characters as its size."""
+    return stored(read, lambda n: json_line({"text": A(n), "label": label_of(n)}))
+
+
 LABELED = {  # name -> a door and its size
     **{format: (labeled(format), 300) for format in TEXT_FORMATS},
     "relations": (stored(converted, related), 500),
     "triples": (stored(converted, triples), 1000),
     "brat": (stored(converted, of_brat, f"{NAME}.ann"), 500),
-    "nested entities": (
-        stored(converted, lambda n: json_line({"text": A(n), "label": [[0, i + 1, "a"] for i in range(n)]})),
-        300,
-    ),
-    "spans of a surface": (
-        stored(converted, lambda n: json_line({"text": A(n), "label": {"a": {A(n): [[0, n - 1]] * n}}})),
-        5000,
-    ),
-    "a long type": (stored(tagged, lambda n: json_line({"text": A(n), "label": [[0, n, A(n)]]})), 300),
-    "columns of a table": (
-        stored(converted, lambda n: f"text,label,{','.join(distinct(n))}\n甲,[]{',1' * n}\n"),
-        10_000,
-    ),
+    "nested entities": (marked(lambda n: [[0, i + 1, "a"] for i in range(n)]), 300),
+    "spans of a surface": (marked(lambda n: {"a": {A(n): [[0, n - 1]] * n}}), 5000),
+    "a long type": (marked(lambda n: [[0, n, A(n)]], tagged), 300),
+    "columns of a table": (stored(converted, lambda n: f"text,label,{','.join(distinct(n))}\n甲,[]{',1' * n}"), 10_000),
     "tokens of a table": (stored(converted, lambda n: "word\ttag\n" + "甲\tB-X\n乙\tO\n" * n), 1000),
     "quotes": (stored(converted, lambda n: "text,label\n" + '"甲""\n' * n), 20_000),
     "keys": (stored(converted, lambda n: json_line({"text": "甲", "label": dict.fromkeys(distinct(n), {})})), 5000),
@@ -199,22 +195,22 @@ def named(key, n, settings="{}"):
     return f"{key}:\n" + "".join(f"  v{number}: {settings}\n" for number in range(n))
 
 
+def aliases(n):
+    return "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, n))
+
+
+def warm_starts(n):
+    return named("variants", n, "{start_from: v0}").replace("{start_from: v0}", "{}", 1)
+
+
 CONFIGURATIONS = {
-    "aliases": (
-        configuration(
-            lambda n: "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, n))
-        ),
-        100,
-    ),
+    "aliases": (configuration(aliases), 100),
     "items": (configuration(lambda n: f"seed: [{'1, ' * n}]"), 3000),
     "keys": (configuration(lambda n: "".join(f"{key}: 1\n" for key in distinct(n))), 2000),
     "brackets": (configuration(lambda n: "seed: " + "[" * n), 5000),
     "digits": (configuration(lambda n: "seed: " + "9" * n), 100_000),
     "runs of a plan": (plan(lambda n: f"seeds: {list(range(n))}\n{named('variants', n)}{named('cases', n)}"), 12),
-    "variants of a plan": (
-        plan(lambda n: named("variants", n, "{start_from: v0}").replace("{start_from: v0}", "{}", 1)),
-        300,
-    ),
+    "variants of a plan": (plan(warm_starts), 300),
 }
 
 

@@ -17,13 +17,8 @@ from typing import NamedTuple
 from tests.attack.request_doors import REQUESTS
 from tests.attack.text_doors import CONFIGURATIONS, IN_MEMORY, LABELED, UNLABELED, Door
 
-KINDS = {
-    "request": REQUESTS,
-    "labeled": LABELED,
-    "unlabeled": UNLABELED,
-    "configuration": CONFIGURATIONS,
-    "in memory": IN_MEMORY,
-}
+KINDS = {"request": REQUESTS, "labeled": LABELED, "unlabeled": UNLABELED, "configuration": CONFIGURATIONS}
+KINDS |= {"in memory": IN_MEMORY}
 DOORS = {f"{kind}: {name}": door for kind, doors in KINDS.items() for name, door in doors.items()}
 SIZES = (1, 2, 4)  # times the size of a door
 MOST_GROWTH = 2.5  # of the cost of a byte from the smallest input to the largest; quadratic work has 4

@@ -77,19 +77,6 @@ def test_scaled_frequencies_equal_their_formula_and_yarn_sharpens(scaling, base,
     assert_close(rotated.norm(), amplitude * float(x.norm()), 1e-12)
 
 
-@pytest.mark.equation("1.18")
-@pytest.mark.parametrize("scaling, arguments, words", [
-    *((one, (factor,), "at least 1") for one in (LinearScaling, NTKScaling) for factor in (0.5, -2, math.inf)),
-    *((YaRNScaling, (factor, 512), "at least 1") for factor in (0, math.nan)),
-    *((YaRNScaling, (2.0, length), "original_length") for length in (0, math.nan)),
-    *((YaRNScaling, (2.0, 512, *betas), "beta_slow") for betas in ((1.0,), (32.0, -1.0), (math.nan,))),
-    (lambda factor: RotaryPositionEmbedding(8, rotary_dim=2, scaling=NTKScaling(factor)), (2.0,), "LinearScaling"),
-])  # fmt: skip
-def test_impossible_scalings_are_refused(scaling, arguments, words):
-    with pytest.raises(ValueError, match=words):
-        scaling(*arguments)
-
-
 # learned frequencies
 @pytest.mark.equation("1.7", "1.12")
 def test_theta_is_in_the_checkpoint_if_it_is_learned_and_only_then():

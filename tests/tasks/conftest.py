@@ -1,7 +1,9 @@
 """What the tests of all recipes and verbs share."""
 
 import contextlib
+import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,25 @@ from paddle_rope.tasks.ner import monitoring
 from tests.tasks.tiny_recipes import KEYS, write_data
 
 SHOW = monitoring.show
+FILES = yaml.safe_load(Path(__file__).with_name("files.yaml").read_text(encoding="utf-8"))
+
+
+class Pipe(io.RawIOBase):
+    """A pipe whose writer waits: gives its pieces, bytes, one a read; ``before_each`` is called before each and before
+    the end."""
+
+    def __init__(self, *pieces, before_each=None):
+        self.pieces, self.before_each = list(pieces), before_each
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        if self.before_each is not None:
+            self.before_each()
+        piece = self.pieces.pop(0) if self.pieces else b""
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from paddle_rope.tasks.commands.main import main
-from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.recipes import get_predictor, load
 from tests.helpers.models import FORMATS, export, like
 from tests.helpers.runs import read_json_lines
@@ -81,35 +80,3 @@ def test_threads_that_share_a_predictor_get_what_one_caller_gets(trained, name, 
         assert list(pool.map(predictor, parts)) == like(alone)
     layers = [predictor.model, *getattr(predictor.model, "sublayers", list)()]
     assert not any(getattr(layer, "training", False) for layer in layers)
-
-
-@pytest.mark.parametrize("name, options, method, items, said", [
-    ("ner", {}, "__call__", "一个字符串", r"\[text\]"),
-    ("ner", {}, "__call__", ["a", 1], "text 2"),
-    ("ner", {"batch_size": 0}, "__call__", [], "batch_size"),
-    ("ner", {"max_tokens": 0}, "__call__", [], "max_tokens"),
-    ("ner", {"max_entity_tokens": -1}, "__call__", [], "max_entity_tokens"),
-    ("ner", {"max_tokens": 64, "overlap": -1}, "__call__", [], "overlap"),
-    ("ner", {"max_tokens": 64, "overlap": 63}, "__call__", [], "overlap.* 62"),
-    ("ner", {"model_dir": []}, "__call__", [], "no folder"),
-    ("ner", {"recipe": "matching"}, "__call__", [], "is a model of ner, not of matching"),
-    ("classification", {}, "__call__", "x", r"\[text\]"),
-    ("classification", {}, "__call__", ["x", 1], "list of strings"),
-    ("classification", {"max_characters": 0}, "__call__", [], "max_characters"),
-    ("classification", {"recipe": "ner"}, "__call__", [], "is a model of classification, not of ner"),
-    ("bi-encoder", {}, "score", "xy", "got one string"),
-    ("bi-encoder", {}, "score", ["xy"], "number 1"),
-    ("bi-encoder", {}, "score", [("x", 3)], "number 1"),
-    ("bi-encoder", {}, "score", [("x", "y"), ("x", "y", "z")], "pairs of strings; number 2"),
-    ("bi-encoder", {}, "score_triples", [("x", "y")], "triples of strings; number 1"),
-    ("bi-encoder", {}, "encode", "x", "got one string"),
-    ("bi-encoder", {}, "encode", [None], "number 1"),
-    ("bi-encoder", {"recipe": "classification"}, "__call__", [], "is a model of matching, not of classification"),
-    ("cross-encoder", {}, "encode", ["x"], "is a cross_encoder"),
-])  # fmt: skip
-def test_other_things_than_texts_and_wrong_sizes_and_models_are_refused(trained, name, options, method, items, said):
-    run, *_ = trained(name)
-    given = {"model_dir": run / "model", "device": "cpu", **options}
-    predictor = get_predictor(given.pop("recipe", MODELS[name][0]))
-    with pytest.raises(InputError, match=said):
-        getattr(predictor(**given), method)(items)

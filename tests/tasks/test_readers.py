@@ -1,10 +1,8 @@
 """Files of texts: which forms give the same labeled examples, and what each reader refuses, with its place."""
 
 import gzip
-from pathlib import Path
 
 import pytest
-import yaml
 
 from paddle_rope.tasks.classification.data import class_names
 from paddle_rope.tasks.common.errors import InputError
@@ -16,9 +14,10 @@ from paddle_rope.tasks.matching.data import task_of
 from paddle_rope.tasks.ner.data.reading import read_examples
 from paddle_rope.tasks.recipes import get_predictor
 from paddle_rope.tasks.scaling.formats import parts_of
+from tests.tasks.conftest import FILES
 from tests.tasks.ner.conftest import read_texts
 
-REFUSED = yaml.safe_load(Path(__file__).with_name("refused_files.yaml").read_text(encoding="utf-8"))
+READ, REFUSED = FILES["read"], FILES["refused"]
 READERS = {
     **{recipe: (get_predictor(recipe).labeled.read_file,) for recipe in ("matching", "classification")},
     "plain texts and documents": (read_plain_texts, lambda path: read_documents([path])),
@@ -30,31 +29,6 @@ READERS = {
 }
 PAIRS = [(("天气好吗", "今天天气如何"), 1.0), (('a, "b"', " 空格 "), 0.0)]
 TEXTS = [("[甲] 乙", "好"), ("丙", "坏")]
-READ = {
-    "matching": [
-        '天气好吗\t今天天气如何\t1\na, "b"\t 空格 \t0\n',
-        '\ufeff天气好吗\t今天天气如何\t1\r\n\r\na, "b"\t 空格 \t0',
-        'text_a\ttext_b\tlabel\n天气好吗\t今天天气如何\t1\na, "b"\t 空格 \t0\n',
-        'sentence1\tsentence2\tScore\n天气好吗\t今天天气如何\t1.0\na, "b"\t 空格 \t 0 \n',
-        '{"sentence1": "天气好吗",\t"sentence2": "今天天气如何",\t"label": "1"}\n'
-        '{"sentence1": "a, \\"b\\"", "sentence2": " 空格 ", "label": 0, "id": 7}\n',
-        '\n{"sentence1": "天气好吗", "sentence2": "今天天气如何", "score": 1}\n'
-        '{"sentence1": "a, \\"b\\"", "sentence2": " 空格 ", "label": null, "score": 0.0}\n',
-        '[{"sentence1": "天气好吗", "sentence2": "今天天气如何", "label": "1"},\n'
-        '{"sentence1": "a, \\"b\\"", "sentence2": " 空格 ", "label": 0}]',
-        'sentence1,sentence2,label\n天气好吗,今天天气如何,1\n"a, ""b""", 空格 ,0\n',
-        'id,Q1,Q2,Score\n7,天气好吗,今天天气如何,1.0\n8,"a, ""b""", 空格 ,0\n',
-        'id\ttext1\ttext2\tlabel\n7\t天气好吗\t今天天气如何\t1\n8\ta, "b"\t 空格 \t0\n',
-    ],
-    "classification": [
-        "\ufeff[甲] 乙\t好\r\n\n丙\t坏\n",
-        "text\tlabel\n[甲] 乙\t好\n丙\t坏\n",
-        'id,标签,文本\n1,好,[甲] 乙\n\n2,坏,"丙"\n',
-        '[{"text": "[甲] 乙", "label": "好"},\n {"sentence": "丙", "label": "坏"}]',
-        '{"text": "[甲] 乙", "label": 8, "label_des": "好", "id": 0}\n\n'
-        '{"sentence": "丙", "label": 1, "label_des": "坏"}',
-    ],
-}
 REAL = [  # counts as in the data's READMEs: examples, and classes, or pairs with label 1
     ("classification", "longtext/sogou_news/train.jsonl", 1961, 10),
     ("classification", "longtext/iflytek_fewclue/train_few_all.json", 3024, 119),

@@ -14,15 +14,12 @@ import yaml
 
 from paddle_rope.roformer import RoFormerConfig
 from paddle_rope.tasks import recipes
-from paddle_rope.tasks.classification.arguments import ClassificationConfig
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.files import locked
 from paddle_rope.tasks.common.run_config import read_run_config
 from paddle_rope.tasks.common.training.checkpoints import PROGRESS_FILE, last_checkpoint, mark_complete
 from paddle_rope.tasks.common.training.recipe import Recipe
 from paddle_rope.tasks.common.training.settings import resolve
-from paddle_rope.tasks.matching.model import MatchingConfig
-from paddle_rope.tasks.ner.model import NerConfig
 from paddle_rope.tasks.ner.recipe import NerRecipe
 from paddle_rope.tasks.recipes import RECIPES, get_arguments, get_predictor, get_recipe
 from tests.conftest import REPOSITORY
@@ -174,30 +171,6 @@ def test_no_text_is_read_beyond_the_learned_positions_of_the_pretrained_encoder(
     ):
         found = resolve({**given, **position, "pretrained": str(folder), key: chosen}, get_arguments(recipe))
         assert found.config[key] == getattr(found.keys, key) == expected
-
-
-TYPES, CLASSES, SIZES = {"types": ["a"]}, {"classes": ["a", "b"]}, {"vocab_size": 9}
-TYPED = {"token_type_ids": True, "type_vocab_size": 2}
-
-
-@pytest.mark.parametrize("config, options, said", [
-    *((NerConfig, {"types": types}, "types must be a list of .* a text") for types in ("a", ["a", 1], ["a", "\ud800"])),
-    *((NerConfig, {**TYPES, "features": {"tables": tables, "flags": 0}}, "features must be")
-      for tables in ({"bigram": 3}, {"bigrams": 1}, {})),
-    (NerConfig, {**TYPES, "features": ["bigrams"]}, "features must be"),
-    (NerConfig, {**TYPES, "character_dropout": 0.1}, "needs unk_token_id"),
-    *((ClassificationConfig, {"classes": classes}, "classes") for classes in ("ab", [1], ["a"])),
-    *((ClassificationConfig, {**CLASSES, "max_characters": number}, "max_characters") for number in (0, "512")),
-    (ClassificationConfig, {**CLASSES, "pooling": "max"}, "pooling"),
-    (MatchingConfig, {**SIZES, "architecture": "siamese"}, "architecture"),
-    (MatchingConfig, {**SIZES, "max_tokens": 4}, "max_tokens"),
-    *((MatchingConfig, {**SIZES, "grades": grades}, "grades") for grades in ([1, 1], [0, 1, 2])),
-    (MatchingConfig, {**SIZES, "token_type_ids": True}, "token_type_ids"),  # without token types
-    (MatchingConfig, {**SIZES, **TYPED, "architecture": "bi_encoder"}, "token_type_ids"),
-], ids=str)  # fmt: skip
-def test_a_model_that_cannot_be_is_refused(config, options, said):
-    with pytest.raises(ValueError, match=said):
-        config(**options)
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

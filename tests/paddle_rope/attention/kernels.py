@@ -24,6 +24,7 @@ from tests.paddle_rope import reference
 WINDOW = 2
 DECAY = {"decay": [0.9, 0.5]}
 CAUSAL = {"causal": True}
+NORM = {"normalizer": "none"}
 
 
 def in_pieces(q, k, v, rope=None, key_mask=None, **options):
@@ -65,20 +66,10 @@ class Kernel(NamedTuple):
         return self.attend is not softmax_attention
 
 
-def softmax(**options):
-    return Kernel(softmax_attention, reference.softmax_attention, options, native=True)
-
-
-def window(**options):
-    return Kernel(windowed, reference.softmax_attention, options, of_reference={"window": WINDOW})
-
-
-def linear(**options):
-    return Kernel(linear_attention, reference.linear_attention, options, native=True)
-
-
-def recurrent(**options):
-    return Kernel(in_pieces, reference.linear_attention, options, of_reference=CAUSAL, packs=False)
+softmax = partial(Kernel, softmax_attention, reference.softmax_attention, native=True)
+window = partial(Kernel, windowed, reference.softmax_attention, of_reference={"window": WINDOW})
+linear = partial(Kernel, linear_attention, reference.linear_attention, native=True)
+recurrent = partial(Kernel, in_pieces, reference.linear_attention, of_reference=CAUSAL, packs=False)
 
 
 def random_features(projection):
@@ -136,22 +127,22 @@ def mapped(name, **options):
 
 
 KERNELS = {
-    "softmax": softmax(),
-    "causal softmax": softmax(**CAUSAL),
-    "window": window(),
-    "causal window": window(**CAUSAL),
-    "linear": linear(),
-    "causal linear": linear(**CAUSAL),
-    "linear, decay": linear(**DECAY),
-    "causal linear, decay": linear(**DECAY, **CAUSAL),
-    "linear, output norm": linear(normalizer="none"),
-    "causal linear, decay, output norm": linear(normalizer="none", **DECAY, **CAUSAL),
+    "softmax": softmax({}),
+    "causal softmax": softmax(CAUSAL),
+    "window": window({}),
+    "causal window": window(CAUSAL),
+    "linear": linear({}),
+    "causal linear": linear(CAUSAL),
+    "linear, decay": linear(DECAY),
+    "causal linear, decay": linear(DECAY | CAUSAL),
+    "linear, output norm": linear(NORM),
+    "causal linear, decay, output norm": linear(NORM | DECAY | CAUSAL),
     **{name: mapped(name) for name in FEATURE_MAPS[1:]},  # the other kernels have the first map
     "rotated denominator": mapped("elu_plus_one", normalizer="rotated"),
     "causal one_plus_cosine, decay": mapped("one_plus_cosine", **DECAY, **CAUSAL),
-    "recurrent linear": recurrent(),
-    "recurrent linear, decay": recurrent(**DECAY),
-    "recurrent linear, decay, output norm": recurrent(normalizer="none", **DECAY),
+    "recurrent linear": recurrent({}),
+    "recurrent linear, decay": recurrent(DECAY),
+    "recurrent linear, decay, output norm": recurrent(NORM | DECAY),
 }
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from paddle_rope import RotaryPositionEmbedding, YaRNScaling
 from paddle_rope.attention import softmax
-from paddle_rope.attention.feature_maps import OnePlusCosine, SoftmaxExp
 from paddle_rope.options import PLACEMENTS
 from tests.helpers.comparison import assert_close, assert_same, cast, is_native
 from tests.helpers.pairwise import pairwise
@@ -177,38 +176,6 @@ def test_segments_with_gaps_are_right_in_softmax_and_an_error_in_linear_attentio
     else:
         with pytest.raises(ValueError, match="side by side"):
             KERNELS[name](*qkv, segment_ids=paddle.to_tensor(gaps))
-
-
-DECAYS = [0.5], [0.5, 0.0], [0.5, 1.1], [0.5, np.nan], 0.5, paddle.ones([1, 2, 4]), paddle.to_tensor([0.5, np.nan])
-ALL, FEATURES = ("softmax", "window", "linear", "causal linear"), ("causal linear", "recurrent linear")
-REFUSED = {  # kernels, what they are given, words of the error
-    "segments of another length": (ALL, {"segment_ids": paddle.zeros([1, 4], dtype="int64")}, "segment_ids"),
-    "segments of one axis": (ALL, {"segment_ids": paddle.zeros([5], dtype="int64")}, "segment_ids"),
-    "real segments": (ALL, {"segment_ids": paddle.zeros([1, 5])}, "segment_ids"),
-    "segments of truth values": (ALL, {"segment_ids": paddle.ones([1, 5], dtype="bool")}, "segment_ids"),
-    "a mask of another length": (ALL, {"key_mask": paddle.ones([1, 4], "bool")}, r"\[batch, seq\] = \[1, 5\], got"),
-    "an additive mask": (ALL, {"key_mask": paddle.to_tensor([[0.0, 0, 0, 0, -1e4]])}, "additive mask .* key_mask == 0"),
-    "a layer as RoPE": (ALL, {"rope": RotaryPositionEmbedding(4)}, r"rope must be a Rope, .* got RotaryPositionEmb"),
-    "a name as feature map": (FEATURES, {"feature_map": "relu2"}, "feature_map must be .* got 'relu2'; .* favor"),
-    **{f"placement {one!r}": (ALL, {"placement": one}, "qkvo") for one in ("", "none", "kq", "QK", None)},
-    **{f"decay {place}": (FEATURES, {"decay": one}, "decay must be 2 numbers") for place, one in enumerate(DECAYS)},
-    **{f"normalizer {one}": (FEATURES, {"normalizer": one}, "normalizer must be one of") for one in ("Rotated", None)},
-    "1 + cos over its sum": (FEATURES, {"feature_map": OnePlusCosine()}, "normalizer='rotated'"),
-    "causal softmax_exp": (FEATURES, {"feature_map": SoftmaxExp()}, "whole sequence"),
-    "packed softmax_exp": (
-        ["linear"],
-        {"feature_map": SoftmaxExp(), "segment_ids": paddle.zeros([1, 5], "int64")},
-        "whole",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_malformed_arguments_are_refused(case):
-    names, options, words = REFUSED[case]
-    for name, dtype in itertools.product(names, ("float64", "float32")):
-        with pytest.raises(ValueError, match=words):
-            KERNELS[name](*random_qkv(1, 5, dtype=dtype), **options)
 
 
 @pytest.mark.parametrize("name", ["softmax", "causal softmax", "window", "linear", "causal linear"])

@@ -27,17 +27,6 @@ def random_hidden(batch=2, seq=9, hidden_size=12, dtype="float32"):
     return random_tensor(batch, seq, hidden_size, dtype=dtype)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda: MultiHeadAttention(10, 3), "multiple"),
-    *((lambda kind=kind: MultiHeadAttention(8, 2, kind), "attention must be") for kind in ("Softmax", None)),
-    (lambda: MultiHeadAttention(8, 2, placement="kq"), "letters qkvo"),
-    (lambda: random_layer("linear")(random_hidden(), cache={}), "causal"),
-])  # fmt: skip
-def test_sizes_and_kinds_that_do_not_exist_are_an_error(call, words):
-    with pytest.raises(ValueError, match=words):
-        call()
-
-
 @pytest.mark.parametrize("as_parameter", [False, True])
 def test_a_trained_decay_is_a_parameter_that_is_saved_and_trained(as_parameter):
     decay = paddle.to_tensor([0.9, 0.5], stop_gradient=False)

@@ -35,11 +35,12 @@ def copied(cache):
 
 
 @pytest.mark.parametrize("compiler, words", [("no-such-compiler", "no C++ compiler found"), ("sh -e", "not built")])
-def test_nothing_is_left_without_a_compiler_or_by_one_that_fails(cache, monkeypatch, compiler, words):
+def test_nothing_is_left_without_a_compiler_or_by_one_that_fails(cache, monkeypatch, capsys, compiler, words):
     monkeypatch.setenv("CXX", compiler)
     if compiler == "sh -e":  # which knows none of the flags
         with pytest.raises(BuildError, match="cannot compile"):
             build()
+        assert choose_device("cpu") == "cpu" and "note: sh -e cannot compile" in capsys.readouterr().err
     else:
         build()
     assert [path for path in cache[0].rglob("*") if path.is_file()] == []
@@ -119,11 +120,6 @@ def test_a_run_on_the_cpu_builds_them_once_with_a_line(cache, monkeypatch, capsy
     choose_device("cpu")
     choose_device("cpu")
     assert library_path().is_file() and capsys.readouterr().err.count("being built") == 1
-
-
-def test_a_run_goes_on_without_them_where_they_cannot_be_built(cache, monkeypatch, capsys):
-    monkeypatch.setenv("CXX", "sh -e")  # which knows none of the flags
-    assert choose_device("cpu") == "cpu" and "note: sh -e cannot compile" in capsys.readouterr().err
 
 
 def test_a_variable_turns_them_off_and_the_command_prints_the_state():

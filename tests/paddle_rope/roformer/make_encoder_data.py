@@ -1,5 +1,5 @@
 """Make ``data/encoders.npz``, what transformers computes in float64 with the models of encoders.py, and
-``data/wordpiece.npz``, what the tokenizers of Hugging Face make of the texts of wordpiece.py.
+``data/wordpiece.npz``, what the tokenizers of Hugging Face make of the texts of encoders.py.
 
     PYTHONPATH=. PEER_PYTHON tests/paddle_rope/roformer/make_encoder_data.py
 
@@ -14,7 +14,7 @@ import tokenizers
 import torch
 import transformers
 
-from tests.paddle_rope.roformer import encoders, wordpiece
+from tests.paddle_rope.roformer import encoders
 
 FOLDER = Path(__file__).with_name("data")
 
@@ -38,13 +38,13 @@ def computed(name):
 
 def tokenized(name):
     """For each token of the texts of one of the settings: number of its text, id, start and end."""
-    settings, vocab = dict(wordpiece.SETTINGS[name]), wordpiece.vocabulary()
+    settings, vocab = dict(encoders.SETTINGS[name]), encoders.vocabulary()
     names = {"do_lower_case": "lowercase", "tokenize_chinese_chars": "handle_chinese_chars"}
     options = {names.get(key, key): value for key, value in settings.items()}
     vocab = {token: index for index, token in enumerate(vocab)}
     tokenizer = tokenizers.BertWordPieceTokenizer(vocab, **options)
     rows = []
-    for number, text in enumerate(wordpiece.texts(name)):
+    for number, text in enumerate(encoders.texts(name)):
         encoding = tokenizer.encode(text, add_special_tokens=False)
         rows += [(number, index, *offsets) for index, offsets in zip(encoding.ids, encoding.offsets)]
     return np.array(rows, dtype=np.uint16)
@@ -53,4 +53,4 @@ def tokenized(name):
 if __name__ == "__main__":
     arrays = {key: array.astype(np.float32) for name in encoders.CASES for key, array in computed(name).items()}
     np.savez_compressed(FOLDER / "encoders.npz", **arrays)
-    np.savez_compressed(FOLDER / "wordpiece.npz", **{name: tokenized(name) for name in wordpiece.SETTINGS})
+    np.savez_compressed(FOLDER / "wordpiece.npz", **{name: tokenized(name) for name in encoders.SETTINGS})

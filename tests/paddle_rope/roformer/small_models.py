@@ -1,8 +1,11 @@
 """Forms of RoFormer, small models of them with random weights, and what a model computes, spelled out."""
 
+from pathlib import Path
+
 import numpy as np
 import paddle
 import paddle.nn.functional as F
+import yaml
 
 from paddle_rope import LinearScaling, alibi_slopes, sinusoidal_embedding
 from paddle_rope.roformer.config import ROTARY_DEFAULTS
@@ -11,48 +14,7 @@ from tests.paddle_rope import reference
 from tests.paddle_rope.attention.kernels import maps_of, turn_of
 
 SIZES = {"vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 10}
-# Every option that can be combined with others is in one of these.
-FORMS = {
-    "version 1": {},
-    "version 2": {"version": 2, "hidden_act": "relu"},
-    "version 2, embedding size": {"embedding_size": 8, "version": 2},
-    "embedding size": {"embedding_size": 8, "type_vocab_size": 2},
-    "window": {"attention": "window", "attention_window": 2},
-    "window mixed": {"attention": ["linear", "window"], "attention_window": 1},
-    "causal window": {"attention": ["window", "softmax"], "attention_window": 2, "causal": True},
-    "linear": {"attention": "linear"},
-    "mixed": {"attention": ["linear", "softmax"], "hidden_act": "gelu_tanh"},
-    "causal mixed": {"attention": ["softmax", "linear"], "causal": True},
-    "causal decay": {"attention": "linear", "causal": True, "decay": [0.9, 0.7, 1.0]},
-    "two-sided decay": {"attention": "linear", "decay": [0.9, 0.7, 1.0]},
-    "qkv": {"position_embedding": "qkv"},
-    "vo": {"position_embedding": "vo", "attention": ["softmax", "linear"]},
-    "shared": {"position_embedding": "qkvo", "share_kv": True, "attention": ["softmax", "linear"]},
-    "exp": {"attention": "linear", "feature_map": "exp", "normalizer": "none"},
-    "cosine": {"attention": "linear", "feature_map": "one_plus_cosine", "normalizer": "rotated"},
-    "softmax exp": {"attention": "linear", "feature_map": "softmax_exp"},
-    "favor": {"attention": "linear", "feature_map": "favor"},
-    "convolutions": {"convolutions": True, "output_gate": True},
-    "convolutions, shared": {"convolutions": True, "share_kv": True, "position_embedding": "qkv"},
-    "convolutions, linear": {"convolutions": True, "attention": "linear", "version": 2},
-    "causal convolutions": {"causal": True, "convolutions": True, "attention": ["linear", "softmax"]},
-    "gate": {"output_gate": True, "attention": "linear", "normalizer": "none"},
-    "causal gate": {"output_gate": True, "attention": ["softmax", "linear"], "causal": True, "version": 2},
-    "causal, all": {"attention": "linear", "normalizer": "none", "decay": [0.9, 0.7, 1.0], "convolutions": True,
-                    "output_gate": True, "causal": True, "version": 2},
-    "grouped": {"num_key_value_heads": 1, "attention": ["softmax", "linear"], "convolutions": True},
-    "grouped, shared": {"num_key_value_heads": 1, "share_kv": True, "position_embedding": "qkvo",
-                        "attention": ["softmax", "window"]},
-    "grouped, alibi": {"num_key_value_heads": 1, "position_embedding": "alibi"},
-    "rotary": {"rotary": {"base": 100.0, "layout": "half", "rotary_dim": 2}, "attention": ["softmax", "linear"]},
-    "yarn": {"rotary": {"scaling": {"type": "yarn", "factor": 4, "original_length": 8}}},
-    "bases": {"rotary": {"base": 100.0, "window_base": 3.0}, "attention": ["softmax", "window"],
-              "attention_window": 30, "causal": True},
-    "sinusoidal": {"position_embedding": "sinusoidal"},
-    "learned": {"position_embedding": "learned", "attention": "linear"},
-    "alibi": {"position_embedding": "alibi"},
-    "none": {"position_embedding": "none"},
-}  # fmt: skip
+FORMS = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))["forms"]
 
 
 def randomise(model, deviation=0.25):

@@ -79,17 +79,6 @@ def test_a_batch_is_padded_with_the_id_of_padding_and_may_be_empty():
     assert tokenizer.encode_batch([])["input_ids"].shape == (0, 0)
 
 
-@pytest.mark.parametrize("method, arguments, message", [
-    *(("encode", texts, "takes a string, got") for texts in ((None,), ("一", 3), (b"a",))),
-    *(("encode_batch", texts, "got one string") for texts in (("一二",), (["一"], "一"))),
-    ("encode_batch", (["一", "二"], ["三"]), "2 texts but 1 pairs"),
-    ("encode_batch", (["一"], None, None, "both"), "'both'"),
-])  # fmt: skip
-def test_what_is_no_text_is_an_error(tokenizer, method, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        getattr(tokenizer, method)(*arguments)
-
-
 def test_decoding_gives_the_text_back(tokenizer):
     for text in ("中国人学习。", "gpus a b中国a。b", ""):
         assert tokenizer.decode(tokenizer.encode(text).ids) == text

@@ -14,7 +14,7 @@ from paddle_rope.tasks.commands.main import VERBS, main
 from paddle_rope.tasks.commands.train import read_words
 from paddle_rope.tasks.recipes import RECIPES, get_arguments
 from tests.conftest import REPOSITORY
-from tests.helpers.pipe import Pipe
+from tests.tasks.conftest import Pipe
 
 CHOICES = {"demo": ("ner", "matching"), "benchmark": ("length", "entities")}
 TOOLS = [path for path in (REPOSITORY / "tools").glob("*.py") if "import main_of" in path.read_text("utf-8")]

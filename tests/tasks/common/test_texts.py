@@ -18,27 +18,9 @@ from paddle_rope.tasks.common.texts.forms import Form, form_of, records
 from paddle_rope.tasks.common.texts.streams import TextStream
 from paddle_rope.tasks.common.texts.tables import table_records
 from paddle_rope.tasks.common.texts.text_files import read_text
-from tests.helpers.pipe import Pipe
+from tests.tasks.conftest import FILES, Pipe
 
-FORMS = {
-    Form.PLAIN: [
-        "今天天气\n很好", "{甲}", "{", "[]\n甲", "[呵呵] 今天", "[1]", '["甲" 他说]', "text，label", "text, 你好！",
-        "word,甲\n", '"id,text,label', "text,\rlabel", "文本\t1\n", "文本\tO\n", "血型 O\n血型 B-1",
-        "血型 O\n血型 A\n血型 O\n",
-    ],
-    Form.JSON_LINES: ['{"text": "甲"}', '\n  {\n"text": "甲"', "{}"],
-    Form.JSON_LIST: [
-        '[{"text": "甲"}]', '[\n\n  {"text": "甲"}', '["甲", "乙"]', '[["甲", {"entities": []}]]', "[ ]\n",
-    ],
-    Form.TABLE: [
-        "text,label\n", ",text\n0,甲", "text\n甲", '"id","Text"\n', "文本\t标签\n", "word,pos,tag\n",
-        "sentence1\tsentence2\tlabel",
-    ],
-    Form.TAGGED: [
-        "中 B-LOC\n国 I-LOC\n\n，\tO\n", "EU NNP B-NP B-ORG\nrejects VBZ B-VP O\nit PRP B-NP O",
-        "中\x02国\tB-LOC\x02I-LOC\n",
-    ],
-}  # fmt: skip
+FORMS = {Form[name.upper().replace(" ", "_")]: contents for name, contents in FILES["forms"].items()}
 
 
 @pytest.mark.parametrize("form, content", [(form, content) for form in FORMS for content in FORMS[form]])
@@ -82,39 +64,18 @@ def test_what_the_csv_module_writes_reads_back_the_same():
         assert [row["text"] for _, row in read(stream.getvalue())] == given
 
 
-@pytest.mark.parametrize("content, records", [
-    ('text,label\n"a\nb",1\n\nc,2\n', [(2, {"text": "a\nb", "label": "1"}), (5, {"text": "c", "label": "2"})]),
-    (
-        'text\tlabel\n"你好"\t"\n他说"好\t1',  # a quote in TSV is a character
-        [(2, {"text": '"你好"', "label": '"'}), (3, {"text": '他说"好', "label": "1"})],
-    ),
-    ('text\tlabel\n"甲\t1\n乙"\t2', [(2, {"text": '"甲', "label": "1"}), (3, {"text": '乙"', "label": "2"})]),
-    ("id,文本,标签\n7,甲,a", [(2, {"id": "7", "text": "甲", "label": "a"})]),  # usual names of columns
-    ("q1,q2,score\na,b,1", [(2, {"sentence1": "a", "sentence2": "b", "score": "1"})]),
-    ('"a, b",text\n"c, d", e', [(2, {"a, b": "c, d", "text": " e"})]),  # a header is quoted as its rows are
-    ("text, label\na, 1", [(2, {"text": "a", "label": "1"})]),  # space is left out if the header has it
-    ("text,label\na, 1", [(2, {"text": "a", "label": " 1"})]),
-])  # fmt: skip
+@pytest.mark.parametrize("content, records", FILES["rows"])
 def test_rows_are_records_with_the_line_with_which_they_begin(content, records):
     assert read(content) == [(f"x:{line}", record) for line, record in records]
 
 
 def test_a_quote_that_never_ends_is_found_before_it_fills_the_memory(monkeypatch):
     monkeypatch.setattr(tables, "MAX_FIELD_CHARACTERS", 1000)
-    with pytest.raises(InputError, match="x:2: broken CSV .field larger"):  # more: tests/tasks/refused_files.yaml
+    with pytest.raises(InputError, match="x:2: broken CSV .field larger"):  # more: tests/tasks/files.yaml
         read('text\n"' + "a\n" * 2000)
 
 
-@pytest.mark.parametrize("content, documents", [
-    ("一\n二\n三", ["一", "二", "三"]),
-    ("\n\n一\n二\n\n", ["一", "二"]),  # blank lines at the edges part nothing
-    ("一\n二\n\n三", ["一\n二", "三"]),
-    ("一\r\n二\r\n\r\n三\r\n", ["一\n二", "三"]),
-    ("一\n \t\n\n二\n三", ["一", "二\n三"]),
-    ("一\u3000\n\u3000二", ["一", "二"]),
-    ("一\u2028二", ["一\u2028二"]),
-    ('{"text": "一\\n\\n二", "sentence": "x"}\n\n{"sentence": "三"}\n{"text": " "}\n', ["一\n\n二", "三"]),
-])  # fmt: skip
+@pytest.mark.parametrize("content, documents", FILES["documents"])
 def test_blank_lines_part_documents_where_there_are_some_else_lines_do(write, content, documents):
     assert read_documents([write(content)]) == documents
     twice = [write("二\n一\n二", "a.txt"), write("三\n一", "b.txt")]
@@ -166,16 +127,7 @@ def texts(chunk):
     return [text for text, _ in chunk]
 
 
-@pytest.mark.parametrize("pieces, chunks", [
-    (["\n", " \n", "甲\n", "\n"], [["", " ", "甲"], [""]]),  # blank lines wait for the line that decides
-    (["\n", " \n", '{"text": "甲"}\n', "\n", '{"text": ""}'], [["甲"], [""]]),
-    (["\n", "\t\n"], [["", "\t"]]),
-    (["[\n\n", ' {"text": "甲"}]\n'], [["甲"]]),  # so do brackets, which may begin a list
-    (["[\n", "[{\n"], [["[", "[{"]]),
-    (["a\nb\nc\nd\ne\n", "f\n"], [["a", "b"], ["c", "d"], ["e"], ["f"]]),  # of a read, up to a bound
-    (['{"text": "叶老桂", "label": {"name": {"叶老桂": [[0, 2]]}}, "id": 7}\n'], [["叶老桂"]]),
-    (["\ufeff甲\n", "\ufeff乙\n"], [["甲"], ["\ufeff乙"]]),  # the mark that the input begins with is taken off
-])  # fmt: skip
+@pytest.mark.parametrize("pieces, chunks", FILES["chunks"])
 def test_chunks_hold_the_texts_of_a_read(stream, pieces, chunks):
     size = 2 if "a\nb" in pieces[0] else 2048
     assert list(map(texts, stream(*pieces, chunk_items=size))) == chunks

@@ -102,18 +102,6 @@ def test_octaves_are_whole_and_begin_at_one():
     assert octave_averages([3]).size == 0
 
 
-@pytest.mark.parametrize("function, arguments", [
-    *((mean_partial_sums, ([], [0])), (ones_scores, ([[1.0]], [0])), (ones_scores, ([1.0], 3))),
-    *((pair_products, ([1.0, 2.0], [1.0] * 4)), (pair_products, ([1.0] * 3, [1.0] * 3))),
-    *((frequencies, (size, 1.0)) for size in (7, 0, -2)),
-    *((frequencies, (4, base)) for base in (0, -1.0, math.inf, math.nan)),
-    (abel_bound, ([1.0, 2.0], [1.0, 2.0], [1.0, 0.1], [0])),
-])  # fmt: skip
-def test_sizes_and_shapes_that_do_not_fit_are_an_error(function, arguments):
-    with pytest.raises(ValueError, match="must"):
-        function(*arguments)
-
-
 # ---- the command
 @pytest.mark.parametrize("head_dim, base, reach, query", [(128, 10000, 256, 0), (6, 50, 400, 90), (2, 1, 1, 1)])
 def test_printed_numbers_are_those_of_the_functions_and_figures_are_drawn(

@@ -106,15 +106,9 @@ def recipe(monkeypatch):
 
 @pytest.fixture
 def plan_file(write, tmp_path):
-    plan = {
-        "output_dir": str(tmp_path / "out"),
-        "recipe": "ner",
-        "scores": {"dev.f1": "F1"},
-        "reference": "softmax",
-        "seeds": [0, 2],
-        "variants": {name: {"layers": name} for name in SCORES},
-    }
-    return write(plan, "plan.yaml")
+    plan = {"recipe": "ner", "scores": {"dev.f1": "F1"}, "reference": "softmax", "seeds": [0, 2]}
+    variants = {name: {"layers": name} for name in SCORES}
+    return write({**plan, "output_dir": str(tmp_path / "out"), "variants": variants}, "plan.yaml")
 
 
 def change(plan_file, **keys):

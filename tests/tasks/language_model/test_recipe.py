@@ -126,11 +126,6 @@ def test_run_leaves_its_losses_and_a_model_that_has_them(train, tmp_path, corpus
     assert held_out_losses(model, corpus.held_out, 8).mean() == pytest.approx(metrics["dev"]["loss"], rel=1e-6)
 
 
-def test_the_next_step_is_python(train, tmp_path, capsys):
-    train("my run", max_steps=1, warmup_steps=0)
-    assert f"RoFormerForCausalLM.from_pretrained('{tmp_path}/my run/model')" in capsys.readouterr().out
-
-
 def test_scaled_embeddings_are_larger_where_they_go_in_and_not_where_they_score(train, tmp_path, corpus, monkeypatch):
     models = []
     monkeypatch.setattr("paddle_rope.tasks.language_model.recipe.measure", lambda model, *_: models.append(model) or {})

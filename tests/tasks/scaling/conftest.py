@@ -65,11 +65,5 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.glob("*.jsonl")}
 
 
-WRITERS = {
-    "a.jsonl": write_jsonl,
-    "b.jsonl.gz": write_jsonl,
-    "c.csv": write_csv,
-    "d.parquet": write_parquet,
-    "e.txt": write_text,
-    "f.txt.gz": write_text,
-}
+WRITERS = {"a.jsonl": write_jsonl, "b.jsonl.gz": write_jsonl, "c.csv": write_csv, "d.parquet": write_parquet}
+WRITERS |= {"e.txt": write_text, "f.txt.gz": write_text}

@@ -48,12 +48,7 @@ def test_every_record_is_found_once(name, size, tmp_path):
 
 
 JSON_LINES = [
-    b'\xef\xbb\xbf{"text": "a"}',
-    b"",
-    b'{"text": ',
-    b"[1]",
-    b'{"text": "a", "text": "b"}',
-    b"\xff",
+    *(b'\xef\xbb\xbf{"text": "a"}', b"", b'{"text": ', b"[1]", b'{"text": "a", "text": "b"}', b"\xff"),
     b'{"text": "z"}',
 ]
 IN_JSON = [  # (line, text), or (line, reason why there is no record, what is there)
@@ -98,9 +93,7 @@ def test_wrong_bytes_and_damage_in_parquet_are_said(tmp_path):
     assert [(one.line, one.record and one.record["text"]) for one in found] == [(1, "a"), (2, None), (3, "c")]
     assert "not UTF-8" in found[1].reason
     with pytest.raises(InputError, match="in.parquet: is damaged"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "paddle_rope.tasks.scaling.formats.PARQUET_ROWS", -1
-        )  # ArrowInvalid, as for wrong numbers in a page
+        patch.setattr("paddle_rope.tasks.scaling.formats.PARQUET_ROWS", -1)  # as for wrong numbers in a page
         read(path, 2)
 
 
@@ -133,7 +126,7 @@ NER, MATCHING = Job("ner", (), "").keys, Job("matching", (), "").keys
     *((NER, name, "id\ttext\n1\tx\n") for name in ("a.tsv", "a.txt")), (NER, "a.csv", 'text,"id" \nx,1\n'),
 ])  # fmt: skip
 def test_columns_have_the_keys_of_the_recipe(write, keys, name, content):
-    path = str(write(content, name))  # more that are refused: tests/tasks/refused_files.yaml
+    path = str(write(content, name))  # more that are refused: tests/tasks/files.yaml
     assert len(parts_of([path, path], keys, 10)) == 2
     with pytest.raises(InputError, match=f"{name}.*sentence1.* and .*sentence2"):
         parts_of([str(write("sentence1,B\na,b\n", name))], MATCHING, 10)

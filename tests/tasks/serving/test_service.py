@@ -10,6 +10,8 @@ import pytest
 
 from tests.tasks.serving.conftest import skip_without_extra
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def client(start):
@@ -29,7 +31,6 @@ def texts(*given):
     return json.dumps({"texts": given})
 
 
-@pytest.mark.slow
 def test_results_come_in_the_order_of_the_texts(client):
     texts = ["一", "", "c\u0000\u0007d", "😀", "一"]
     assert texts_of(client.predict(*texts)) == texts
@@ -75,7 +76,6 @@ WRONG_PATHS = {  # method, path, body, status
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*WRONG, *WRONG_PATHS])
 def test_wrong_requests_are_answered_by_a_line_of_json(client, kind):
     method, path, body, status, words, *headers = WRONG_PATHS.get(kind) or ("POST", "/predict", *WRONG[kind])
@@ -97,7 +97,6 @@ def talk(client, *parts):
 HEAD = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("parts, status", [
     ([b"NONSENSE\r\n\r\n"], 400),
     ([HEAD + b"Content-Length: -5\r\n\r\n"], 400),
@@ -113,7 +112,6 @@ def test_broken_http_is_answered_by_json(client, parts, status):
     assert list(json.loads(body)) == ["error"]
 
 
-@pytest.mark.slow
 def test_connections_are_computed_together_and_refused_while_the_queue_is_full(client, gate):
     held = gate(client)
     before = client.metric("paddle_rope_batch_texts_count")
@@ -129,7 +127,6 @@ def test_connections_are_computed_together_and_refused_while_the_queue_is_full(c
     assert texts_of(client.predict("after")) == ["after"]
 
 
-@pytest.mark.slow
 def test_texts_whose_client_has_left_are_not_computed(client, gate):
     held = gate(client)
     computed = client.metric("paddle_rope_texts_total")
@@ -144,7 +141,6 @@ def test_texts_whose_client_has_left_are_not_computed(client, gate):
     assert client.metric("paddle_rope_texts_total") == computed + 1  # that of the gate
 
 
-@pytest.mark.slow
 def test_slow_clients_do_not_hold_up_others(client):
     connections = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(50)]
     for place, connection in enumerate(connections):
@@ -155,7 +151,6 @@ def test_slow_clients_do_not_hold_up_others(client):
     assert texts_of(client.predict("after")) == ["after"]
 
 
-@pytest.mark.slow
 def test_who_does_not_read_an_answer_and_who_comes_too_many_lose_the_connection(start, monkeypatch):
     monkeypatch.setenv("STUB_BOUNDS", '{"server.ANSWER_SECONDS": 0.5, "server.MOST_CONNECTIONS": 2}')
     with start("--max_characters", 10**8, "--max_body_bytes", 10**8) as client:
@@ -176,7 +171,6 @@ def test_who_does_not_read_an_answer_and_who_comes_too_many_lose_the_connection(
             assert sum(iter(lambda: len(deaf.recv(1 << 20)), 0)) < 10**7
 
 
-@pytest.mark.slow
 def test_the_page_needs_no_internet_and_its_examples_work(client):
     sources = re.findall(r'(?:src|href)="([^"]+)"', client.get("/docs")[1])
     assert len(sources) >= 3 and not [source for source in sources if "//" in source]
@@ -188,7 +182,6 @@ def test_the_page_needs_no_internet_and_its_examples_work(client):
     assert texts_of(client.predict(*example["texts"])) == example["texts"]
 
 
-@pytest.mark.slow
 def test_a_port_that_is_taken_is_told_in_a_line(refused, monkeypatch, stub_folder):
     skip_without_extra()  # other wrong starts: tests/tasks/commands/refusals.yaml
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

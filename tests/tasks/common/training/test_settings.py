@@ -54,7 +54,7 @@ ALIASES = "".join(f"&a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\na{n + 1}: " for n i
     ["9" * 5000, "0x" + "f" * 5000, "1" + ":59" * 500, "[" * 1500, "&a [*a]", f"&a0 []\na1: {ALIASES}1"],
     ids=lambda value: value[:9],
 )
-def test_a_file_that_would_take_long_is_an_error(write, value):  # more: tests/tasks/refused_files.yaml
+def test_a_file_that_would_take_long_is_an_error(write, value):  # more: tests/tasks/files.yaml
     assert ": broken YAML" in error_of(read_run_config, write(f"a: {value}\n"))
 
 

@@ -20,9 +20,8 @@ from paddle_rope.tasks.ner.demo import ENTITY_TYPES, UNSEEN_SENTENCES, read_demo
 from paddle_rope.tasks.ner.examples import Entity, Example, first_overlap, without_overlaps
 from paddle_rope.tasks.ner.formats.source import OTHER_TEXT, UNREADABLE, UNRELATED, Faults
 from tests.helpers.runs import read_json_lines
+from tests.tasks.conftest import FILES
 from tests.tasks.ner.conftest import error_of, read_texts
-
-JSON = '{"text": "甲"}\n'
 
 
 @pytest.mark.parametrize("name, place", [
@@ -42,59 +41,20 @@ def test_what_is_no_file_is_named_with_the_remedy(tmp_path, monkeypatch, name, p
     assert "download" not in error_of(read_examples, "data/ner/cluener/mine.json")
 
 
-@pytest.mark.parametrize("content, expected", [
-    (
-        " 甲 乙\t\n\n\u3000\n𠮷\u2028👍\n  \n",
-        [(" 甲 乙\t", 1), ("", 2), ("\u3000", 3), ("𠮷\u2028👍", 4), ("  ", 5)],
-    ),
-    ("甲\n\n", [("甲", 1), ("", 2)]),
-    ("\n甲", [("", 1), ("甲", 2)]),
-    ("甲\r\n\r\n乙\r\n", [("甲", 1), ("", 2), ("乙", 3)]),
-    ("甲\r\r\n", [("甲\r", 1)]),
-    *((f"{line}\n{JSON}", [(line, 1), (JSON[:-1], 2)]) for line in ("{", "{甲}", '"text"', "[1]", "[呵呵]", "[]")),
-    ("甲 O\n乙 B-X\n\n丙 O\n", [("甲乙", 1), ("丙", 4)]),
-    ("word,tag\n甲,O\n乙,O\n", [("甲乙", 2)]),
-    ('{"tokens": ["王", "明"], "ner_tags": [1, 2], "id": "0"}\n', [("王明", 1)]),
-    ('[["王明", {"entities": [[0, 2, "PER"]]}],\n ["甲", {"entities": []}]]', [("王明", 1), ("甲", 2)]),
-    (
-        '[{"paragraphs": [{"raw": "甲"}, {"sentences": [{"tokens": [{"orth": "乙"}]}]}]}]',
-        [("甲", " record 1"), ("乙", " record 1")],
-    ),
-    ('[{"data": {"text": "甲"}},\n {"data": {"body": "乙"}, "annotations": []}]', [("甲", 1), ("乙", 2)]),
-    (f'\ufeff\n{JSON}\n{{"text": "", "id": 1}}\n{{"text": "丙\\n"}}', [("甲", 2), ("", 4), ("丙\n", 5)]),
-])  # fmt: skip
+@pytest.mark.parametrize("content, expected", FILES["texts"])
 def test_texts_are_lines_or_those_of_records_and_labeled_data_with_their_place(write, content, expected):
-    path = write(content)  # those that are refused: tests/tasks/refused_files.yaml
+    path = write(content)  # those that are refused: tests/tasks/files.yaml
     assert read_texts(path) == [(text, f"{path}:{line}") for text, line in expected]
 
 
-FAULTY = {  # content with one entity that is right; how many are left out of each kind
-    "doccano": (
-        '{"text": "甲"}\n{"text": "甲乙", "label": [[0, 1, "a"], [1, 9, "a"], [0, 1, " "]]}\n{"label": []}\n',
-        (2, 1, 1),
-    ),
-    "jsonl": (
-        '{"text": "甲乙", "entities": [{"start": 0, "end": 1, "type": "a"}, '
-        '{"start": 0, "end": 1, "type": "a", "text": "丙"}]}\n{"text": "甲", "entities": [3]}\n',
-        (1, 1),
-    ),
-    "labelstudio": (
-        '[{"data": {"text": "甲乙"}, "annotations": [{"result": [{"type": "labels", "value": {"start": 0, "end": 1, '
-        '"labels": ["a"]}}, {"type": "labels", "value": {"start": 1, "end": 3, "labels": ["a"]}}]}]}]',
-        (1,),
-    ),
-    "bio": ("甲 B-a\n乙 O\n\n丙 X\n", (1,)),
-}
-
-
-@pytest.mark.parametrize("format", FAULTY)
+@pytest.mark.parametrize("format", FILES["faulty"])
 def test_wrong_annotations_are_left_out_and_counted_by_kind_if_asked_to(write, caplog, format):
-    content, counts = FAULTY[format]
+    content, counts = FILES["faulty"][format]
     path, faults = write(content), Faults()
     error_of(read_examples, path)
     read = [read_examples(path, on_error="skip"), read_labeled(path, None, None, faults)[0]]
     assert [[(one.text, one.entities) for one in some] for some in read] == 2 * [[("甲乙", (Entity(0, 1, "a"),))]]
-    assert tuple(faults.counts.values()) == counts
+    assert list(faults.counts.values()) == counts
     told = [f"{path}: left out {count} {kind}; the first: " for kind, count in faults.counts.items()]
     assert all(sum(message.startswith(one) for message in caplog.messages) == 1 for one in told)
 
