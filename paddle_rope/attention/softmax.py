@@ -225,10 +225,10 @@ def _neighbors(blocks, parts):
 
 @remembered
 def _of_padding(places, key_mask, dtype):
-    is_key = key_mask.unsqueeze([1, 3])
-    if places.size is not None:  # in int32: paddle 2.6.2 cannot select from a bool tensor
-        is_key = is_key.astype("int32")
-    return _where_not(transposed(places.near(is_key)), dtype)
+    if places.size is None:
+        return _where_not(key_mask, dtype).unsqueeze([1, 2])
+    is_key = places.near(key_mask.astype("int32").unsqueeze([1, 3]))  # paddle 2.6.2 cannot select from a bool tensor
+    return _where_not(transposed(is_key), dtype)
 
 
 @remembered
