@@ -66,13 +66,13 @@ def evaluation_mode(model: Any) -> Iterator[None]:
             model.train()
 
 
-def evaluated(model: Any, batch: Batch) -> Any:
-    """Output of a ``paddle.nn.Layer`` for a batch of arrays, in evaluation mode and in the context that its attribute
-    ``precision`` makes, if it has one (``predict_in_bfloat16``)."""
+def evaluated(model: Any, batch: Batch, call: Callable[..., Any] | None = None) -> Any:
+    """Output of a ``paddle.nn.Layer``, or of a ``call``, for a batch of arrays, in evaluation mode and in the context
+    that its attribute ``precision`` makes, if it has one (``predict_in_bfloat16``)."""
     import paddle
 
     with evaluation_mode(model), getattr(model, "precision", contextlib.nullcontext)():
-        return model(**{name: paddle.to_tensor(array) for name, array in batch.items()})
+        return (call or model)(**{name: paddle.to_tensor(array) for name, array in batch.items()})
 
 
 def batched_outputs(

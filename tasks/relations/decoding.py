@@ -15,7 +15,8 @@ two entities to the last: the window with the most text around it decides
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,39 +87,44 @@ def linked_spans(
     ends: np.ndarray,
     thresholds: float | Sequence[float] | None = None,
     most: int | None = None,
-    relation_thresholds: float | Sequence[float] | None = None,
 ) -> list[LinkedSpans]:
-    """The linked spans of each text of a batch, from the logits of the three heads. Thresholds that are None are those
-    of the model's ``config``; ``most`` is that of :func:`~paddle_rope.global_pointer.decoding.decode_spans`."""
+    """The linked spans of each text of a batch, from the logits of the three heads.
+
+    Args:
+        config: of the model; its thresholds are those of relations, and of entities unless others are given.
+        entities: logits as for :func:`~paddle_rope.global_pointer.decoding.decode_spans`, with its ``most``.
+        starts, ends: logits ``[batch, relations, seq, seq]`` that the first, and the last, tokens of a head and a tail
+            are related.
+    """
     thresholds = config.thresholds if thresholds is None else thresholds
-    relation_thresholds = config.relation_thresholds if relation_thresholds is None else relation_thresholds
     spans = decode_spans(entities, thresholds, config.max_span_length is not None, most)
-    return link_spans(spans, starts, ends, relation_thresholds)
+    bounds = of_types(config.relation_thresholds, len(config.relations))
+
+    def scored(row, first, last):
+        return starts[row][:, first[:, None], first], ends[row][:, last[:, None], last]
+
+    tokens = (starts[:, 0].diagonal(axis1=1, axis2=2) > LEAST).sum(axis=1)  # without padding
+    return [link_spans(one, size, partial(scored, row), bounds) for row, (one, size) in enumerate(zip(spans, tokens))]
 
 
 def link_spans(
-    spans: list[list[ScoredSpan]], starts: np.ndarray, ends: np.ndarray, thresholds: float | Sequence[float]
-) -> list[LinkedSpans]:
-    """The spans of each text of a batch, linked.
-
-    Args:
-        starts, ends: logits ``[batch, relations, seq, seq]`` that the first, and the last, tokens of a head and a tail
-            are related.
-        thresholds: logits above which they are, one number or one for each relation.
-    """
-    bounds = np.maximum(of_types(thresholds, starts.shape[1]), LEAST)
-    return [LinkedSpans(one, _pairs(one, *of_text, bounds)) for one, *of_text in zip(spans, starts, ends)]
-
-
-def _pairs(spans, starts, ends, bounds):
-    most = PER_TOKEN * np.count_nonzero(starts[0].diagonal() > LEAST)  # of tokens that are no padding
+    spans: list[ScoredSpan],
+    size: int,
+    scored: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
+    thresholds: float | Sequence[float],
+) -> LinkedSpans:
+    """The spans of a text of ``size`` tokens, linked. ``scored`` returns the logits ``[relations, tokens, tokens]``
+    between some first tokens and between some last tokens of spans; ``thresholds`` are those of the relations."""
     if not spans:
-        return []
+        return LinkedSpans([], [])
     first, end, _, score = (np.array(column) for column in zip(*spans))
+    most = PER_TOKEN * int(size)
     paired = np.argsort(-score, kind="stable")[:most]
     paired = paired[np.argsort(first[paired], kind="stable")]  # those with the same first token are neighbors
     tokens, place, count = np.unique(first[paired], return_index=True, return_counts=True)
-    of_starts = starts[:, tokens[:, None], tokens]
+    lasts, last = np.unique(end[paired] - 1, return_inverse=True)
+    of_starts, of_ends = scored(tokens, lasts)
+    bounds = np.maximum(of_types(thresholds, len(of_starts)), LEAST)
     kind, head, tail = np.nonzero(of_starts > bounds[:, None, None])  # of tokens
     order = np.argsort(-of_starts[kind, head, tail], kind="stable")
     order = order[np.cumsum((count[head] * count[tail])[order]) <= most]
@@ -126,11 +132,11 @@ def _pairs(spans, starts, ends, bounds):
     sizes = count[head] * count[tail]  # every entity with the first token of the head, with every one of the tail
     row = np.repeat(np.arange(len(sizes)), sizes)
     number = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    heads = paired[place[head[row]] + number // count[tail[row]]]
-    tails = paired[place[tail[row]] + number % count[tail[row]]]
-    found = np.minimum(starts[kind[row], first[heads], first[tails]], ends[kind[row], end[heads] - 1, end[tails] - 1])
-    columns = (column[found > bounds[kind[row]]].tolist() for column in (heads, tails, kind[row], found))
-    return sorted(map(ScoredPair._make, zip(*columns)))
+    kind, head, tail = kind[row], head[row], tail[row]
+    heads, tails = place[head] + number // count[tail], place[tail] + number % count[tail]
+    found = np.minimum(of_starts[kind, head, tail], of_ends[kind, last[heads], last[tails]])
+    columns = (column[found > bounds[kind]].tolist() for column in (paired[heads], paired[tails], kind, found))
+    return LinkedSpans(spans, sorted(map(ScoredPair._make, zip(*columns))))
 
 
 # ---- from windows to texts

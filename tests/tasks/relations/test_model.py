@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import paddle
@@ -9,7 +10,7 @@ import pytest
 
 from paddle_rope.global_pointer.decoding import MASKED_LOGIT, ScoredSpan, decode_spans
 from paddle_rope.tasks.relations.arguments import RelationsConfig
-from paddle_rope.tasks.relations.decoding import PER_TOKEN, link_spans
+from paddle_rope.tasks.relations.decoding import PER_TOKEN, link_spans, linked_spans
 from paddle_rope.tasks.relations.model import RelationsModel
 
 SEQ, TYPES, RELATIONS = 9, 3, 4
@@ -21,12 +22,12 @@ PAIRS = np.array(
 )
 
 
-def new_model():
+def new_model(rope=False):
     paddle.seed(0)
     names = [f"r{number}" for number in range(RELATIONS)]
     sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = RelationsConfig(
-        vocab_size=50, types=list("abc"), relations=names, head_size=8, relation_rope=False, **sizes
+        vocab_size=50, types=list("abc"), relations=names, head_size=8, relation_rope=rope, **sizes
     )
     model = RelationsModel(config)
     for one in model.parameters():
@@ -120,7 +121,9 @@ def test_linked_spans_are_all_pairs_that_both_heads_relate(seed):
     starts[1:, :, -2:] = MASKED_LOGIT
     spans = decode_spans(entities, 1.2 if seed else 9.0)  # with the first seed there is no entity
     thresholds = [1.0, 1.5, -2e4, 0.5] if seed > 2 else [1.0] * RELATIONS
-    found = link_spans(spans, starts, ends, thresholds if seed > 2 else 1.0)
+    config = SimpleNamespace(thresholds=1.2 if seed else 9.0, max_span_length=None, relations=range(RELATIONS))
+    config.relation_thresholds = thresholds if seed > 2 else 1.0
+    found = linked_spans(config, entities, starts, ends)
     lowest = np.maximum(thresholds, 0.99 * MASKED_LOGIT)
     for of_text, linked, *logits in zip(spans, found, starts, ends):
         assert list(linked) == of_text
@@ -141,13 +144,25 @@ def test_linked_spans_are_all_pairs_that_both_heads_relate(seed):
 
 def test_the_work_is_bounded_where_everything_is_an_entity_and_related():
     seq = 40
-    spans = [[ScoredSpan(i, j + 1, 0, float(i == j)) for i in range(seq) for j in range(i, seq)]]
-    logits = np.full([1, RELATIONS, seq, seq], 3.0)
-    logits[0, 2, 7, 9] = 4.0  # the highest, of the starts of two of the highest entities
-    (found,) = link_spans(spans, logits, logits, 0.0)
+    spans = [ScoredSpan(i, j + 1, 0, float(i == j)) for i in range(seq) for j in range(i, seq)]
+    logits = np.full([RELATIONS, seq, seq], 3.0)
+    logits[2, 7, 9] = 4.0  # the highest, of the starts of two of the highest entities
+    found = link_spans(spans, seq, lambda *ends: [logits[:, one[:, None], one] for one in ends], 0.0)
     assert 0 < len(found.pairs) <= PER_TOKEN * seq
     best = [pair for pair in found.pairs if (found[pair.head].start, found[pair.tail].start, pair.type) == (7, 9, 2)]
-    assert best and len(found) == len(spans[0])
+    assert best and len(found) == len(spans)
+
+
+@pytest.mark.parametrize("rope", [True, False])
+def test_what_is_found_is_what_all_scores_of_the_three_heads_give(rope):
+    model, batch = new_model(rope), {name: one.numpy() for name, one in new_batch().items()}
+    config = model.config
+    config.thresholds, config.relation_thresholds = [0.0, 0.3, -0.2], [-2.0, -1.5, -1.0, -2.0]
+    logits = [one.numpy() for one in model(**new_batch())]
+    for found, expected in zip(model.find_spans(batch), linked_spans(config, *logits)):
+        assert [one[:3] for one in found] == [one[:3] for one in expected] and found.pairs
+        assert [one[:3] for one in found.pairs] == [one[:3] for one in expected.pairs]
+        np.testing.assert_allclose([one.score for one in found.pairs], [one.score for one in expected.pairs], atol=1e-5)
 
 
 def test_a_trained_model_goes_on_with_other_relations(tmp_path):
