@@ -117,7 +117,8 @@ def _add_label_studio(app, service, source, path):
         predictions = [prediction_task(json.loads(result), version)["predictions"][0] for result in results]
         for prediction in predictions:
             for region in prediction["result"]:
-                region.update(from_name=from_name, to_name=to_name)
+                if "from_name" in region:  # relations have none
+                    region.update(from_name=from_name, to_name=to_name)
         return {"results": predictions, "model_version": version}
 
 

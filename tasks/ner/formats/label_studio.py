@@ -189,14 +189,18 @@ def tasks(examples: Iterable[Example]) -> Iterator[dict]:
 
 
 def _results(example):
-    regions = [_region(example.text, entity) for entity in example.entities]
-    if not example.relations:
+    return _with_relations([_region(example.text, entity) for entity in example.entities], example.relations)
+
+
+def _with_relations(regions, relations):
+    """The regions, with identifiers if there are relations (number of the head, of the tail, type), and these."""
+    if not relations:
         return regions
     regions = [{"id": str(number), **region} for number, region in enumerate(regions, 1)]
     return regions + [
         {"type": "relation", "from_id": regions[head]["id"], "to_id": regions[tail]["id"]}
         | {"direction": "right", "labels": [type_]}
-        for head, tail, type_ in example.relations
+        for head, tail, type_ in relations
     ]
 
 
@@ -215,7 +219,8 @@ def _region(text, entity):
 
 
 def prediction_task(record: dict, model_version: str) -> dict:
-    """A record of predicted entities as a task that Label Studio imports, so that annotators can correct them.
+    """A record of predicted entities, and relations if it has them, as a task that Label Studio imports, so that
+    annotators can correct them.
 
     The ``score`` of a region is the probability of its entity; the score of the task is their minimum, by which the
     data manager sorts doubtful texts to the front. A task without entities has none.
@@ -225,7 +230,8 @@ def prediction_task(record: dict, model_version: str) -> dict:
         scores.append(round(entity.probability, 4))
         regions.append({**_region(record["text"], entity), "score": scores[-1]})
     score = {"score": min(scores)} if scores else {}
-    prediction = {"model_version": model_version, **score, "result": regions}
+    relations = [(one["head"], one["tail"], one["type"]) for one in record.get("relations", ())]
+    prediction = {"model_version": model_version, **score, "result": _with_relations(regions, relations)}
     return {"data": {TEXT_KEY: record["text"]}, "predictions": [prediction]}
 
 

@@ -112,6 +112,20 @@ def test_a_page_draws_an_arc_for_each_relation(whole, data_of, tmp_path):
     assert sorted(labels) == sorted(f"{one['type']} {one['probability']:.2f}" for one in relations)
 
 
+def test_label_studio_gets_the_relations_that_are_found(whole, data_of, tmp_path):
+    folder, dev = whole("relations") / "model", data_of["relations"]["dev_file"]
+    words = ["--input", dev, "--format", "labelstudio", "--output", str(tmp_path / "tasks"), "--top_k", "12"]
+    assert main(["predict", str(folder), *words]) == 0
+    tasks = json.loads((tmp_path / "tasks").read_text(encoding="utf-8"))
+    for task in tasks:  # as if an annotator had accepted them
+        task["annotations"] = task.pop("predictions")
+    (tmp_path / "accepted").write_text(json.dumps(tasks), encoding="utf-8")
+    examples = read_examples(tmp_path / "accepted")
+    records = load(folder, device="cpu", top_k=12)([one.text for one in examples])
+    found = [{(one["head"], one["tail"], one["type"]) for one in record["relations"]} for record in records]
+    assert [{tuple(one) for one in example.relations} for example in examples] == found and any(found)
+
+
 def test_inspection_counts_relations_and_how_far_they_reach(long_example):
     result = inspect({"train": [long_example], "dev": []})["splits"]
     assert result["train"]["relations"] == {"r": 11} and result["dev"]["relations"] == {}
