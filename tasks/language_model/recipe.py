@@ -14,7 +14,6 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.common.texts.documents import read_documents
 from paddle_rope.tasks.common.texts.text_files import ADDITIONS
-from paddle_rope.tasks.common.training.monitor import COUNTED
 from paddle_rope.tasks.common.training.recipe import Recipe
 from paddle_rope.tasks.common.training.run import Run, RunData
 from paddle_rope.tasks.common.training.settings import Settings
@@ -144,8 +143,7 @@ class TrainingBatches(Dataset):
     def __getitem__(self, index):
         windows = self.corpus.training_windows(self.batch_size, self.seed, index + 1)
         inputs, labels = windows[:, :-1], windows[:, 1:]
-        everywhere = {"labeled": np.arange(inputs.size), COUNTED: np.ones(inputs.shape, dtype=bool)}
-        return {"input_ids": inputs, "labels": labels, **everywhere}
+        return {"input_ids": inputs, "labels": labels, "labeled": np.arange(inputs.size)}
 
 
 def additions(count=40_000, digits=6, seed=0):

@@ -15,7 +15,6 @@ from tqdm import tqdm
 from paddle_rope.attention.arguments import cumulative_lengths
 from paddle_rope.roformer.heads import IGNORED_LABEL
 from paddle_rope.roformer.tokenization.word_tokenizer import jieba_cutter
-from paddle_rope.tasks.common.training.monitor import COUNTED
 from paddle_rope.tasks.pretraining.arguments import HIDDEN_SHARE
 
 NUM_SPECIAL = 2  # [CLS] and [SEP] around each piece
@@ -245,8 +244,7 @@ class DevBatches:
 def fill(layout, inputs, labels, tokenizer):
     """A batch from a layout of rows, and the ``inputs`` and ``labels`` int64 ``[tokens]`` of its text: dict of arrays
     ``[rows, length]``: ``input_ids``, ``labels`` (-100 where nothing is to be predicted), ``positions`` and
-    ``segment_ids`` int64; ``counted`` bool, False at padding. ``labeled`` and ``cu_seqlens`` are as the model takes
-    them."""
+    ``segment_ids`` (-1 at padding) int64. ``labeled`` and ``cu_seqlens`` are as the model takes them."""
     input_ids = np.full_like(layout.source, tokenizer.pad_token_id)
     input_ids[layout.source == CLS] = tokenizer.cls_token_id
     input_ids[layout.source == SEP] = tokenizer.sep_token_id
@@ -258,7 +256,6 @@ def fill(layout, inputs, labels, tokenizer):
         "labels": all_labels,
         "positions": layout.positions,
         "segment_ids": layout.segment_ids,
-        COUNTED: layout.segment_ids != PADDING_SEGMENT,
         "labeled": np.flatnonzero(all_labels != IGNORED_LABEL),
         "cu_seqlens": cumulative_lengths(layout.segment_ids),
     }

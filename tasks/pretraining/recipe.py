@@ -11,7 +11,6 @@ from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.common.process import is_first_process
 from paddle_rope.tasks.common.texts.documents import hold_out, read_documents
 from paddle_rope.tasks.common.training.data import MemoryData
-from paddle_rope.tasks.common.training.monitor import COUNTED
 from paddle_rope.tasks.common.training.recipe import Recipe
 from paddle_rope.tasks.common.training.run import Run, RunData
 from paddle_rope.tasks.common.training.settings import Settings
@@ -102,7 +101,7 @@ def evaluate_model(model, batches):
         wanted = batch["labels"][batch["labels"] != IGNORED_LABEL]
         if not wanted.size:
             continue
-        loss, logits = evaluated(model, {name: array for name, array in batch.items() if name != COUNTED})
+        loss, logits = evaluated(model, batch)
         total_loss += float(loss) * wanted.size
         right += int((logits.argmax(axis=-1).numpy() == wanted).sum())
         total += wanted.size

@@ -17,8 +17,6 @@ from paddle_rope.tasks.common.errors import visible
 
 HISTOGRAM_BUCKETS = 40
 PICTURE_SHARE = 0.1
-COUNTED = "counted"  # mask of a batch that the model does not take
-MASKS = (COUNTED, "token_mask", "attention_mask")  # of a batch; the first one that there is tells the tokens
 TRAINING = "1_train"  # VisualDL sorts groups of charts by name, and opens only the first
 
 
@@ -114,14 +112,16 @@ class VisualDLMonitor(TrainerCallback):
         self.writer.add_hparams(hyper_parameters, [f"dev/{name}" for name in self.metrics])
 
     def on_load_data_end(self, args, state, control, inputs=None, **kwargs):
-        self._mask = next(inputs[name] for name in MASKS if name in inputs)
+        masks = [inputs[name] for name in ("token_mask", "attention_mask") if name in inputs]
+        # packed rows have no mask, and hardly any padding; a sum stays on the device until it is logged
+        self._in_batch = masks[0].sum() if masks else inputs["input_ids"].size
         self._step_start = time.perf_counter()
 
     def on_substep_end(self, args, state, control, **kwargs):  # of a batch whose gradients are accumulated
         seconds = time.perf_counter() - self._step_start
         self._seconds += seconds
         self._step_seconds += seconds
-        self._tokens = self._tokens + self._mask.sum()  # stays on the device until it is logged
+        self._tokens = self._tokens + self._in_batch
 
     def on_step_end(self, args, state, control, **kwargs):
         self.on_substep_end(args, state, control)

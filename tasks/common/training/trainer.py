@@ -24,7 +24,6 @@ from paddle_rope.tasks.common.files import write_json
 from paddle_rope.tasks.common.training import callbacks, checkpoints
 from paddle_rope.tasks.common.training.checkpoints import COMPLETE_FILE, checkpoint_path, read_trainer_state, step_of
 from paddle_rope.tasks.common.training.interruption import end, is_requested, until_saved
-from paddle_rope.tasks.common.training.monitor import COUNTED
 
 SAVED_BEFORE = 1  # complete checkpoints that stay in addition to the newest and the best, in case the newest is damaged
 
@@ -237,11 +236,6 @@ class RecipeTrainer(CheckpointedTrainer):
             loss = super().training_step(model, inputs)
         self.losses.since_log += loss
         return loss
-
-    def compute_loss(self, model, inputs, return_outputs=False):
-        """See PaddleNLP's ``Trainer``."""
-        inputs = {name: value for name, value in inputs.items() if name != COUNTED}
-        return super().compute_loss(model, inputs, return_outputs)
 
     def log(self, logs, **kwargs):
         """Log numbers, with the training loss as also a resumed run has counted it; raises InputError if it has become

@@ -207,9 +207,10 @@ def test_batches_follow_the_stages_and_depend_on_seed_and_number_alone(sample, b
 def test_batch_holds_pieces_of_documents_and_what_is_hidden_in_them(sample):
     batch, tokenizer = make(sample)[0], sample.tokenizer
     columns = ("input_ids", "labels", "positions", "segment_ids")
-    assert all(batch[name].dtype == np.int64 for name in columns) and batch["counted"].dtype == bool
-    assert (batch["input_ids"][~batch["counted"]] == tokenizer.pad_token_id).all()
-    starts = batch["counted"] & (batch["positions"] == 0)
+    assert all(batch[name].dtype == np.int64 for name in columns)
+    is_padding = batch["segment_ids"] == PADDING_SEGMENT
+    assert (batch["input_ids"][is_padding] == tokenizer.pad_token_id).all()
+    starts = ~is_padding & (batch["positions"] == 0)
     assert (batch["input_ids"][starts] == tokenizer.cls_token_id).all()
     special = np.isin(true_tokens(batch), special_ids(tokenizer))
     assert (batch["labels"][special] == IGNORED_LABEL).all()
