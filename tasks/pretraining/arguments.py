@@ -82,5 +82,8 @@ class PretrainingArguments(common.EncoderArguments):
         if self.vocab_file is not None and "vocab_min_count" in config:
             raise InputError("key 'vocab_min_count': vocab_file has the vocabulary; leave one of them out")
 
+    def fixed_arguments(self):
+        return {**super().fixed_arguments(), "max_steps": sum(stage.steps for stage in parse_stages(self.stages))}
+
     def unused_keys(self):
         return super().unused_keys() | ({"vocab_min_count"} if self.vocab_file is not None else set())

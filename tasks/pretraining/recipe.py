@@ -62,7 +62,6 @@ class PretrainingRecipe(Recipe):
         masking = WholeWordMasking(run.tokenizer)
         if split == "dev":
             return [DevBatches(stream, stage, run.tokenizer, masking) for stage in stages]
-        run.training.max_steps = sum(stage.steps for stage in stages)
         drawn = run.training.seed, run.batches_per_step, run.keys.first_hidden_share
         return StageBatches(stream, stages, run.tokenizer, masking, *drawn)
 
