@@ -9,7 +9,6 @@ import contextlib
 import functools
 import inspect
 import itertools
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -18,14 +17,13 @@ from typing import Any, TypeVar
 import paddle
 from paddle import Tensor
 from paddle.autograd import PyLayer
+from paddle.base import core
 
 from paddle_rope.backend import is_amp_on, without_amp
 from paddle_rope.native.library import contiguous, library
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# By default, paddle.jit.to_static of 2.6 runs frames in dynamic mode and fails if it cannot read one.
-_TRACER_READS_FRAMES = paddle.__version__.startswith("2.")
 # paddle.grad drops the arguments of a PyLayer that lead to none of its inputs, and then refuses their gradients, but a
 # list is one argument. Paddle 2.6 returns a gradient for the last tensor of a list only.
 _LISTS_ARE_WHOLE = not paddle.__version__.startswith("2.")
@@ -61,7 +59,11 @@ def native_form(
             if is_enabled(*arguments, *named.values()):
                 given = {**defaults, **dict(zip(parameters, arguments)), **named}
                 if all(_is(given.pop(name), value) for name, value in only.items()):
-                    result = native(**given)
+                    tracer = core.set_eval_frame(None)  # which, by to_static's defaults, cannot read closures
+                    try:
+                        result = native(**given)
+                    finally:
+                        core.set_eval_frame(tracer)
                     if result is not None:
                         return result
             return plain(*arguments, **named)
@@ -75,8 +77,6 @@ def is_enabled(*arguments: Any) -> bool:
     """Whether native operators accept the tensors among the arguments: float32, integers or bool, not empty, on CPU, as
     new tensors are, neither in a static graph nor under AMP."""
     if _is_plain.get() or library() is None or not paddle.in_dynamic_mode() or is_amp_on():
-        return False
-    if _TRACER_READS_FRAMES and _is_traced(sys._getframe()):
         return False
     tensors = [one for one in arguments if isinstance(one, Tensor)]
     return are_on_cpu(*tensors) and all(one.dtype in _TAKEN and 0 not in one.shape for one in tensors)
@@ -122,14 +122,6 @@ def sizes_of(*expected: tuple) -> dict[str, int] | None:
 
 def _is(value, wanted):
     return value is wanted or (isinstance(value, str) and value == wanted)
-
-
-def _is_traced(frame):
-    while frame is not None:
-        if frame.f_code.co_filename.endswith("sot/translate.py"):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def with_gradients(compute: Callable[..., tuple], *inputs: Tensor | None) -> Tensor | None:
