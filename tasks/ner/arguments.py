@@ -221,6 +221,8 @@ class NerArguments(RecipeArguments):
     def _check_kept_model(self):
         """Raise InputError if ``pretrained`` is no NER model, or has not all of the ``features``."""
         refuse_other_recipe(self.pretrained, NerArguments.recipe)
+        if not Path(self.pretrained).is_dir():
+            return  # an earlier run of a plan trains it
         file = Path(self.pretrained) / FILE_NAME
         kinds = read_json_object(file, COPY).get("kinds") if file.is_file() else []
         if isinstance(kinds, list) and not set(self.features or ()) <= set(kinds):

@@ -59,7 +59,7 @@ def test_a_window_has_the_pairs_whose_entities_it_contains_and_others_are_counte
     assert unknown.pairs == 0 and unknown.collate(unknown.texts)["pairs"].tolist() == [[[-1] * 5]]
 
 
-def test_of_the_windows_that_contain_both_entities_the_one_with_most_text_around_decides():
+def test_the_window_with_most_text_around_both_entities_decides():
     near, far = Triple((4, 5, "a"), (6, 7, "a"), "r", 1.0, 0.7), Triple((1, 2, "a"), (18, 19, "a"), "r", 1.0, 0.7)
     bounds = [(float("-inf"), 10), (3, 20), (15, float("inf"))]
     first, second = Related([], [near]), Related([], [near._replace(score=2.0), far])

@@ -47,7 +47,7 @@ def test_a_page_is_missed_with_a_message_where_the_reader_leaves_early(refused, 
     def reader_left(*arguments):
         raise SystemExit(0)
 
-    monkeypatch.setattr("paddle_rope.tasks.ner.prediction.output_formats.written", reader_left)
+    monkeypatch.setattr("paddle_rope.tasks.ner.prediction.predictor.written", reader_left)
     words = [trained.model, "--input", corpus.dev, "--html", "page.html", "--device", "cpu"]
     assert refused("predict", *words).startswith("page.html: not written")
 
