@@ -91,8 +91,13 @@ class NerModel(RoFormerPretrainedModel):
     @classmethod
     def from_pretrained(cls, folder, **changes):
         """Load as in ``RoFormerPretrainedModel``. With other ``types``, the head keeps the weights of the types that it
-        knows, and a new type starts with the mean of all known types."""
+        knows, and a new type starts with the mean of all known types. Word features of other data have other values, so
+        their weights are new."""
         checkpoint = read_checkpoint(folder)
+        features = checkpoint.config.get("features")
+        if changes.get("features", features) != features:
+            for name in [name for name in checkpoint.tensors if name.startswith("feature_embedding.")]:
+                del checkpoint.tensors[name]
         for option, heads in cls._heads_of.items():
             known, types = checkpoint.config.get(option), changes.get(option, [])
             if not (isinstance(known, list) and known) or types in ([], known):

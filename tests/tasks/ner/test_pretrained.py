@@ -160,6 +160,17 @@ def test_a_new_type_is_learned_and_the_types_and_features_of_the_model_are_kept(
 
 
 @pytest.mark.slow
+def test_word_features_of_other_data_begin_anew(train, small_config, few_texts, write, tmp_path, at_start):
+    old = train(tmp_path / "old", small_config, num_train_epochs=1, features="bigrams,gazetteer", **SIZES)
+    some = write(read_json_lines(few_texts.train)[:30], "some.jsonl")
+    given = {"train_file": some, "num_train_epochs": 1, "features": "bigrams,gazetteer"}
+    new = train(tmp_path / "new", small_config, pretrained=old.model, **given)
+    assert new.model_config["features"] != old.model_config["features"]
+    kept = load(old.weights)
+    assert all((at_start[name] == value).all() for name, value in kept.items() if name.startswith("roformer."))
+
+
+@pytest.mark.slow
 def test_an_ensemble_is_scored_on_the_types_that_its_runs_kept(
     train, small_config, few_texts, write, tmp_path, trained
 ):
