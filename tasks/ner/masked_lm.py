@@ -46,13 +46,7 @@ def pretrain(run, texts):
         trainer = RecipeTrainer(
             VisualDLMonitor(arguments.logging_dir, group="pretraining"),
             dict,  # nothing is evaluated
-            LengthGroupedBatchSampler(
-                [len(text.ids) for text in texts],
-                arguments.per_device_train_batch_size,
-                arguments.seed,
-                arguments.dataset_world_size,
-                arguments.dataset_rank,
-            ),
+            LengthGroupedBatchSampler.of(arguments, [len(text.ids) for text in texts]),
             model=NerMaskedLM(copied),
             args=arguments,
             train_dataset=texts,

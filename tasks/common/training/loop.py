@@ -183,16 +183,13 @@ def _new_trainer(recipe, run):
         "args": run.training,
         "train_dataset": train,
     }
-    training = run.training
-    processes = training.dataset_world_size, training.dataset_rank
     if keys.PLAN is not BY_EPOCHS:
         done = step_of(run.checkpoint) if run.resumes_training else 0
+        processes = run.training.dataset_world_size, run.training.dataset_rank
         sampler = InOrder(len(train), done * train.batches_per_step, *processes)
         return RecipeTrainer(sampler=sampler, ends=train.ends, data_collator=itemgetter(0), **shared)
     return RecipeTrainer(
-        sampler=LengthGroupedBatchSampler(
-            train.lengths, training.per_device_train_batch_size, training.seed, *processes
-        ),
+        sampler=LengthGroupedBatchSampler.of(run.training, train.lengths),
         ema_decay=keys.ema_decay,
         patience=keys.early_stopping_patience,
         eval_dataset=run.datasets.get("dev"),

@@ -299,6 +299,12 @@ class LengthGroupedBatchSampler(DistributedBatchSampler):
         self.window = window
         super().__init__(self.lengths, batch_size, num_replicas=num_replicas, rank=rank, shuffle=True)
 
+    @classmethod
+    def of(cls, training, lengths):
+        """The batches of a run with these ``TrainingArguments``, for this process."""
+        processes = training.dataset_world_size, training.dataset_rank
+        return cls(lengths, training.per_device_train_batch_size, training.seed, *processes)
+
     def __iter__(self):
         random = np.random.RandomState((self.seed * 1000003 + self.epoch) % 2**32)
         order = random.permutation(len(self.lengths))

@@ -159,7 +159,6 @@ def test_a_new_type_is_learned_and_the_types_and_features_of_the_model_are_kept(
     assert (old.model / "features.json").read_bytes() == (again.model / "features.json").read_bytes()
 
 
-@pytest.mark.slow
 def test_word_features_of_other_data_begin_anew(train, small_config, few_texts, write, tmp_path, at_start):
     old = train(tmp_path / "old", small_config, num_train_epochs=1, features="bigrams,gazetteer", **SIZES)
     some = write(read_json_lines(few_texts.train)[:30], "some.jsonl")
