@@ -1,30 +1,22 @@
 """One YAML file describes one run; any of its keys can be overridden on the command line."""
 
-import dataclasses
-import json
 import math
 import os
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
 
 import yaml
 
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.texts.text_files import read_text, shown
+from paddle_rope.tasks.common.texts.text_files import read_text
 
 CONFIGS = "configs"
-KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
 ALIASES = {"epochs": "num_train_epochs", "lr": "learning_rate", "batch_size": "per_device_train_batch_size"}
-TRUTH = {
-    **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
-    **dict.fromkeys(("no", "false", "f", "n", "0"), False),
-}
 
 
 def read_run_config(config_file, overrides=()):
     """The keys of a YAML file (None: no keys), overridden by the command line, see :func:`parse_overrides`.
 
-    Overridden values are strings, which :func:`parse_arguments` converts to the type of their key. Keys may have the
+    Overridden values are strings, which ``training/settings.py`` converts to the type of their key. Keys may have the
     short names ``ALIASES``. The file itself, and files that values name, may be files of ``configs/`` shipped with the
     package, see :func:`shipped`. Raises InputError if the file cannot be read as a mapping, or a word is not an option.
     """
@@ -106,53 +98,6 @@ def parse_overrides(words):
             value = words.pop(0) if words and not words[0].startswith("--") else "true"
         config[key] = value
     return config
-
-
-def parse_arguments(config, cls):
-    """An instance of the dataclass ``cls`` from the keys of a configuration that are its fields. None leaves a key at
-    its default, as do "" and [] if the default is None. Raises InputError if a value does not fit its type."""
-    kinds, given = get_type_hints(cls), {}
-    for field in dataclasses.fields(cls):
-        value = config.get(field.name)
-        if value is not None and (value not in ("", []) or field.default is not None):
-            given[field.name] = typed(field.name, value, kinds[field.name])
-    return cls(**given)
-
-
-def typed(key, value, kind):
-    """A value from YAML or the command line, converted to the type of its key: ``bool``, ``int``, ``float`` or ``str``,
-    a list of them (with commas on the command line), ``Union[str, list[str]]`` for one or several, ``dict`` (JSON on
-    the command line), or ``Optional``."""
-    if kind is Any:
-        return value
-    kinds = [one for one in get_args(kind) if one is not type(None)] if get_origin(kind) is not list else [kind]
-    kind = kinds[-1] if kinds else kind
-    if get_origin(kind) is dict:
-        return _as_dict(key, value)
-    is_list = isinstance(value, (list, tuple))
-    if get_origin(kind) is list and (is_list or len(kinds) == 1 or "," in str(value)):
-        values = value if is_list else [word.strip() for word in str(value).split(",") if word.strip()]
-        return [typed(key, one, get_args(kind)[0]) for one in values]
-    if is_list:
-        raise InputError(f"key {key!r}: {shown(value)} is a list; give one value")
-    kind = kinds[0] if kinds else kind
-    try:
-        return TRUTH[str(value).lower()] if kind is bool else kind(str(value))
-    except (ValueError, KeyError):
-        raise InputError(
-            f"configuration: {key} must be {KINDS[kind]}, got {shown(value)}; "
-            "correct the value in the YAML file or on the command line"
-        ) from None
-
-
-def _as_dict(key, value):
-    try:
-        given = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
-        raise InputError(f'configuration: {key} must be an object such as {{"name": 1}}, got {shown(value)}')
-    return given
 
 
 def shipped(name):

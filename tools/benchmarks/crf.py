@@ -18,9 +18,9 @@ from paddle_rope.tasks.commands.options import whole
 from paddle_rope.tasks.common.errors import InputError, OneLineArgumentParser
 from paddle_rope.tasks.common.files import check_new_folder, write_json
 from paddle_rope.tasks.common.output import on_terminal
-from paddle_rope.tasks.common.run_config import parse_arguments
 from paddle_rope.tasks.common.training.arguments import check_kinds
 from paddle_rope.tasks.common.training.run import METRICS_FILE
+from paddle_rope.tasks.common.training.settings import parse_arguments
 from paddle_rope.tasks.ner.arguments import NerArguments
 from paddle_rope.tasks.ner.data.splits import read_splits
 from paddle_rope.tasks.ner.examples import Entity, Example, entity_types, without_overlaps

@@ -5,13 +5,14 @@ configuration use this module without them.
 """
 
 import contextlib
+import json
 import os
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, get_args, get_origin, get_type_hints
 
 from paddle_rope.options import NOT_NEGATIVE, POSITIVE, SHARE, choice, did_you_mean, integer, number
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.run_config import parse_arguments
+from paddle_rope.tasks.common.texts.text_files import shown
 from paddle_rope.tasks.common.training.arguments import LARGEST_SEED, EncoderArguments, check_kinds, option
 from paddle_rope.tasks.common.training.run import CHECKPOINTS_FOLDER, LOG_FOLDER
 
@@ -190,3 +191,59 @@ def _check_precision(training):
     why = why_no_bfloat16() if training.bf16 else None
     if why is not None:
         raise InputError(f"configuration: bf16 cannot be on this CPU: {why}; leave it out")
+
+
+# ---- values from YAML or the command line in the types of their keys
+
+KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
+TRUTH = {
+    **dict.fromkeys(("yes", "true", "t", "y", "1"), True),
+    **dict.fromkeys(("no", "false", "f", "n", "0"), False),
+}
+
+
+def parse_arguments(config, cls):
+    """An instance of the dataclass ``cls`` from the keys of a configuration that are its fields. None leaves a key at
+    its default, as do "" and [] if the default is None. Raises InputError if a value does not fit its type."""
+    kinds, given = get_type_hints(cls), {}
+    for field in fields(cls):
+        value = config.get(field.name)
+        if value is not None and (value not in ("", []) or field.default is not None):
+            given[field.name] = typed(field.name, value, kinds[field.name])
+    return cls(**given)
+
+
+def typed(key, value, kind):
+    """A value from YAML or the command line, converted to the type of its key: ``bool``, ``int``, ``float`` or ``str``,
+    a list of them (with commas on the command line), ``Union[str, list[str]]`` for one or several, ``dict`` (JSON on
+    the command line), or ``Optional``."""
+    if kind is Any:
+        return value
+    kinds = [one for one in get_args(kind) if one is not type(None)] if get_origin(kind) is not list else [kind]
+    kind = kinds[-1] if kinds else kind
+    if get_origin(kind) is dict:
+        return _as_dict(key, value)
+    is_list = isinstance(value, (list, tuple))
+    if get_origin(kind) is list and (is_list or len(kinds) == 1 or "," in str(value)):
+        values = value if is_list else [word.strip() for word in str(value).split(",") if word.strip()]
+        return [typed(key, one, get_args(kind)[0]) for one in values]
+    if is_list:
+        raise InputError(f"key {key!r}: {shown(value)} is a list; give one value")
+    kind = kinds[0] if kinds else kind
+    try:
+        return TRUTH[str(value).lower()] if kind is bool else kind(str(value))
+    except (ValueError, KeyError):
+        raise InputError(
+            f"configuration: {key} must be {KINDS[kind]}, got {shown(value)}; "
+            "correct the value in the YAML file or on the command line"
+        ) from None
+
+
+def _as_dict(key, value):
+    try:
+        given = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise InputError(f'configuration: {key} must be an object such as {{"name": 1}}, got {shown(value)}')
+    return given

@@ -8,7 +8,7 @@ import pytest
 from paddlenlp.trainer import SchedulerType, TrainingArguments
 
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.run_config import parse_arguments, read_run_config
+from paddle_rope.tasks.common.run_config import read_run_config
 from paddle_rope.tasks.common.training.settings import (
     DOCUMENTED,
     INSTEAD,
@@ -16,6 +16,7 @@ from paddle_rope.tasks.common.training.settings import (
     TrainingKeys,
     check_config,
     finished,
+    parse_arguments,
 )
 from paddle_rope.tasks.matching.arguments import MatchingArguments
 from paddle_rope.tasks.ner.arguments import NerArguments
