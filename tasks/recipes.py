@@ -252,14 +252,14 @@ def evaluate(
     Raises:
         InputError: the model or the data are wrong.
     """
-    predictor_class = get_predictor(recipe_of_model(model_dir))
+    labeled = get_predictor(recipe_of_model(model_dir)).labeled
     if isinstance(data, (str, os.PathLike)):
-        title, examples = str(data), predictor_class.labeled.read_file(data)
+        title, examples = str(data), labeled.read_file(data)
     else:
-        title, (examples, _) = "data", predictor_class.labeled.read_records(data, "data")
+        title, (examples, _) = "data", labeled.read_records(data, "data")
     shown = {name: options.pop(name) for name in ("num_examples",) if name in options}
     options["show_progress"] = sys.stderr.isatty()
-    predictor = predictor_class(model_dir, device=device, batch_size=batch_size, **options)
+    predictor = load(model_dir, device=device, batch_size=batch_size, **options)
     return predictor.evaluate(examples, title, **shown)
 
 
@@ -303,7 +303,8 @@ def load(model_dir: Any, **options: Any) -> Any:
     >>> load("runs/mine/model")(["叶老桂博士"])[0]["entities"][0]["type"]  # doctest: +SKIP
     'name'
     """
-    return get_predictor(recipe_of_model(model_dir))(model_dir, **options)
+    folders = folders_of(model_dir)
+    return get_predictor(recipe_of_model(folders))(folders if len(folders) > 1 else folders[0], **options)
 
 
 def recipe_of_model(model_dir: Any) -> str:

@@ -78,7 +78,7 @@ def evaluate(argv):
         examples = get_predictor(recipe).labeled.read_file(options.data, **reading(options))
     except InputError as error:
         raise InputError(f"{error}; {models[0]} is a model of {recipe}") from None
-    scores = open_model(recipe, models, options).evaluate(examples, str(options.data), **shown)
+    scores = open_model(models, options).evaluate(examples, str(options.data), **shown)
     if options.output:
         write_json(options.output, scores)
 

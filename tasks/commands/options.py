@@ -12,7 +12,7 @@ from paddle_rope.options import did_you_mean
 from paddle_rope.tasks.common.errors import InputError, OneLineArgumentParser
 from paddle_rope.tasks.common.process import check_device
 from paddle_rope.tasks.ner.formats.source import ON_ERROR
-from paddle_rope.tasks.recipes import PREDICTING, get_options, get_predictor, recipe_of_model
+from paddle_rope.tasks.recipes import PREDICTING, get_options, load, recipe_of_model
 
 MODEL_DIR = "folder OUTPUT_DIR/model of a training run, or an exported model"
 LABELED = "labeled file, of a format that paddle-rope convert --help lists"
@@ -132,8 +132,7 @@ def recipe_of(model_dirs, options=None, recipes=PREDICTING):
     return recipe
 
 
-def open_model(recipe, model_dirs, options):
+def open_model(model_dirs, options):
     """The predictor of the models on the command line."""
     prepare_process()
-    model = model_dirs if len(model_dirs) > 1 else model_dirs[0]
-    return get_predictor(recipe)(model, show_progress=sys.stderr.isatty(), **prediction_options(options))
+    return load(model_dirs, show_progress=sys.stderr.isatty(), **prediction_options(options))

@@ -73,7 +73,10 @@ def predict(argv):
     if options.embed and options.output == STDIN:
         raise InputError("--embed writes an array: give --output FILE.npy")
     check_files(options, [*inputs, *options.model_dirs, *filter(None, (options.dictionary, options.patterns))])
-    (embed if options.embed else write_predictions)(recipe, options)
+    if options.embed:
+        embed(options)
+    else:
+        write_predictions(get_predictor(recipe), options)
 
 
 def _parse(argv):
@@ -143,13 +146,13 @@ def chunks(stream, longest=None, longer=""):
             progress.update(stream.position - progress.n if stream.size else len(chunk))
 
 
-def write_predictions(recipe, options):
+def write_predictions(predictor_class, options):
     """Write the results of texts or pairs, each chunk as soon as it is computed, and draw entities as a page."""
     if options.whole_files:
         stream = FileStream(options.input)
     else:
-        stream = get_predictor(recipe).stream(options.input, chunk_size(options), **reading(options))
-    predictor = open_model(recipe, options.model_dirs, options)
+        stream = predictor_class.stream(options.input, chunk_size(options), **reading(options))
+    predictor = open_model(options.model_dirs, options)
     drawn = []
 
     def predicted():
@@ -175,12 +178,12 @@ def write_predictions(recipe, options):
             write_html(file, drawn, predictor.types, stream.name, predictor.is_calibrated, options.html_language)
 
 
-def embed(recipe, options):
+def embed(options):
     """Write the vectors of texts to a NumPy file."""
     import numpy as np
 
     stream = TextStream(options.input, chunk_size(options))
-    predictor = open_model(recipe, options.model_dirs, options)
+    predictor = open_model(options.model_dirs, options)
     predictor.encode([])  # a cross-encoder is refused before the texts are read
     vectors = [predictor.encode([text for text, _ in chunk]) for chunk in chunks(stream)]
     with atomic_writer(options.output, binary=True) as file:

@@ -47,7 +47,7 @@ def select(argv):
     predictor_class, given = get_predictor(recipe), reading(options)
     labeled = predictor_class.labeled.read_file(options.labeled, **given) if options.labeled else []
     stream = predictor_class.stream(options.input, chunk_size(options), **given)
-    predictor = open_model(recipe, options.model_dirs, options)
+    predictor = open_model(options.model_dirs, options)
     select_texts = get_function(recipe, "select")
     selected, seen = select_texts(predictor, chunks(stream), options.count, [example.text for example in labeled])
     with open_output(options.output) as file:

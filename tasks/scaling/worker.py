@@ -85,11 +85,10 @@ class PartWorker:
         self.job = job
         self._source = None  # stays open: the next part of a packed file begins where this one ends
         prepare_process()
-        from paddle_rope.tasks.recipes import get_predictor
+        from paddle_rope.tasks.recipes import load
 
-        models = list(job.models) if len(job.models) > 1 else job.models[0]
         with missing_package_named():
-            self._predictor = get_predictor(job.task)(models, show_progress=False, **job.options)
+            self._predictor = load(job.models, show_progress=False, **job.options)
 
     def __call__(self, part: Part) -> Done:
         """Write the files of a part."""
