@@ -103,17 +103,16 @@ def test_tiny_features_are_averaged_as_well_as_others(feature_map, scale, shift,
 
 
 @pytest.mark.equation("3.7")
-@pairwise({"name": LINEAR, "form": list(FORMS)})
-def test_features_that_hardly_overlap_are_bounded_as_in_the_double_sum(name, form):
+@pairwise({"name": LINEAR, "form": list(FORMS), "placement": ["qk", "q", "k"]})
+def test_features_that_hardly_overlap_are_bounded_as_in_the_double_sum(name, form, placement):
     q, k, v = random_qkv(2, 150)
     apart = paddle.to_tensor([30.0, -30.0, 30.0, -30.0], dtype="float64")  # most pairs have one small factor each
     exact = cast([20 * q + apart, 20 * k - apart, v], "float64")
     inputs = cast(exact, FORMS[form].dtype)
     with FORMS[form].context():
-        attended = KERNELS[name](*inputs, rope_of(inputs[0]))
-    assert_same(
-        attended, KERNELS[name].reference(*exact, turn_of(range(150))), inputs, exact, 10 * FORMS[form].tolerance
-    )
+        attended = KERNELS[name](*inputs, rope_of(inputs[0]), placement=placement)
+    expected = KERNELS[name].reference(*exact, turn_of(range(150)), placement=placement)
+    assert_same(attended, expected, inputs, exact, 10 * FORMS[form].tolerance)
     assert float(attended.abs().max()) > 10  # some are bounded: otherwise they are averages
 
 
