@@ -47,6 +47,7 @@ def native_form(
     that the native form supports (None, a name or a function) and does not get. ``check`` is called with the arguments
     before both.
     """
+    native = untraced(native)
 
     def decorate(plain: Function) -> Function:
         parameters = inspect.signature(plain).parameters
@@ -59,11 +60,7 @@ def native_form(
             if is_enabled(*arguments, *named.values()):
                 given = {**defaults, **dict(zip(parameters, arguments)), **named}
                 if all(_is(given.pop(name), value) for name, value in only.items()):
-                    tracer = core.set_eval_frame(None)  # which, by to_static's defaults, cannot read closures
-                    try:
-                        result = native(**given)
-                    finally:
-                        core.set_eval_frame(tracer)
+                    result = native(**given)
                     if result is not None:
                         return result
             return plain(*arguments, **named)
@@ -71,6 +68,20 @@ def native_form(
         return paddle.jit.not_to_static(dispatch)
 
     return decorate
+
+
+def untraced(function: Function) -> Function:
+    """A decorator that switches off the reader of frames of ``to_static``'s defaults, which cannot read closures."""
+
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        reader = core.set_eval_frame(None)
+        try:
+            return function(*arguments, **named)
+        finally:
+            core.set_eval_frame(reader)
+
+    return paddle.jit.not_to_static(call)
 
 
 def is_enabled(*arguments: Any) -> bool:

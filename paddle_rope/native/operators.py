@@ -4,13 +4,11 @@ They take the arguments of the plain forms and return None for unsupported shape
 no weights ``[seq, seq]``, linear attention stores its inputs and output, the loss stores no scores.
 """
 
-import functools
-
 import numpy as np
 import paddle
 from paddle import Tensor
 
-from paddle_rope.native.dispatch import are_on_cpu, sizes_of, with_gradients
+from paddle_rope.native.dispatch import are_on_cpu, sizes_of, untraced, with_gradients
 from paddle_rope.native.library import call, contiguous, dropout_arguments
 from paddle_rope.native.products import are_rounded, product, rounded, rows_and_width
 from paddle_rope.options import ACTIVATIONS, ROTARY_LAYOUT
@@ -177,22 +175,23 @@ def _operator(name, arguments, masks, inputs, *kept_shapes, output=lambda kept: 
     """The output of an operator, made from the tensors of shapes ``kept_shapes`` that it fills and backward reads.
     Forward and backward are one C++ function, which goes backward if it is given a gradient of the output.
     """
-    return with_gradients(functools.partial(_forward, name, arguments, masks, kept_shapes, output), *inputs)
+
+    def compute(needs, *inputs):
+        kept = [paddle.empty(shape, "float32") for shape in kept_shapes]
+        saved = (*inputs, *(one.detach() for one in kept))
+        call(name, *arguments, *saved, *[None] * (1 + len(inputs)))
+
+        def differentiate(grad_output):
+            gradients = [paddle.empty_like(one) for one in inputs]
+            call(name, *arguments, *saved, grad_output, *gradients)
+            return gradients
+
+        return output(kept), differentiate, (*saved, *masks)
+
+    return with_gradients(compute, *inputs)
 
 
-def _forward(name, arguments, masks, kept_shapes, output, needs, *inputs):  # no closure: to_static cannot trace it
-    kept = [paddle.empty(shape, "float32") for shape in kept_shapes]
-    saved = (*inputs, *(one.detach() for one in kept))
-    call(name, *arguments, *saved, *[None] * (1 + len(inputs)))
-    return output(kept), functools.partial(_backward, name, arguments, inputs, saved), (*saved, *masks)
-
-
-def _backward(name, arguments, inputs, saved, grad_output):
-    gradients = [paddle.empty_like(one) for one in inputs]
-    call(name, *arguments, *saved, grad_output, *gradients)
-    return gradients
-
-
+@untraced
 def native_span_loss(qk, type_scores, rows, spans, rope, token_mask, max_span_length, ordered):
     """The loss of :class:`~paddle_rope.EfficientGlobalPointer` from its projections, float32 ``[batch, types]``; None
     also if a positive starts or ends at a masked token.
