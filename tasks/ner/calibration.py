@@ -70,6 +70,16 @@ def tune_thresholds(examples: list[Example], candidates: Found, types: list[str]
         best, chosen = f1, [cut.best(correct, counted) for cut in cuts]
 
 
+def common_threshold(examples: list[Example], candidates: Found, types: list[str]) -> float:
+    """The threshold for all types with the highest corpus micro F1; arguments as for :func:`tune_thresholds`. It is 0
+    if no candidate is right."""
+    scored = scored_by_type(examples, candidates, types).values()
+    scores, labels = map(np.concatenate, zip(*scored))
+    cuts, support = _Cuts(scores, labels), sum(len(example.spans) for example in examples)
+    f1 = 2 * cuts.correct / np.maximum(cuts.predicted + support, 1)
+    return cuts.threshold(int(np.argmax(f1))) if f1.any() else 0.0
+
+
 def threshold_for_f1(f1: float) -> float:
     """The threshold for all types that is best for F1 if a model's probabilities are right: half the F1 (Lipton, Elkan
     and Narayanaswamy 2014, arXiv 1402.1892), as a logit from ``LEAST_FOR_F1`` to 0.

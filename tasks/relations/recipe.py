@@ -47,24 +47,36 @@ class RelationsRecipe(NerRecipe):
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
         """The scores. Dev chooses thresholds and temperatures of entities and relations, and is shown by VisualDL."""
-        dataset, monitor = run.datasets[split], run.trainer.monitor
+        config, dataset, monitor = run.model.config, run.datasets[split], run.trainer.monitor
         if split == "dev":
             tune(run)
-            candidates = _tune_relations(run)
-        scores, found, _ = self._evaluate(run, dataset)
+            candidates = self._evaluate(run, dataset).candidates
+            given = gold_of(dataset.examples), candidates, config.relations, True
+            if run.keys.tune_thresholds:
+                config.relation_thresholds = calibration.thresholds_for(*given)
+            config.relation_temperatures = calibration.temperatures_for(*given)
+        found = find_related(run.model, dataset, run.batch_size)
         if split == "dev":
             with monitor.opened():
-                step, relations = run.trainer.kept_step, run.model.config.relations
+                step, relations = run.trainer.kept_step, config.relations
                 monitoring.show_samples(monitor.writer, dataset.examples, found, step, match_triples)
                 monitoring.show_curves(monitor.writer, gold_of(dataset.examples), candidates, relations, step)
-        return scores, (related_record(example.text, one) for example, one in zip(dataset.examples, found))
+        records = (related_record(example.text, one) for example, one in zip(dataset.examples, found))
+        return scores_of_model(config, dataset.examples, found), records
 
     def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> None:
         """None: relation models compute alone."""
 
     def _evaluate(self, run: Run, dataset: NerDataset) -> Evaluation:
-        found = find_related(run.model, dataset, run.batch_size)
-        return Evaluation(scores_of_model(run.model.config, dataset.examples, found), found, None)
+        """The scores with the one threshold of all relations that suits dev best, which the model keeps: a related pair
+        is one of thousands, so a model that ranks the pairs rightly long scores them below 0."""
+        config, examples = run.model.config, dataset.examples
+        related = find_related(run.model, dataset, run.batch_size, calibration.LOWEST_THRESHOLD)
+        candidates = [one.triples for one in related]
+        config.relation_thresholds = calibration.common_threshold(gold_of(examples), candidates, config.relations)
+        above = calibration.above_thresholds(candidates, config.relation_thresholds, config.relations, True)
+        found = [one._replace(triples=triples) for one, triples in zip(related, above)]
+        return Evaluation(scores_of_model(config, examples, found), found, candidates)
 
     def _show(self, run: Run, evaluation: Evaluation) -> None:
         writer, step = run.trainer.monitor.writer, run.trainer.state.global_step
@@ -87,19 +99,3 @@ def find_related(
         [one.entities for one in found], config.thresholds, config.types, config.allow_overlap
     )
     return [between(of_text, one.triples) for of_text, one in zip(entities, found)]
-
-
-def _tune_relations(run):
-    """Choose temperatures, and thresholds if requested, of relations between the entities that are found; returns the
-    candidates of each text of dev, which score above ``LOWEST_THRESHOLD``."""
-    config, dataset, keys = run.model.config, run.datasets["dev"], run.keys
-    found = find_related(run.model, dataset, run.batch_size, calibration.LOWEST_THRESHOLD)
-    candidates, gold = [one.triples for one in found], gold_of(dataset.examples)
-    given = gold, candidates, config.relations, True
-    if keys.threshold_for_f1:
-        f1 = scores_of_model(config, dataset.examples, find_related(run.model, dataset, run.batch_size))["f1"]
-        config.relation_thresholds = [calibration.threshold_for_f1(f1)] * len(config.relations)
-    if keys.tune_thresholds:
-        config.relation_thresholds = calibration.thresholds_for(*given)
-    config.relation_temperatures = calibration.temperatures_for(*given)
-    return candidates

@@ -1,6 +1,7 @@
 """What the recipe of relations adds to that of entities: windows, thresholds, pages, and the log."""
 
 import json
+import random
 import re
 
 import pytest
@@ -8,13 +9,16 @@ import pytest
 from paddle_rope import CharTokenizer
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.ner.arguments import of_types
+from paddle_rope.tasks.ner.calibration import above_thresholds, common_threshold
 from paddle_rope.tasks.ner.data.inspection import inspect
 from paddle_rope.tasks.ner.data.reading import read_examples
 from paddle_rope.tasks.ner.examples import Entity, make_example
+from paddle_rope.tasks.ner.metrics import entity_scores
 from paddle_rope.tasks.recipes import load, train_config
 from paddle_rope.tasks.relations.data import RelationsDataset, relation_types
 from paddle_rope.tasks.relations.decoding import RELATED, Related, Triple
 from paddle_rope.tasks.relations.demo import sentences
+from paddle_rope.tasks.relations.metrics import Gold
 from tests.helpers.models import like
 
 
@@ -76,6 +80,21 @@ def test_dev_chooses_thresholds_and_temperatures_of_relations(config_of, tmp_pat
     assert model["relations"] == names and len(of_types(model["relation_thresholds"], 6)) == len(names) == 6
     assert {*metrics["dev"]["reliability"]["temperatures"]} == {*names}
     assert metrics["dev"]["entity_f1"] == metrics["dev"]["entities"]["f1"] and 0 <= metrics["dev"]["text_f1"] <= 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_common_threshold_has_the_highest_f1_of_all_thresholds(seed):
+    draw = random.Random(seed)
+    triples = [Triple((i, i + 1, "a"), (j, j + 1, "a"), kind, draw.uniform(-4, 2), 0.5)
+               for i in range(6) for j in range(6) for kind in "rs" if draw.random() < 0.3]  # fmt: skip
+    gold = [Gold(frozenset(one[:3] for one in triples if draw.random() < (0.5 + one.score / 9) * (seed > 0)))]
+
+    def f1(threshold):
+        return entity_scores(gold, above_thresholds([triples], threshold, ["r", "s"], True), ["r", "s"])["f1"]
+
+    chosen = common_threshold(gold, [triples], ["r", "s"])
+    assert f1(chosen) == max(f1(one.score - 1e-6) for one in triples) and (seed or chosen == 0.0)
+    assert common_threshold(gold, [[]], ["r", "s"]) == 0.0
 
 
 def test_training_without_relations_is_refused(config_of, write, refused, tmp_path):
