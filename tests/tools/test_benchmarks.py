@@ -15,7 +15,7 @@ from paddle_rope.tasks.ner.examples import Entity, make_example
 from paddle_rope.tasks.ner.features import WordFeatures
 from tests.helpers.models import FORMATS, write_demo_ner
 from tests.tasks.serving.conftest import REPOSITORY, STUB, skip_without_extra
-from tools.benchmarks import crf, peers, prediction, service
+from tools.benchmarks import crf, generation, peers, prediction, service
 from tools.benchmarks.crf import attributes, entities_of, longest_entities, tags_of
 
 
@@ -88,6 +88,14 @@ def test_each_engine_has_a_row_with_a_time_of_each_round(demo, tmp_path):
         assert len(row["turns"]) == 2 and all(min(turn.values()) > 0 for turn in row["turns"])
         assert row["first_answer_seconds"] > 0 and row["megabytes"] > 0
         assert row["changed"] == 0 and row["f1"] == measured["rows"][0]["f1"]
+
+
+def test_a_generated_token_is_timed_in_each_form(tmp_path):
+    output = tmp_path / "out.json"
+    assert generation.main(["--tokens", "2", "--rounds", "1", "--output", str(output)]) == 0
+    rows = json.loads(output.read_text(encoding="utf-8"))["rows"]
+    assert [row.pop("attention") for row in rows] == ["softmax", "linear", "linear, all ingredients"]
+    assert all(row.keys() == {"native", "plain"} and float(min(row.values())) > 0 for row in rows)
 
 
 def test_predictions_are_compared_span_by_span():
