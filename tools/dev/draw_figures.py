@@ -70,6 +70,34 @@ SPEED = {
 }
 SIZES = ("4 x 256, 32 x 40", "6 x 384, 8 x 256", "12 x 768, 8 x 128", "4 x 256, 1 x 2,048")
 
+# docs/guides/evaluation.md: groups of found entities, the mean of their probabilities and the share that is correct
+RELIABILITY = {
+    "T = 1": [
+        (0.593, 0.486),
+        (0.736, 0.521),
+        (0.833, 0.697),
+        (0.900, 0.817),
+        (0.939, 0.782),
+        (0.961, 0.901),
+        (0.974, 0.923),
+        (0.983, 0.951),
+        (0.989, 0.979),
+        (0.995, 0.979),
+    ],
+    "T of each type, fitted": [
+        (0.551, 0.486),
+        (0.639, 0.535),
+        (0.708, 0.704),
+        (0.774, 0.796),
+        (0.820, 0.810),
+        (0.855, 0.887),
+        (0.882, 0.887),
+        (0.904, 0.958),
+        (0.922, 0.993),
+        (0.943, 0.979),
+    ],
+}
+
 
 def plain(value, _=None):
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
@@ -214,8 +242,22 @@ def draw_speed():
     yield "speed.png", figure
 
 
+def draw_reliability():
+    """reliability.png: how often entities are correct, against their probability."""
+    figure, axes = plt.subplots(figsize=(5.6, 4.2))
+    axes.plot([0.4, 1], [0.4, 1], color=COLORS[6], linestyle="--", linewidth=1, label="as it should be")
+    for color, marker, (label, groups) in zip((COLORS[1], COLORS[2]), "os", RELIABILITY.items()):
+        axes.plot(*zip(*groups), marker=marker, color=color, label=label, markersize=5)
+    axes.set_xlabel("mean probability of a tenth of the found entities")
+    axes.set_ylabel("share that is correct")
+    axes.legend(frameon=False, loc="upper left")
+    styled(axes)
+    figure.tight_layout()
+    yield "reliability.png", figure
+
+
 def main(folder=FIGURES):
-    for draw in (draw_length, draw_few_labels, draw_longer_texts, draw_annotation, draw_speed):
+    for draw in (draw_length, draw_few_labels, draw_longer_texts, draw_annotation, draw_speed, draw_reliability):
         for name, figure in draw():
             figure.savefig(Path(folder) / name, dpi=110)
             plt.close(figure)
