@@ -19,8 +19,8 @@ def relation_types(examples: Iterable[Example]) -> list[str]:
 
 class RelationsDataset(NerDataset):
     """A :class:`~paddle_rope.tasks.ner.batching.NerDataset` whose texts also have pairs of related entities. Relations
-    are numbered in the order of ``relations``; others, and those of an entity that is no sequence of tokens, are not
-    learned."""
+    are numbered in the order of ``relations``. A relation is not learned if it is not among them, or if one of its
+    entities is no sequence of tokens."""
 
     def __init__(self, examples, tokenizer, types, relations, **options):
         self._number = {name: index for index, name in enumerate(relations)}

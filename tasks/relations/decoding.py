@@ -91,7 +91,7 @@ def linked_spans(
     """The linked spans of each text of a batch, from the logits of the three heads.
 
     Args:
-        config: of the model; its thresholds are those of relations, and of entities unless others are given.
+        config: of the model; it has the thresholds of relations, and of entities unless others are given.
         entities: logits as for :func:`~paddle_rope.global_pointer.decoding.decode_spans`, with its ``most``.
         starts, ends: logits ``[batch, relations, seq, seq]`` that the first, and the last, tokens of a head and a tail
             are related.
@@ -114,7 +114,7 @@ def link_spans(
     thresholds: float | Sequence[float],
 ) -> LinkedSpans:
     """The spans of a text of ``size`` tokens, linked. ``scored`` returns the logits ``[relations, tokens, tokens]``
-    between some first tokens and between some last tokens of spans; ``thresholds`` are those of the relations."""
+    between some first tokens and between some last tokens of spans; ``thresholds`` are of the relations."""
     if not spans:
         return LinkedSpans([], [])
     first, end, _, score = (np.array(column) for column in zip(*spans))

@@ -37,10 +37,10 @@ class ExportedRelationsModel(ExportedNerModel):
 
 
 class RelationsPredictor(NerPredictor):
-    """Finds entities and the relations between them. Threads may share it. Arguments and errors are those of
-    :class:`~paddle_rope.tasks.ner.prediction.predictor.NerPredictor`, with one model.
+    """Finds entities and the relations between them. Threads may share it. It takes the arguments and raises the
+    errors of :class:`~paddle_rope.tasks.ner.prediction.predictor.NerPredictor`, with one model.
 
-    A record is that of NER with ``"relations": [{"head": 0, "tail": 1, "type": ..., "score": ..., "probability":
+    A record of NER also has ``"relations": [{"head": 0, "tail": 1, "type": ..., "score": ..., "probability":
     ...}]``: the head and the tail are places in the list of entities, and the score is the lower one of the logits of
     both starts and of both ends. A relation is kept with its two entities, so filters of entities filter relations.
     """

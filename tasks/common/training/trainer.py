@@ -144,7 +144,7 @@ class RecipeTrainer(CheckpointedTrainer):
         ema_decay=0.0,  # of the WeightAverage that is evaluated and kept; 0 for the plain weights
         patience=None,  # training ends after this many evaluations without a better one; None: never
         checkpoint_minutes=0.0,  # after which a checkpoint is due, also within an epoch; 0: only where ``args`` save
-        ends=(),  # steps after which to log, evaluate and save, in addition to those of ``args``
+        ends=(),  # further steps after which to log, evaluate and save
         phase="training",  # what is trained, as the progress bar calls it
         **kwargs,  # of PaddleNLP's Trainer
     ):

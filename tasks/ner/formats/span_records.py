@@ -7,7 +7,7 @@ and, except in CLUENER and CMeEE, are half-open. Other keys are ignored.
   so ``entity`` decides for each span: its length fits only one of the two. Written with the end included;
 * the JSON lines of ``paddle-rope predict``, in which a text may be empty, because one line of input gives one record;
   ``"relations": [{"head": 0, "tail": 1, "type": "at"}]`` name entities by their place in the list. So are read all
-  records with entities that are objects, with any of the ``NAMES`` of keys, such as those of Prodigy
+  records with entities that are objects, with any of the ``NAMES`` of keys, as in Prodigy
   (https://prodi.gy/docs/api-interfaces); DuIE's triples (``triples.py``); GLiNER's tokens and spans of tokens
   (https://github.com/urchade/GLiNER); and UIE's results of prompts
   (https://github.com/PaddlePaddle/PaddleNLP, ``model_zoo/uie``);

@@ -17,7 +17,7 @@ _SAMPLE = {"subject": "x", "subject_type": "type", "predicate": "type", "object"
 
 
 def plain_record(record: dict, where: str, source: Source) -> dict:
-    """A record with triples as one with entities, and relations that name them by number."""
+    """Convert a record with triples into one with entities, and relations that name them by number."""
     text = text_of(record, where)
     triples = check_like(record[TRIPLES], [_SAMPLE], TRIPLES, where)
     places: dict[tuple[str, str], int] = {}  # of (surface, type)
