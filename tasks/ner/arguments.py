@@ -28,7 +28,7 @@ from paddle_rope.options import option as model_field
 from paddle_rope.roformer.config import RoFormerConfig
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import read_json_object
-from paddle_rope.tasks.common.model_folder import COPY, refuse_other_recipe
+from paddle_rope.tasks.common.model_folder import COPY, recipe_in, refuse_other_recipe
 from paddle_rope.tasks.common.prediction_options import COUNT, SIZE, PredictorOptions
 from paddle_rope.tasks.common.training.arguments import RecipeArguments, model_option, option
 from paddle_rope.tasks.ner.features import COLUMNS, FEATURE_KINDS, FILE_NAME
@@ -213,6 +213,7 @@ class NerArguments(RecipeArguments):
             raise InputError("configuration: keep_types and teacher_files; give one of them, each marks other texts")
         if self.keep_types:
             self._check_kept_model()
+        self._check_head()
         self.check_dev("tune_thresholds")
         self.check_dev("threshold_for_f1")
         if self.tune_thresholds and self.threshold_for_f1:
@@ -228,3 +229,13 @@ class NerArguments(RecipeArguments):
         if isinstance(kinds, list) and not set(self.features or ()) <= set(kinds):
             found = f"its word features are {', '.join(map(str, kinds)) or 'none'}"
             raise InputError(f"{self.pretrained}: {found}; give the same features")
+
+    def _check_head(self):
+        """Raise InputError if ``pretrained`` has a span head, and its weights do not fit the one that is asked for."""
+        if self.pretrained is None or recipe_in(self.pretrained) is None:
+            return
+        config = read_json_object(Path(self.pretrained) / "config.json", COPY)
+        for key in ("span_head", "head_size"):
+            ours, theirs = getattr(self, key), config.get(key)
+            if theirs not in (None, ours):
+                raise InputError(f"{self.pretrained}: its {key} is {theirs}, here it is {ours}; give --{key} {theirs}")
