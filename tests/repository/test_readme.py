@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM
+from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM, load
 from paddle_rope.__main__ import main
 from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
 from tests.helpers.models import FORMATS
@@ -66,29 +66,14 @@ def write_what_python_needs(page, request):
     elif page == "docs/guides/matching.md":
         assert main(["demo", "matching", "runs/demo_matching_data"]) == 0
         assert main(["train", "configs/matching/demo.yaml", *SMALL_WORDS, "--output_dir", "runs/mine"]) == 0
-    elif page in ("docs/guides/python.md", "docs/guides/deployment.md"):
-        if "onnx" not in FORMATS:
-            pytest.skip("the page exports as ONNX, and paddle2onnx wants Paddle 3")
-        if page == "docs/guides/deployment.md":
-            data = request.getfixturevalue("ner_folder") / "my" / "data.jsonl"
-            words = [*SMALL_WORDS, "--pretrained=", f"--train_file={data}", "--features=", "--output_dir=run"]
-            assert main(["train", "configs/ner/own_data.yaml", *words]) == 0
-            assert main(["export", "run/model", "--output", "mine_exported"]) == 0
+    elif page == "docs/guides/python.md" and "onnx" not in FORMATS:
+        pytest.skip("the page exports as ONNX, and paddle2onnx wants Paddle 3")
     elif page == "docs/guides/checkpoints.md":
         tokenizer = CharTokenizer.from_corpus(UNSEEN_SENTENCES)
         for folder, position in (("roformer_chinese_base", "qk"), ("bert-base-chinese", "learned")):
             config = RoFormerConfig(len(tokenizer), **SIZES, position_embedding=position)
             RoFormerForMaskedLM(config).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-
-
-@pytest.fixture
-def service_address(tmp_path_factory):
-    """Where a service listens."""
-    folder = tmp_path_factory.mktemp("served")
-    (folder / "config.json").write_text('{"model_type": "paddle_rope_ner"}', encoding="utf-8")
-    with running(REPOSITORY / "tests" / "tasks" / "serving" / "stub_service.py", folder) as client:
-        yield f"127.0.0.1:{client.wait_until_ready().port}"
 
 
 WITH_PYTHON = [page for page in ONCE if blocks(page, "python")]
@@ -101,8 +86,6 @@ def test_python_runs(page, tmp_path, monkeypatch, request):
     write_what_python_needs(page, request)
     names = {}
     for block in blocks(page, "python"):
-        if "127.0.0.1:8080" in block:
-            block = block.replace("127.0.0.1:8080", request.getfixturevalue("service_address"))
         exec(block.replace("train_size=300, dev_size=60", "train_size=150, dev_size=30"), names)  # faster
     shapes = {"logits": [1, 10, 40, 40]} if "logits" in names else {}
     shapes |= {"q": [1, 5000, 12, 64]} if page == "README.md" else {}
@@ -112,13 +95,37 @@ def test_python_runs(page, tmp_path, monkeypatch, request):
         assert [sorted(spans) for spans in found] == names["gold"]
 
 
+# ---- the programs of tools/clients/
+CLIENTS = REPOSITORY / "tools" / "clients"
+
+
 @pytest.mark.slow
-def test_the_client_in_javascript_runs(service_address):
-    if shutil.which("node") is None:
+@pytest.mark.parametrize("words", [(sys.executable, CLIENTS / "client.py"), ("node", CLIENTS / "client.mjs")], ids=str)
+def test_a_client_of_the_service_runs(words, tmp_path):
+    if shutil.which(words[0]) is None:
         pytest.skip("NOT TESTED: the client in JavaScript; it takes Node.js")
-    words = ["node", REPOSITORY / "tools" / "clients" / "client.mjs", f"http://{service_address}/predict", "echo"]
-    done = subprocess.run(words, capture_output=True, text=True)
+    (tmp_path / "config.json").write_text('{"model_type": "paddle_rope_ner"}', encoding="utf-8")
+    with running(REPOSITORY / "tests" / "tasks" / "serving" / "stub_service.py", tmp_path) as client:
+        url = f"http://127.0.0.1:{client.wait_until_ready().port}/predict"
+        done = subprocess.run([*words, url, "echo"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
+def test_a_program_without_this_package_finds_what_the_exported_model_finds(ner_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = [*SMALL_WORDS, "--pretrained=", f"--train_file={ner_folder / 'my' / 'data.jsonl'}", "--features="]
+    assert main(["train", "configs/ner/own_data.yaml", *words, "--allow_overlap=true", "--output_dir=run"]) == 0
+    assert main(["export", "run/model", "--output", "mine_exported"]) == 0
+    texts = ["叶老桂在浙商银行工作。", "好"]
+    program = [sys.executable, CLIENTS / "graph.py", "mine_exported", *texts]
+    printed = subprocess.run(program, capture_output=True, text=True, check=True).stdout.splitlines()
+    printed = sorted((text, kind, float(probability)) for text, kind, probability in map(str.split, printed))
+    found = [one for record in load("mine_exported")(texts) for one in record["entities"]]
+    found = sorted((one["text"], one["type"], one["probability"]) for one in found)
+    assert [one[:2] for one in printed] == [one[:2] for one in found] and len(found) > 5  # after one epoch
+    assert [one[2] for one in printed] == pytest.approx([one[2] for one in found], abs=0.006)
 
 
 VERBS = f'PYTHONPATH={REPOSITORY} exec {sys.executable} -m paddle_rope "$@"'
