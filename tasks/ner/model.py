@@ -145,10 +145,9 @@ class NerModel(RoFormerPretrainedModel):
         mode."""
         return evaluated(self, batch)
 
-    def find_spans(self, batch, thresholds=None, most=None):
+    def find_spans(self, batch, thresholds, most=None):
         """A list of ``ScoredSpan`` for each text of a batch, in evaluation mode. The arrays are named as the arguments
-        of :meth:`forward`; ``thresholds`` override the configuration's, ``most`` is that of ``decode_spans``."""
-        thresholds = self.config.thresholds if thresholds is None else thresholds
+        of :meth:`forward`; ``thresholds`` and ``most`` are those of ``decode_spans``."""
         return decode_spans(self.entity_logits(batch), thresholds, self.config.max_span_length is not None, most)
 
 

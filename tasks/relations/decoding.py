@@ -82,29 +82,29 @@ class LinkedSpans(list):
 
 def linked_spans(
     config: Any,
-    entities: np.ndarray,
-    starts: np.ndarray,
-    ends: np.ndarray,
-    thresholds: float | Sequence[float] | None = None,
-    most: int | None = None,
+    logits: Any,
+    thresholds: float | Sequence[float],
+    most: int | None,
+    sizes: Iterable[int],
+    scored: Callable[[int, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
 ) -> list[LinkedSpans]:
-    """The linked spans of each text of a batch, from the logits of the three heads.
+    """The linked spans of each text of a batch.
 
     Args:
-        config: of the model; it has the thresholds of relations, and of entities unless others are given.
-        entities: logits as for :func:`~paddle_rope.global_pointer.decoding.decode_spans`, with its ``most``.
-        starts, ends: logits ``[batch, relations, seq, seq]`` that the first, and the last, tokens of a head and a tail
-            are related.
+        config: of the model, with the thresholds of relations.
+        logits, thresholds, most: of entities, as for :func:`~paddle_rope.global_pointer.decoding.decode_spans`.
+        sizes: number of tokens of each text, without padding.
+        scored: returns for a text, by its number in the batch, the logits ``[relations, tokens, tokens]`` between some
+            first tokens and between some last tokens of spans.
     """
-    thresholds = config.thresholds if thresholds is None else thresholds
-    spans = decode_spans(entities, thresholds, config.max_span_length is not None, most)
+    spans = decode_spans(logits, thresholds, config.max_span_length is not None, most)
     bounds = of_types(config.relation_thresholds, len(config.relations))
+    return [link_spans(one, size, partial(scored, text), bounds) for text, (one, size) in enumerate(zip(spans, sizes))]
 
-    def scored(row, first, last):
-        return starts[row][:, first[:, None], first], ends[row][:, last[:, None], last]
 
-    tokens = (starts[:, 0].diagonal(axis1=1, axis2=2) > LEAST).sum(axis=1)  # without padding
-    return [link_spans(one, size, partial(scored, row), bounds) for row, (one, size) in enumerate(zip(spans, tokens))]
+def all_scored(starts: np.ndarray, ends: np.ndarray) -> Callable[[int, np.ndarray, np.ndarray], Any]:
+    """``scored`` of :func:`linked_spans` from all logits ``[batch, relations, seq, seq]`` of the two heads."""
+    return lambda text, first, last: (starts[text][:, first[:, None], first], ends[text][:, last[:, None], last])
 
 
 def link_spans(
@@ -113,8 +113,7 @@ def link_spans(
     scored: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
     thresholds: float | Sequence[float],
 ) -> LinkedSpans:
-    """The spans of a text of ``size`` tokens, linked. ``scored`` returns the logits ``[relations, tokens, tokens]``
-    between some first tokens and between some last tokens of spans; ``thresholds`` are of the relations."""
+    """The spans of a text of ``size`` tokens, linked: see :func:`linked_spans`; ``thresholds`` are of the relations."""
     if not spans:
         return LinkedSpans([], [])
     first, end, _, score = (np.array(column) for column in zip(*spans))

@@ -5,12 +5,11 @@ from typing import ClassVar
 
 import paddle
 
-from paddle_rope.global_pointer.decoding import decode_spans
 from paddle_rope.global_pointer.heads import EfficientGlobalPointer
 from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.ner.model import NerModel
 from paddle_rope.tasks.relations.arguments import RelationsConfig
-from paddle_rope.tasks.relations.decoding import link_spans
+from paddle_rope.tasks.relations.decoding import linked_spans
 
 
 class RelationsModel(NerModel):
@@ -54,29 +53,23 @@ class RelationsModel(NerModel):
     def entity_logits(self, batch):
         return evaluated(self, batch)[0]
 
-    def find_spans(self, batch, thresholds=None, most=None, relation_thresholds=None):
+    def find_spans(self, batch, thresholds, most=None):
         """As :meth:`NerModel.find_spans`, with related spans: a list of
         :class:`~paddle_rope.tasks.relations.decoding.LinkedSpans`. Only tokens at which an entity starts, or ends, are
         scored as pairs."""
-        config = self.config
-        thresholds = config.thresholds if thresholds is None else thresholds
-        bounds = config.relation_thresholds if relation_thresholds is None else relation_thresholds
 
         def find(token_mask, **inputs):
             hidden = self.encoded(token_mask=token_mask, **inputs)
-            spans = decode_spans(self.head(hidden, token_mask), thresholds, config.max_span_length is not None, most)
-            sizes = token_mask.sum(axis=1).tolist()
-            return [
-                link_spans(*one, partial(self._scored, states), bounds) for *one, states in zip(spans, sizes, hidden)
-            ]
+            logits, sizes = self.head(hidden, token_mask), token_mask.sum(axis=1).tolist()
+            return linked_spans(self.config, logits, thresholds, most, sizes, partial(self._scored, hidden))
 
         return evaluated(self, batch, find)
 
-    def _scored(self, states, first, last):
-        """Logits between the first tokens and between the last tokens of spans, of a text's hidden states."""
+    def _scored(self, hidden, text, first, last):
+        """Logits between the first tokens and between the last tokens of spans of a text of ``hidden``."""
         logits = []
         for head, tokens in ((self.starts, first), (self.ends, last)):
             tokens = paddle.to_tensor(tokens)
-            of_tokens = head(paddle.gather(states, tokens).unsqueeze(0), positions=tokens)
+            of_tokens = head(paddle.gather(hidden[text], tokens).unsqueeze(0), positions=tokens)
             logits.append(of_tokens[0].astype("float32").numpy())
         return logits

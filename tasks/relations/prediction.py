@@ -14,7 +14,15 @@ from paddle_rope.tasks.ner.prediction.predictor import ExportedNerModel, NerPred
 from paddle_rope.tasks.ner.reports.printed import print_worst_examples
 from paddle_rope.tasks.ner.reports.reliability import print_reliability
 from paddle_rope.tasks.relations.arguments import RelationsArguments, RelationsConfig, RelationsOptions
-from paddle_rope.tasks.relations.decoding import RELATED, LinkedSpans, Related, between, linked_spans, related_record
+from paddle_rope.tasks.relations.decoding import (
+    RELATED,
+    LinkedSpans,
+    Related,
+    all_scored,
+    between,
+    linked_spans,
+    related_record,
+)
 from paddle_rope.tasks.relations.metrics import match_triples, scores_of_model
 from paddle_rope.tasks.relations.reports import print_errors, print_scores
 
@@ -31,9 +39,11 @@ class ExportedRelationsModel(ExportedNerModel):
         return self.run(batch, (len(batch["input_ids"]), len(self.config.types), None, None), names)
 
     def find_spans(
-        self, batch: Batch, thresholds: float | Sequence[float] | None = None, most: int | None = None
+        self, batch: Batch, thresholds: float | Sequence[float], most: int | None = None
     ) -> list[LinkedSpans]:
-        return linked_spans(self.config, *self.logits(batch), thresholds, most)
+        entities, *of_pairs = self.logits(batch)
+        sizes = batch["token_mask"].sum(axis=1)
+        return linked_spans(self.config, entities, thresholds, most, sizes, all_scored(*of_pairs))
 
 
 class RelationsPredictor(NerPredictor):

@@ -1,7 +1,5 @@
 """The recipe of relations: NER's, with the triples scored."""
 
-import functools
-from types import SimpleNamespace
 from typing import Any
 
 from paddle_rope.tasks.common.errors import InputError, visible
@@ -71,7 +69,8 @@ class RelationsRecipe(NerRecipe):
         """The scores with the one threshold of all relations that suits dev best, which the model keeps: a related pair
         is one of thousands, so a model that ranks the pairs rightly long scores them below 0."""
         config, examples = run.model.config, dataset.examples
-        related = find_related(run.model, dataset, run.batch_size, calibration.LOWEST_THRESHOLD)
+        config.relation_thresholds = calibration.LOWEST_THRESHOLD
+        related = find_related(run.model, dataset, run.batch_size)
         candidates = [one.triples for one in related]
         config.relation_thresholds = calibration.common_threshold(gold_of(examples), candidates, config.relations)
         above = calibration.above_thresholds(candidates, config.relation_thresholds, config.relations, True)
@@ -86,15 +85,10 @@ class RelationsRecipe(NerRecipe):
         return super()._dataset(run, examples, relations=run.model.config.relations, **options)
 
 
-def find_related(
-    model: Any, dataset: NerDataset, batch_size: int, relation_thresholds: float | None = None
-) -> list[Related]:
+def find_related(model: Any, dataset: NerDataset, batch_size: int) -> list[Related]:
     """The entities and triples of each text of a dataset, found by a
     :class:`~paddle_rope.tasks.relations.model.RelationsModel`, also during training."""
-    config = model.config
-    find_spans = functools.partial(model.find_spans, relation_thresholds=relation_thresholds)
-    finder = SimpleNamespace(config=config, find_spans=find_spans)
-    found = find_in_windows(finder, dataset.texts, batch_size, decoding=RELATED)
+    config, found = model.config, find_in_windows(model, dataset.texts, batch_size, decoding=RELATED)
     entities = calibration.above_thresholds(
         [one.entities for one in found], config.thresholds, config.types, config.allow_overlap
     )

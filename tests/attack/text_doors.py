@@ -33,7 +33,7 @@ from paddle_rope.tasks.ner.metrics import scores_and_errors
 from paddle_rope.tasks.ner.page.html import write_html
 from paddle_rope.tasks.ner.prediction import entity_filter, selection
 from paddle_rope.tasks.ner.prediction.predictor import SPANS_PER_TOKEN
-from paddle_rope.tasks.relations.decoding import RELATED, between, linked_spans, related_record
+from paddle_rope.tasks.relations.decoding import RELATED, all_scored, between, linked_spans, related_record
 from paddle_rope.tasks.scaling.formats import open_source, parts_of
 from tests.attack.settings_targets import NAME, read_configuration, read_plan
 from tests.attack.text_targets import FLAT
@@ -266,7 +266,7 @@ def related_page(text):
 
 WINDOW = 40  # tokens
 CONFIG = SimpleNamespace(
-    types=["a"], relations=["r", "s"], thresholds=0.0, temperatures=1.0, max_span_length=None,
+    types=["a"], relations=["r", "s"], temperatures=1.0, max_span_length=None,
     relation_thresholds=0.0, relation_temperatures=1.0,
 )  # fmt: skip
 
@@ -277,7 +277,8 @@ def all_related(text):
     bounds, found = [], []
     for begin in range(0, len(text), WINDOW):
         offsets = [(place, place + 1) for place in range(begin, begin + WINDOW)]
-        (spans,) = linked_spans(CONFIG, np.triu(scores[:, :1]), scores, scores, most=SPANS_PER_TOKEN * WINDOW)
+        of_pairs = all_scored(scores, scores)
+        (spans,) = linked_spans(CONFIG, np.triu(scores[:, :1]), 0.0, SPANS_PER_TOKEN * WINDOW, [WINDOW], of_pairs)
         found.append(RELATED.decode(CONFIG, offsets, spans, None))
         bounds.append((begin - 1, begin + WINDOW + 1))
     return len(json_line(related_record(text, between(*RELATED.merge(bounds, found)))))

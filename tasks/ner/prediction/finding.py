@@ -173,12 +173,14 @@ def predict_entities(
 ) -> list:
     """The entities of each tokenized text, ordered. Texts are read whole, in batches of similar length, by a
     ``NerModel``, also while it is trained, or a model with the same methods. Spans of more than ``max_entity_tokens``
-    are ignored. ``report`` is called after each batch with the indices of its texts."""
+    are ignored; ``thresholds`` are the model's by default. ``report`` is called after each batch with the indices of
+    its texts."""
     entities: list = [[] for _ in texts]
     collate = functools.partial(pad_spans, pad_token_id=model.config.pad_token_id, with_labels=False)
+    bounds = model.config.thresholds if thresholds is None else thresholds
 
     def find(batch):
-        return model.find_spans(batch, thresholds)
+        return model.find_spans(batch, bounds)
 
     of_text = model.config.scores_of_text
     for rows, found in batched_outputs(find, texts, collate, batch_size, of_text, MAX_BATCH_SCORES):

@@ -39,11 +39,10 @@ class ExportedNerModel(ExportedModel):
     """The graph of an exported folder as a :class:`~paddle_rope.tasks.ner.model.NerModel` for prediction."""
 
     def find_spans(
-        self, batch: Batch, thresholds: float | Sequence[float] | None = None, most: int | None = None
+        self, batch: Batch, thresholds: float | Sequence[float], most: int | None = None
     ) -> list[list[ScoredSpan]]:
         """As :meth:`paddle_rope.tasks.ner.model.NerModel.find_spans`, in any order. An ONNX graph finds the spans
         itself."""
-        thresholds = self.config.thresholds if thresholds is None else thresholds
         types = len(self.config.types)
         if "spans" not in self.graph.outputs:
             (logits,) = self.run(batch, (len(batch["input_ids"]), types, None, None))

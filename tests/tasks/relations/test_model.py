@@ -10,7 +10,7 @@ import pytest
 
 from paddle_rope.global_pointer.decoding import MASKED_LOGIT, ScoredSpan, decode_spans
 from paddle_rope.tasks.relations.arguments import RelationsConfig
-from paddle_rope.tasks.relations.decoding import PER_TOKEN, link_spans, linked_spans
+from paddle_rope.tasks.relations.decoding import PER_TOKEN, all_scored, link_spans, linked_spans
 from paddle_rope.tasks.relations.model import RelationsModel
 
 SEQ, TYPES, RELATIONS = 9, 3, 4
@@ -119,13 +119,15 @@ def test_linked_spans_are_all_pairs_that_both_heads_relate(seed):
     entities = np.where(np.triu(np.ones([SEQ, SEQ], bool)), draw.randn(3, TYPES, SEQ, SEQ), MASKED_LOGIT)
     starts, ends = draw.randn(2, 3, RELATIONS, SEQ, SEQ)
     starts[1:, :, -2:] = MASKED_LOGIT
-    spans = decode_spans(entities, 1.2 if seed else 9.0)  # with the first seed there is no entity
+    threshold = 1.2 if seed else 9.0  # with the first seed there is no entity
+    spans = decode_spans(entities, threshold)
     thresholds = [1.0, 1.5, -2e4, 0.5] if seed > 2 else [1.0] * RELATIONS
-    config = SimpleNamespace(thresholds=1.2 if seed else 9.0, max_span_length=None, relations=range(RELATIONS))
+    config = SimpleNamespace(max_span_length=None, relations=range(RELATIONS))
     config.relation_thresholds = thresholds if seed > 2 else 1.0
-    found = linked_spans(config, entities, starts, ends)
+    tokens = [SEQ, SEQ - 2, SEQ - 2]
+    found = linked_spans(config, entities, threshold, None, tokens, all_scored(starts, ends))
     lowest = np.maximum(thresholds, 0.99 * MASKED_LOGIT)
-    for of_text, linked, *logits in zip(spans, found, starts, ends):
+    for of_text, size, linked, *logits in zip(spans, tokens, found, starts, ends):
         assert list(linked) == of_text
         expected = sorted(all_pairs(of_text, *logits, lowest))
         sizes = [
@@ -135,7 +137,7 @@ def test_linked_spans_are_all_pairs_that_both_heads_relate(seed):
             )
             for kind in range(RELATIONS)
         ]
-        if max(sum(sizes), len(of_text)) <= PER_TOKEN * (logits[0][0].diagonal() > MASKED_LOGIT).sum():
+        if max(sum(sizes), len(of_text)) <= PER_TOKEN * size:
             assert [tuple(pair) for pair in linked.pairs] == expected
         else:
             assert {*map(tuple, linked.pairs)} < {*expected}
@@ -157,9 +159,10 @@ def test_the_work_is_bounded_where_everything_is_an_entity_and_related():
 def test_what_is_found_is_what_all_scores_of_the_three_heads_give(rope):
     model, batch = new_model(rope), {name: one.numpy() for name, one in new_batch().items()}
     config = model.config
-    config.thresholds, config.relation_thresholds = [0.0, 0.3, -0.2], [-2.0, -1.5, -1.0, -2.0]
-    logits = [one.numpy() for one in model(**new_batch())]
-    for found, expected in zip(model.find_spans(batch), linked_spans(config, *logits)):
+    config.relation_thresholds, thresholds = [-2.0, -1.5, -1.0, -2.0], [0.0, 0.3, -0.2]
+    entities, *of_pairs = (one.numpy() for one in model(**new_batch()))
+    of_all = linked_spans(config, entities, thresholds, None, MASK.sum(axis=1), all_scored(*of_pairs))
+    for found, expected in zip(model.find_spans(batch, thresholds), of_all, strict=True):
         assert [one[:3] for one in found] == [one[:3] for one in expected] and found.pairs
         assert [one[:3] for one in found.pairs] == [one[:3] for one in expected.pairs]
         np.testing.assert_allclose([one.score for one in found.pairs], [one.score for one in expected.pairs], atol=1e-5)
