@@ -94,13 +94,16 @@ class NerConfig(RoFormerConfig):
     longest_entity: int | None = model_field(None, "tokens of the longest training entity", SIZE)
 
     model_type: ClassVar[str] = "paddle_rope_ner"
+    _numbers_of: ClassVar = {"types": ("thresholds", "temperatures")}  # option -> options with a number for each name
 
     def __post_init__(self):
         self.types = list(self.types) if isinstance(self.types, tuple) else self.types
         super().__post_init__()
-        for name in ("thresholds", "temperatures"):
-            if len(of_types(getattr(self, name), len(self.types))) != len(self.types):
-                raise ValueError(f"{name} must be one number or one for each of {len(self.types)} types")
+        for kind, options in self._numbers_of.items():
+            count = len(getattr(self, kind))
+            for name in options:
+                if len(of_types(getattr(self, name), count)) != count:
+                    raise ValueError(f"{name} must be one number or one for each of {count} {kind}")
         if self.character_dropout and self.unk_token_id is None:
             raise ValueError("character_dropout needs unk_token_id, the id of [UNK]")
 

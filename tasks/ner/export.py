@@ -24,7 +24,7 @@ class NerExporter(Exporter):
     """Exports models and ensembles of them; the outputs are logits and, in ONNX, spans."""
 
     predictor = NerPredictor
-    outputs = ("logits",)
+    outputs = ExportedNerModel.outputs
     several = True
 
     def save(self, predictor: Any, folder: Path) -> None:
@@ -80,9 +80,9 @@ class NerExporter(Exporter):
     def scores(self, predictor: Any) -> np.ndarray:
         model, texts = predictor.model, [predictor.tokenize(text) for text in CHECKED_SENTENCES]
         batch = pad_spans(texts, model.config.pad_token_id, with_labels=False)
-        is_exported = isinstance(model, ExportedNerModel)
-        logits = model.graph.run(batch)[0] if is_exported else evaluated(model, batch).numpy()
-        return np.maximum(logits, MASKED_LOGIT / 2)
+        logits = model.logits(batch) if isinstance(model, ExportedNerModel) else evaluated(model, batch)
+        logits = logits if isinstance(logits, (list, tuple)) else [logits]
+        return np.maximum(np.concatenate([np.ravel(one) for one in logits]), MASKED_LOGIT / 2)
 
     def limits(self, config: Any) -> list[str]:
         if not config.features:

@@ -140,15 +140,10 @@ class NerModel(RoFormerPretrainedModel):
         added = None if config.features is None else self.feature_embedding(columns, flags)
         return self.roformer(input_ids, attention_mask, added_embeddings=added)
 
-    def entity_logits(self, batch):
-        """The logits of all spans of a batch of arrays, named as the arguments of :meth:`forward`, in evaluation
-        mode."""
-        return evaluated(self, batch)
-
     def find_spans(self, batch, thresholds, most=None):
         """A list of ``ScoredSpan`` for each text of a batch, in evaluation mode. The arrays are named as the arguments
         of :meth:`forward`; ``thresholds`` and ``most`` are those of ``decode_spans``."""
-        return decode_spans(self.entity_logits(batch), thresholds, self.config.max_span_length is not None, most)
+        return decode_spans(evaluated(self, batch), thresholds, self.config.max_span_length is not None, most)
 
 
 def _of_other_types(weights, axis, known, types):
@@ -201,7 +196,7 @@ class NerEnsemble(nn.Layer):
         scores = [member(input_ids, attention_mask, token_mask, columns, flags) for member in self.members]
         return sum(scores) / len(scores)
 
-    entity_logits, find_spans = NerModel.entity_logits, NerModel.find_spans
+    find_spans = NerModel.find_spans
 
 
 def _refuse_different(folders, models):

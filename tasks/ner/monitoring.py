@@ -15,6 +15,7 @@ from visualdl.component.base_component import pr_curve_raw
 
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
 from paddle_rope.tasks.common.errors import visible
+from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.common.reports.figures import new_figure, pixels
 from paddle_rope.tasks.common.training.monitor import allowed_tag
 from paddle_rope.tasks.ner.batching import pad_spans
@@ -82,7 +83,7 @@ def span_scores(model, text, characters):
     """Logits of the spans in the first ``characters`` of a text, to be drawn: array
     ``[types, characters, characters]``, by first and last character, NaN where there is no span."""
     batch = pad_spans([text], model.config.pad_token_id, with_labels=False)
-    logits = model.entity_logits(batch)[0].astype("float32").numpy()  # [types, first, last or last - first]
+    logits = evaluated(model, batch)[0].astype("float32").numpy()  # [types, first, last or last - first]
     scores = np.full([len(logits), characters, characters], np.nan, dtype=np.float32)
     for first, column in np.argwhere((logits > MASKED_LOGIT / 2).any(axis=0)):
         last = column if model.config.max_span_length is None else first + column

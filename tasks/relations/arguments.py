@@ -6,7 +6,7 @@ from typing import ClassVar, Optional
 from paddle_rope.options import NAMES, NUMBER, POSITIVE, TRUTH
 from paddle_rope.options import option as model_field
 from paddle_rope.tasks.common.training.arguments import model_option, option
-from paddle_rope.tasks.ner.arguments import NerArguments, NerConfig, NerOptions, by_type, of_types
+from paddle_rope.tasks.ner.arguments import NerArguments, NerConfig, NerOptions, by_type
 
 
 @dataclass
@@ -24,12 +24,7 @@ class RelationsConfig(NerConfig):
     )  # fmt: skip
 
     model_type: ClassVar[str] = "paddle_rope_relations"
-
-    def __post_init__(self):
-        super().__post_init__()
-        for name in ("relation_thresholds", "relation_temperatures"):
-            if len(of_types(getattr(self, name), len(self.relations))) != len(self.relations):
-                raise ValueError(f"{name} must be one number or one for each of {len(self.relations)} relations")
+    _numbers_of: ClassVar = {**NerConfig._numbers_of, "relations": ("relation_thresholds", "relation_temperatures")}
 
     def scores_of_text(self, tokens: int) -> int:
         """As in :class:`NerConfig`, with the scores of pairs of starts and of ends."""

@@ -52,34 +52,26 @@ def gold_of(examples: Iterable[Example]) -> Any:
     return [Gold(frozenset(one[:3] for one in triples_of(example))) for example in examples]
 
 
-def scores_of_model(config: Any, examples: list[Example], found: list[Related]) -> dict:
-    """:func:`relation_scores` of what a model finds, where types and relations that it does not know count as missed,
-    with the ``reliability`` of its triples."""
+def relation_scores(config: Any, examples: list[Example], found: list[Related]) -> dict:
+    """Corpus micro scores of the exact triples that a model with this ``config`` finds, as from
+    :func:`~paddle_rope.tasks.ner.metrics.entity_scores`, ``per_type`` by relation; ``by_text``, where a triple is the
+    texts of its entities and its relation, counted once in a text, as DuIE counts; the scores of ``entities``;
+    ``text_f1`` and ``entity_f1`` of these; ``errors``, how often each kind occurs; and the ``reliability`` of triples.
+    Types and relations that the model does not know count as missed."""
     relations = [*config.relations, *sorted({*relation_types(examples)} - {*config.relations})]
-    triples = gold_of(examples), [one.triples for one in found]
-    return {
-        **relation_scores(examples, found, with_unseen(config.types, examples), relations),
-        "reliability": reliability(*triples, config.relations, config.relation_temperatures),
-    }
-
-
-def relation_scores(examples: list[Example], found: list[Related], types: list[str], relations: list[str]) -> dict:
-    """Corpus micro scores of exact triples, as from :func:`~paddle_rope.tasks.ner.metrics.entity_scores`, ``per_type``
-    by relation; ``by_text``, where a triple is the texts of its entities and its relation, counted once in a text, as
-    DuIE counts; ``entities``, the scores of ``types``; ``text_f1`` and ``entity_f1`` of these; and ``errors``, how
-    often each kind occurs."""
-    triples = [one.triples for one in found]
+    gold, triples = gold_of(examples), [one.triples for one in found]
     counts: Counter = Counter()
     for example, of_text in zip(examples, triples):
-        gold, predicted = (_texts(example.text, some) for some in (triples_of(example), of_text))
-        counts.update(support=len(gold), predicted=len(predicted), correct=len(gold & predicted))
+        wanted, predicted = (_texts(example.text, some) for some in (triples_of(example), of_text))
+        counts.update(support=len(wanted), predicted=len(predicted), correct=len(wanted & predicted))
     by_text = f1_row(counts["support"], counts["predicted"], counts["correct"])
-    entities = entity_scores(examples, [one.entities for one in found], types)
+    entities = entity_scores(examples, [one.entities for one in found], with_unseen(config.types, examples))
     kinds = Counter(match.kind for pair in zip(examples, found) for match in match_triples(*pair))
     return {
-        **entity_scores(gold_of(examples), triples, relations),
+        **entity_scores(gold, triples, relations),
         **{"by_text": by_text, "entities": entities, "text_f1": by_text["f1"], "entity_f1": entities["f1"]},
         "errors": {kind: kinds[kind] for kind in ("correct", *MEANINGS)},
+        "reliability": reliability(gold, triples, config.relations, config.relation_temperatures),
     }
 
 

@@ -50,9 +50,6 @@ class RelationsModel(NerModel):
         heads = (self.head, labels), (self.starts, of_starts), (self.ends, of_ends)
         return sum(head.loss(hidden, wanted, token_mask).mean() for head, wanted in heads)
 
-    def entity_logits(self, batch):
-        return evaluated(self, batch)[0]
-
     def find_spans(self, batch, thresholds, most=None):
         """As :meth:`NerModel.find_spans`, with related spans: a list of
         :class:`~paddle_rope.tasks.relations.decoding.LinkedSpans`. Only tokens at which an entity starts, or ends, are

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 from paddle_rope.tasks.common.inference import Batch
-from paddle_rope.tasks.ner.data.reading import check_labeled
-from paddle_rope.tasks.ner.examples import Example
 from paddle_rope.tasks.ner.metrics import worst_examples
 from paddle_rope.tasks.ner.prediction.entity_filter import EntityFilter
 from paddle_rope.tasks.ner.prediction.predictor import ExportedNerModel, NerPredictor
-from paddle_rope.tasks.ner.reports.printed import print_worst_examples
+from paddle_rope.tasks.ner.reports.printed import print_kinds
 from paddle_rope.tasks.ner.reports.reliability import print_reliability
 from paddle_rope.tasks.relations.arguments import RelationsArguments, RelationsConfig, RelationsOptions
 from paddle_rope.tasks.relations.decoding import (
@@ -23,20 +21,15 @@ from paddle_rope.tasks.relations.decoding import (
     linked_spans,
     related_record,
 )
-from paddle_rope.tasks.relations.metrics import match_triples, scores_of_model
-from paddle_rope.tasks.relations.reports import print_errors, print_scores
-
-OUTPUTS = ("logits", "starts", "ends")  # of an exported graph
+from paddle_rope.tasks.relations.metrics import MEANINGS, match_triples, relation_scores
+from paddle_rope.tasks.relations.reports import print_scores
 
 
 class ExportedRelationsModel(ExportedNerModel):
     """The graph of an exported folder as a :class:`~paddle_rope.tasks.relations.model.RelationsModel` for
     prediction."""
 
-    def logits(self, batch: Batch) -> list[Any]:
-        """The three outputs of the graph: scores of entities, and of pairs of starts and of ends."""
-        names = OUTPUTS if set(OUTPUTS) <= {*self.graph.outputs} else None  # Paddle Inference has them in order
-        return self.run(batch, (len(batch["input_ids"]), len(self.config.types), None, None), names)
+    outputs = ("logits", "starts", "ends")
 
     def find_spans(
         self, batch: Batch, thresholds: float | Sequence[float], most: int | None = None
@@ -67,17 +60,12 @@ class RelationsPredictor(NerPredictor):
     def kept(self, text: str, found: Related, entity_filter: EntityFilter) -> Related:
         return between(super().kept(text, found.entities, entity_filter), found.triples)
 
-    def evaluate(self, examples: list[Example], title: str, num_examples: int = 5) -> dict[str, Any]:
-        """Score predictions on labeled examples, print the scores, the kinds of errors and the ``num_examples`` texts
-        with the most errors, and return all of it."""
-        check_labeled(examples, title)
-        found = self.find([example.text for example in examples])
-        scores = {
-            **scores_of_model(self.model.config, examples, found),
-            "worst_examples": worst_examples(examples, found, num_examples, match_triples),
-        }
+    _worst = staticmethod(partial(worst_examples, match=match_triples))
+
+    def _scores(self, examples, found):
+        return relation_scores(self.model.config, examples, found)
+
+    def _print(self, title, scores):
         print_scores(title, scores)
-        print_errors(scores)
+        print_kinds(scores["errors"], MEANINGS)
         print_reliability(scores["reliability"], "triples")
-        print_worst_examples(scores["worst_examples"])
-        return scores

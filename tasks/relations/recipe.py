@@ -13,7 +13,7 @@ from paddle_rope.tasks.ner.recipe import Evaluation, NerData, NerRecipe, tune
 from paddle_rope.tasks.relations.arguments import RelationsArguments
 from paddle_rope.tasks.relations.data import RelationsDataset, relation_types
 from paddle_rope.tasks.relations.decoding import RELATED, Related, between, related_record
-from paddle_rope.tasks.relations.metrics import gold_of, match_triples, scores_of_model
+from paddle_rope.tasks.relations.metrics import gold_of, match_triples, relation_scores
 from paddle_rope.tasks.relations.reports import print_scores
 
 
@@ -60,7 +60,7 @@ class RelationsRecipe(NerRecipe):
                 monitoring.show_samples(monitor.writer, dataset.examples, found, step, match_triples)
                 monitoring.show_curves(monitor.writer, gold_of(dataset.examples), candidates, relations, step)
         records = (related_record(example.text, one) for example, one in zip(dataset.examples, found))
-        return scores_of_model(config, dataset.examples, found), records
+        return relation_scores(config, dataset.examples, found), records
 
     def score_ensemble(self, config: dict[str, Any], run_dirs: list[str]) -> None:
         """None: relation models compute alone."""
@@ -75,7 +75,7 @@ class RelationsRecipe(NerRecipe):
         config.relation_thresholds = calibration.common_threshold(gold_of(examples), candidates, config.relations)
         above = calibration.above_thresholds(candidates, config.relation_thresholds, config.relations, True)
         found = [one._replace(triples=triples) for one, triples in zip(related, above)]
-        return Evaluation(scores_of_model(config, examples, found), found, candidates)
+        return Evaluation(relation_scores(config, examples, found), found, candidates)
 
     def _show(self, run: Run, evaluation: Evaluation) -> None:
         writer, step = run.trainer.monitor.writer, run.trainer.state.global_step

@@ -1,8 +1,7 @@
 """What training and evaluation print of triples."""
 
-from paddle_rope.tasks.common.reports.tables import print_score_rows, print_table
+from paddle_rope.tasks.common.reports.tables import print_score_rows
 from paddle_rope.tasks.ner.reports import printed
-from paddle_rope.tasks.relations.metrics import MEANINGS
 
 
 def print_scores(title: str, scores: dict) -> None:
@@ -11,9 +10,3 @@ def print_scores(title: str, scores: dict) -> None:
     printed.print_scores(title, scores)
     rows = ("triples by text, as DuIE counts", scores["by_text"]), ("entities", scores["entities"])
     print_score_rows(f"{title}, counted otherwise", "what", rows)
-
-
-def print_errors(scores: dict) -> None:
-    """Print how often each kind of error occurs."""
-    rows = [(f"{kind.replace('_', ' ')}: {meaning}", str(scores["errors"][kind])) for kind, meaning in MEANINGS.items()]
-    print_table("errors", ("kind", "number"), rows)

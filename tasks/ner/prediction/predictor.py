@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from tqdm import tqdm
@@ -38,16 +38,21 @@ ANY_LENGTH = np.array([np.iinfo(np.int64).max])  # for the graph: predictors app
 class ExportedNerModel(ExportedModel):
     """The graph of an exported folder as a :class:`~paddle_rope.tasks.ner.model.NerModel` for prediction."""
 
+    outputs: ClassVar[tuple[str, ...]] = ("logits",)
+
+    def logits(self, batch: Batch) -> list[np.ndarray]:
+        """The ``outputs`` of the graph; the first has the scores of spans."""
+        names = self.outputs if {*self.outputs} <= {*self.graph.outputs} else None  # Paddle Inference: in this order
+        return self.run(batch, (len(batch["input_ids"]), len(self.config.types), None, None), names)
+
     def find_spans(
         self, batch: Batch, thresholds: float | Sequence[float], most: int | None = None
     ) -> list[list[ScoredSpan]]:
         """As :meth:`paddle_rope.tasks.ner.model.NerModel.find_spans`, in any order. An ONNX graph finds the spans
         itself."""
-        types = len(self.config.types)
         if "spans" not in self.graph.outputs:
-            (logits,) = self.run(batch, (len(batch["input_ids"]), types, None, None))
-            return decode_spans(logits, thresholds, self.config.max_span_length is not None, most)
-        bounds = np.array(of_types(thresholds, types), dtype=np.float32)
+            return decode_spans(self.logits(batch)[0], thresholds, self.config.max_span_length is not None, most)
+        bounds = np.array(of_types(thresholds, len(self.config.types)), dtype=np.float32)
         given = {**batch, "thresholds": bounds, "max_entity_tokens": ANY_LENGTH}
         found, scores = self.run(given, (None, 4), ("spans", "scores"))
         spans: list[list[ScoredSpan]] = [[] for _ in batch["input_ids"]]
@@ -248,16 +253,21 @@ class NerPredictor(Predictor):
         if longer:
             print(f"  {longer} of the texts are longer than {self.max_tokens} tokens: {self.window_settings.windows}")
         found = self.find([example.text for example in examples])
-        scores = {
-            **scores_and_errors(examples, found, types),
-            "reliability": reliability(examples, found, self.types, config.temperatures),
-            "worst_examples": worst_examples(examples, found, num_examples),
-        }
+        scores = {**self._scores(examples, found), "worst_examples": self._worst(examples, found, num_examples)}
+        self._print(title, scores)
+        print_worst_examples(scores["worst_examples"])
+        return scores
+
+    _worst = staticmethod(worst_examples)
+
+    def _scores(self, examples, found):
+        scores = scores_and_errors(examples, found, with_unseen(self.types, examples))
+        return {**scores, "reliability": reliability(examples, found, self.types, self.model.config.temperatures)}
+
+    def _print(self, title, scores):
         print_scores(title, scores)
         print_errors(scores)
         print_reliability(scores["reliability"])
-        print_worst_examples(scores["worst_examples"])
-        return scores
 
     def tokenize(self, text: str) -> TokenizedText:
         """The tokens of a text, with the features that the model takes."""

@@ -61,12 +61,17 @@ def print_errors(analysis: dict) -> None:
     errors = analysis["errors"]
     boundaries = ", ".join(f"{errors[kind]} {kind.replace('_', ' ')}" for kind in BOUNDARY_ERRORS)
     meanings = {kind: meaning.format(boundaries=boundaries) for kind, meaning in MEANINGS.items()}
-    rows = [(f"{kind}: {meaning}", str(errors[kind])) for kind, meaning in meanings.items()]
-    print_table("errors", ("kind", "number"), rows)
+    print_kinds(errors, meanings)
     print_confusions(analysis["confusions"])
     print_score_rows("by length in characters", "length", [(_length_name(row), row) for row in analysis["by_length"]])
     if analysis["by_nesting"]:
         print_score_rows("by nesting", "entities", analysis["by_nesting"].items())
+
+
+def print_kinds(errors: dict[str, int], meanings: dict[str, str]) -> None:
+    """Print how often each kind of error occurs, with its meaning."""
+    rows = [(f"{kind}: {meaning}", str(errors[kind])) for kind, meaning in meanings.items()]
+    print_table("errors", ("kind", "number"), rows)
 
 
 def print_worst_examples(examples: list[dict]) -> None:

@@ -1,5 +1,7 @@
 """Counts of triples and kinds of errors, each beside what a reader would say."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from paddle_rope.tasks.ner.examples import Entity, make_example
@@ -12,6 +14,7 @@ WANG, LI, BEIJING, AGAIN, JING = (
     Entity(*span) for span in ((0, 2, "P"), (3, 5, "P"), (6, 8, "L"), (9, 11, "P"), (12, 13, "L"))
 )
 ALL = [WANG, LI, BEIJING, AGAIN, JING]
+CONFIG = SimpleNamespace(types=["P", "L"], relations=["在", "配偶", "同事", "r"], relation_temperatures=1.0)
 
 
 def triple(head, tail, kind, score=1.0):
@@ -46,7 +49,7 @@ def test_each_triple_has_one_kind(gold, triples, entities, kinds):
     assert [match.kind for match in matches] == kinds
     assert sum(match.gold is not None for match in matches) == len(gold)
     assert sum(match.predicted is not None for match in matches) == len(triples)
-    counts = relation_scores([one], [of_text], ["P", "L"], ["配偶", "在"])["errors"]
+    counts = relation_scores(CONFIG, [one], [of_text])["errors"]
     assert counts == {kind: kinds.count(kind) for kind in ("correct", *MEANINGS)}
 
 
@@ -54,7 +57,7 @@ def test_triples_count_exactly_and_by_their_texts():
     examples = [example((WANG, BEIJING, "在"), (AGAIN, JING, "在"), (WANG, LI, "配偶")), example()]
     # the first is exact; the second has the right texts at another place; the third is wrong
     of_texts = [found((AGAIN, BEIJING, "在"), (AGAIN, JING, "在"), (LI, WANG, "配偶"), entities=[WANG, LI]), found()]
-    scores = relation_scores(examples, of_texts, ["P", "L"], ["在", "配偶"])
+    scores = relation_scores(CONFIG, examples, of_texts)
     assert [scores[name] for name in ("support", "predicted", "correct", "f1")] == [3, 3, 1, pytest.approx(1 / 3)]
     assert [scores["per_type"][kind]["correct"] for kind in ("在", "配偶")] == [1, 0]
     assert [scores["by_text"][name] for name in ("support", "predicted", "correct")] == [3, 3, 2]
