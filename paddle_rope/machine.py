@@ -90,6 +90,11 @@ def processors() -> list[dict[str, str]]:
     return [{name.strip(): value.strip() for name, _, value in block} for block in lines if block]
 
 
+def processor_flags() -> set[str]:
+    """Linux's names of the instructions that the first processor has."""
+    return {flag for one in processors()[:1] for flag in one.get("flags", "").split()}
+
+
 def _keep_freed_memory() -> None:
     """Keep glibc from returning large freed blocks to the system, whose pages the next step would fault in again."""
     if sys.platform.startswith("linux"):

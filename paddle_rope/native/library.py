@@ -21,7 +21,7 @@ from paddle import Tensor
 from paddle.base import core
 from paddle.base.framework import EagerParamBase
 
-from paddle_rope.machine import processors
+from paddle_rope.machine import processor_flags, processors
 
 VARIABLE = "PADDLE_ROPE_NATIVE"
 _LEVELS = 1 << 32  # number of values of the 32-bit random numbers for dropout
@@ -73,9 +73,9 @@ def _load(path):
     found.set_sgemm(ctypes.cast(products.cblas_sgemm, ctypes.c_void_p))
     found.has_bfloat16 = False
     for one in _LIBRARIES.glob("libdnnl.so*"):
-        with contextlib.suppress(OSError, AttributeError):
-            found.set_gemm_bfloat16(ctypes.cast(ctypes.CDLL(str(one)).dnnl_gemm_bf16bf16f32, ctypes.c_void_p))
-            found.has_bfloat16 = True
+        with contextlib.suppress(OSError):
+            found.dnnl = ctypes.c_void_p(ctypes.CDLL(str(one))._handle)
+            found.has_bfloat16 = bool(found.set_dnnl(found.dnnl, int("amx_bf16" in processor_flags())))
     return found
 
 

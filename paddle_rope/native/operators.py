@@ -10,12 +10,13 @@ from paddle import Tensor
 
 from paddle_rope.native.dispatch import are_on_cpu, sizes_of, untraced, with_gradients
 from paddle_rope.native.library import call, contiguous, dropout_arguments
-from paddle_rope.native.products import are_rounded, product, rounded, rows_and_width
+from paddle_rope.native.products import are_rounded, product, rounded, rows_and_width, to_be_rounded
 from paddle_rope.options import ACTIVATIONS, ROTARY_LAYOUT
 
 _QKV = "batch seq heads dim"
 _STATES = {("unrotated", False), ("none", True)}  # normalizers, and whether their states lack the sum of the keys
 _BY_OUTPUT = ("relu", "tanh")  # activations whose derivative is computed from the output
+_SHORTEST_ROUNDED = 128  # tokens of a text; softmax attention of shorter ones takes longer with rounded factors
 
 
 def native_linear(x, weight, bias, activation):
@@ -33,18 +34,21 @@ def native_linear(x, weight, bias, activation):
         if activation not in (None, *_BY_OUTPUT) and any(needs):
             y = paddle.empty_like(sums)
         if activation or bias is not None:
-            call("activation_forward", rows, width, activation, sums, bias, y)
+            call("activation_forward", rows, width, activation, sums, bias, y, to_be_rounded(y) if activation else None)
         kept = sums.detach() if activation else None
 
         def differentiate(grad_output):
-            grad_sums = paddle.empty_like(grad_output) if activation else grad_output
-            grad_x = grad_weight = None
-            grad_bias = paddle.empty([width], grad_output.dtype) if needs[2] else None
-            if activation or needs[2]:
-                into = grad_sums if activation else None
-                call("activation_backward", rows, width, activation, kept, grad_output, into, grad_bias)
+            grad_sums = rounded_grad = grad_x = grad_weight = grad_bias = None
             if is_rounded:
-                grad_sums = rounded(grad_sums)
+                rounded_grad = paddle.empty(grad_output.shape, "bfloat16")
+            else:
+                grad_sums = paddle.empty_like(grad_output) if activation else None
+            if needs[2]:
+                grad_bias = paddle.empty([width], grad_output.dtype)
+            if activation or needs[2] or is_rounded:
+                known = rows, width, activation, kept, grad_output
+                call("activation_backward", *known, grad_sums, grad_bias, rounded_grad)
+            grad_sums = rounded_grad if is_rounded else grad_sums if activation else grad_output
             if needs[0]:
                 grad_x = product(grad_sums, factors[1], transpose_b=True)
             if needs[1]:
@@ -69,7 +73,7 @@ def native_residual_norm(residual, x, weight, bias, epsilon, p):
         if any(needs):
             normalized, deviations = paddle.empty_like(x), paddle.empty([rows], x.dtype)
         given = (residual, x, weight, bias, centered, float(epsilon), *dropout)
-        call("residual_norm_forward", rows, width, *given, y, normalized, deviations)
+        call("residual_norm_forward", rows, width, *given, y, to_be_rounded(y), normalized, deviations)
 
         def differentiate(grad_output):
             grad_residual, grad_x = (paddle.empty_like(grad_output) if needed else None for needed in needs[:2])
@@ -133,6 +137,7 @@ def native_softmax_attention(q, k, v, rope, key_mask, dropout, segment_ids, caus
         return None
     masks = contiguous(key_mask), None if segment_ids is None else contiguous(segment_ids.astype("int64"))
     arguments = (*q.shape, *_rope_arguments(rope), *masks, int(causal), *dropout_arguments(dropout))
+    arguments = *arguments, int(are_rounded() and q.shape[1] >= _SHORTEST_ROUNDED)
     return _operator("softmax_attention", arguments, masks, [q, k, v], q.shape, [q.shape[0], q.shape[2], q.shape[1]])
 
 

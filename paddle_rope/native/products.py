@@ -1,22 +1,29 @@
 """Matrix products in float32 or, on processors that support it, with factors rounded to bfloat16."""
 
 import contextlib
+import functools
 import math
 import os
 import platform
+import time
+import weakref
+from collections.abc import Iterable
 from contextvars import ContextVar
 
 import paddle
 from paddle import Tensor
 
-from paddle_rope.machine import processors
+from paddle_rope.machine import processor_flags
 from paddle_rope.native.dispatch import FLOAT32, switched_on
 from paddle_rope.native.library import call, library, state_in_words
 
 # Linux's names of the x86 instructions that multiply bfloat16. Without them oneDNN is slower than in float32.
 _INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 DECISION = "PADDLE_ROPE_BFLOAT16"
+_TIMED_SIZE, _TIMED_ROUNDS = 512, 5
+_KEPT = "rounded"  # attribute of a parameter
 _is_rounding = ContextVar("is_rounding", default=False)
+_last: ContextVar[tuple] = ContextVar("last", default=(lambda: None, 0, None))  # weakly x, its version, rounded(x)
 
 
 def bfloat16_products() -> contextlib.AbstractContextManager:
@@ -35,7 +42,7 @@ def why_no_bfloat16() -> str | None:
     """The reason why this machine has no bfloat16 products, in one line; None if it has them."""
     if library() is None:
         return state_in_words()
-    if _flags().isdisjoint(_INSTRUCTIONS):
+    if processor_flags().isdisjoint(_INSTRUCTIONS):
         return f"the processor ({platform.machine()}) has none of {', '.join(_INSTRUCTIONS)}"
     if not library().has_bfloat16:
         return "this Paddle has no libdnnl with products in bfloat16"
@@ -45,16 +52,25 @@ def why_no_bfloat16() -> str | None:
 def bfloat16_is_faster() -> bool:
     """Whether bfloat16 products are faster than float32 ones here; call it only if :func:`why_no_bfloat16` is None.
 
-    Intel processors with avx512_bf16 and without AMX take twice as long, AMD processors half the time. The environment
-    variable ``PADDLE_ROPE_BFLOAT16``, "1" or "0", overrides this.
+    One product of each kind is timed once in a process. The environment variable ``PADDLE_ROPE_BFLOAT16``, "1" or "0",
+    overrides this.
     """
     if DECISION in os.environ:
         return os.environ[DECISION] != "0"
-    return "amx_bf16" in _flags() or processors()[0].get("vendor_id") == "AuthenticAMD"
+    return _is_measured_faster()
 
 
-def _flags():
-    return {flag for one in processors()[:1] for flag in one.get("flags", "").split()}
+@functools.cache
+def _is_measured_faster():
+    # about 20 ms, and never close: bfloat16 takes half the time of float32 or twice as long
+    x = paddle.ones([_TIMED_SIZE, _TIMED_SIZE])
+    factors, seconds = (x, rounded(x)), []
+    for _ in range(_TIMED_ROUNDS):
+        for factor in factors:
+            started = time.thread_time()
+            product(factor, factor)
+            seconds.append(time.thread_time() - started)
+    return min(seconds[1::2]) < min(seconds[::2])
 
 
 def are_rounded() -> bool:
@@ -63,9 +79,29 @@ def are_rounded() -> bool:
 
 
 def rounded(x: Tensor) -> Tensor:
-    """Contiguous float32 -> bfloat16, same shape."""
+    """Contiguous float32 -> bfloat16, same shape; the last tensor that was rounded in this thread is so once only."""
+    kept = getattr(x, _KEPT, None)
+    if kept is not None:
+        return kept
+    last, version, y = _last.get()
+    if last() is not x or version != x.inplace_version:
+        y = paddle.empty(x.shape, "bfloat16")
+        call("round_to_bfloat16", math.prod(x.shape), x, y)
+    return y
+
+
+def keep_rounded(weights: Iterable[Tensor]) -> None:
+    """Round parameters that no longer change once, instead of at each product."""
+    for weight in weights:
+        setattr(weight, _KEPT, rounded(weight))
+
+
+def to_be_rounded(x: Tensor) -> Tensor | None:
+    """Memory for ``rounded(x)``, to be filled by the operator that computes x; None if products are in float32."""
+    if not are_rounded():
+        return None
     y = paddle.empty(x.shape, "bfloat16")
-    call("round_to_bfloat16", math.prod(x.shape), x, y)
+    _last.set((weakref.ref(x), x.inplace_version, y))
     return y
 
 

@@ -118,7 +118,8 @@ def predict_in_bfloat16(model: Any) -> None:
         raise InputError("--bf16: an exported model computes as it was exported; give the model it was exported from")
     import paddle
 
-    from paddle_rope.native.products import bfloat16_products, why_no_bfloat16
+    from paddle_rope.layers import Linear
+    from paddle_rope.native.products import bfloat16_products, keep_rounded, why_no_bfloat16
 
     if paddle.get_device() != "cpu":
         raise InputError("--bf16 is for models on a CPU; leave it out")
@@ -127,3 +128,4 @@ def predict_in_bfloat16(model: Any) -> None:
         raise InputError(f"--bf16 cannot be used on this CPU: {why}; leave it out")
     if bfloat16_pays():
         model.precision = bfloat16_products
+        keep_rounded(layer.weight for layer in model.sublayers(include_self=True) if isinstance(layer, Linear))

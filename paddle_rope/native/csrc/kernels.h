@@ -38,6 +38,23 @@ inline float exponential(float x) {
   return x < -87.0f ? 0.0f : p * power;
 }
 
+// A number with 8 bits of mantissa, the factor of a fast product.
+struct bfloat16 {
+  uint16_t bits;
+
+  void operator=(float x) {  // the nearest, ties to even; NaN stays NaN
+    uint32_t wide;
+    std::memcpy(&wide, &x, 4);
+    const uint32_t nearest = (wide + 0x7FFFu + ((wide >> 16) & 1u)) >> 16, not_a_number = (wide >> 16) | 0x40u;
+    bits = static_cast<uint16_t>((wide & 0x7FFFFFFFu) > 0x7F800000u ? not_a_number : nearest);
+  }
+};
+
+inline void round_row(const float* x, int64_t width, bfloat16* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < width; ++i) y[i] = x[i];
+}
+
 // Dropout: whether an element is kept depends on (seed, row, column) alone, so backward computes it again, and no mask
 // is stored.
 struct RowBits {
@@ -71,7 +88,8 @@ struct Dropout {
   static float mask(uint32_t bits, uint32_t threshold, float scale) { return bits < threshold ? 0.0f : scale; }
 
   // y = factor * mask * x for a row; y may be x.
-  void apply(uint64_t row, int64_t width, const float* x, float* y, float factor = 1.0f) const {
+  template <typename T>
+  void apply(uint64_t row, int64_t width, const float* x, T* y, float factor = 1.0f) const {
     if (threshold) {
       const RowBits bits(seed, row);
       const float scaled = factor * scale();
@@ -156,16 +174,21 @@ typedef void (*Sgemm)(int order, int transpose_a, int transpose_b, int m, int n,
 extern Sgemm sgemm;
 constexpr int kRows = 101, kPlain = 111, kTransposed = 112;
 
+template <typename T>
 struct Matrix {
-  const float* data;
+  const T* data;
   int64_t stride;  // from row to row
   bool transposed = false;
 
-  const float* row(int64_t i) const { return data + i * stride; }
+  const T* row(int64_t i) const { return data + i * stride; }
 };
 
-// c = a b + beta c with m rows and n columns; k is the inner size.
-inline void product(int m, int n, int k, const Matrix& a, const Matrix& b, float* c, int64_t stride, float beta = 0) {
-  sgemm(kRows, a.transposed ? kTransposed : kPlain, b.transposed ? kTransposed : kPlain, m, n, k, 1.0f, a.data,
-        static_cast<int>(a.stride), b.data, static_cast<int>(b.stride), beta, c, static_cast<int>(stride));
+// c = a b + beta c with m rows and n columns; k is the inner size. beta is 0 or 1.
+inline void product(int64_t m, int64_t n, int64_t k, const Matrix<float>& a, const Matrix<float>& b, float* c,
+                    int64_t stride, float beta = 0) {
+  sgemm(kRows, a.transposed ? kTransposed : kPlain, b.transposed ? kTransposed : kPlain, static_cast<int>(m),
+        static_cast<int>(n), static_cast<int>(k), 1.0f, a.data, static_cast<int>(a.stride), b.data,
+        static_cast<int>(b.stride), beta, c, static_cast<int>(stride));
 }
+void product(int64_t m, int64_t n, int64_t k, const Matrix<bfloat16>& a, const Matrix<bfloat16>& b, float* c,
+             int64_t stride, float beta = 0);

@@ -1,5 +1,4 @@
-// Linear layers: matrix products of bfloat16 factors with float32 sums by the oneDNN that Paddle ships (Paddle itself
-// multiplies in float32); activation(x + bias) over rows, and its gradients.
+// Linear layers after their products: activation(x + bias) over rows, and its gradients.
 #include <initializer_list>
 
 #include "kernels.h"
@@ -7,18 +6,6 @@
 namespace {
 
 enum Activation { kNone, kRelu, kGelu, kGeluTanh, kTanh };
-
-// dnnl_gemm_bf16bf16f32: c = alpha a b + beta c, row-major
-typedef int (*Gemm)(char transpose_a, char transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const uint16_t* a,
-                    int64_t lda, const uint16_t* b, int64_t ldb, float beta, float* c, int64_t ldc);
-Gemm gemm = nullptr;
-
-// Rounds to the nearest number with 8 bits of mantissa, ties to even; NaN stays NaN.
-inline uint16_t rounded(uint32_t bits) {
-  const uint32_t nearest = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-  const uint32_t not_a_number = (bits >> 16) | 0x40u;
-  return static_cast<uint16_t>((bits & 0x7FFFFFFFu) > 0x7F800000u ? not_a_number : nearest);
-}
 
 constexpr float kRootHalf = 0.70710678f, kDensity = 0.39894228f;   // sqrt(1 / 2), 1 / sqrt(2 pi)
 constexpr float kTanhScale = 1.59576912f, kTanhCubic = 0.044715f;  // 2 sqrt(2 / pi)
@@ -61,7 +48,7 @@ inline float derivative(float x) {
 }
 
 template <int kind>
-void forward(int64_t rows, int64_t width, float* x, const float* bias, float* y) {
+void forward(int64_t rows, int64_t width, float* x, const float* bias, float* y, bfloat16* rounded) {
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
     float *in = x + row * width, *out = y + row * width;
@@ -73,20 +60,22 @@ void forward(int64_t rows, int64_t width, float* x, const float* bias, float* y)
 #pragma omp simd
       for (int64_t i = 0; i < width; ++i) out[i] = activated<kind>(in[i]);
     }
+    if (rounded) round_row(kind == kNone ? in : out, width, rounded + row * width);
   }
 }
 
 template <int kind>
 void backward(int64_t rows, int64_t width, const float* kept, const float* grad_output, float* grad_x,
-              float* grad_bias) {
+              float* grad_bias, bfloat16* rounded) {
   ColumnSums bias_sums(grad_bias ? width : 0);
 #pragma omp parallel
   {
     float* to_bias = bias_sums.of_thread();
+    std::vector<float> buffer(grad_x || kind == kNone ? 0 : width);
 #pragma omp for schedule(static)
     for (int64_t row = 0; row < rows; ++row) {
       const float *given = grad_output + row * width, *at = kept ? kept + row * width : nullptr;
-      float* out = grad_x ? grad_x + row * width : nullptr;
+      float* out = grad_x ? grad_x + row * width : buffer.data();
       if (kind != kNone) {
 #pragma omp simd
         for (int64_t i = 0; i < width; ++i) out[i] = given[i] * derivative<kind>(at[i]);
@@ -96,6 +85,7 @@ void backward(int64_t rows, int64_t width, const float* kept, const float* grad_
 #pragma omp simd
         for (int64_t i = 0; i < width; ++i) to_bias[i] += given[i];
       }
+      if (rounded) round_row(given, width, rounded + row * width);
     }
   }
   if (grad_bias) bias_sums.write(grad_bias);
@@ -111,36 +101,18 @@ Activation activation_of(const char* name) {
 
 }  // namespace
 
-// x += bias, y = activation(x); y may be x, and is not written without an activation. bias may be null.
-EXPORT void activation_forward(int64_t rows, int64_t width, const char* name, float* x, const float* bias, float* y) {
+// x += bias, y = activation(x); y may be x, and is not written without an activation. bias may be null, and so may
+// rounded, the result in bfloat16.
+EXPORT void activation_forward(int64_t rows, int64_t width, const char* name, float* x, const float* bias, float* y,
+                               bfloat16* rounded) {
   const auto forms = {forward<kNone>, forward<kRelu>, forward<kGelu>, forward<kGeluTanh>, forward<kTanh>};
-  forms.begin()[activation_of(name)](rows, width, x, bias, y);
+  forms.begin()[activation_of(name)](rows, width, x, bias, y, rounded);
 }
 
-// kept: x + bias, or y for relu and tanh; without an activation, kept and grad_x are null. grad_bias may be null.
+// kept: x + bias, or y for relu and tanh, null without an activation. Each of the gradients, of x in float32, of the
+// bias, and of x in bfloat16, may be null.
 EXPORT void activation_backward(int64_t rows, int64_t width, const char* name, const float* kept,
-                                const float* grad_output, float* grad_x, float* grad_bias) {
+                                const float* grad_output, float* grad_x, float* grad_bias, bfloat16* rounded) {
   const auto forms = {backward<kNone>, backward<kRelu>, backward<kGelu>, backward<kGeluTanh>, backward<kTanh>};
-  forms.begin()[activation_of(name)](rows, width, kept, grad_output, grad_x, grad_bias);
-}
-
-Sgemm sgemm = nullptr;
-
-EXPORT void set_sgemm(void* function) { sgemm = reinterpret_cast<Sgemm>(function); }
-EXPORT void set_gemm_bfloat16(void* function) { gemm = reinterpret_cast<Gemm>(function); }
-
-EXPORT void round_to_bfloat16(int64_t size, const float* x, uint16_t* y) {
-#pragma omp parallel for simd schedule(static)
-  for (int64_t i = 0; i < size; ++i) {
-    uint32_t bits;
-    std::memcpy(&bits, x + i, 4);
-    y[i] = rounded(bits);
-  }
-}
-
-// c [m, n] = a b for row-major matrices; a factor to be transposed is stored with rows and columns exchanged
-EXPORT void product_bfloat16(int64_t m, int64_t n, int64_t k, int transpose_a, int transpose_b, const uint16_t* a,
-                             const uint16_t* b, float* c) {
-  gemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, transpose_a ? m : k, b, transpose_b ? k : n,
-       0.0f, c, n);
+  forms.begin()[activation_of(name)](rows, width, kept, grad_output, grad_x, grad_bias, rounded);
 }

@@ -1,11 +1,12 @@
 // norm(residual + dropout(x)) over rows: layer norm, or RMS norm without centering, weight and bias; and dropout alone.
 #include "kernels.h"
 
-// residual, weight, bias and the outputs for backward, normalized [rows, width] and 1 / deviation, may be null.
+// residual, weight, bias and the outputs for backward, normalized [rows, width] and 1 / deviation, may be null, and so
+// may rounded, y in bfloat16.
 EXPORT void residual_norm_forward(int64_t rows, int64_t width, const float* residual, const float* x,
                                   const float* weight, const float* bias, int centered, float epsilon,
-                                  uint32_t threshold, uint64_t seed, float* y, float* normalized,
-                                  float* inverse_deviations) {
+                                  uint32_t threshold, uint64_t seed, float* y, bfloat16* rounded,
+                                  float* normalized, float* inverse_deviations) {
   const Dropout dropout{threshold, seed};
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
@@ -34,6 +35,7 @@ EXPORT void residual_norm_forward(int64_t rows, int64_t width, const float* resi
     } else if (out != sum) {
       std::memcpy(out, sum, width * sizeof(float));
     }
+    if (rounded) round_row(out, width, rounded + row * width);
   }
 }
 

@@ -1,6 +1,7 @@
 // Softmax attention with RoPE, mask and dropout, in blocks of queries: nothing of the size [seq, seq] is stored.
-// Backward computes the scores again (arXiv 2205.14135).
+// Backward computes the scores again (arXiv 2205.14135). Factors of products are float or bfloat16, all else float.
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels.h"
 
@@ -8,7 +9,8 @@ namespace {
 
 constexpr float kHidden = -1e30f;            // the score of a hidden key
 constexpr float kSmallestExponent = -46.0f;  // weights below 1e-20 are 0: products of smaller ones are slow
-constexpr int64_t kBlockSize = 32768;        // scores of a block, so that it stays in the cache
+constexpr int64_t kAhead = 8;                // tokens
+constexpr int64_t kBlockSize = 32768, kRoundedBlockSize = 131072;  // scores of a block, which stays in the cache
 
 struct Attention {
   int64_t batch, seq, heads, dim;
@@ -17,20 +19,50 @@ struct Attention {
   const int64_t* segment_ids;  // [batch, seq], or null
   int causal;
   Dropout dropout;
+  int64_t block_size;  // scores
+  const float *q, *k, *v;
+  float *out, *log_sums;
+  const float* grad_output;  // or null
+  float *grad_q, *grad_k, *grad_v;
 
   int64_t row_stride() const { return heads * dim; }
-  int64_t block() const { return std::min(seq, std::max<int64_t>(16, kBlockSize / seq)); }
+  int64_t block() const { return std::min(seq, std::max<int64_t>(16, block_size / seq)); }
   float factor() const { return 1.0f / std::sqrt(static_cast<float>(dim)); }
 
+  // offset of token i of a head in q, k, v and the output
+  int64_t place(int64_t text, int64_t head, int64_t i) const { return (text * seq + i) * row_stride() + head * dim; }
+
+  // a token of a head; asks for one of the next, which the processor does not foresee
+  const float* token(const float* x, int64_t text, int64_t head, int64_t i) const {
+    const float* row = x + place(text, head, i);
+    for (int64_t f = 0; f < dim; f += 16) __builtin_prefetch(row + kAhead * row_stride() + f);
+    return row;
+  }
+
   // q or k of a head, rotated and contiguous
-  void gather(const float* x, float* out, int64_t text, int64_t head, float times) const {
-    for (int64_t i = 0; i < seq; ++i)
-      rotation.turn(x + (text * seq + i) * row_stride() + head * dim, out + i * dim, text, i, dim, times);
+  void gather(const float* x, float* rows, int64_t text, int64_t head, float times) const {
+    for (int64_t i = 0; i < seq; ++i) rotation.turn(token(x, text, head, i), rows + i * dim, text, i, dim, times);
+  }
+  void gather(const float* x, bfloat16* rows, int64_t text, int64_t head, float times) const {
+    std::vector<float> turned(dim);
+    for (int64_t i = 0; i < seq; ++i) {
+      rotation.turn(token(x, text, head, i), turned.data(), text, i, dim, times);
+      round_row(turned.data(), dim, rows + i * dim);
+    }
+  }
+
+  // v or a gradient of a head as it is, or rounded to `rounded`
+  Matrix<float> factor(const float* x, float*, int64_t text, int64_t head) const {
+    return {x + place(text, head, 0), row_stride()};
+  }
+  Matrix<bfloat16> factor(const float* x, bfloat16* rounded, int64_t text, int64_t head) const {
+    for (int64_t i = 0; i < seq; ++i) round_row(token(x, text, head, i), dim, rounded + i * dim);
+    return {rounded, dim};
   }
 
   void scatter(const float* x, float* out, int64_t text, int64_t head, float times) const {
     for (int64_t i = 0; i < seq; ++i)
-      rotation.turn<kBack>(x + i * dim, out + (text * seq + i) * row_stride() + head * dim, text, i, dim, times);
+      rotation.turn<kBack>(x + i * dim, out + place(text, head, i), text, i, dim, times);
   }
 
   // sets the scores of the keys, among the first `count`, that are hidden from query i to kHidden
@@ -52,12 +84,18 @@ struct Attention {
 
 inline float weight_of(float x) { return x < kSmallestExponent ? 0.0f : exponential(x); }
 
-void attend(const Attention& a, int64_t text, int64_t head, const float* q, const float* k, const float* v, float* out,
-            float* log_sums, float* buffer) {
-  const int64_t stride = a.row_stride(), block = a.block(), offset = text * a.seq * stride + head * a.dim;
-  float *turned_q = buffer, *turned_k = turned_q + a.seq * a.dim, *scores = turned_k + a.seq * a.dim;
-  a.gather(q, turned_q, text, head, a.factor());
-  a.gather(k, turned_k, text, head, 1.0f);
+// Where factors are written that come from float32 values: in place, or rounded.
+inline float* place_of(float* values, float*) { return values; }
+inline bfloat16* place_of(float*, bfloat16* rounded) { return rounded; }
+
+template <typename T>
+void attend(const Attention& a, int64_t text, int64_t head, float* scores, T* factors) {
+  const int64_t stride = a.row_stride(), block = a.block(), size = a.seq * a.dim;
+  T *turned_q = factors, *turned_k = turned_q + size, *weights = place_of(scores, turned_k + 2 * size);
+  a.gather(a.q, turned_q, text, head, a.factor());
+  a.gather(a.k, turned_k, text, head, 1.0f);
+  const Matrix<T> values = a.factor(a.v, turned_k + size, text, head);
+  float* out = a.out + a.place(text, head, 0);
   for (int64_t start = 0; start < a.seq; start += block) {
     const int64_t rows = std::min(block, a.seq - start), count = a.causal ? start + rows : a.seq;
     product(rows, count, a.dim, {turned_q + start * a.dim, a.dim}, {turned_k, a.dim, true}, scores, count);
@@ -75,85 +113,91 @@ void attend(const Attention& a, int64_t text, int64_t head, const float* q, cons
         sum += s[j];
       }
       const int64_t number = (text * a.heads + head) * a.seq + i;
-      log_sums[number] = sees_none ? -kHidden : largest + std::log(sum);
-      a.dropout.apply(number, count, s, s, sees_none ? 0.0f : 1.0f / sum);
+      a.log_sums[number] = sees_none ? -kHidden : largest + std::log(sum);
+      a.dropout.apply(number, count, s, weights + row * count, sees_none ? 0.0f : 1.0f / sum);
     }
-    product(rows, a.dim, count, {scores, count}, {v + offset, stride}, out + offset + start * stride, stride);
+    product(rows, a.dim, count, {weights, count}, values, out + start * stride, stride);
   }
 }
 
-void differentiate(const Attention& a, int64_t text, int64_t head, const float* q, const float* k, const float* v,
-                   const float* out, const float* log_sums, const float* grad_output, float* grad_q, float* grad_k,
-                   float* grad_v, float* buffer) {
-  const int64_t stride = a.row_stride(), block = a.block(), offset = text * a.seq * stride + head * a.dim;
-  const int64_t size = a.seq * a.dim;
-  float *turned_q = buffer, *turned_k = turned_q + size, *grad_turned_q = turned_k + size,
-        *grad_turned_k = grad_turned_q + size;
-  float *weights = grad_turned_k + size, *grad_scores = weights + block * a.seq;
-  a.gather(q, turned_q, text, head, a.factor());
-  a.gather(k, turned_k, text, head, 1.0f);
+template <typename T>
+void differentiate(const Attention& a, int64_t text, int64_t head, float* buffer, T* factors) {
+  const int64_t stride = a.row_stride(), block = a.block(), offset = a.place(text, head, 0), size = a.seq * a.dim;
+  float *grad_turned_q = buffer, *grad_turned_k = grad_turned_q + size, *scores = grad_turned_k + size;
+  float* grad_scores = scores + block * a.seq;
+  T *turned_q = factors, *turned_k = turned_q + size, *rounded = turned_k + size;
+  T *weights = place_of(scores, rounded + 2 * size), *grads = place_of(grad_scores, rounded + 2 * size + block * a.seq);
+  a.gather(a.q, turned_q, text, head, a.factor());
+  a.gather(a.k, turned_k, text, head, 1.0f);
+  Matrix<T> values = a.factor(a.v, rounded, text, head), grad_out = a.factor(a.grad_output, rounded + size, text, head);
+  values.transposed = true;
   std::memset(grad_turned_k, 0, size * sizeof(float));
-  for (int64_t i = 0; i < a.seq; ++i) std::memset(grad_v + offset + i * stride, 0, a.dim * sizeof(float));
+  for (int64_t i = 0; i < a.seq; ++i) std::memset(a.grad_v + offset + i * stride, 0, a.dim * sizeof(float));
   for (int64_t start = 0; start < a.seq; start += block) {
     const int64_t rows = std::min(block, a.seq - start), count = a.causal ? start + rows : a.seq;
-    const float *block_q = turned_q + start * a.dim, *block_grad = grad_output + offset + start * stride;
-    product(rows, count, a.dim, {block_q, a.dim}, {turned_k, a.dim, true}, weights, count);
-    product(rows, count, a.dim, {block_grad, stride}, {v + offset, stride, true}, grad_scores, count);
+    const Matrix<T> block_q = {turned_q + start * a.dim, a.dim}, block_grad = {grad_out.row(start), grad_out.stride};
+    product(rows, count, a.dim, block_q, {turned_k, a.dim, true}, scores, count);
+    product(rows, count, a.dim, block_grad, values, grad_scores, count);
     for (int64_t row = 0; row < rows; ++row) {
-      const int64_t i = start + row, number = (text * a.heads + head) * a.seq + i;
-      float *w = weights + row * count, *d = grad_scores + row * count;
-      a.hide(w, text, i, count);
-      // sum_j w_j d loss / d w_j
-      const float along = dot(out + offset + i * stride, grad_output + offset + i * stride, a.dim);
-      const float log_sum = log_sums[number], scale = a.dropout.scale();
+      const int64_t i = start + row, number = (text * a.heads + head) * a.seq + i, at = offset + i * stride;
+      float *s = scores + row * count, *d = grad_scores + row * count;
+      T *to_weights = weights + row * count, *to_grads = grads + row * count;
+      a.hide(s, text, i, count);
+      const float along = dot(a.out + at, a.grad_output + at, a.dim);  // sum_j w_j d loss / d w_j
+      const float log_sum = a.log_sums[number], scale = a.dropout.scale();
       if (a.dropout.threshold) {
         const RowBits bits(a.dropout.seed, number);
 #pragma omp simd
         for (int64_t j = 0; j < count; ++j) {
-          const float weight = weight_of(w[j] - log_sum);
+          const float weight = weight_of(s[j] - log_sum);
           const float mask = Dropout::mask(bits(static_cast<uint32_t>(j)), a.dropout.threshold, scale);
-          d[j] = weight * (mask * d[j] - along);
-          w[j] = weight * mask;
+          to_grads[j] = weight * (mask * d[j] - along);
+          to_weights[j] = weight * mask;
         }
       } else {
 #pragma omp simd
         for (int64_t j = 0; j < count; ++j) {
-          w[j] = weight_of(w[j] - log_sum);
-          d[j] = w[j] * (d[j] - along);
+          const float weight = weight_of(s[j] - log_sum);
+          to_grads[j] = weight * (d[j] - along);
+          to_weights[j] = weight;
         }
       }
     }
-    product(count, a.dim, rows, {weights, count, true}, {block_grad, stride}, grad_v + offset, stride, 1.0f);
-    product(rows, a.dim, count, {grad_scores, count}, {turned_k, a.dim}, grad_turned_q + start * a.dim, a.dim);
-    product(count, a.dim, rows, {grad_scores, count, true}, {block_q, a.dim}, grad_turned_k, a.dim, 1.0f);
+    product(count, a.dim, rows, {weights, count, true}, block_grad, a.grad_v + offset, stride, 1.0f);
+    product(rows, a.dim, count, {grads, count}, {turned_k, a.dim}, grad_turned_q + start * a.dim, a.dim);
+    product(count, a.dim, rows, {grads, count, true}, block_q, grad_turned_k, a.dim, 1.0f);
   }
-  a.scatter(grad_turned_q, grad_q, text, head, a.factor());
-  a.scatter(grad_turned_k, grad_k, text, head, 1.0f);
+  a.scatter(grad_turned_q, a.grad_q, text, head, a.factor());
+  a.scatter(grad_turned_k, a.grad_k, text, head, 1.0f);
+}
+
+template <typename T>
+void each_head(const Attention& a) {
+  const int64_t size = a.seq * a.dim, scores = a.block() * a.seq, parts = a.grad_output ? 2 : 1;
+  const bool rounds = !std::is_same<T, float>::value;
+#pragma omp parallel
+  {
+    std::vector<float> values(parts * scores + (a.grad_output ? 2 * size : 0));
+    std::vector<T> factors(2 * size + (rounds ? parts * (scores + size) : 0));
+#pragma omp for schedule(static)
+    for (int64_t one = 0; one < a.batch * a.heads; ++one)
+      (a.grad_output ? differentiate<T> : attend<T>)(a, one / a.heads, one % a.heads, values.data(), factors.data());
+  }
 }
 
 }  // namespace
 
-// q, k, v, out: [batch, seq, heads * dim]; log_sums [batch, heads, seq]: log of the sums of exponentials.
+// q, k, v, out: [batch, seq, heads * dim]; log_sums [batch, heads, seq]: log of the sums of exponentials. rounds: whether
+// products have factors in bfloat16.
 // Forward writes out and log_sums; with grad_output, backward reads them and writes grad_q, grad_k and grad_v.
 EXPORT void softmax_attention(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
                               const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
-                              const int64_t* segment_ids, int causal, uint32_t threshold, uint64_t seed, const float* q,
-                              const float* k, const float* v, float* out, float* log_sums, const float* grad_output,
-                              float* grad_q, float* grad_k, float* grad_v) {
+                              const int64_t* segment_ids, int causal, uint32_t threshold, uint64_t seed, int rounds,
+                              const float* q, const float* k, const float* v, float* out, float* log_sums,
+                              const float* grad_output, float* grad_q, float* grad_k, float* grad_v) {
   const Rotation rotation{cosine, sine, text_stride, interleaved};
-  const Dropout dropout{threshold, seed};
-  const Attention a{batch, seq, heads, dim, rotation, key_mask, segment_ids, causal, dropout};
-  const int64_t buffers = grad_output ? 2 : 1;
-#pragma omp parallel
-  {
-    std::vector<float> buffer(buffers * (2 * seq * dim + a.block() * seq));
-#pragma omp for schedule(static)
-    for (int64_t one = 0; one < batch * heads; ++one) {
-      const int64_t text = one / heads, head = one % heads;
-      if (grad_output)
-        differentiate(a, text, head, q, k, v, out, log_sums, grad_output, grad_q, grad_k, grad_v, buffer.data());
-      else
-        attend(a, text, head, q, k, v, out, log_sums, buffer.data());
-    }
-  }
+  const int64_t block_size = rounds ? kRoundedBlockSize : kBlockSize;
+  const Attention a{batch, seq, heads, dim, rotation, key_mask, segment_ids, causal, {threshold, seed}, block_size,
+                    q, k, v, out, log_sums, grad_output, grad_q, grad_k, grad_v};
+  (rounds ? each_head<bfloat16> : each_head<float>)(a);
 }

@@ -1,6 +1,7 @@
 """Products in bfloat16: rounding, products, layers, training, and prediction; what refuses them."""
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,9 +10,12 @@ import pytest
 import yaml
 from paddlenlp.trainer import TrainerCallback, TrainingArguments
 
-from paddle_rope.layers import Linear
+from paddle_rope import RotaryPositionEmbedding, softmax_attention
+from paddle_rope.layers import LayerNorm, Linear
+from paddle_rope.machine import processor_flags
 from paddle_rope.native import products
-from paddle_rope.native.products import DECISION, bfloat16_is_faster, bfloat16_products, rounded
+from paddle_rope.native.library import library
+from paddle_rope.native.products import DECISION, bfloat16_is_faster, bfloat16_products, keep_rounded, rounded
 from paddle_rope.roformer import RoFormerForMaskedLM
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
@@ -96,16 +100,103 @@ def test_logits_of_a_language_model_are_products_of_the_rounded_factors(has_bflo
     np.testing.assert_allclose(table.grad.numpy(), exact.numpy(), rtol=0, atol=0.02 * float(exact.abs().max()))
 
 
-PROCESSORS = [("AuthenticAMD", "avx512_bf16", True), ("GenuineIntel", "avx512_bf16", False)]
+@pytest.mark.parametrize("faster", [True, False])
+def test_the_times_of_products_tell_whether_it_is_faster_unless_the_variable_does(has_bfloat16, monkeypatch, faster):
+    clock = [0.0]
 
+    def product(a, b):
+        clock[0] += 1 if (a.dtype == paddle.bfloat16) is faster else 2
 
-@pytest.mark.parametrize("vendor, flags, faster", [*PROCESSORS, ("GenuineIntel", "avx512_bf16 amx_bf16", True)])
-def test_the_processor_tells_whether_it_is_faster_unless_the_variable_does(monkeypatch, vendor, flags, faster):
-    monkeypatch.setattr(products, "processors", lambda: [{"vendor_id": vendor, "flags": flags}])
+    monkeypatch.setattr(products, "product", product)
+    monkeypatch.setattr(products.time, "thread_time", lambda: clock[0])
     monkeypatch.delenv(DECISION, raising=False)
+    products._is_measured_faster.cache_clear()
     assert bfloat16_is_faster() is faster
+    products._is_measured_faster.cache_clear()
     monkeypatch.setenv(DECISION, str(int(not faster)))
-    assert bfloat16_is_faster() is not faster
+    assert bfloat16_is_faster() is not faster and clock[0] == 3 * products._TIMED_ROUNDS
+
+
+@pytest.fixture
+def by_primitive(has_bfloat16):
+    """Products are by oneDNN's primitive, as on processors with AMX."""
+    yield library().set_dnnl(library().dnnl, 1)
+    library().set_dnnl(library().dnnl, int("amx_bf16" in processor_flags()))
+
+
+def factors(m, n, k, transpose_a=False, transpose_b=False):
+    paddle.seed(m)
+    a, b = paddle.randn([k, m] if transpose_a else [m, k]), paddle.randn([n, k] if transpose_b else [k, n])
+    return rounded(a), rounded(b), transpose_a, transpose_b
+
+
+SIZES = [(1, 1, 1), (3, 5, 7, True), (40, 17, 33, False, True), (129, 64, 300), (256, 96, 40, True)]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_both_functions_of_onednn_multiply_the_same_numbers(by_primitive, sizes):
+    a, b, *transposes = factors(*sizes)
+    expected = paddle.matmul(a.astype("float32"), b.astype("float32"), *transposes).numpy()
+    found = products.product(a, b, *transposes).numpy()
+    library().set_dnnl(library().dnnl, 0)
+    for one in (found, products.product(a, b, *transposes).numpy()):
+        np.testing.assert_allclose(one, expected, rtol=0, atol=1e-4)
+
+
+def test_threads_and_a_child_process_multiply_like_their_parent(by_primitive):
+    given = [factors(8 * number, 24, 40) for number in range(1, 25)]
+    expected = [products.product(*one).numpy() for one in given]
+    with ThreadPoolExecutor(4) as threads:
+        for one, found in zip(expected, threads.map(lambda one: products.product(*one).numpy(), given * 3)):
+            np.testing.assert_array_equal(found, one)
+    child = os.fork()
+    if not child:
+        os._exit(0 if all((products.product(*one).numpy() == two).all() for one, two in zip(given, expected)) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("p", [0.0, 0.2])
+def test_softmax_attention_of_long_texts_rounds_its_factors(has_bfloat16, causal, p):
+    q, k, v, towards = (random_tensor(2, 300, 2, 16, dtype="float32") for _ in range(4))
+    rope, mask = RotaryPositionEmbedding(16).cos_sin(300), paddle.arange(300) < paddle.to_tensor([[300], [170]])
+
+    def computed(length):
+        paddle.seed(7)
+        inputs = [x[:, :length].detach() for x in (q, k, v)]
+        for x in inputs:
+            x.stop_gradient = False
+        tables = rope.__class__(*(x[:length] for x in rope[:2]), *rope[2:])
+        y = softmax_attention(*inputs, tables, mask[:, :length], p, causal=causal)
+        return [x.numpy() for x in (y, *paddle.grad([y], inputs, [towards[:, :length]]))]
+
+    exact, exact_short = computed(300), computed(100)
+    with bfloat16_products():
+        found, found_short = computed(300), computed(100)
+    for one, two in zip(exact, found):
+        assert 1e-4 < np.abs(one - two).max() / np.abs(one).max() < 0.02
+    assert all((one == two).all() for one, two in zip(exact_short, found_short))
+
+
+@pytest.mark.parametrize("layer", [Linear(24, 16, activation="gelu"), LayerNorm(24)])
+def test_what_a_layer_rounds_along_the_way_is_its_output(has_bfloat16, layer):
+    x = random_tensor(5, 24, dtype="float32")
+    with bfloat16_products():
+        y = layer(x)
+        assert rounded(y) is rounded(y)
+        np.testing.assert_array_equal(rounded(y).astype("float32").numpy(), nearest(y.numpy()))
+        y = layer(x).detach()
+        layer(y) if isinstance(layer, LayerNorm) else None
+        y.scale_(3.0)
+        np.testing.assert_array_equal(rounded(y).astype("float32").numpy(), nearest(y.numpy()))
+
+
+def test_weights_that_are_kept_rounded_give_the_same_outputs(has_bfloat16):
+    layer, x = Linear(24, 16), random_tensor(5, 24, dtype="float32")
+    with bfloat16_products(), paddle.no_grad():
+        before = layer(x)
+        keep_rounded([layer.weight])
+        assert rounded(layer.weight) is rounded(layer.weight) and bool((layer(x) == before).all())
 
 
 def test_a_thread_does_not_round_for_another(has_bfloat16):
@@ -181,7 +272,7 @@ def test_what_cannot_multiply_in_bfloat16_refuses_it(monkeypatch, folders, tmp_p
     with monkeypatch.context() as patch, pytest.raises(InputError, match="native operators: "):
         patch.setattr(products, "library", lambda: None)
         load(folders["classification"], device="cpu", bf16=True)
-    monkeypatch.setattr(products, "processors", lambda: [{"flags": "sse2 avx2"}])
+    monkeypatch.setattr(products, "processor_flags", lambda: {"sse2", "avx2"})
     with pytest.raises(RuntimeError, match="none of avx512_bf16"), bfloat16_products():
         pass
     (tmp_path / "texts.txt").write_text("你好", encoding="utf-8")
