@@ -3,7 +3,7 @@
     .venv/bin/python -m tools.benchmarks.prediction runs/cluener/model --input data/ner/cluener/dev.json
 
 The model is exported as needed. Each engine runs in its own process; they take turns, and medians count. All of them
-read, tokenize and decode the same texts in the same way, and must find the same entities, except int8.
+read, tokenize and decode the same texts in the same way, and must find the same entities, except in int8 and bfloat16.
 """
 
 import contextlib
@@ -26,15 +26,17 @@ from paddle_rope.tasks.common.reports.tables import as_markdown
 from paddle_rope.tasks.experiments.worker import Worker, report, timed
 from tools.benchmarks.command import new_parser, parse
 
-REFERENCE, ROUNDED = "eager", "onnx_int8"
+REFERENCE, BFLOAT16, INT8 = "eager", "bfloat16", "onnx_int8"
 ENGINES = {
     REFERENCE: "Paddle, the trained model",
+    BFLOAT16: "Paddle, bfloat16",
     "paddle": "Paddle Inference",
     "onnx": "onnxruntime, float32",
-    ROUNDED: "onnxruntime, int8",
+    INT8: "onnxruntime, int8",
     "openvino": "OpenVINO, float32",
 }
-EXPORTS = {"paddle": {"format": "paddle"}, ROUNDED: {"quantize": "int8"}}  # options of ``export``
+PREPARED = (REFERENCE, BFLOAT16, "paddle")  # Paddle is set up as our commands do
+EXPORTS = {"paddle": {"format": "paddle"}, INT8: {"quantize": "int8"}}  # options of ``export``
 TOLERANCE = 1e-3  # of a score, because engines round in different orders
 ROUNDED_AWAY = 0.001  # share of spans that may come or go by rounding
 
@@ -47,7 +49,7 @@ def start(folder: str, file: str, batch_size: str, engine: str) -> tuple[dict, C
     from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
 
     texts = json.loads(Path(file).read_text(encoding="utf-8"))
-    predictor = NerPredictor(folder, "cpu", batch_size=int(batch_size))
+    predictor = NerPredictor(folder, "cpu", batch_size=int(batch_size), bf16=engine == BFLOAT16)
     if engine == "openvino":
         predictor.model.graph = OpenVinoGraph(folder)
     predictor(texts[:1])
@@ -111,11 +113,14 @@ def main(argv: list[str] | None = None) -> None:
             try:
                 folder = _exported(options.model_dir, Path(temporary), name)
                 arguments = ("tools.benchmarks.prediction", str(folder), str(file), str(options.batch_size), name)
-                settings = {"is_prepared": name in (REFERENCE, "paddle"), "OMP_NUM_THREADS": str(options.threads)}
+                settings = {
+                    "is_prepared": name in (REFERENCE, BFLOAT16, "paddle"),
+                    "OMP_NUM_THREADS": str(options.threads),
+                }
                 worker = stack.enter_context(Worker(*arguments, **settings))
                 found = [[Entity(*one) for one in of_text] for of_text in worker.ask(with_entities=True)["entities"]]
                 changed, difference = compare(found if expected is None else expected, found)
-                if name != ROUNDED and (changed > ROUNDED_AWAY or difference > TOLERANCE):
+                if name not in (INT8, BFLOAT16) and (changed > ROUNDED_AWAY or difference > TOLERANCE):
                     differences = f"{changed:.2%} of the spans differ, and scores by up to {difference:.2g}"
                     raise InputError(f"it is not the same model, as {differences}")
             except InputError as error:
@@ -139,7 +144,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def _exported(model_dir, temporary, name):
     """The folder of a model for an engine, exported into ``temporary`` unless the engine computes the trained one."""
-    if name == REFERENCE:
+    if name in (REFERENCE, BFLOAT16):
         return Path(model_dir)
     from paddle_rope.tasks.common.export.exporter import export
     from paddle_rope.tasks.ner.export import NerExporter
