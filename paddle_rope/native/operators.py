@@ -38,21 +38,15 @@ def native_linear(x, weight, bias, activation):
         kept = sums.detach() if activation else None
 
         def differentiate(grad_output):
-            grad_sums = rounded_grad = grad_x = grad_weight = grad_bias = None
-            if is_rounded:
-                rounded_grad = paddle.empty(grad_output.shape, "bfloat16")
-            else:
-                grad_sums = paddle.empty_like(grad_output) if activation else None
-            if needs[2]:
-                grad_bias = paddle.empty([width], grad_output.dtype)
-            if activation or needs[2] or is_rounded:
-                known = rows, width, activation, kept, grad_output
-                call("activation_backward", *known, grad_sums, grad_bias, rounded_grad)
-            grad_sums = rounded_grad if is_rounded else grad_sums if activation else grad_output
-            if needs[0]:
-                grad_x = product(grad_sums, factors[1], transpose_b=True)
-            if needs[1]:
-                grad_weight = product(factors[0], grad_sums, transpose_a=True)
+            grad_sums, grad_bias = grad_output, paddle.empty([width], grad_output.dtype) if needs[2] else None
+            if activation or is_rounded:
+                grad_sums = paddle.empty(grad_output.shape, "bfloat16" if is_rounded else "float32")
+            if activation or is_rounded or needs[2]:
+                new = grad_sums if activation or is_rounded else None
+                into = (None, grad_bias, new) if is_rounded else (new, grad_bias, None)
+                call("activation_backward", rows, width, activation, kept, grad_output, *into)
+            grad_x = product(grad_sums, factors[1], transpose_b=True) if needs[0] else None
+            grad_weight = product(factors[0], grad_sums, transpose_a=True) if needs[1] else None
             return grad_x, grad_weight, grad_bias
 
         return y, differentiate, (*factors, kept)

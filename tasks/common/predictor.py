@@ -119,7 +119,7 @@ def predict_in_bfloat16(model: Any) -> None:
     import paddle
 
     from paddle_rope.layers import Linear
-    from paddle_rope.native.products import bfloat16_products, keep_rounded, why_no_bfloat16
+    from paddle_rope.native.products import bfloat16_products, rounded, why_no_bfloat16
 
     if paddle.get_device() != "cpu":
         raise InputError("--bf16 is for models on a CPU; leave it out")
@@ -128,4 +128,6 @@ def predict_in_bfloat16(model: Any) -> None:
         raise InputError(f"--bf16 cannot be used on this CPU: {why}; leave it out")
     if bfloat16_pays():
         model.precision = bfloat16_products
-        keep_rounded(layer.weight for layer in model.sublayers(include_self=True) if isinstance(layer, Linear))
+        for layer in model.sublayers():
+            if isinstance(layer, Linear):
+                layer.weight.rounded = rounded(layer.weight)  # once, as it no longer changes
