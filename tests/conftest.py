@@ -10,6 +10,8 @@ from paddle_rope.machine import import_paddle, prepare_process
 # Paddle Inference sets the threads of the whole process to one, and another number adds up in another order: with one
 # from the beginning, equal runs are equal to the bit. Models of tests are no faster with more.
 os.environ["OMP_NUM_THREADS"] = "1"
+# Whether products are in bfloat16 must not depend on the processor and on how busy it is.
+os.environ["PADDLE_ROPE_BFLOAT16"] = "0"
 # What is built and kept for later belongs to the tests: with native operators in the user's own folder, all trainings
 # of that user would compute with them. One folder for all runs and processes; what is in it appears there whole.
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "home")

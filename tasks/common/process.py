@@ -141,10 +141,13 @@ def quoted(path: str | os.PathLike) -> str:
     return shlex.quote(str(path))
 
 
-def bfloat16_pays(says_so: bool = True) -> bool:
-    """Whether bfloat16 is faster than float32 on this processor; ``says_so`` prints a note if it is not."""
-    from paddle_rope.native.products import bfloat16_is_faster
+def bfloat16_pays(asked: bool | None = True, says_so: bool = True) -> bool:
+    """Whether to multiply in bfloat16 on this CPU: where it is faster than float32. Where it is impossible, True if it
+    was ``asked`` for, which is then refused; where it is slower and was asked for, ``says_so`` prints a note."""
+    from paddle_rope.native.products import bfloat16_is_faster, why_no_bfloat16
 
-    if says_so and not bfloat16_is_faster():
+    if why_no_bfloat16() is not None:
+        return bool(asked)
+    if asked and says_so and not bfloat16_is_faster():
         print("note: float32 is faster than bfloat16 on this processor, so --bf16 computes in float32", file=sys.stderr)
     return bfloat16_is_faster()

@@ -144,12 +144,12 @@ def _with_precision(job, manifest):
     if not job.options.get("bf16"):
         return job
     prepare_process()
-    from paddle_rope.native.products import DECISION, why_no_bfloat16
+    from paddle_rope.native.products import DECISION
     from paddle_rope.tasks.common.process import bfloat16_pays
 
     is_on = manifest["options"].get("bf16") if manifest else None
     if not isinstance(is_on, bool):
-        is_on = why_no_bfloat16() is not None or bfloat16_pays()  # if it is impossible, predictors say so
+        is_on = bfloat16_pays()  # if it is impossible, predictors say so
     os.environ[DECISION] = str(int(is_on))
     return dataclasses.replace(job, options={**job.options, "bf16": is_on})
 

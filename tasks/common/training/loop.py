@@ -80,8 +80,8 @@ def _run(
 
         # files -> examples -> finished configuration
         data = recipe.read(settings, memory)
-        if not is_begun and settings.training.bf16 and device == "cpu" and not bfloat16_pays(is_first_process()):
-            data.chosen["bf16"] = False
+        if not is_begun and device == "cpu" and settings.training.bf16 is not False:
+            data.chosen["bf16"] = bfloat16_pays(settings.training.bf16, is_first_process())
         settings = finished(filled(settings, data.chosen), recipe.arguments)
         run = Run(
             *settings, data=data, locks=locks, memory=memory, checkpoint=checkpoint, is_begun=is_begun, started=started
@@ -105,7 +105,7 @@ def _train(recipe: Recipe, run: Run) -> dict[str, Any] | None:
         if is_enabled():
             print("native operators compute; PADDLE_ROPE_NATIVE=0 turns them off")
             if run.training.bf16:
-                print("training multiplies in bfloat16, evaluation in float32")
+                print("training multiplies in bfloat16, evaluation in float32; --bf16 false turns it off")
         run.claim()
 
     # batches, optimizer, training with evaluations and checkpoints

@@ -43,10 +43,10 @@ class TrainingKeys:
     adam_epsilon: float = option(1e-8, "added to the root of that", POSITIVE)
     max_grad_norm: float = option(1.0, "longer gradients are scaled down to this norm")
     recompute: bool = option(False, "recompute the layers in the backward pass: less memory, more time")
-    bf16: bool = option(
-        False,
-        "bfloat16 in training: on a CPU that has it, the products of linear layers by native operators; mixed "
-        "precision on a GPU (untested: nothing here has run on one)",
+    bf16: Optional[bool] = option(
+        None,
+        "bfloat16 in training: on a CPU the matrix products of native operators, empty: where that is faster; mixed "
+        "precision on a GPU (untested: nothing here has run on one), empty: no",
     )
     fp16: bool = option(False, "float16 mixed precision on a GPU (untested as well)")
     logging_steps: int = option(20, "optimizer steps between two values of the loss in the log", POSITIVE)

@@ -15,7 +15,7 @@ from paddle_rope.layers import LayerNorm, Linear
 from paddle_rope.machine import processor_flags
 from paddle_rope.native import products
 from paddle_rope.native.library import library
-from paddle_rope.native.products import DECISION, bfloat16_is_faster, bfloat16_products, keep_rounded, rounded
+from paddle_rope.native.products import DECISION, bfloat16_is_faster, bfloat16_products, rounded
 from paddle_rope.roformer import RoFormerForMaskedLM
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
@@ -114,7 +114,7 @@ def test_the_times_of_products_tell_whether_it_is_faster_unless_the_variable_doe
     assert bfloat16_is_faster() is faster
     products._is_measured_faster.cache_clear()
     monkeypatch.setenv(DECISION, str(int(not faster)))
-    assert bfloat16_is_faster() is not faster and clock[0] == 3 * products._TIMED_ROUNDS
+    assert bfloat16_is_faster() is not faster and clock[0] == 15
 
 
 @pytest.fixture
@@ -195,8 +195,10 @@ def test_weights_that_are_kept_rounded_give_the_same_outputs(has_bfloat16):
     layer, x = Linear(24, 16), random_tensor(5, 24, dtype="float32")
     with bfloat16_products(), paddle.no_grad():
         before = layer(x)
-        keep_rounded([layer.weight])
-        assert rounded(layer.weight) is rounded(layer.weight) and bool((layer(x) == before).all())
+        layer.weight.rounded = rounded(layer.weight)
+        assert rounded(layer.weight) is layer.weight.rounded and bool((layer(x) == before).all())
+        layer.weight.rounded = rounded(paddle.zeros([24, 16]))
+        assert bool((layer(x) == layer.bias).all())
 
 
 def test_a_thread_does_not_round_for_another(has_bfloat16):
@@ -219,14 +221,15 @@ def test_a_trainer_on_a_cpu_does_without_paddle_s_mixed_precision(tmp_path, recw
 
 
 def test_training_multiplies_in_bfloat16_where_that_is_faster_and_says_so(has_bfloat16, tmp_path, monkeypatch, capsys):
-    plain, rounded_once = train(tmp_path / "plain"), train(tmp_path / "once", bf16=True)
+    plain, rounded_once = train(tmp_path / "plain", bf16=False), train(tmp_path / "once", bf16=True)
     assert capsys.readouterr().out.count("training multiplies in bfloat16") == 1
-    assert train(tmp_path / "twice", bf16=True) == rounded_once != plain
+    assert train(tmp_path / "chosen") == rounded_once != plain
+    assert "--bf16 false turns it off" in capsys.readouterr().out
     monkeypatch.setenv(DECISION, "0")
-    capsys.readouterr()
-    assert train(tmp_path / "asked", bf16=True) == plain
-    assert capsys.readouterr().err.count("float32 is faster") == 1
-    assert yaml.safe_load((tmp_path / "asked" / "config.yaml").read_text(encoding="utf-8"))["bf16"] is False
+    for folder, options, notes in (("asked", {"bf16": True}, 1), ("not asked", {}, 0)):
+        assert train(tmp_path / folder, **options) == plain
+        assert capsys.readouterr().err.count("float32 is faster") == notes
+        assert yaml.safe_load((tmp_path / folder / "config.yaml").read_text(encoding="utf-8"))["bf16"] is False
 
 
 @pytest.mark.parametrize("recipe", WORK)
