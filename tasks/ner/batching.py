@@ -32,14 +32,21 @@ class NerDataset:
     Texts longer than ``max_characters`` are cut into windows of at most that many tokens (:func:`cut_labeled`); None:
     no cut. ``own`` has, by text, the examples from which the ``features`` were built, as in training: the features of
     such a text leave out its labels. ``texts`` are the tokenized examples or windows, ``collate`` makes a batch of
-    them, ``cut`` is (number of windows, number of texts cut into them), ``faults`` lists (example, entity) that cannot
-    be learned, by kind, and of the ``pairs`` that are related, so many are ``parted``: no window holds both entities.
+    them, ``cut`` is (number of windows, number of texts cut into them), and ``faults`` lists (example, entity) that
+    cannot be learned, by kind.
+
+    With ``relations``, in whose order they are numbered, texts also have the pairs of entities that one of them
+    relates, if each of the two is a sequence of tokens. Of these ``pairs``, so many are ``parted``: no window holds
+    both entities.
     """
 
-    def __init__(self, examples, tokenizer, types, max_characters=None, max_span_length=None, features=None, own=None):
+    def __init__(
+        self, examples, tokenizer, types, max_characters=None, max_span_length=None, features=None, own=None,
+        relations=(),
+    ):  # fmt: skip
         self.examples, self.types, self.texts, self.cut = examples, types, [], (0, 0)
         self.pairs = self.parted = 0
-        self.collate = functools.partial(pad_spans, pad_token_id=tokenizer.pad_token_id)
+        self.collate = functools.partial(pad_spans, pad_token_id=tokenizer.pad_token_id, with_pairs=bool(relations))
         self.faults = defaultdict(list)
         number = {name: index for index, name in enumerate(types)}
         for example in examples:
@@ -56,7 +63,7 @@ class NerDataset:
                     is_labeled = entity.probability is None
                     spans.append((number[entity.type], first, last, 1.0 if is_labeled else entity.probability))
             of_tokens = features and features(example.text, offsets, (own or {}).get(example.text))
-            text = TokenizedText(ids, offsets, spans, of_tokens, self._pairs(example, aligned))
+            text = TokenizedText(ids, offsets, spans, of_tokens, _pairs(example, aligned, relations))
             self.pairs += len(text.pairs)
             if max_characters is None or len(example.text) <= max_characters:
                 self.texts.append(text)
@@ -69,10 +76,6 @@ class NerDataset:
                 entity = Entity(offsets[first][0], offsets[last][1], types[kind])
                 self.faults[LONGER_THAN_A_WINDOW].append((example, entity))
 
-    def _pairs(self, example, aligned):
-        """The ``pairs`` of a text, for models that find relations; ``aligned`` is from :func:`align_entities`."""
-        return ()
-
     @property
     def lengths(self):
         """Number of tokens of each text, including special tokens."""
@@ -83,6 +86,18 @@ class NerDataset:
 
     def __getitem__(self, index):
         return self.texts[index]
+
+
+def _pairs(example, aligned, relations):
+    """The ``pairs`` of a :class:`TokenizedText`; ``aligned`` is from :func:`align_entities`."""
+    number = {name: index for index, name in enumerate(relations)}
+    tokens = {entity: bounds for entity, *bounds in aligned}
+    ends = ((one.type, example.entities[one.head], example.entities[one.tail]) for one in example.relations)
+    return tuple(
+        (number[kind], *tokens[head], *tokens[tail])
+        for kind, head, tail in ends
+        if kind in number and head in tokens and tail in tokens
+    )
 
 
 def with_unseen(types, examples):
@@ -100,12 +115,12 @@ def check_types(example, types):
             )
 
 
-def pad_spans(texts, pad_token_id, with_labels=True):
+def pad_spans(texts, pad_token_id, with_labels=True, with_pairs=False):
     """The inputs of ``NerModel`` from a list of :class:`TokenizedText`, a dict of arrays: ``input_ids`` int64,
     ``attention_mask`` and ``token_mask`` bool, all ``[batch, seq]``; with labels, ``labels`` int64 ``[batch, entities,
     3]``, (type, first token, last token), padded with -1, and ``probabilities`` float32 ``[batch, entities]`` if any is
-    below 1; and, if the model has such features, ``columns`` int64 ``[batch, seq, columns]`` and ``flags`` bool
-    ``[batch, seq, flags]``."""
+    below 1; with pairs, ``pairs`` int64 ``[batch, relations, 5]``, padded with -1; and, if the model has such features,
+    ``columns`` int64 ``[batch, seq, columns]`` and ``flags`` bool ``[batch, seq, flags]``."""
     batch = pad_tokens([text.ids for text in texts], pad_token_id)
     batch["token_mask"] = pad([[end > start for start, end in text.offsets] for text in texts], bool)
     if texts[0].features is not None:
@@ -119,6 +134,8 @@ def pad_spans(texts, pad_token_id, with_labels=True):
         batch["labels"] = pad([of_text[:, :3] for of_text in spans], np.int64, -1, least=1)
         if any((of_text[:, 3] < 1).any() for of_text in spans):
             batch["probabilities"] = pad([of_text[:, 3] for of_text in spans], np.float32, least=1)
+    if with_pairs:
+        batch["pairs"] = pad([np.reshape(text.pairs, (-1, 5)) for text in texts], np.int64, -1, least=1)
     return batch
 
 

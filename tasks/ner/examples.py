@@ -90,6 +90,11 @@ def entity_types(*example_lists: Iterable[Example]) -> list[str]:
     return sorted({entity.type for examples in example_lists for example in examples for entity in example.entities})
 
 
+def relation_types(examples: Iterable[Example]) -> list[str]:
+    """The sorted distinct types of the relations of examples."""
+    return sorted({relation.type for example in examples for relation in example.relations})
+
+
 def first_overlap(entities: Iterable[Entity]) -> tuple[Entity, Entity] | None:
     """Two neighbors of sorted entities that have a character in common; None if no entities of a text overlap."""
     return next(((one, other) for one, other in pairwise(entities) if other.start < one.end), None)

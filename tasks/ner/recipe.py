@@ -57,7 +57,6 @@ class NerRecipe(Recipe):
 
     arguments = NerArguments
     report = staticmethod(print_scores)
-    _dataset_class = NerDataset
 
     def read(self, settings: Settings, memory: MemoryData) -> NerData:
         keys, examples = settings.keys, read_splits(settings.keys, settings.training.seed, memory.examples)
@@ -198,7 +197,7 @@ class NerRecipe(Recipe):
 
     def _dataset(self, run: Run, examples: list, **options: Any) -> NerDataset:
         options = {"max_span_length": run.keys.max_span_length, "features": run.data.features, **options}
-        return self._dataset_class(examples, run.tokenizer, **{"types": run.model.config.types, **options})
+        return NerDataset(examples, run.tokenizer, **{"types": run.model.config.types, **options})
 
 
 def _keep_types(settings, data):

@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 
 from paddle_rope.tasks.common.reports.tables import f1_row
 from paddle_rope.tasks.ner.batching import with_unseen
-from paddle_rope.tasks.ner.examples import Example
+from paddle_rope.tasks.ner.examples import Example, relation_types
 from paddle_rope.tasks.ner.metrics import Match, entity_scores
 from paddle_rope.tasks.ner.reports.reliability import reliability
-from paddle_rope.tasks.relations.data import relation_types
 from paddle_rope.tasks.relations.decoding import Related, triples_of
 
 MEANINGS = {

@@ -8,10 +8,10 @@ from paddle_rope.tasks.common.training.run import Run
 from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.ner import calibration, monitoring
 from paddle_rope.tasks.ner.batching import NerDataset
+from paddle_rope.tasks.ner.examples import relation_types
 from paddle_rope.tasks.ner.prediction.finding import find_in_windows
 from paddle_rope.tasks.ner.recipe import Evaluation, NerData, NerRecipe, tune
 from paddle_rope.tasks.relations.arguments import RelationsArguments
-from paddle_rope.tasks.relations.data import RelationsDataset, relation_types
 from paddle_rope.tasks.relations.decoding import RELATED, Related, between, related_record
 from paddle_rope.tasks.relations.metrics import gold_of, match_triples, relation_scores
 from paddle_rope.tasks.relations.reports import print_scores
@@ -22,7 +22,6 @@ class RelationsRecipe(NerRecipe):
 
     arguments = RelationsArguments
     report = staticmethod(print_scores)
-    _dataset_class = RelationsDataset
 
     def read(self, settings: Settings, memory: MemoryData) -> NerData:
         data = super().read(settings, memory)

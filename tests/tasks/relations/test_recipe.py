@@ -9,13 +9,13 @@ import pytest
 from paddle_rope import CharTokenizer
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.ner.arguments import of_types
+from paddle_rope.tasks.ner.batching import NerDataset
 from paddle_rope.tasks.ner.calibration import above_thresholds, common_threshold
 from paddle_rope.tasks.ner.data.inspection import inspect
 from paddle_rope.tasks.ner.data.reading import read_examples
-from paddle_rope.tasks.ner.examples import Entity, make_example
+from paddle_rope.tasks.ner.examples import Entity, make_example, relation_types
 from paddle_rope.tasks.ner.metrics import entity_scores
 from paddle_rope.tasks.recipes import load, train_config
-from paddle_rope.tasks.relations.data import RelationsDataset, relation_types
 from paddle_rope.tasks.relations.decoding import RELATED, Related, Triple
 from paddle_rope.tasks.relations.demo import sentences
 from paddle_rope.tasks.relations.metrics import Gold
@@ -48,9 +48,9 @@ def long_example():
 
 def test_a_window_has_the_pairs_whose_entities_it_contains_and_others_are_counted(long_example):
     tokenizer = CharTokenizer.from_corpus([long_example.text])
-    whole = RelationsDataset([long_example], tokenizer, ["a"], ["r", "s"])
+    whole = NerDataset([long_example], tokenizer, ["a"], relations=["r", "s"])
     assert (whole.pairs, whole.parted, len(whole.texts[0].pairs)) == (11, 0, 11)
-    cut = RelationsDataset([long_example], tokenizer, ["a"], ["r", "s"], max_characters=20)
+    cut = NerDataset([long_example], tokenizer, ["a"], 20, relations=["r", "s"])
     together = {tuple(piece.offsets[token] for token in pair[1:]) for piece in cut.texts for pair in piece.pairs}
     assert cut.pairs == 11 and cut.parted == 11 - len(together) and 1 < cut.parted < 11
     batch = cut.collate(cut.texts)
@@ -59,7 +59,7 @@ def test_a_window_has_the_pairs_whose_entities_it_contains_and_others_are_counte
         spans = {span[1:3] for span in text.spans}
         for kind, *tokens in pairs.tolist():
             assert kind == -1 or {tuple(tokens[:2]), tuple(tokens[2:])} <= spans
-    unknown = RelationsDataset([long_example], tokenizer, ["a"], ["s"])
+    unknown = NerDataset([long_example], tokenizer, ["a"], relations=["s"])
     assert unknown.pairs == 0 and unknown.collate(unknown.texts)["pairs"].tolist() == [[[-1] * 5]]
 
 
