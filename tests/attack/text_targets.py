@@ -149,9 +149,8 @@ def read_matching(folder: Path) -> None:
         has_header = lines[0].split("\t")[-1].strip().lower() in matching.HEADERS
         plain = [tuple(line.split("\t")[:2]) for line in lines[has_header:]]
     _compare(streamed, plain, "texts read plainly")
-    _compare(
-        list(map(set, streamed)), [set(one.texts) for one in matching.LABELED.read_file(path)], "texts without labels"
-    )
+    labeled = [set(one.texts) for one in matching.LABELED.read_file(path)]
+    _compare(list(map(set, streamed)), labeled, "texts without labels")
 
 
 def read_classes(folder: Path) -> None:
@@ -206,30 +205,24 @@ def _target(name, mutate, read, *contents):
 OF_TAGS = ("bio", "bioes", "bmes", "bio_sentences", "bmes_sentences")
 OF_RECORDS = ("cluener", "doccano", "doccano_entities", "jsonl")
 TRIPLES = [{"A": "原告", "B": "被告", "C": "第三人"}, {"A": "甲", "B": "乙", "C": "丙"}]
+SHAPES = [
+    [
+        {"content": "王明在京", "annotations": [{"begin": 0, "end": 2, "label": "P", "text": "王明"}]},
+        {"text": "丙", "spans": []},
+    ],
+    [{"tokenized_text": ["王明", "在", "京"], "ner": [[0, 0, "P"], [1, 2, "L"]]}],
+    [
+        {"content": "王明在京", "result_list": [{"start": 0, "end": 2, "text": "王明"}], "prompt": one}
+        for one in ("人", "王明的友")
+    ],
+    [{"tokens": ["王", "明"], "ner_tags": [1, 2], "names": ["O", "B-P", "L-P"]}],
+]
+IN_LIST = [{"text": "甲", "spans": [{"start": 0, "end": 1, "label": "t"}], "answer": "accept"}]
 SAMPLES = {  # of targets of JSON
     **{name: [_written(name)] for name in (*OF_RECORDS, "cmeee", "labelstudio", "labelstudio_min")},
     "tokens": [_written("tokens", FLAT)],
     "lists": [*(_as_list(name, EXAMPLES) for name in OF_RECORDS), _as_list("tokens", FLAT)],
-    "shapes": [
-        _lines(
-            {"content": "王明在京", "annotations": [{"begin": 0, "end": 2, "label": "P", "text": "王明"}]},
-            {"text": "丙", "spans": []},
-        ),
-        _lines({"tokenized_text": ["王明", "在", "京"], "ner": [[0, 0, "P"], [1, 2, "L"]]}),
-        _lines(
-            *(
-                {"content": "王明在京", "result_list": [{"start": 0, "end": 2, "text": "王明"}], "prompt": one}
-                for one in ("人", "王明的友")
-            )
-        ),
-        _lines({"tokens": ["王", "明"], "ner_tags": [1, 2], "names": ["O", "B-P", "L-P"]}),
-        json_bytes(
-            {
-                "version": 1,
-                "data": [{"text": "甲", "spans": [{"start": 0, "end": 1, "label": "t"}], "answer": "accept"}],
-            }
-        ),
-    ],
+    "shapes": [*(_lines(*records) for records in SHAPES), json_bytes({"version": 1, "data": IN_LIST})],
     "tables": _tables(),
     "spacy": [_written("spacy"), json_bytes(SPACY)],
     "matching": [

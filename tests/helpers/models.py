@@ -14,9 +14,9 @@ from paddle_rope.tasks.ner.features import FEATURE_KINDS, WordFeatures
 from paddle_rope.tasks.ner.model import NerConfig, NerModel
 from tests.paddle_rope.roformer.small_models import randomise
 
-# paddle2onnx wants Paddle 3, and has no wheel for Python 3.13
 HAS_ONNX = importlib.util.find_spec("paddle2onnx") is not None and not paddle.__version__.startswith("2.")
 FORMATS = ("onnx", "paddle") if HAS_ONNX else ("paddle",)
+needs_onnx = pytest.mark.skipif(not HAS_ONNX, reason="paddle2onnx wants Paddle 3 and Python 3.12 or older")
 
 
 def export(output, format, *words):

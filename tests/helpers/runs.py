@@ -13,6 +13,7 @@ import pytest
 import yaml
 from visualdl import LogReader
 
+from paddle_rope.tasks import recipes
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.training import loop, series
@@ -139,9 +140,9 @@ def launch(folder, script, *words):
 
 
 # ---- a recipe that trains nothing
-def pretended_recipe(monkeypatch):
-    """A recipe that trains nothing: ``calls`` lists its calls, ``trained()`` the folders in ``runs/`` of its trainings;
-    ``scores_of`` gives what a run leaves."""
+def pretended_recipe(monkeypatch, scores_of):
+    """A recipe that trains nothing, in place of all: ``calls`` lists its calls, ``trained()`` the folders of its
+    trainings in ``runs/``; ``scores_of`` gives what a run leaves."""
 
     def leave(config):
         folder = Path(config["output_dir"])
@@ -170,12 +171,13 @@ def pretended_recipe(monkeypatch):
 
     recipe = SimpleNamespace(
         arguments=SimpleNamespace(recipe="ner", SCORES=("f1", "recall")), calls=[], fails=lambda config: False,
-        scores_of=lambda config: {"dev": {"f1": 0.9}},
-        score_ensemble=lambda config, run_dirs: None,
+        scores_of=scores_of, score_ensemble=lambda config, run_dirs: None,
         trained=lambda: [of["output_dir"].split("runs/")[1] for call, of in recipe.calls if call == "train"],
     )  # fmt: skip
     monkeypatch.setattr(loop, "train", train)
     monkeypatch.setattr(loop, "resume", resume)
     for module in (series, plan):
         monkeypatch.setattr(module, "resolve", resolve)
+    for module in (recipes, plan):
+        monkeypatch.setattr(module, "get_recipe", lambda name: recipe)
     return recipe

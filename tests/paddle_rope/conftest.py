@@ -19,8 +19,16 @@ def native_operators():
 
 @pytest.fixture
 def amp_as_on_gpu(monkeypatch):
-    """Automatic mixed precision of level O2, which ``auto_cast`` does not switch on on a CPU: Paddle's tracer."""
-    tracer = paddle.base.framework._dygraph_tracer()
+    """Automatic mixed precision of level O2, which ``auto_cast`` does not switch on on a CPU: Paddle's tracer. In it
+    ``amp_as_on_gpu(owner, name, ...)`` is the list of the levels at which these functions are called."""
+    tracer, levels = paddle.base.framework._dygraph_tracer(), []
     monkeypatch.setattr(tracer, "_amp_level", paddle.base.core.AmpLevel.O2)
     monkeypatch.setattr(tracer, "_amp_dtype", "float16")
-    return tracer
+
+    def recorded(owner, name):
+        original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *given: levels.append(tracer._amp_level) or original(*given))
+        return levels
+
+    yield recorded
+    assert tracer._amp_level == paddle.base.core.AmpLevel.O2

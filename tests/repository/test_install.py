@@ -14,7 +14,7 @@ import pytest
 
 from paddle_rope.tasks.commands.main import VERBS, main
 from tests.conftest import REPOSITORY
-from tests.helpers.models import FORMATS, export
+from tests.helpers.models import FORMATS, export, needs_onnx
 from tests.tasks.commands.conftest import LABELED, MODELS, write_models
 
 
@@ -233,7 +233,7 @@ def test_data_and_finished_runs_are_read_without_paddle(bare, models, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
+@needs_onnx
 def test_an_onnx_model_is_evaluated_as_with_paddle(wheel, models, tmp_path, tmp_path_factory, capsys):
     command = environment(wheel, tmp_path_factory, "[onnx]")
     for recipe in LABELED:

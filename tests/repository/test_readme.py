@@ -15,7 +15,7 @@ import yaml
 from paddle_rope import CharTokenizer, RoFormerConfig, RoFormerForMaskedLM, load
 from paddle_rope.__main__ import main
 from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
-from tests.helpers.models import FORMATS
+from tests.helpers.models import FORMATS, needs_onnx
 from tests.repository.test_pages import ONCE, REPOSITORY, blocks, commands
 from tests.tasks.conftest import blank_pictures
 from tests.tasks.serving.conftest import running
@@ -66,8 +66,6 @@ def write_what_python_needs(page, request):
     elif page == "docs/guides/matching.md":
         assert main(["demo", "matching", "runs/demo_matching_data"]) == 0
         assert main(["train", "configs/matching/demo.yaml", *SMALL_WORDS, "--output_dir", "runs/mine"]) == 0
-    elif page == "docs/guides/python.md" and "onnx" not in FORMATS:
-        pytest.skip("the page exports as ONNX, and paddle2onnx wants Paddle 3")
     elif page == "docs/guides/checkpoints.md":
         tokenizer = CharTokenizer.from_corpus(UNSEEN_SENTENCES)
         for folder, position in (("roformer_chinese_base", "qk"), ("bert-base-chinese", "learned")):
@@ -76,11 +74,12 @@ def write_what_python_needs(page, request):
             tokenizer.save_pretrained(folder)
 
 
-WITH_PYTHON = [page for page in ONCE if blocks(page, "python")]
+EXPORTS = "docs/guides/python.md"
+WITH_PYTHON = [page for page in ONCE if blocks(page, "python") and page != EXPORTS]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_PYTHON)
+@pytest.mark.parametrize("page", [*WITH_PYTHON, pytest.param(EXPORTS, marks=needs_onnx)])
 def test_python_runs(page, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     write_what_python_needs(page, request)
@@ -112,7 +111,7 @@ def test_a_client_of_the_service_runs(words, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
+@needs_onnx
 def test_a_program_without_this_package_finds_what_the_exported_model_finds(ner_folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = [*SMALL_WORDS, "--pretrained=", f"--train_file={ner_folder / 'my' / 'data.jsonl'}", "--features="]

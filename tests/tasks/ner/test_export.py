@@ -18,7 +18,7 @@ from paddle_rope.tasks.ner import NerPredictor
 from paddle_rope.tasks.ner.export import NerExporter
 from paddle_rope.tasks.ner.model import NerConfig, NerModel
 from paddle_rope.tasks.ner.prediction.predictor import ExportedNerModel
-from tests.helpers.models import FORMATS, export
+from tests.helpers.models import FORMATS, export, needs_onnx
 from tests.paddle_rope.roformer.small_models import randomise
 
 
@@ -28,14 +28,10 @@ def exported(request, trained, tmp_path_factory):
     return export(tmp_path_factory.mktemp("exported") / "model", request.param, trained.model)
 
 
-needs_onnx = pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
-
-
 def found(model, texts, **options):
     found = NerPredictor(model, "cpu", **options).find(texts)
-    return [[entity[:3] for entity in of_text] for of_text in found], [
-        entity[3:] for of_text in found for entity in of_text
-    ]
+    scores = [entity[3:] for of_text in found for entity in of_text]
+    return [[entity[:3] for entity in of_text] for of_text in found], scores
 
 
 def assert_finds_the_same(first, second, texts, **options):
@@ -113,12 +109,8 @@ SIZES = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 2, "interme
     {"attention": ["window", "linear"], "attention_window": 3, "max_span_length": 5},
     {"attention": "window", "attention_window": 40},
     {"position_embedding": "none", "span_rope": False, "features": {"tables": {}, "flags": 4}},
-    {
-        "attention": "linear",
-        "convolutions": True,
-        "output_gate": True,
-        "features": {"tables": {"words": 9}, "flags": 3},
-    },
+    {"attention": "linear", "convolutions": True, "output_gate": True,
+     "features": {"tables": {"words": 9}, "flags": 3}},
     {"attention": "linear", "version": 2, "rotary": {"learned": True}},
 ], ids=str)  # fmt: skip
 def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_path, monkeypatch):
@@ -134,7 +126,9 @@ def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_p
         config.save_pretrained(str(folder))
     exporter.write_graph(model, folders["paddle"], "paddle")
     if "onnx" in folders:  # which begins with the same graph
-        monkeypatch.setattr(exporting, "write_paddle_graph", lambda *given: copy_graph(folders["paddle"], given[2]))
+        written = [*folders["paddle"].glob("inference.*")]
+        copied = lambda layer, inputs, to: [shutil.copy(path, to) for path in written]  # noqa: E731
+        monkeypatch.setattr(exporting, "write_paddle_graph", copied)
         exporter.write_graph(model, folders["onnx"], "onnx")
         assert "Cos" not in operators_of(folders["onnx"] / ONNX_FILE)  # onnxruntime before 1.29 has none of float64
     alone = by_paddle_alone(folders["paddle"])
@@ -156,11 +150,6 @@ def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_p
         found, scores, probabilities = exported.graph.run(given, ("spans", "scores", "probabilities"))
         temperatures = np.array([0.5, 2.0])[found[:, 1]]
         np.testing.assert_allclose(probabilities, 1 / (1 + np.exp(-scores / temperatures)), rtol=1e-4)
-
-
-def copy_graph(folder, to):
-    for path in folder.glob("inference.*"):
-        shutil.copy(path, to)
 
 
 def between(logits):
@@ -224,7 +213,7 @@ def test_the_graph_runs_without_the_project(trained, tmp_path, format):
     assert sorted(entities) == [(entity["start"], entity["end"], entity["type"]) for entity in expected] != []
 
 
-@pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
+@needs_onnx
 @pytest.mark.parametrize("longest, band", [(1, None), (3, None), (2, 6)])
 def test_the_graph_alone_finds_no_span_beyond_the_bound(monkeypatch, longest, band):
     import onnx

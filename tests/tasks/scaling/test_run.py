@@ -23,7 +23,7 @@ from paddle_rope.tasks.scaling.on_ray import run_on_ray
 from paddle_rope.tasks.scaling.processes import run_in_processes
 from paddle_rope.tasks.scaling.run import run_documents
 from paddle_rope.tasks.scaling.worker import Job, PartWorker
-from tests.helpers.models import FORMATS
+from tests.helpers.models import needs_onnx
 from tests.helpers.runs import read_json_lines
 from tests.tasks.ner.conftest import error_of
 from tests.tasks.scaling.conftest import THRESHOLD, WRITERS, files, write_jsonl
@@ -211,7 +211,9 @@ def test_results_and_rejected_records_are_strict_json(job, tmp_path):
 
 def test_a_run_goes_on_only_as_it_was_begun(inputs, job, tmp_path):
     shutil.copytree(job.models[0], tmp_path / "model")
-    job = replace(job, models=(str(tmp_path / "model"),))
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("a\tb\n")
+    job = replace(job, models=(str(tmp_path / "model"),), options={**job.options, "dictionary": str(terms)})
     assert run_documents(job, [str(inputs)], 10, here([], stop_after=1)) == 130
     before = files(tmp_path / "out")
     assert "part_records: 10, not 11" in refusal(job, [inputs], 11)
@@ -220,10 +222,12 @@ def test_a_run_goes_on_only_as_it_was_begun(inputs, job, tmp_path):
     (tmp_path / "damaged" / "manifest.json").write_text("{")
     assert "manifest.json: is not JSON" in refusal(replace(job, output=str(tmp_path / "damaged")), [inputs])
     assert f"{inputs}/b.jsonl.gz" in refusal(job, [inputs / "a.jsonl"])
-    for path in (inputs / "g.txt", inputs / "e.txt", tmp_path / "model" / "config.json"):
+    from_stdin = replace(job, options={"dictionary": "-"})  # which processes do not have
+    assert "-: no such file" in refusal(from_stdin, [inputs])
+    for path in (inputs / "g.txt", inputs / "e.txt", tmp_path / "model" / "config.json", terms):
         content = path.read_bytes() if path.exists() else None
         path.write_bytes((content or b"x") + b"\n")
-        assert str(path if path.parent == inputs else path.parent) in refusal(job, [inputs])
+        assert str(path.parent if path.name == "config.json" else path) in refusal(job, [inputs])
         path.unlink() if content is None else path.write_bytes(content)
     assert files(tmp_path / "out") == before
     done = []
@@ -233,22 +237,11 @@ def test_a_run_goes_on_only_as_it_was_begun(inputs, job, tmp_path):
     assert "part_records: 10, not 11" in refusal(job, [inputs], 11)  # also of a run in which nothing is left to do
 
 
-@pytest.mark.skipif("onnx" not in FORMATS, reason="paddle2onnx wants Paddle 3")
+@needs_onnx
 def test_an_onnx_model_takes_the_threads_that_openmp_takes(exported, monkeypatch):
     for threads in ("2,1", "two", ""):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
         assert NerPredictor(exported)(["好"])[0]["text"] == "好"
-
-
-def test_a_run_goes_on_only_with_the_terms_it_was_begun_with(inputs, job, tmp_path):
-    terms = tmp_path / "terms.tsv"
-    terms.write_text("a\tb\n")
-    job = replace(job, options={**job.options, "dictionary": str(terms)})
-    assert run_documents(job, [str(inputs)], 10, here([], stop_after=1)) == 130
-    terms.write_text("a\tc\n")
-    assert f"other inputs ({terms}: " in refusal(job, [inputs])
-    from_stdin = replace(job, options={"dictionary": "-"})  # which processes do not have
-    assert "-: no such file" in refusal(from_stdin, [inputs])
 
 
 def test_two_calls_do_not_work_on_one_run(inputs, job):

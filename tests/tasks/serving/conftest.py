@@ -32,6 +32,17 @@ def skip_without_extra():
         pytest.importorskip(module, reason=f"{module} is missing: pip install 'paddle_rope[serve]'")
 
 
+def ask(port, method, path, body=None, headers=JSON):
+    """(status, headers, body) of a request to this machine; the body is read as JSON where it is that."""
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=START_SECONDS)) as connection:
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        content = response.read()
+        is_json = response.headers["Content-Type"] == "application/json"
+        answer = json.loads(content) if is_json else content.decode(errors="replace")
+        return response.status, response.headers, answer
+
+
 class Client:
     """A running service: its process, its port, and what it has printed."""
 
@@ -57,15 +68,9 @@ class Client:
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=START_SECONDS)
 
-    def ask(self, method, path, body=None, headers=JSON):
-        """(status, headers, body) of a request; the body is read as JSON where it is that."""
-        with contextlib.closing(self.connect()) as connection:
-            connection.request(method, path, body, headers)
-            response = connection.getresponse()
-            content = response.read()
-            is_json = response.headers["Content-Type"] == "application/json"
-            answer = json.loads(content) if is_json else content.decode(errors="replace")
-            return response.status, response.headers, answer
+    def ask(self, *request):
+        """As :func:`ask`."""
+        return ask(self.port, *request)
 
     def predict(self, *texts, path="/predict"):
         """(status, body)"""

@@ -4,8 +4,6 @@ with Ray's replicas in place of workers."""
 import json
 import random
 import socket
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from paddle_rope.tasks.recipes import load
 from tests.conftest import REPOSITORY
 from tests.helpers.models import FORMATS, export, like
 from tests.tasks.ner.conftest import spans_of
-from tests.tasks.serving.conftest import REAL, running
+from tests.tasks.serving.conftest import REAL, ask, running
 
 pytestmark = pytest.mark.slow
 TEXTS = [text[start : start + 12] for text in UNSEEN_SENTENCES for start in range(0, 8)] + ["", "a\u0000b", "😀"]
@@ -95,7 +93,7 @@ def test_all_models_but_those_in_onnx_load_paddle(client, folders):
 # ---- Ray Serve
 @pytest.fixture(scope="module")
 def service(trained):
-    """``service(path, body)`` -> (status, body) of a request to a model on Ray Serve."""
+    """``service(path, body)`` -> (status, answer) of a request to a model on Ray Serve."""
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'paddle_rope[ray]'")
     from ray import serve
 
@@ -108,20 +106,9 @@ def service(trained):
     ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=200 << 20, runtime_env=environment)
     try:
         serve.start(http_options={"host": "127.0.0.1", "port": port})
-        serve.run(
-            build(Arguments(model=f"mine={trained['entities']}", max_queue=8, max_texts=50, max_body_bytes=400_000))
-        )
-
-        def ask(path, body=None):
-            data, headers = body and json.dumps(body).encode("utf-8"), {"Content-Type": "application/json"}
-            request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers)
-            try:
-                with urllib.request.urlopen(request, timeout=120) as answer:
-                    return answer.status, answer.read().decode()
-            except urllib.error.HTTPError as error:
-                return error.code, error.read().decode()
-
-        yield ask
+        limits = {"max_queue": 8, "max_texts": 50, "max_body_bytes": 400_000}
+        serve.run(build(Arguments(model=f"mine={trained['entities']}", **limits)))
+        yield lambda path, body=None: ask(port, "POST" if body else "GET", path, body and json.dumps(body))[::2]
     finally:
         serve.shutdown()
         ray.shutdown()
@@ -130,7 +117,7 @@ def service(trained):
 def test_a_replica_answers_as_the_predictor(service, trained):
     status, answer = service("/predict/mine", {"texts": TEXTS})
     expected = spans_of(NerPredictor(trained["entities"], "cpu")(TEXTS))
-    assert status == 200 and spans_of(json.loads(answer)["results"]) == expected and any(expected)
+    assert status == 200 and spans_of(answer["results"]) == expected and any(expected)
 
 
 @pytest.mark.parametrize("path, body, status, message", [
@@ -139,7 +126,7 @@ def test_a_replica_answers_as_the_predictor(service, trained):
 ])  # fmt: skip
 def test_paths_and_limits_are_those_of_the_application(service, path, body, status, message):
     found, answer = service(path, body)
-    assert found == status and message in answer
+    assert found == status and message in str(answer)
 
 
 def test_every_request_is_answered_or_refused(service):
@@ -147,5 +134,5 @@ def test_every_request_is_answered_or_refused(service):
     with ThreadPoolExecutor(50) as threads:
         answers = list(threads.map(lambda text: service("/predict", {"texts": [text]}), given))
     assert {status for status, _ in answers} <= {200, 503}
-    answered = [(text, json.loads(answer)) for text, (status, answer) in zip(given, answers) if status == 200]
+    answered = [(text, answer) for text, (status, answer) in zip(given, answers) if status == 200]
     assert answered and all(answer["results"][0]["text"] == text for text, answer in answered)

@@ -20,13 +20,10 @@ F1 = {7: 0.5, 1: 0.8, 3: 0.6}
 @pytest.fixture
 def recipe(monkeypatch):
     """The recipe of tests, whose scores depend on the seed and the fold."""
-    made = pretended_recipe(monkeypatch)
-    made.scores_of = lambda config: {
+    return pretended_recipe(monkeypatch, lambda config: {
         "dev": {"f1": F1.get(config.get("seed", 3), 0.6), "recall": 0.25, "per_type": {}},
         "test": {"f1": F1.get(config.get("seed"), 0.0) + 0.1 * config.get("fold", 1)},
-    }
-    monkeypatch.setattr("paddle_rope.tasks.recipes.get_recipe", lambda name: made)
-    return made
+    })  # fmt: skip
 
 
 @pytest.fixture

@@ -85,10 +85,8 @@ NEST = [(0, 2, "b", 3.04), (0, 4, "a", 2.0), (0, 8, "a", 1.5), (2, 4, "c", 12.0)
     (NEST, ["0-8 a 0.68 h2", "0-4 a 0.73 h1", "0-2 b 0.82 h0", "2-4 c 1.00 h0", "9-11 b 0.53 h0"]),
     ([(0, 2, "a", 1.0), (0, 2, "b", -1e4)], ["0-2 a 0.62 h1", "0-2 b 0.00 h0"]),
     # of crossing entities the later is drawn in pieces that go on
-    (
-        [(0, 4, "a", 1.0), (2, 6, "b", 2.0)],
-        ["0-4 a 0.62 h1", "2-4 b 0.73 h0 goes-on-right", "4-6 b 0.73 h0 goes-on-left"],
-    ),
+    ([(0, 4, "a", 1.0), (2, 6, "b", 2.0)],
+     ["0-4 a 0.62 h1", "2-4 b 0.73 h0 goes-on-right", "4-6 b 0.73 h0 goes-on-left"]),
 ])  # fmt: skip
 def test_entities_are_nested_marks_with_type_and_probability(entities, expected):
     text = "北京大学附属医院在北京"
@@ -262,9 +260,8 @@ def test_a_browser_shows_chosen_types_alone_and_runs_no_script_of_a_text(tmp_pat
         browser.run("document.getElementById('only1').click()")
         assert shown(browser) == ["b"] and browser.run(LABEL.format(1)) == "none"
         browser.wait_for(laid_out)
-        assert (
-            browser.run("[...document.querySelectorAll('nav [class^=t]')].filter(e => e.checkVisibility()).length") <= 1
-        )
+        listed = "[...document.querySelectorAll('nav [class^=t]')]"
+        assert browser.run(f"{listed}.filter(e => e.checkVisibility()).length") <= 1
         browser.run("document.getElementById('only2').click()")
         assert shown(browser) == ["b", hostile]
         browser.run("document.querySelector('button').click()")
