@@ -96,9 +96,8 @@ def test_shipped_configurations_are_found_from_any_folder_unless_the_user_has_so
     assert data.is_absolute() and data.read_bytes() == (REPOSITORY / "configs/classification/demo.jsonl").read_bytes()
     assert config["dev_file"] == "configs/none.jsonl"
     (tmp_path / "configs/classification").mkdir(parents=True)
-    (tmp_path / "configs/classification/demo.yaml").write_text(
-        "seed: 7\ntrain_file: configs/classification/demo.yaml\n"
-    )
+    own = "seed: 7\ntrain_file: configs/classification/demo.yaml\n"
+    (tmp_path / "configs/classification/demo.yaml").write_text(own)
     config = json.loads(run(sys.executable, "-c", code))
     assert config == {"seed": 7, "train_file": "configs/classification/demo.yaml", "dev_file": "configs/none.jsonl"}
 
@@ -148,8 +147,7 @@ def test_editable_installation_runs_the_code_of_the_repository(sources, tmp_path
     done = subprocess.run(pip, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     environment["PYTHONPATH"] = site
-    code = "from paddle_rope.tasks.common import run_config as s\n"
-    code += "print(s.shipped('configs/ner/demo.yaml'))"
+    code = "from paddle_rope.tasks.common.run_config import shipped; print(shipped('configs/ner/demo.yaml'))"
     for words in ([tmp_path / "venv/bin/paddle-rope", "convert", "--help"], [python, "-c", code]):
         done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment)
         assert (done.returncode, done.stderr) == (0, "")

@@ -17,10 +17,6 @@ from tests.paddle_rope import reference
 REFERENCES = {GlobalPointer: reference.global_pointer, EfficientGlobalPointer: reference.efficient_global_pointer}
 
 
-def random_head(head, types=3, head_size=4, use_rope=True, dtype="float64", **options):
-    return randomize(head(5, types, head_size, use_rope, **options), dtype)
-
-
 # of a band: one token, a width of one, shorter than the band, as long, blocks that are full and not; None: all spans
 SIZES = [(1, None), (5, None), (6, None), (1, 1), (1, 3), (5, 1), (5, 7), (6, 6), (32, 3), (33, 32), (64, 5), (71, 33)]
 
@@ -35,9 +31,8 @@ SIZES = [(1, None), (5, None), (6, None), (1, 1), (1, 3), (5, 1), (5, 7), (6, 6)
     "dtype, tolerance": [("float32", 2e-5), ("float64", 1e-11)],
 })  # fmt: skip
 def test_logits_and_gradients_equal_the_reference(head, use_rope, mask_dtype, placed, seq, width, dtype, tolerance):
-    exact_layer, layer = (
-        random_head(head, 2, 4 if use_rope else 5, use_rope, one, max_span_length=width) for one in ("float64", dtype)
-    )
+    sizes = 5, 2, 4 if use_rope else 5
+    exact_layer, layer = (randomize(head(*sizes, use_rope, max_span_length=width), one) for one in ("float64", dtype))
     layer.set_state_dict({name: value.astype(dtype) for name, value in exact_layer.state_dict().items()})
     exact, mask = random_tensor(2, seq, 5), np.ones((2, seq), dtype=bool)
     (hidden,) = cast([exact], dtype)

@@ -204,9 +204,8 @@ def test_heads_that_are_computed_together_do_not_mix(decay, normalizer):
 ], ids=["plain", "decay", "output norm", "no position"])  # fmt: skip
 @paddle.no_grad()
 def test_a_token_after_others_has_the_state_and_output_of_the_plain_form(layout, options, monkeypatch):
-    q, k, v = (
-        x - 20.0 * (paddle.arange(DIM) % 2) for x in random_qkv(2, 3, 3, DIM, DIM, "float32")
-    )  # q . k is bounded
+    odd = 20.0 * (paddle.arange(DIM) % 2)
+    q, k, v = (x - odd for x in random_qkv(2, 3, 3, DIM, DIM, "float32"))  # q . k is bounded
     k, mask = -k, paddle.to_tensor([[True], [False]])
     rotary = None if layout is None else RotaryPositionEmbedding(DIM, layout=layout)
     positions = paddle.to_tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])

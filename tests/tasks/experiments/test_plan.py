@@ -1,6 +1,7 @@
 """Plans: which runs they name, and what is refused; how they are trained, resumed and shown; runs side by side."""
 
 import functools
+import itertools
 import json
 
 import pytest
@@ -35,19 +36,11 @@ def write_plan(write, tmp_path):
 
 
 def test_a_cell_has_the_keys_of_configuration_settings_case_and_variant(write_plan, tmp_path):
-    plan = read_plan(
-        write_plan(
-            cases={512: {"max_characters": 512}, 1024: {"max_characters": 1024, "num_train_epochs": 2}},
-            variants={"softmax": {"attention": "softmax"}, "thin": {"attention": "linear", "hidden_size": 32}},
-            seeds=[1, 2],
-        )
-    )
-    assert [cell.labels for cell in plan.cells] == [
-        {"case": case, "variant": variant, "seed": seed}
-        for seed in (1, 2)
-        for case in ("512", "1024")
-        for variant in ("softmax", "thin")
-    ]
+    cases = {512: {"max_characters": 512}, 1024: {"max_characters": 1024, "num_train_epochs": 2}}
+    variants = {"softmax": {"attention": "softmax"}, "thin": {"attention": "linear", "hidden_size": 32}}
+    plan = read_plan(write_plan(cases=cases, variants=variants, seeds=[1, 2]))
+    labels = itertools.product((1, 2), ("512", "1024"), ("softmax", "thin"))
+    assert [cell.labels for cell in plan.cells] == [{"case": b, "variant": c, "seed": a} for a, b, c in labels]
     folder = tmp_path / "out" / "runs" / "1024" / "thin" / "seed_2"
     assert plan.cells[-1].config == {
         "hidden_size": 32, "num_hidden_layers": 2, "test_file": None, "num_train_epochs": 2, "max_characters": 1024,

@@ -38,16 +38,17 @@ def few_texts(tmp_path_factory):
     return SimpleNamespace(train=train, dev=dev)
 
 
+def pretend_f1(patch, f1_of):
+    """The F1 on dev is what ``f1_of`` has for the state of the trainer."""
+    original = NerRecipe.dev_scores
+    patch.setattr(NerRecipe, "dev_scores", lambda self, run: {**original(self, run), "f1": f1_of(run.trainer.state)})
+
+
 @pytest.fixture(scope="module")
 def each_epoch_is_better():
     """The best epoch is the last one, whatever it scores."""
-    original = NerRecipe.dev_scores
-
-    def dev_scores(self, run):
-        return {**original(self, run), "f1": run.trainer.state.global_step / 1000}
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NerRecipe, "dev_scores", dev_scores)
+        pretend_f1(patch, lambda state: state.global_step / 1000)
         yield
 
 

@@ -10,10 +10,9 @@ from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.training.checkpoints import last_checkpoint
 from paddle_rope.tasks.common.training.monitor import VisualDLMonitor
 from paddle_rope.tasks.common.training.trainer import LengthGroupedBatchSampler
-from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.conftest import REPOSITORY
 from tests.helpers.runs import launch, log_of, power_cut, run_words
-from tests.tasks.ner.conftest import TINY
+from tests.tasks.ner.conftest import TINY, pretend_f1
 
 TWO_STEPS = {"per_device_train_batch_size": 23}  # an epoch
 PLAIN = {
@@ -26,15 +25,7 @@ PLAIN = {
 def pretend(monkeypatch):
     """``pretend(values)``: the dev F1 of each epoch."""
 
-    def pretend(values):
-        original = NerRecipe.dev_scores
-
-        def dev_scores(self, run):
-            return {**original(self, run), "f1": values[round(run.trainer.state.epoch) - 1]}
-
-        monkeypatch.setattr(NerRecipe, "dev_scores", dev_scores)
-
-    return pretend
+    return lambda values: pretend_f1(monkeypatch, lambda state: values[round(state.epoch) - 1])
 
 
 def checkpoint_steps(folder):
@@ -181,6 +172,4 @@ def test_two_processes_train_as_one_with_batches_of_twice_the_size(
     # the first process alone writes
     assert {path.name for path in (tmp_path / "two").iterdir()} == {path.name for path in one.folder.iterdir()}
     assert len(list((tmp_path / "two/vdl").iterdir())) == 1
-    assert (
-        load_file(tmp_path / "two/model/model.safetensors").keys() == load_file(one.model / "model.safetensors").keys()
-    )
+    assert load_file(tmp_path / "two/model/model.safetensors").keys() == load(one.weights).keys()

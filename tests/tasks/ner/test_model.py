@@ -113,11 +113,10 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "start, end, tokens",
-    [(0, 1, (1, 1)), (0, 3, (1, 2)), (1, 5, (2, 3)), (2, 3, None), (0, 2, None), (3, 5, None), (0, 4, None)]
-    + [(0, 0, None)],
-)
+@pytest.mark.parametrize("start, end, tokens", [
+    *((0, 1, (1, 1)), (0, 3, (1, 2)), (1, 5, (2, 3))),
+    *((start, end, None) for start, end in ((2, 3), (0, 2), (3, 5), (0, 4), (0, 0))),
+])  # fmt: skip
 def test_an_entity_has_a_first_and_a_last_token_unless_it_cuts_one_or_ends_in_a_gap(start, end, tokens):
     entity = Entity(start, end, "a")
     assert align_entities([entity], OFFSETS) == (([(entity, *tokens)], []) if tokens else ([], [entity]))
@@ -171,9 +170,8 @@ def labeled(probability, length=9):
 def test_labels_are_drawn_with_their_probabilities():
     model, text = ner_model(), labeled(0.3)
     batch = batch_of([text], with_labels=True)
-    with_label, without = (
-        float(model(**{**batch, "probabilities": paddle.full([1, 1], probability)})) for probability in (1.0, 0.0)
-    )
+    given = ({**batch, "probabilities": paddle.full([1, 1], probability)} for probability in (1.0, 0.0))
+    with_label, without = (float(model(**one)) for one in given)
     assert float(model(**batch_of([labeled(1.0)._replace(ids=text.ids)], with_labels=True))) == with_label
     paddle.seed(0)
     losses = [float(model(**batch)) for _ in range(200)]
@@ -191,10 +189,8 @@ def test_probabilities_are_read_and_checked(write):
 
     first, second = {"start": 0, "end": 2, "type": "person"}, {"start": 3, "end": 5, "type": "place"}
     (example,) = taught({**first, "score": -1.2, "probability": 0.25}, second)
-    assert [(*entity[:3], entity.probability) for entity in example.entities] == [
-        (0, 2, "person", 0.25),
-        (3, 5, "place", None),
-    ]
+    found = [(*entity[:3], entity.probability) for entity in example.entities]
+    assert found == [(0, 2, "person", 0.25), (3, 5, "place", None)]
     for wrong in (1.5, -0.1, "0.5", True):
         with pytest.raises(InputError, match="found.jsonl:1: the probability .* is not a number from 0 to 1"):
             taught({**first, "probability": wrong})

@@ -45,14 +45,11 @@ def test_a_part_of_train_is_held_out_and_evaluation_names_places(write, tmp_path
 
 
 def test_numbers_of_numpy_and_tuples_are_plain_data(tmp_path):
-    rows = [
-        {"text": "叶老桂在医院。", "label": [(np.int64(0), np.int64(3), "name")]},
-        {"text": "陆雨桐在学校。", "label": ((0, 3, "name"),)},
-    ]
+    labels = [(np.int64(0), np.int64(3), "name")], ((0, 3, "name"),)
+    rows = [{"text": "叶老桂在医院。", "label": label} for label in labels]
     examples, _ = get_predictor("ner").labeled.read_records(rows, "train")
-    assert [(example.entities, example.where) for example in examples] == [
-        ((Entity(0, 3, "name"),), f"train[{number}]") for number in (0, 1)
-    ]
+    expected = [((Entity(0, 3, "name"),), f"train[{number}]") for number in (0, 1)]
+    assert [(example.entities, example.where) for example in examples] == expected
 
 
 WRONG_SPAN = {"text": "叶老桂", "entities": [{"start": 0, "end": 4, "type": "name"}]}

@@ -68,9 +68,8 @@ def test_a_file_of_which_no_text_is_left_is_refused_with_the_first_fault(write):
 
 def test_wrong_annotations_of_brat_are_left_out_with_their_relations(write):
     write("甲乙\n丙", "docs/a.txt")
-    lines = (
-        "T1\tx 0 1;3 4\t甲 丙\nT2\tx 1 4\t乙 丙\nT3\tx 0 2\t甲丙\n丙\nR1\tr Arg1:T2 Arg2:T3\nR2\tr Arg1:T2 Arg2:T9\n"
-    )
+    lines = "T1\tx 0 1;3 4\t甲 丙\nT2\tx 1 4\t乙 丙\nT3\tx 0 2\t甲丙\n丙\n"
+    lines += "R1\tr Arg1:T2 Arg2:T3\nR2\tr Arg1:T2 Arg2:T9\n"
     folder, faults = write(lines, "docs/a.ann").parent, Faults()
     (one,), _ = read_labeled(folder, None, None, faults)
     assert (one.entities, one.relations) == ((Entity(1, 4, "x"),), ())
@@ -183,10 +182,8 @@ def test_dev_is_held_out_of_the_drawn_texts_and_files_are_whole(few_texts, capsy
 @pytest.mark.parametrize("allow_overlap, marked", [(True, {"old": 4}), (False, {"old": 2})])
 def test_a_model_marks_the_types_that_nobody_labeled_and_gives_way_to_labels(allow_overlap, marked):
     def find(texts):
-        return [
-            [Entity(0, 3, "old", 2.0, 0.9), Entity(0, 1, "known", 1.0, 0.7), Entity(3, 5, "old", 1.0, 0.7)]
-            for _ in texts
-        ]
+        entities = Entity(0, 3, "old", 2.0, 0.9), Entity(0, 1, "known", 1.0, 0.7), Entity(3, 5, "old", 1.0, 0.7)
+        return [[*entities] for _ in texts]
 
     config = SimpleNamespace(allow_overlap=allow_overlap)
     predictor = SimpleNamespace(types=["known", "old"], find=find, model=SimpleNamespace(config=config))

@@ -135,9 +135,7 @@ def test_every_entity_has_one_place_in_each_table(gold, predicted):
     matches = kinds(gold, predicted)
     assert sorted(wanted for _, wanted, _ in matches if wanted) == sorted(gold)
     assert sorted(found for _, _, found in matches if found) == sorted(predicted)
-    missed, spurious = (
-        [one or other for kind, one, other in matches if kind == name] for name in ("missed", "spurious")
-    )
+    missed, spurious = ([one or two for kind, one, two in matches if kind == name] for name in ("missed", "spurious"))
     # otherwise they would be a pair
     assert all(one[1] <= other[0] or other[1] <= one[0] for one, other in itertools.product(missed, spurious))
     analysis = error_analysis(labeled([gold]), [entities(predicted)])
