@@ -106,7 +106,8 @@ def process_count() -> int:
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
     """Within this block, raise TimeoutError after so many seconds of this thread's processor time; in other threads
-    than the main one there is no limit, because signals do not reach them."""
+    than the main one there is no limit, because signals do not reach them. Before Python 3.11 a search for a regular
+    expression such as ``a*b``, which fails quickly at each of many places, is left only when it has ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
