@@ -51,9 +51,9 @@ class Triple(NamedTuple):
         """Character after the last one of the two entities."""
         return max(self.head[1], self.tail[1])
 
-    def surface(self, text: str) -> str:
-        """The characters of both entities."""
-        return " → ".join(text[start:end] for start, end, _ in (self.head, self.tail))
+    def surface(self, text: str, most: int | None = None) -> str:
+        """The characters of both entities, of each at most so many."""
+        return " → ".join(Entity(*one).surface(text, most) for one in (self.head, self.tail))
 
 
 class Related(NamedTuple):
