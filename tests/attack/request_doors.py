@@ -25,9 +25,8 @@ def _service():
     reading = {"window_tokens": 32, "longest_text": 32, "longest_entity": 8, "thresholds": 5.0}
     folders = {"entities": write_small_ner(home / "entities", FLAT, with_features=True, **reading)}
     folders |= write_models(home, {name: REAL[name] for name in ("classes", "pairs", "cross")})
-    service = Service(
-        ServiceSettings(models=model_sources([f"{name}={path}" for name, path in folders.items()]), device="cpu")
-    )
+    sources = model_sources([f"{name}={path}" for name, path in folders.items()])
+    service = Service(ServiceSettings(models=sources, device="cpu"))
     service.works = open_works(service.settings)
     loop = asyncio.new_event_loop()
     return loop, build_application(service), loop.create_task(service.batcher.run())

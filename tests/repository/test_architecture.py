@@ -127,24 +127,17 @@ def compared_names(tree):
                 parts = node.args
             case _:
                 continue
-        inner = (
-            one for part in parts for one in (part.elts if isinstance(part, (ast.Tuple, ast.List, ast.Set)) else [part])
-        )
-        yield from (
-            (one.value, one.lineno) for one in inner if isinstance(one, ast.Constant) and isinstance(one.value, str)
-        )
+        for one in (inner for part in parts for inner in getattr(part, "elts", [part])):
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                yield one.value, one.lineno
 
 
 def test_names_of_recipes_decide_nothing_outside_of_their_packages_and_the_registry():
     may = [*tasks(*RECIPES, "recipes"), *LAB]
     trees = {name: tree for name, tree in modules().items() if is_in(name, TASKS) and not is_in(name, *may)}
     assert len(trees) > 50
-    assert [
-        f"{name}:{line}: {word}"
-        for name, tree in trees.items()
-        for word, line in compared_names(tree)
-        if word in RECIPES
-    ] == []
+    found = ((name, *one) for name, tree in trees.items() for one in compared_names(tree))
+    assert [f"{name}:{line}: {word}" for name, word, line in found if word in RECIPES] == []
     page = (REPOSITORY / "tasks/serving/page.html").read_text(encoding="utf-8")
     assert [name for name in RECIPES if f'"{name}"' in page] == []
 

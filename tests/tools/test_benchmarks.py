@@ -48,17 +48,12 @@ def test_mistakes_are_one_line_with_status_2(demo, tmp_path, monkeypatch, capsys
     assert [path.name for path in tmp_path.iterdir()] == ["texts"]
 
 
-@pytest.fixture
-def served(tmp_path, monkeypatch):
-    """A folder with what looks like a model, and texts."""
+@pytest.mark.slow
+def test_every_request_to_a_service_is_answered_or_refused(tmp_path, monkeypatch, capsys):
     skip_without_extra()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "paddle_rope_ner"}', encoding="utf-8")
     (tmp_path / "texts.txt").write_text("一\n二\n三\n", encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_every_request_to_a_service_is_answered_or_refused(served, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(service, "SERVE", [sys.executable, str(STUB)])
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     words = ". --input texts.txt --output load.json --seconds 0.5 --connections 4 -- --max_queue 1"
@@ -141,9 +136,8 @@ def test_all_sides_compute_the_same_and_are_in_the_file(tmp_path, capsys):
 
 
 # ---- a CRF
-NESTED = make_example(
-    "在北京大学读书", [Entity(1, 3, "place"), Entity(1, 5, "school"), Entity(4, 6, "other"), Entity(6, 7, "act")], "f:1"
-)
+SPANS = (1, 3, "place"), (1, 5, "school"), (4, 6, "other"), (6, 7, "act")
+NESTED = make_example("在北京大学读书", [Entity(*span) for span in SPANS], "f:1")
 
 
 def test_tags_hold_the_longest_of_the_entities_that_share_characters():
@@ -162,10 +156,9 @@ def test_word_features_are_those_of_the_neural_models_without_a_text_s_own_label
     given = features(text, [(place, place + 1) for place in range(len(text))])
     assert given.columns.any() and given.flags.any()
     for names, columns, flags in zip(attributes(text, features), given.columns, given.flags):
-        assert [name for name in names if name.startswith(("column", "flag"))] == [
-            *(f"column {number}={value}" for number, value in enumerate(columns) if value),
-            *(f"flag={number}" for number in flags.nonzero()[0]),
-        ]
+        expected = [f"column {number}={value}" for number, value in enumerate(columns) if value]
+        expected += [f"flag={number}" for number in flags.nonzero()[0]]
+        assert [name for name in names if name.startswith(("column", "flag"))] == expected
     own = attributes(text, features, own=examples[0])
     assert not any("flag" in name for names in own for name in names)
 

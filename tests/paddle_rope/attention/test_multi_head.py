@@ -32,10 +32,7 @@ def test_a_trained_decay_is_a_parameter_that_is_saved_and_trained(as_parameter):
     decay = paddle.to_tensor([0.9, 0.5], stop_gradient=False)
     if as_parameter:
         decay = paddle.create_parameter([2], "float32", default_initializer=nn.initializer.Assign(decay))
-    layer, fixed = (
-        MultiHeadAttention(12, 2, "linear", decay=decay),
-        MultiHeadAttention(12, 2, "linear", decay=[0.9, 0.5]),
-    )
+    layer, fixed = (MultiHeadAttention(12, 2, "linear", decay=one) for one in (decay, [0.9, 0.5]))
     assert "decay" in dict(layer.named_parameters()) and "decay" not in fixed.state_dict()
     assert (layer.decay is decay) == as_parameter
     fixed.set_state_dict(layer.state_dict())

@@ -15,9 +15,8 @@ from paddle_rope.native.dispatch import plain_forms
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
 from tests.paddle_rope.attention.kernels import FORMS, ragged_mask, random_qkv
 
-softmax_and_window = pytest.mark.parametrize(
-    "attend", [softmax_attention, partial(window_attention, window=7)], ids=["softmax", "window"]
-)
+BOTH = {"softmax": softmax_attention, "window": partial(window_attention, window=7)}
+softmax_and_window = pytest.mark.parametrize("attend", BOTH.values(), ids=BOTH)
 
 
 @pytest.fixture(params=["float32", "native"])

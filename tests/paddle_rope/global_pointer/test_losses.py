@@ -86,9 +86,8 @@ def test_values_and_gradients_equal_the_reference(name, batch, types, seq, count
     width = width if width and width < seq else None
     inputs = [random_tensor(batch, types, seq, width or seq, dtype=dtype, scale=3)]
     exact, before = cast(inputs, "float64"), inputs[0].clone()
-    spans = [
-        [(t, i, i + d) for t in range(types) for i in range(seq) for d in range(min(width or seq, seq - i))]
-    ] * batch
+    lengths = [min(width or seq, seq - i) for i in range(seq)]
+    spans = [[(t, i, i + d) for t in range(types) for i in range(seq) for d in range(lengths[i])]] * batch
     if count is not None:
         spans = random_spans(batch, count, types, seq, width or seq)
     loss = LOSSES[name](inputs[0], np.array(spans))

@@ -86,9 +86,8 @@ def weights_of(name):
         shapes |= {f"{one}.weight": (size,), f"{one}.bias": (size,)}
     random = np.random.RandomState(2021)
     centers = {one: float(one.endswith("LayerNorm.weight")) for one in shapes}
-    return {
-        one: (centers[one] + 0.3 * random.standard_normal(shapes[one])).astype(np.float32) for one in sorted(shapes)
-    }
+    drawn = {one: centers[one] + 0.3 * random.standard_normal(shapes[one]) for one in sorted(shapes)}
+    return {one: array.astype(np.float32) for one, array in drawn.items()}
 
 
 def write(name, folder, weights=None, **changes):

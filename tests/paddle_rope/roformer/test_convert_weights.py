@@ -106,9 +106,7 @@ ORIGINAL += [({"position_embedding": "learned", "learned_positions": 64}, "龦",
 
 
 @pytest.mark.parametrize("options, last, kind", ORIGINAL)
-def test_an_original_checkpoint_is_converted_with_its_vocabulary(
-    options, last, kind, tensorflow_folder, tmp_path, reported
-):
+def test_an_original_checkpoint_comes_with_its_vocabulary(options, last, kind, tensorflow_folder, tmp_path, reported):
     model = make(RoFormerForMaskedLM, type_vocab_size=2, **options)
     folder, vocab = tensorflow_folder(model), [*VOCAB[:-1], last]
     (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in vocab), encoding="utf-8")

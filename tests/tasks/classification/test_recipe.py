@@ -84,9 +84,8 @@ def test_run_leaves_scores_classes_and_predictions(trained):
 def test_training_goes_on_from_a_trained_folder_with_another_attention(trained, tmp_path):
     cold = runs.train(TINY, tmp_path / "cold", num_train_epochs=1, attention="softmax")
     keys = {"pretrained": trained.model, "attention": "softmax", "train_file": DEMO, "dev_file": "", "test_file": ""}
-    warm = runs.train(
-        DEMO.with_name("pretrained.yaml"), tmp_path / "warm", **keys, dev_fraction=0.25, learning_rate=1e-8
-    )
+    keys |= {"dev_fraction": 0.25, "learning_rate": 1e-8}
+    warm = runs.train(DEMO.with_name("pretrained.yaml"), tmp_path / "warm", **keys)
     assert warm.model_config["attention"] == "softmax"
     assert warm.metrics["dev"]["accuracy"] > cold.metrics["dev"]["accuracy"]
 

@@ -182,9 +182,7 @@ def configs(config_of, tmp_path_factory):
 
 
 @pytest.mark.parametrize("group, more, said, data", ROWS)
-def test_a_mistake_is_one_line_and_writes_nothing(
-    refused, folders, labeled, configs, request, write, group, more, said, data
-):
+def test_a_mistake_is_one_line_and_no_file(refused, folders, labeled, configs, request, write, group, more, said, data):
     if "needs" in group:
         pytest.importorskip(group["needs"])
     files, words = {"data": data, **group.get("files", {})}, group["words"].split()

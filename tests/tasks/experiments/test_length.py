@@ -63,13 +63,9 @@ def test_a_variant_whose_name_is_a_number_has_the_options_of_the_model(write):
     assert read_length_plan(path)["variants"] == {"softmax": MODEL, "64": {**MODEL, "attention": "window"}}
 
 
-def rows_of(tmp_path):
-    return json.loads((tmp_path / "out" / "speed.json").read_text(encoding="utf-8"))
-
-
 def test_file_and_table_hold_the_measurements(run, tmp_path, capsys):
     assert run() == 0
-    rows = rows_of(tmp_path)
+    rows = json.loads((tmp_path / "out" / "speed.json").read_text(encoding="utf-8"))
     assert len(rows) == 2 * 2 * len(LENGTHS) and rows[1] == {
         **{"job": "train", "variant": "softmax", "length": 128, "seconds": 4.0, "peak_mb": 540, "idle_mb": 500},
         **{"left_out": "", "options": {"device": "cpu", "task": "classification", **MODEL, "attention": "softmax"}},
@@ -97,10 +93,8 @@ def test_finished_cells_are_not_measured_again_and_lengths_left_out_are_judged_a
 def test_measurement_gives_seconds_and_memory_or_says_why_it_fails():
     for job in ("train", "predict"):
         result = measure("ner", job, {**NER, "attention": "linear", "recompute": True}, 64, "cpu")
-        assert (
-            result["seconds"] > 0 < result["processor_seconds"]
-            and 10 < result["idle_mb"] <= result["peak_mb"] < 100_000
-        )
+        assert result["seconds"] > 0 < result["processor_seconds"]
+        assert 10 < result["idle_mb"] <= result["peak_mb"] < 100_000
     assert measure_apart("classification", "predict", MODEL, 64, "cpu").keys() == result.keys()
     with pytest.raises(InputError, match="status 1: ValueError"):
         measure_apart("classification", "predict", {**MODEL, "hidden_size": 15}, 64, "cpu")

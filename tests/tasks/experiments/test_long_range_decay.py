@@ -104,9 +104,7 @@ def test_octaves_are_whole_and_begin_at_one():
 
 # ---- the command
 @pytest.mark.parametrize("head_dim, base, reach, query", [(128, 10000, 256, 0), (6, 50, 400, 90), (2, 1, 1, 1)])
-def test_printed_numbers_are_those_of_the_functions_and_figures_are_drawn(
-    head_dim, base, reach, query, tmp_path, capsys
-):
+def test_numbers_are_those_of_the_functions_and_figures_are_drawn(head_dim, base, reach, query, tmp_path, capsys):
     words = f"--head_dim {head_dim} --base {base} --max_distance {reach} --query_position {query} --output"
     assert main(["decay", *words.split(), str(tmp_path / "deep/figures")]) == 0
     found = {path.name: path.read_bytes() for path in (tmp_path / "deep/figures").iterdir()}

@@ -49,9 +49,7 @@ def assert_saved(run, step, name="average.safetensors"):
     (3, [0.1, 0.2, 0.1, 0.1], 4, 2),  # the epochs end first
     (1, [0.0, 0.0, 0.2, 0.1, 0.9], 4, 3),  # nothing counts before anything is found
 ])  # fmt: skip
-def test_training_stops_after_epochs_without_a_better_one_and_keeps_the_best(
-    train_few, tmp_path, pretend, capsys, patience, values, stopped, best
-):
+def test_training_stops_and_keeps_the_best(train_few, tmp_path, pretend, capsys, patience, values, stopped, best):
     pretend(values)
     run = train_few(tmp_path / "run", num_train_epochs=len(values), early_stopping_patience=patience, **TWO_STEPS)
     assert checkpoint_steps(run.folder) == sorted({2 * stopped, 2 * best})
@@ -105,16 +103,7 @@ def test_the_last_epoch_is_kept_without_dev_data_or_if_so_told(train_few, few_te
     assert any(tag.startswith("dev") for tag in tags) == has_dev
 
 
-@pytest.fixture
-def texts_of(few_texts, write):
-    """``texts_of(n)``: a file of the first n training texts."""
-    lines = few_texts.train.read_bytes().splitlines(keepends=True)
-    return lambda count: write(b"".join(lines[:count]), f"{count}.jsonl")
-
-
-def test_each_epoch_shuffles_anew_and_no_gradient_of_a_batch_left_over_reaches_it(
-    train_few, texts_of, tmp_path, monkeypatch
-):
+def test_each_epoch_shuffles_anew_without_gradients_left_over(train_few, few_texts, write, tmp_path, monkeypatch):
     at_start, epochs = [], []
 
     def on_step_begin(self, args, state, control, model=None, **kwargs):
@@ -123,7 +112,8 @@ def test_each_epoch_shuffles_anew_and_no_gradient_of_a_batch_left_over_reaches_i
     monkeypatch.setattr(VisualDLMonitor, "on_step_begin", on_step_begin, raising=False)
     monkeypatch.setattr(LengthGroupedBatchSampler, "set_epoch", lambda self, epoch: epochs.append(epoch))
     options = {**PLAIN, "num_train_epochs": 3, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}
-    run = train_few(tmp_path / "run", train_file=texts_of(10), **options)  # five batches: two steps and one left over
+    ten = write(b"".join(few_texts.train.read_bytes().splitlines(keepends=True)[:10]))
+    run = train_few(tmp_path / "run", train_file=ten, **options)  # five batches: two steps and one left over
     assert checkpoint_steps(run.folder)[-1] == 6 and epochs == [0, 1, 2]
     assert at_start == [0] * 8  # two steps of each epoch, and its batch left over but for the last epoch's
 
@@ -159,9 +149,7 @@ def losses(folder):
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one_with_batches_of_twice_the_size(
-    train, few_texts, write, tmp_path, each_epoch_is_better
-):
+def test_two_processes_train_as_one_with_larger_batches(train, few_texts, write, tmp_path, each_epoch_is_better):
     texts = write(b"".join(few_texts.train.read_bytes().splitlines(keepends=True)[:40]))
     options = {"train_file": texts, "dev_file": few_texts.dev, **OPTIONS}
     of_two = {**TINY, **options, "output_dir": tmp_path / "two", "per_device_train_batch_size": 4}

@@ -80,9 +80,7 @@ def at_start(monkeypatch):
     ("words", {}),
     ("words", {"features": "words,gazetteer"}),
 ], ids=str)  # fmt: skip
-def test_training_starts_from_the_weights_of_a_folder(
-    train, small_config, pretrained, predict, tmp_path, at_start, kind, options
-):
+def test_training_starts_from_a_folder(train, small_config, pretrained, predict, tmp_path, at_start, kind, options):
     folder = pretrained(kind)
     run = train(tmp_path / "run", config=small_config, pretrained=folder, **options)
     encoder = RoFormerModel.from_pretrained(str(folder)).state_dict()
@@ -100,9 +98,7 @@ def test_training_starts_from_the_weights_of_a_folder(
     assert spans_of(found) == spans_of(run.predictions)
 
 
-def test_options_of_the_folder_are_kept_unless_given_and_the_saved_run_repeats(
-    train, small_config, pretrained, tmp_path
-):
+def test_options_of_the_folder_are_kept_and_the_saved_run_repeats(train, small_config, pretrained, tmp_path):
     folder = shutil.copytree(pretrained("huggingface"), tmp_path / "relu")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     of_folder = {"hidden_act": "relu", "hidden_dropout_prob": 0.25, "attention_probs_dropout_prob": 0.35}
@@ -145,9 +141,7 @@ def test_a_published_model_may_have_more_embeddings_than_tokens(train, small_con
 
 
 @pytest.mark.slow
-def test_a_new_type_is_learned_and_the_types_and_features_of_the_model_are_kept(
-    train, small_config, few_texts, write, tmp_path, trained
-):
+def test_a_new_type_is_learned_and_the_old_ones_are_kept(train, small_config, few_texts, write, tmp_path, trained):
     records = read_json_lines(few_texts.train)
     new = [{"text": one["text"], "label": {"hero": one["label"].get("person", {})}} for one in records]
     files = {"train_file": write(new, "new.jsonl"), "dev_file": "", "dev_fraction": 0, "test_file": few_texts.dev}
@@ -170,9 +164,7 @@ def test_word_features_of_other_data_begin_anew(train, small_config, few_texts, 
 
 
 @pytest.mark.slow
-def test_an_ensemble_is_scored_on_the_types_that_its_runs_kept(
-    train, small_config, few_texts, write, tmp_path, trained
-):
+def test_an_ensemble_is_scored_on_the_types_of_its_runs(train, small_config, few_texts, write, tmp_path, trained):
     records = [{"text": one["text"], "label": {"hero": {one["text"][0]: [[0, 0]]}}} for one in
                read_json_lines(few_texts.train)]  # fmt: skip
     files = {"train_file": write(records[:30], "new.jsonl"), "dev_file": write(records[30:], "dev.jsonl")}

@@ -52,9 +52,8 @@ def assert_equal_results(folder, whole):
     assert {**metrics, "train_seconds": 0} == {**whole.metrics, "train_seconds": 0}
     assert logged(folder) == logged(whole.folder)
     for name in ("model.safetensors", "average.safetensors"):  # also what follows the best epoch
-        first, second = (
-            load_file(run / "checkpoints" / f"checkpoint-{EPOCHS * STEPS}" / name) for run in (folder, whole.folder)
-        )
+        file = f"checkpoints/checkpoint-{EPOCHS * STEPS}/{name}"
+        first, second = (load_file(run / file) for run in (folder, whole.folder))
         assert first.keys() == second.keys()
         assert all(np.array_equal(first[key], second[key]) for key in first), name
 
@@ -82,9 +81,7 @@ STEP, PRETRAINING = "on_step_end", "pretraining"
     ([("on_train_end",)], {}, f"checkpoint-{EPOCHS * STEPS}"),
     ([(STEP, STEPS - 1, PRETRAINING)], {}, None),
 ])  # fmt: skip
-def test_a_run_that_was_cut_and_moved_ends_as_if_it_had_not_been(
-    whole, start, tmp_path, capsys, cuts, keys, resumed_from
-):
+def test_a_run_that_was_cut_ends_as_if_it_was_not(whole, start, tmp_path, capsys, cuts, keys, resumed_from):
     folder = tmp_path / "run"
     for number, cut in enumerate(cuts):
         with power_cut(*cut):
@@ -113,9 +110,7 @@ def test_a_run_without_dev_that_was_cut_at_its_end_only_writes_its_results(train
 
 
 @pytest.mark.slow
-def test_a_run_that_a_signal_ends_names_the_command_that_resumes(
-    whole, few_texts, each_epoch_is_better, tmp_path, capsys
-):
+def test_a_run_that_a_signal_ends_names_what_resumes_it(whole, few_texts, each_epoch_is_better, tmp_path, capsys):
     folder, files = tmp_path / "run", {"train_file": few_texts.train, "dev_file": few_texts.dev}
     with at_event("on_step_end", lambda: os.kill(os.getpid(), signal.SIGTERM), STEPS + 2):
         words = run_words({**TINY, **OPTIONS, **files, "output_dir": folder})

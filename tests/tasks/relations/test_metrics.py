@@ -10,9 +10,8 @@ from paddle_rope.tasks.relations.decoding import Related, Triple, between, tripl
 from paddle_rope.tasks.relations.metrics import MEANINGS, match_triples, relation_scores
 
 TEXT = "王明和李红在北京，王明在京"
-WANG, LI, BEIJING, AGAIN, JING = (
-    Entity(*span) for span in ((0, 2, "P"), (3, 5, "P"), (6, 8, "L"), (9, 11, "P"), (12, 13, "L"))
-)
+SPANS = ((0, 2, "P"), (3, 5, "P"), (6, 8, "L"), (9, 11, "P"), (12, 13, "L"))
+WANG, LI, BEIJING, AGAIN, JING = (Entity(*span) for span in SPANS)
 ALL = [WANG, LI, BEIJING, AGAIN, JING]
 CONFIG = SimpleNamespace(types=["P", "L"], relations=["在", "配偶", "同事", "r"], relation_temperatures=1.0)
 

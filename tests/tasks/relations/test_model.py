@@ -26,9 +26,8 @@ def new_model(rope=False):
     paddle.seed(0)
     names = [f"r{number}" for number in range(RELATIONS)]
     sizes = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = RelationsConfig(
-        vocab_size=50, types=list("abc"), relations=names, head_size=8, relation_rope=rope, **sizes
-    )
+    names_of = {"types": list("abc"), "relations": names}
+    config = RelationsConfig(vocab_size=50, head_size=8, relation_rope=rope, **names_of, **sizes)
     model = RelationsModel(config)
     for one in model.parameters():
         one.set_value(0.3 * paddle.randn(one.shape))
@@ -38,10 +37,8 @@ def new_model(rope=False):
 
 def new_batch():
     ids = np.arange(2 * SEQ).reshape(2, SEQ)
-    return {
-        name: paddle.to_tensor(one)
-        for name, one in zip(("input_ids", "attention_mask", "token_mask"), (ids, MASK, MASK))
-    }
+    arrays = {"input_ids": ids, "attention_mask": MASK, "token_mask": MASK}
+    return {name: paddle.to_tensor(one) for name, one in arrays.items()}
 
 
 def set_as(ours, theirs):
@@ -62,10 +59,8 @@ def slow_loss(logits, positives):
         wanted = {tuple(pair[1:]) for pair in positives[text] if pair[0] == kind}
         places = itertools.product(range(SEQ), repeat=2)
         terms = [(place in wanted, float(logits[text, kind][place])) for place in places]
-        losses.append(
-            math.log1p(sum(math.exp(score) for is_wanted, score in terms if not is_wanted))
-            + math.log1p(sum(math.exp(-score) for is_wanted, score in terms if is_wanted))
-        )
+        below = sum(math.exp(score) for is_wanted, score in terms if not is_wanted)
+        losses.append(math.log1p(below) + math.log1p(sum(math.exp(-score) for is_wanted, score in terms if is_wanted)))
     return sum(losses) / len(losses)
 
 
@@ -91,9 +86,8 @@ def test_logits_and_loss_are_those_of_paddlenlp_with_the_same_weights():
     found = [one.numpy() for one in model(**batch)]
     for ours, one in zip(found, expected):
         counts = one > -1e11  # theirs subtract 1e12
-        assert (ours[~counts] == MASKED_LOGIT).all() and counts.sum() == (one.shape[1]) * (
-            45 + 21 if one is expected[0] else 81 + 36
-        )
+        pairs = 45 + 21 if one is expected[0] else 81 + 36
+        assert (ours[~counts] == MASKED_LOGIT).all() and counts.sum() == one.shape[1] * pairs
         np.testing.assert_allclose(ours[counts], one[counts], atol=1e-5)
     labels, pairs = (paddle.to_tensor(one) for one in (LABELS, PAIRS))
     loss = model(**batch, labels=labels, pairs=pairs)

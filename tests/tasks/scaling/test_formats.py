@@ -39,9 +39,8 @@ def test_every_record_is_found_once(name, size, tmp_path):
     texts = [text.replace("\r", "").replace("\n", "") for text in TEXTS] if is_text else TEXTS
     WRITERS[name](tmp_path / name, [{"id": str(number), "text": text} for number, text in enumerate(texts)])
     found, parts = read(tmp_path / name, size)
-    of_line = [
-        {"line": n + 1, "text": text} if is_text else {"id": str(n), "text": text} for n, text in enumerate(texts)
-    ]
+    own = [{"line": n + 1} if is_text else {"id": str(n)} for n in range(len(texts))]
+    of_line = [{**one, "text": text} for one, text in zip(own, texts)]
     assert [one.record for one in found] == of_line
     firsts = range(1, len(texts) + 1, size)
     assert [(part.number, part.first) for part in parts] == list(enumerate(firsts)) and parts[-1].last == len(texts)

@@ -98,9 +98,8 @@ def program(*operators, variables=()):
         {"operator": [name], "inputs": [{"names": inputs}], "outputs": [{"names": outputs}]}
         for name, inputs, outputs in parts
     ]
-    return message_class(".pdmodel")(
-        blocks=[{"operators": block, "variables": [{"name": [name]} for name in variables]}]
-    )
+    blocks = [{"operators": block, "variables": [{"name": [name]} for name in variables]}]
+    return message_class(".pdmodel")(blocks=blocks)
 
 
 SAVE = {"#": "1.save", "A": [], "I": [], "O": [], "OA": []}

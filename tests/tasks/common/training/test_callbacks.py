@@ -165,9 +165,8 @@ def test_gradient_norm_is_of_all_parameters_before_the_step_that_is_logged(logge
 def test_speed_counts_characters_and_the_seconds_of_batches_alone(logged, monkeypatch, first):
     monitor, read = logged
     clock = iter([10.0, 12.0, 100.0, 102.0])
-    monkeypatch.setattr(
-        "paddle_rope.tasks.common.training.monitor.time", SimpleNamespace(perf_counter=lambda: next(clock))
-    )
+    timer = SimpleNamespace(perf_counter=lambda: next(clock))
+    monkeypatch.setattr("paddle_rope.tasks.common.training.monitor.time", timer)
     for characters, event in ((3, first), (5, "on_step_end")):
         inputs = {"token_mask": paddle.to_tensor([[True] * characters + [False]])}
         monitor.on_load_data_end(ARGS, state(), None, inputs=inputs)

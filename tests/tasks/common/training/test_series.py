@@ -33,9 +33,8 @@ def folder(tmp_path):
 
 def test_each_seed_is_trained_into_its_folder_and_the_scores_are_summed_up(recipe, folder, capsys):
     summary = train_series(recipe, {"a": 1, "seed": 42, "output_dir": str(folder)}, [7, 1, 3])
-    assert [config for _, config in recipe.calls] == [
-        {"a": 1, "seed": seed, "output_dir": str(folder / f"seed_{seed}")} for seed in (7, 1, 3)
-    ]
+    expected = [{"a": 1, "seed": seed, "output_dir": str(folder / f"seed_{seed}")} for seed in (7, 1, 3)]
+    assert [config for _, config in recipe.calls] == expected
     values = [0.5, 0.8, 0.6]
     assert summary["scores"]["dev.f1"] == {
         "values": values, "mean": statistics.fmean(values), "standard_deviation": statistics.stdev(values)

@@ -84,10 +84,8 @@ def parsed(config):
 
 
 def test_values_get_the_type_of_their_key_from_yaml_and_from_the_command_line():
-    typed = (
-        Keys(hidden_size=4, dropout=0.25, shuffle=True, name="x"),
-        Rest("y", labels=["a", "b"], windows=False, rotary={"base": 7}),
-    )
+    rest = Rest("y", labels=["a", "b"], windows=False, rotary={"base": 7})
+    typed = Keys(hidden_size=4, dropout=0.25, shuffle=True, name="x"), rest
     config = {**vars(typed[0]), **vars(typed[1])}
     assert parsed(config) == typed
     words = {

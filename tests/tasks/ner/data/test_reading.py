@@ -21,7 +21,7 @@ from paddle_rope.tasks.ner.examples import Entity, Example, first_overlap, witho
 from paddle_rope.tasks.ner.formats.source import OTHER_TEXT, UNREADABLE, UNRELATED, Faults
 from tests.helpers.runs import read_json_lines
 from tests.tasks.conftest import FILES
-from tests.tasks.ner.conftest import error_of, read_texts
+from tests.tasks.ner.conftest import contents, error_of, read_texts
 
 
 @pytest.mark.parametrize("name, place", [
@@ -53,7 +53,7 @@ def test_wrong_annotations_are_left_out_and_counted_by_kind_if_asked_to(write, c
     path, faults = write(content), Faults()
     error_of(read_examples, path)
     read = [read_examples(path, on_error="skip"), read_labeled(path, None, None, faults)[0]]
-    assert [[(one.text, one.entities) for one in some] for some in read] == 2 * [[("甲乙", (Entity(0, 1, "a"),))]]
+    assert list(map(contents, read)) == 2 * [[("甲乙", (Entity(0, 1, "a"),))]]
     assert list(faults.counts.values()) == counts
     told = [f"{path}: left out {count} {kind}; the first: " for kind, count in faults.counts.items()]
     assert all(sum(message.startswith(one) for message in caplog.messages) == 1 for one in told)
@@ -82,9 +82,8 @@ def test_a_run_reads_files_and_memory_with_the_keys_of_its_configuration(write, 
     path = str(write(json.dumps(record)))
     of_file = splits_of(train_file=path, dev_fraction=0, **keys)["train"]
     of_memory = read_memory({"train": [record]}, NerPredictor.labeled, keys).examples["train"]
-    assert [[(one.text, one.entities) for one in some] for some in (of_file, of_memory)] == 2 * [
-        [("王明", (Entity(0, 2, "PER"),))]
-    ]
+    expected = [("王明", (Entity(0, 2, "PER"),))]
+    assert contents(of_file) == contents(of_memory) == expected
     assert [message.split(":")[0] for message in caplog.messages] == [path, "train"]
     wrong = error_of(NerArguments(**{**keys, "fields": "txt=body"}).check, {})
     assert "'txt=body'; did you mean 'text'?" in wrong

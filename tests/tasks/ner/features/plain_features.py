@@ -99,9 +99,8 @@ def plain_flags(features, text, offsets, own=None):
 
 
 def _gazetteer_spans(gazetteer, text, own):
-    places = [
-        (at, at + len(one)) for one in gazetteer.occurrences for at in range(len(text)) if text.startswith(one, at)
-    ]
+    found = ((at, one) for one in gazetteer.occurrences for at in range(len(text)) if text.startswith(one, at))
+    places = [(at, at + len(one)) for at, one in found]
     for start, end in places:
         string = text[start:end]
         own_entities = own.entities if own else ()

@@ -56,9 +56,8 @@ def check_reading(case, path, caplog):
         assert says(message, case["error"]) and "; " in message, message
         return
     examples, format = read_labeled(path, case.get("format"), fields=case.get("fields"))
-    assert [[one.text, [list(span[:3]) for span in one.entities], shortened(one.where)] for one in examples] == [
-        [text, entities, str(where)] for text, entities, where in case["examples"]
-    ]
+    found = [[one.text, [list(span[:3]) for span in one.entities], shortened(one.where)] for one in examples]
+    assert found == [[text, entities, str(where)] for text, entities, where in case["examples"]]
     assert [list(relation) for one in examples for relation in one.relations] == case.get("relations", [])
     assert format == case.get("recognized", case.get("format"))
     logged = [shortened(record.getMessage()) for record in caplog.records]
@@ -73,9 +72,8 @@ def test_what_is_written_has_not_changed(tmp_path, caplog, format):
     assert len(caplog.messages) == (format not in FORMATS_OF_RELATIONS)
     assert all(says(one, f"x:1: left out 1 relations ... {', '.join(FORMATS_OF_RELATIONS)}") for one in caplog.messages)
     files = {file.name: file for file in path.iterdir()} if path.is_dir() else {format: path}
-    assert {name: file.read_text("utf-8") for name, file in files.items()} == (
-        WRITTEN[format] if path.is_dir() else {format: WRITTEN[format]}
-    )
+    expected = WRITTEN[format] if path.is_dir() else {format: WRITTEN[format]}
+    assert {name: file.read_text("utf-8") for name, file in files.items()} == expected
 
 
 LINES = ["中 B-LOC", '"text"', "[1]", "null", "[" * 100_000, '{"a": 1' + "0" * 5000]
@@ -105,9 +103,8 @@ def test_relations_survive_from_format_to_format(tmp_path, caplog, first, second
     write_examples(RELATED, tmp_path / "first", first)
     write_examples(read_examples(tmp_path / "first"), tmp_path / "second", second)
     again = read_examples(tmp_path / "second")
-    assert [(one.text, one.entities, one.relations) for one in again] == [
-        (one.text, one.entities, one.relations) for one in RELATED
-    ]
+    found, expected = ([(one.text, one.entities, one.relations) for one in some] for some in (again, RELATED))
+    assert found == expected
     assert not caplog.records
 
 

@@ -188,12 +188,8 @@ def test_few_or_extreme_candidates_have_a_bounded_temperature(scores, labels, te
 
 @pytest.mark.equation("6.28")
 def test_a_type_takes_the_temperature_of_all_the_more_the_fewer_candidates_it_has():
-    scored = {
-        "many": drawn(20_000, 2.0),
-        "some": drawn(PRIOR_CANDIDATES, 0.5, 1),
-        "few": drawn(2, 0.4),
-        "none": NOTHING,
-    }
+    scored = {"many": drawn(20_000, 2.0), "some": drawn(PRIOR_CANDIDATES, 0.5, 1)}
+    scored |= {"few": drawn(2, 0.4), "none": NOTHING}
     together = fit_temperature(*(np.concatenate(parts) for parts in zip(*scored.values())))
     own = {kind: fit_temperature(*of_type) for kind, of_type in scored.items()}
     many, some, few, none = fit_temperatures(scored)
@@ -266,9 +262,7 @@ def test_temperatures_change_probabilities_alone(trained, copy_with, corpus, eva
     assert sum(row["entities"] for row in reliable["calibrated"]["bins"]) == new["predicted"]
 
 
-def test_the_verb_writes_what_is_wanted_and_the_f1_is_as_it_says(
-    copy_with, corpus, trained, evaluate, capsys, monkeypatch
-):
+def test_the_verb_writes_what_is_wanted_and_the_f1_is_true(copy_with, corpus, trained, evaluate, capsys, monkeypatch):
     model = copy_with(temperatures=1.0)
     words, before = ["tune", str(model), str(corpus.dev), "--device", "cpu"], config_of(model)
     assert main([*words, "--only", "temperatures"]) == 0

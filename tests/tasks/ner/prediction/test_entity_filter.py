@@ -83,9 +83,8 @@ def test_a_forced_entity_replaces_those_that_cross_it_and_keeps_nested_ones(conf
     entities = found((0, 4, "place", 5), (1, 3, "person", 9), (2, 4, "person", 9), (5, 6, "place", 2))
     kept = EntityFilter(ruler=listed).kept("甲乙丙丁戊己", entities, config)
     assert spans(kept) == expected
-    assert entities_of(json.loads(json.dumps(as_record("甲乙丙丁戊己", kept)))) == [
-        entity._replace(probability=round(entity.probability, 4)) for entity in kept
-    ]
+    rounded = [entity._replace(probability=round(entity.probability, 4)) for entity in kept]
+    assert entities_of(json.loads(json.dumps(as_record("甲乙丙丁戊己", kept)))) == rounded
 
 
 def test_a_hint_lowers_the_threshold_of_its_span():
@@ -218,9 +217,7 @@ def select(trained, tmp_path, write):
 
 
 @pytest.mark.parametrize("format", ["trained", *FORMATS])
-def test_the_texts_of_highest_entropy_come_with_what_the_model_finds(
-    select, dev_texts, predictor, trained, tmp_path, format
-):
+def test_the_texts_of_highest_entropy_come_with_entities(select, dev_texts, predictor, trained, tmp_path, format):
     model = export(tmp_path / "exported", format, trained.model) if format != "trained" else trained.model
     records = read_json_lines(select(dev_texts, 8, model=model))
     entropies = dict(zip(dev_texts, map(uncertainty, predictor.find(dev_texts, thresholds=LOWEST_THRESHOLD))))
