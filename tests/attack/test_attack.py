@@ -62,8 +62,10 @@ FINDINGS["exported_onnx"]["a graph that cannot be computed"] = graph_that_cannot
 def case_of(finding):
     files = finding() if callable(finding) else finding
     pieces = {name: content if isinstance(content, list) else [[content, 1]] for name, content in files.items()}
-    join = lambda parts: b"".join((one.encode() if isinstance(one, str) else one) * n for one, n in parts)  # noqa: E731
-    return {name: join(parts) for name, parts in pieces.items()}
+    return {
+        name: b"".join((one.encode() if isinstance(one, str) else one) * times for one, times in of_file)
+        for name, of_file in pieces.items()
+    }
 
 
 @pytest.mark.slow
