@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from paddle_rope.tasks.ner.arguments import of_types
+from paddle_rope.tasks.ner.arguments import of_types, probability
 from paddle_rope.tasks.ner.examples import Example, Found, without_overlaps
 from paddle_rope.tasks.ner.metrics import entity_scores, scored_by_type
 
@@ -37,6 +37,14 @@ def find_candidates(find: Callable[[list[Any]], Found], texts: list[Any], length
         if sum(map(len, candidates[begin:])) > max(most, LEAST_BOUND):
             return None
     return candidates
+
+
+def with_probabilities(candidates: Found, temperatures: float | Sequence[float], types: Sequence[str]) -> Found:
+    """The candidates of each text, each with its probability by the temperature of its type."""
+    of_type = dict(zip(types, of_types(temperatures, len(types))))
+    return [
+        [one._replace(probability=probability(one.score, of_type[one.type])) for one in some] for some in candidates
+    ]
 
 
 def above_thresholds(

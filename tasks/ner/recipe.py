@@ -249,6 +249,7 @@ def tune(run: Run) -> Evaluation:
         if keys.tune_thresholds:
             config.thresholds = calibration.thresholds_for(*given)
         config.temperatures = calibration.temperatures_for(*given)
+        candidates = calibration.with_probabilities(candidates, config.temperatures, config.types)
         evaluation = scored(config, dataset, candidates, candidates)
     if keys.threshold_for_f1:
         print(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.ner.arguments import probability
 from paddle_rope.tasks.ner.calibration import (
     FIRST_TEXTS,
     HIGHEST_TEMPERATURE,
@@ -260,6 +261,9 @@ def test_temperatures_change_probabilities_alone(trained, copy_with, corpus, eva
     assert was["calibrated"] == was["uncalibrated"] == reliable["uncalibrated"] != reliable["calibrated"]
     assert reliable["temperatures"] == dict(zip(trained.model_config["types"], fitted))
     assert sum(row["entities"] for row in reliable["calibrated"]["bins"]) == new["predicted"]
+    of_type = dict(zip(trained.model_config["types"], fitted))
+    for entity in (entity for record in trained.predictions for entity in record["entities"]):
+        assert entity["probability"] == pytest.approx(probability(entity["score"], of_type[entity["type"]]), abs=2e-4)
 
 
 def test_the_verb_writes_what_is_wanted_and_the_f1_is_true(copy_with, corpus, trained, evaluate, capsys, monkeypatch):
