@@ -16,7 +16,6 @@ from paddle_rope.options import ACTIVATIONS, ROTARY_LAYOUT
 _QKV = "batch seq heads dim"
 _STATES = {("unrotated", False), ("none", True)}  # normalizers, and whether their states lack the sum of the keys
 _BY_OUTPUT = ("relu", "tanh")  # activations whose derivative is computed from the output
-_SHORTEST_ROUNDED = 128  # tokens of a text; softmax attention of shorter ones takes longer with rounded factors
 
 
 def native_linear(x, weight, bias, activation):
@@ -130,8 +129,7 @@ def native_softmax_attention(q, k, v, rope, key_mask, dropout, segment_ids, caus
     if sizes is None or not 0 <= dropout < 1 or not _fits_rope(rope, q.shape[0], q.shape[1], q.shape[3]):
         return None
     masks = contiguous(key_mask), None if segment_ids is None else contiguous(segment_ids.astype("int64"))
-    arguments = (*q.shape, *_rope_arguments(rope), *masks, int(causal), *dropout_arguments(dropout))
-    arguments = *arguments, int(are_rounded() and q.shape[1] >= _SHORTEST_ROUNDED)
+    arguments = (*q.shape, *_rope_arguments(rope), *masks, int(causal), *dropout_arguments(dropout), int(are_rounded()))
     return _operator("softmax_attention", arguments, masks, [q, k, v], q.shape, [q.shape[0], q.shape[2], q.shape[1]])
 
 

@@ -175,20 +175,21 @@ extern Sgemm sgemm;
 constexpr int kRows = 101, kPlain = 111, kTransposed = 112;
 
 template <typename T>
-struct Matrix {
+struct MatrixOf {
   const T* data;
   int64_t stride;  // from row to row
   bool transposed = false;
 
   const T* row(int64_t i) const { return data + i * stride; }
 };
+typedef MatrixOf<float> Matrix;
 
 // c = a b + beta c with m rows and n columns; k is the inner size. beta is 0 or 1.
-inline void product(int64_t m, int64_t n, int64_t k, const Matrix<float>& a, const Matrix<float>& b, float* c,
+inline void product(int64_t m, int64_t n, int64_t k, const Matrix& a, const Matrix& b, float* c,
                     int64_t stride, float beta = 0) {
   sgemm(kRows, a.transposed ? kTransposed : kPlain, b.transposed ? kTransposed : kPlain, static_cast<int>(m),
         static_cast<int>(n), static_cast<int>(k), 1.0f, a.data, static_cast<int>(a.stride), b.data,
         static_cast<int>(b.stride), beta, c, static_cast<int>(stride));
 }
-void product(int64_t m, int64_t n, int64_t k, const Matrix<bfloat16>& a, const Matrix<bfloat16>& b, float* c,
+void product(int64_t m, int64_t n, int64_t k, const MatrixOf<bfloat16>& a, const MatrixOf<bfloat16>& b, float* c,
              int64_t stride, float beta = 0);

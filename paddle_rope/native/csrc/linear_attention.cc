@@ -18,7 +18,7 @@ enum Sides { kLeft = 1, kRight = 2, kBoth = 3 };  // j <= i, j >= i, all
 inline Sides reversed(Sides sides) { return sides == kBoth ? kBoth : (sides == kLeft ? kRight : kLeft); }
 
 // The rows of a chunk, which are contiguous: row i times powers[first + step * i].
-void scaled_rows(const Matrix<float>& x, int64_t start, int64_t rows, const float* powers, int64_t first, int64_t step,
+void scaled_rows(const Matrix& x, int64_t start, int64_t rows, const float* powers, int64_t first, int64_t step,
                  float* out) {
   for (int64_t i = 0; i < rows; ++i) {
     const float *row = x.row(start + i), power = powers[first + step * i];
@@ -29,7 +29,7 @@ void scaled_rows(const Matrix<float>& x, int64_t start, int64_t rows, const floa
 
 // s_i = sum_j gamma^|i - j| (a_i . b_j) c_j over the j of `sides`, i itself always. Within a chunk the weights are
 // computed; tokens outside contribute through the state sum_j gamma^.. b_j c_j^T, carried from the left and the right.
-void sums(const Matrix<float>& a, const Matrix<float>& b, const Matrix<float>& c, int64_t seq, float gamma, Sides sides, float* out,
+void sums(const Matrix& a, const Matrix& b, const Matrix& c, int64_t seq, float gamma, Sides sides, float* out,
           std::vector<float>& scratch) {
   const int64_t features = a.stride, values = c.stride;
   scratch.resize(features * values + kDecayChunk * kDecayChunk + 2 * kDecayChunk * features);
@@ -202,7 +202,7 @@ struct Whole {
     each_chunk([&](int64_t start, int64_t rows) {
       features(k, true, start, rows);
       for (int64_t head = 0; head < heads; ++head) {
-        const Matrix<float> values{v + a.place(text, first + head, start), a.stride()};
+        const Matrix values{v + a.place(text, first + head, start), a.stride()};
         product(a.dim, a.dim, rows, {of(turned, head), a.dim, true}, values, a.state(kept, head), a.dim, 1.0f);
         if (a.divides) add_rows(of(plain, head), nullptr, rows, a.key_sum(kept, head));
       }
@@ -294,9 +294,9 @@ struct Decaying {
     }
   }
 
-  Matrix<float> rows(const std::vector<float>& x) const { return {x.data(), a.dim}; }
+  Matrix rows(const std::vector<float>& x) const { return {x.data(), a.dim}; }
 
-  void sum(const Matrix<float>& x, const Matrix<float>& y, const Matrix<float>& z, int64_t head, Sides sides, float* out) {
+  void sum(const Matrix& x, const Matrix& y, const Matrix& z, int64_t head, Sides sides, float* out) {
     sums(x, y, z, a.seq, a.gamma(head), sides, out, scratch);
   }
 
@@ -311,7 +311,7 @@ struct Decaying {
   }
 
   void attend(int64_t text, int64_t head, const float* q, const float* k, const float* v, float* out, float* divisor) {
-    const Matrix<float> one = {ones.data(), 1};
+    const Matrix one = {ones.data(), 1};
     compute(text, head, q, k, v);
     sum(rows(turned_q), rows(turned_k), rows(values), head, a.sides, sums_of.data());
     if (a.divides) sum(rows(plain_q), rows(plain_k), one, head, a.sides, divisor);
@@ -339,7 +339,7 @@ struct Decaying {
       const int64_t place = a.place(text, head, i);
       a.undivide_row(out + place, grad_output + place, divisor[i], grad_numerator.data() + i * a.dim, grad_divisor[i]);
     }
-    const Matrix<float> of_numerator = rows(grad_numerator), of_divisor = {grad_divisor.data(), 1}, one = {ones.data(), 1};
+    const Matrix of_numerator = rows(grad_numerator), of_divisor = {grad_divisor.data(), 1}, one = {ones.data(), 1};
     float* extra = a.divides ? grad_plain.data() : nullptr;
     sum(rows(turned_k), rows(turned_q), of_numerator, head, back, sums_of.data());
     for (int64_t i = 0; i < a.seq; ++i)

@@ -52,7 +52,7 @@ struct Handle {
 
 // c = a b by a primitive; false if there is none. oneDNN compiles it once for these sizes and keeps the last 1,024, so
 // that here, where nothing is kept, no thread waits for another; to find it takes 3 microseconds.
-bool multiplied(int64_t m, int64_t n, int64_t k, const Matrix<bfloat16>& a, const Matrix<bfloat16>& b, float* c,
+bool multiplied(int64_t m, int64_t n, int64_t k, const MatrixOf<bfloat16>& a, const MatrixOf<bfloat16>& b, float* c,
                 int64_t stride) {
   const int64_t sizes[3][2] = {{m, k}, {k, n}, {m, n}}, strides[3][2] = {
       {a.transposed ? 1 : a.stride, a.transposed ? a.stride : 1},
@@ -79,7 +79,7 @@ bool multiplied(int64_t m, int64_t n, int64_t k, const Matrix<bfloat16>& a, cons
 
 }  // namespace
 
-void product(int64_t m, int64_t n, int64_t k, const Matrix<bfloat16>& a, const Matrix<bfloat16>& b, float* c,
+void product(int64_t m, int64_t n, int64_t k, const MatrixOf<bfloat16>& a, const MatrixOf<bfloat16>& b, float* c,
              int64_t stride, float beta) {
   if (engine && beta == 0.0f && multiplied(m, n, k, a, b, c, stride)) return;
   dnnl.gemm_bf16bf16f32(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data, a.stride, b.data,

@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kHidden = -1e30f;            // the score of a hidden key
 constexpr float kSmallestExponent = -46.0f;  // weights below 1e-20 are 0: products of smaller ones are slow
-constexpr int64_t kAhead = 8;                // tokens
+constexpr int64_t kAhead = 8, kShortestRounded = 128;  // tokens
 constexpr int64_t kBlockSize = 32768, kRoundedBlockSize = 131072;  // scores of a block, which stays in the cache
 
 struct Attention {
@@ -32,7 +32,7 @@ struct Attention {
   // offset of token i of a head in q, k, v and the output
   int64_t place(int64_t text, int64_t head, int64_t i) const { return (text * seq + i) * row_stride() + head * dim; }
 
-  // a token of a head; asks for one of the next, which the processor does not foresee
+  // a token of a head; fetches a later one, because the processor does not foresee such strides
   const float* token(const float* x, int64_t text, int64_t head, int64_t i) const {
     const float* row = x + place(text, head, i);
     for (int64_t f = 0; f < dim; f += 16) __builtin_prefetch(row + kAhead * row_stride() + f);
@@ -52,10 +52,10 @@ struct Attention {
   }
 
   // v or a gradient of a head as it is, or rounded to `rounded`
-  Matrix<float> factor(const float* x, float*, int64_t text, int64_t head) const {
+  Matrix operand(const float* x, float*, int64_t text, int64_t head) const {
     return {x + place(text, head, 0), row_stride()};
   }
-  Matrix<bfloat16> factor(const float* x, bfloat16* rounded, int64_t text, int64_t head) const {
+  MatrixOf<bfloat16> operand(const float* x, bfloat16* rounded, int64_t text, int64_t head) const {
     for (int64_t i = 0; i < seq; ++i) round_row(token(x, text, head, i), dim, rounded + i * dim);
     return {rounded, dim};
   }
@@ -94,7 +94,7 @@ void attend(const Attention& a, int64_t text, int64_t head, float* scores, T* fa
   T *turned_q = factors, *turned_k = turned_q + size, *weights = place_of(scores, turned_k + 2 * size);
   a.gather(a.q, turned_q, text, head, a.factor());
   a.gather(a.k, turned_k, text, head, 1.0f);
-  const Matrix<T> values = a.factor(a.v, turned_k + size, text, head);
+  const MatrixOf<T> values = a.operand(a.v, turned_k + size, text, head);
   float* out = a.out + a.place(text, head, 0);
   for (int64_t start = 0; start < a.seq; start += block) {
     const int64_t rows = std::min(block, a.seq - start), count = a.causal ? start + rows : a.seq;
@@ -129,13 +129,14 @@ void differentiate(const Attention& a, int64_t text, int64_t head, float* buffer
   T *weights = place_of(scores, rounded + 2 * size), *grads = place_of(grad_scores, rounded + 2 * size + block * a.seq);
   a.gather(a.q, turned_q, text, head, a.factor());
   a.gather(a.k, turned_k, text, head, 1.0f);
-  Matrix<T> values = a.factor(a.v, rounded, text, head), grad_out = a.factor(a.grad_output, rounded + size, text, head);
+  const MatrixOf<T> grad_out = a.operand(a.grad_output, rounded + size, text, head);
+  MatrixOf<T> values = a.operand(a.v, rounded, text, head);
   values.transposed = true;
   std::memset(grad_turned_k, 0, size * sizeof(float));
   for (int64_t i = 0; i < a.seq; ++i) std::memset(a.grad_v + offset + i * stride, 0, a.dim * sizeof(float));
   for (int64_t start = 0; start < a.seq; start += block) {
     const int64_t rows = std::min(block, a.seq - start), count = a.causal ? start + rows : a.seq;
-    const Matrix<T> block_q = {turned_q + start * a.dim, a.dim}, block_grad = {grad_out.row(start), grad_out.stride};
+    const MatrixOf<T> block_q = {turned_q + start * a.dim, a.dim}, block_grad = {grad_out.row(start), grad_out.stride};
     product(rows, count, a.dim, block_q, {turned_k, a.dim, true}, scores, count);
     product(rows, count, a.dim, block_grad, values, grad_scores, count);
     for (int64_t row = 0; row < rows; ++row) {
@@ -187,8 +188,8 @@ void each_head(const Attention& a) {
 
 }  // namespace
 
-// q, k, v, out: [batch, seq, heads * dim]; log_sums [batch, heads, seq]: log of the sums of exponentials. rounds: whether
-// products have factors in bfloat16.
+// q, k, v, out: [batch, seq, heads * dim]; log_sums [batch, heads, seq]: log of the sums of exponentials.
+// rounds: whether products have factors in bfloat16; in texts shorter than kShortestRounded that would take longer.
 // Forward writes out and log_sums; with grad_output, backward reads them and writes grad_q, grad_k and grad_v.
 EXPORT void softmax_attention(int64_t batch, int64_t seq, int64_t heads, int64_t dim, const float* cosine,
                               const float* sine, int64_t text_stride, int interleaved, const uint8_t* key_mask,
@@ -196,6 +197,7 @@ EXPORT void softmax_attention(int64_t batch, int64_t seq, int64_t heads, int64_t
                               const float* q, const float* k, const float* v, float* out, float* log_sums,
                               const float* grad_output, float* grad_q, float* grad_k, float* grad_v) {
   const Rotation rotation{cosine, sine, text_stride, interleaved};
+  if (seq < kShortestRounded) rounds = 0;
   const int64_t block_size = rounds ? kRoundedBlockSize : kBlockSize;
   const Attention a{batch, seq, heads, dim, rotation, key_mask, segment_ids, causal, {threshold, seed}, block_size,
                     q, k, v, out, log_sums, grad_output, grad_q, grad_k, grad_v};
