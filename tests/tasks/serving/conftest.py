@@ -68,9 +68,9 @@ class Client:
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=START_SECONDS)
 
-    def ask(self, *request):
+    def ask(self, *request, **headers):
         """As :func:`ask`."""
-        return ask(self.port, *request)
+        return ask(self.port, *request, **headers)
 
     def predict(self, *texts, path="/predict"):
         """(status, body)"""
