@@ -67,16 +67,6 @@ class PretrainingArguments(common.EncoderArguments):
         common.FRACTION,
     )
     stages: Optional[list[Any]] = common.option(None, "tokens per row x rows per batch x steps of each")
-    objective: str = common.option(
-        "masked_lm",
-        "`masked_lm`, or `replaced`: a small generator fills in the hidden tokens, and the encoder detects them",
-        choice("masked_lm", "replaced"),
-    )
-    optimizer: str = common.option(
-        "adamw",
-        "`adamw`, or `muon`: the matrices of the layers move along orthogonalized momentum",
-        choice("adamw", "muon"),
-    )
     tokenizer: str = common.option("char", "`char` or `word`", choice("char", "word"))
     vocab_file: Optional[str] = common.option(None, "`vocab.txt`; empty: the characters of the texts")
     hidden_dropout_prob: float = common.of_encoder("hidden_dropout_prob")

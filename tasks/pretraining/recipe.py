@@ -1,6 +1,5 @@
 """The recipe of masked-language-model pretraining: texts -> a folder that every recipe takes as ``pretrained``."""
 
-import functools
 import sys
 from typing import Any
 
@@ -17,8 +16,6 @@ from paddle_rope.tasks.common.training.run import Run, RunData
 from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.pretraining.arguments import PretrainingArguments, parse_stages
 from paddle_rope.tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking, tokenize
-from paddle_rope.tasks.pretraining.muon import Muon
-from paddle_rope.tasks.pretraining.replaced import ReplacedTokenDetection
 
 
 class PretrainingRecipe(Recipe):
@@ -75,14 +72,6 @@ class PretrainingRecipe(Recipe):
         for split, documents in run.examples.items():
             print(f"{split}: {len(documents):,} documents, {run.facts['tokens'][split]:,} tokens")
         print(f"{len(run.tokenizer):,} tokens known")
-
-    def prepare(self, run: Run) -> None:
-        if run.keys.objective == "replaced":
-            run.trainer.model = run.trainer.model_wrapped = ReplacedTokenDetection(run.model)
-        if run.keys.optimizer == "muon":
-            named = run.trainer.model.named_parameters()
-            matrices = {p.name for name, p in named if "blocks." in name and len(p.shape) == 2}
-            run.trainer.optimizer_class = functools.partial(Muon, matrices=matrices, precision=run.trainer._precision)
 
     def dev_scores(self, run: Run) -> dict[str, float]:
         """The dev scores with the row length of the stage that has just ended."""

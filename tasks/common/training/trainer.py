@@ -136,8 +136,6 @@ class TrainingLosses:
 class RecipeTrainer(CheckpointedTrainer):
     """Batches of a sampler, averaged weights, early stopping."""
 
-    optimizer_class = AdamW
-
     def __init__(
         self,
         monitor,  # VisualDLMonitor of the run
@@ -229,7 +227,7 @@ class RecipeTrainer(CheckpointedTrainer):
             named = self.model.named_parameters()
             decaying = {parameter.name for name, parameter in named if "bias" not in name and "norm" not in name}
             schedule = lr_scheduler or self.lr_scheduler
-            self.optimizer = new_optimizer(self.args, schedule, self.model.parameters(), decaying, self.optimizer_class)
+            self.optimizer = new_optimizer(self.args, schedule, self.model.parameters(), decaying)
         return self.optimizer
 
     def training_step(self, model, inputs):
@@ -273,10 +271,10 @@ class RecipeTrainer(CheckpointedTrainer):
         return self.patience is not None and callbacks.evaluations_since_best(state, self.args) >= self.patience
 
 
-def new_optimizer(training, learning_rate, parameters, decaying, optimizer_class=AdamW):
+def new_optimizer(training, learning_rate, parameters, decaying):
     """AdamW with clipping by the global norm, from the ``TrainingArguments`` of a run; ``weight_decay`` applies to the
     parameters whose names are in ``decaying``."""
-    return optimizer_class(
+    return AdamW(
         learning_rate=learning_rate,
         beta1=training.adam_beta1,
         beta2=training.adam_beta2,
