@@ -13,7 +13,7 @@ WORKING = {
     "paddlenlp": "2.8.1", "visualdl": "2.5.3", "jieba": "0.42.1", "PyYAML": "6.0.3", "tqdm": "4.70.1", "rich": "15.0.0",
     "safetensors": "0.8.0", "matplotlib": "3.11.2", "scipy": "1.17.1", "huggingface_hub": "0.36.2",
     "aistudio-sdk": "0.2.6", "datasets": "3.6.0", "protobuf": "4.25.9", "numpy": "2.4.6", "scikit-learn": "1.9.1",
-    "pandas": "3.1.1", "pyarrow": "26.0.1", "jinja2": "3.1.6", "pebble": "5.2.0", "setuptools": "81.0", "dill": "0.3.4",
+    "pandas": "3.1.1", "pyarrow": "25.0.1", "jinja2": "3.1.6", "pebble": "5.2.0", "setuptools": "81.0", "dill": "0.3.4",
     "multiprocess": "0.70.12.2", "regex": "2026.1", "pyahocorasick": "2.3.1", "zhplot": "1.0.0",
 }  # fmt: skip
 OLD = {
