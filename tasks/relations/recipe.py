@@ -47,17 +47,19 @@ class RelationsRecipe(NerRecipe):
         config, dataset, monitor = run.model.config, run.datasets[split], run.trainer.monitor
         if split == "dev":
             tune(run)
-            candidates = self._evaluate(run, dataset).candidates
+            _, found, candidates = self._evaluate(run, dataset)
             given = gold_of(dataset.examples), candidates, config.relations, True
             if run.keys.tune_thresholds:
                 config.relation_thresholds = calibration.thresholds_for(*given)
             config.relation_temperatures = calibration.temperatures_for(*given)
-        found = find_related(run.model, dataset, run.batch_size)
-        if split == "dev":
+            candidates = calibration.with_probabilities(candidates, config.relation_temperatures, config.relations)
+            found = _above_thresholds(config, found, candidates)
             with monitor.opened():
                 step, relations = run.trainer.kept_step, config.relations
                 monitoring.show_samples(monitor.writer, dataset.examples, found, step, match_triples)
                 monitoring.show_curves(monitor.writer, gold_of(dataset.examples), candidates, relations, step)
+        else:
+            found = find_related(run.model, dataset, run.batch_size)
         records = (related_record(example.text, one) for example, one in zip(dataset.examples, found))
         return relation_scores(config, dataset.examples, found), records
 
@@ -69,11 +71,10 @@ class RelationsRecipe(NerRecipe):
         is one of thousands, so a model that ranks the pairs rightly long scores them below 0."""
         config, examples = run.model.config, dataset.examples
         config.relation_thresholds = calibration.LOWEST_THRESHOLD
-        related = find_related(run.model, dataset, run.batch_size)
-        candidates = [one.triples for one in related]
+        found = find_related(run.model, dataset, run.batch_size)
+        candidates = [one.triples for one in found]
         config.relation_thresholds = calibration.common_threshold(gold_of(examples), candidates, config.relations)
-        above = calibration.above_thresholds(candidates, config.relation_thresholds, config.relations, True)
-        found = [one._replace(triples=triples) for one, triples in zip(related, above)]
+        found = _above_thresholds(config, found, candidates)
         return Evaluation(relation_scores(config, examples, found), found, candidates)
 
     def _show(self, run: Run, evaluation: Evaluation) -> None:
@@ -92,3 +93,9 @@ def find_related(model: Any, dataset: NerDataset, batch_size: int) -> list[Relat
         [one.entities for one in found], config.thresholds, config.types, config.allow_overlap
     )
     return [between(of_text, one.triples) for of_text, one in zip(entities, found)]
+
+
+def _above_thresholds(config: Any, found: list[Related], candidates: list) -> list[Related]:
+    """What is found, with only those candidates as triples that score above the thresholds of relations."""
+    above = calibration.above_thresholds(candidates, config.relation_thresholds, config.relations, True)
+    return [one._replace(triples=triples) for one, triples in zip(found, above)]
