@@ -1,11 +1,10 @@
 """Requests of any size to a service of small models, as doors (:mod:`tests.attack.text_doors`)."""
 
-import asyncio
 import functools
 import itertools
 from pathlib import Path
 
-from tests.attack.settings_targets import answer
+from tests.attack.settings_targets import answer, started
 from tests.attack.text_doors import SENTENCE, A, Door, Sent, distinct, place, text_of
 from tests.attack.text_targets import FLAT
 from tests.attack.watchdog import json_bytes
@@ -16,8 +15,7 @@ from tests.tasks.serving.conftest import REAL
 
 @functools.cache
 def _service():
-    """(event loop, application, task that computes) of a service with a small model of each kind."""
-    from paddle_rope.tasks.serving.application import Service, build_application
+    """A service with a small model of each kind."""
     from paddle_rope.tasks.serving.models import open_works
     from paddle_rope.tasks.serving.settings import ServiceSettings, model_sources
 
@@ -26,10 +24,8 @@ def _service():
     folders = {"entities": write_small_ner(home / "entities", FLAT, with_features=True, **reading)}
     folders |= write_models(home, {name: REAL[name] for name in ("classes", "pairs", "cross")})
     sources = model_sources([f"{name}={path}" for name, path in folders.items()])
-    service = Service(ServiceSettings(models=sources, device="cpu"))
-    service.works = open_works(service.settings)
-    loop = asyncio.new_event_loop()
-    return loop, build_application(service), loop.create_task(service.batcher.run())
+    settings = ServiceSettings(models=sources, device="cpu")
+    return started(settings, open_works(settings))
 
 
 def posted(body_of, path="/predict") -> Door:

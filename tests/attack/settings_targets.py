@@ -91,21 +91,26 @@ def read_run(folder: Path) -> None:
 
 
 # ---- the service
+def started(settings, works):
+    """(event loop, application, task that computes) of a service."""
+    from paddle_rope.tasks.serving.application import Service, build_application
+
+    service, loop = Service(settings), asyncio.new_event_loop()
+    service.works = works
+    return loop, build_application(service), loop.create_task(service.batcher.run())
+
+
 @functools.cache
 def _service(process):
-    """(event loop, application, task that computes) of a service whose model gives the texts back; one for a process,
-    as threads do not survive a fork."""
-    from paddle_rope.tasks.serving.application import Service, build_application
+    """A service whose model gives the texts back; one for a process, as threads do not survive a fork."""
     from paddle_rope.tasks.serving.models import Work
     from paddle_rope.tasks.serving.settings import ModelSource, ServiceSettings
 
     def echo(texts):
         return [json.dumps({"text": text, "entities": []}, ensure_ascii=False).encode() for text in texts]
 
-    loop = asyncio.new_event_loop()
-    service = Service(ServiceSettings(models=(ModelSource("echo", "unused", "ner"),), **SERVICE))
-    service.works = {("echo", "predict"): Work("echo", "predict", echo)}
-    return loop, build_application(service), loop.create_task(service.batcher.run())
+    settings = ServiceSettings(models=(ModelSource("echo", "unused", "ner"),), **SERVICE)
+    return started(settings, {("echo", "predict"): Work("echo", "predict", echo)})
 
 
 async def answer(application, body, path="/predict"):

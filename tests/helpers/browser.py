@@ -1,11 +1,9 @@
-"""A page in headless Chromium, driven by the DevTools protocol through a pipe: with the standard library alone."""
+"""A page in headless Chromium, driven by the DevTools protocol through a socket: with the standard library alone."""
 
 import contextlib
-import fcntl
 import json
-import os
-import select
 import shutil
+import socket
 import subprocess
 import time
 
@@ -28,28 +26,25 @@ def chromium():
 def open_page(folder, seconds=120):
     """A :class:`Page` in a browser of its own, which keeps its files in ``folder`` and ends with the block; ``seconds``
     is how long to wait for anything."""
-    to_browser, commands = _pipe()
-    answers, from_browser = _pipe()
+    ours, its = socket.socketpair()
+    ours.settimeout(seconds)
     # the browser reads commands from 3 and answers on 4
-    start = ["bash", "-c", f'exec "$@" 3<&{to_browser} 4>&{from_browser}', "bash", chromium(), *WORDS]
+    start = ["bash", "-c", f'exec "$@" 3<&{its.fileno()} 4>&{its.fileno()}', "bash", chromium(), *WORDS]
     start.append(f"--user-data-dir={folder}")
-    with subprocess.Popen(start, pass_fds=(to_browser, from_browser), stderr=subprocess.DEVNULL) as process:
-        os.close(to_browser)
-        os.close(from_browser)
+    with ours, its, subprocess.Popen(start, pass_fds=[its.fileno()], stderr=subprocess.DEVNULL) as process:
+        its.close()
         try:
-            yield Page(commands, answers, seconds)
+            yield Page(ours, seconds)
         finally:
             process.kill()
-            os.close(commands)
-            os.close(answers)
 
 
 class Page:
     """One tab. Everything raises an error where the browser reports one or nothing comes in time; ``errors`` are the
     exceptions of the page's scripts that nothing caught."""
 
-    def __init__(self, commands, answers, seconds):
-        self._commands, self._answers, self._seconds = commands, answers, seconds
+    def __init__(self, browser, seconds):
+        self._browser, self._seconds = browser, seconds
         self._received, self._number, self._session = b"", 0, None
         self.errors = []
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
@@ -91,10 +86,9 @@ class Page:
         self._number += 1
         session = {"sessionId": self._session} if self._session else {}
         message = {"id": self._number, "method": method, "params": parameters, **session}
-        os.write(self._commands, json.dumps(message).encode() + b"\0")
-        end = time.monotonic() + self._seconds
+        self._browser.sendall(json.dumps(message).encode() + b"\0")
         while True:
-            answer = self._receive(end)
+            answer = self._receive()
             if answer.get("method") == "Runtime.exceptionThrown":
                 details = answer["params"]["exceptionDetails"]
                 self.errors.append(details.get("exception", {}).get("description") or details["text"])
@@ -103,23 +97,12 @@ class Page:
                     raise RuntimeError(f"{method}: {answer['error']['message']}")
                 return answer["result"]
 
-    def _receive(self, end):
+    def _receive(self):
         """The next message."""
         while b"\0" not in self._received:
-            if not select.select([self._answers], [], [], max(0, end - time.monotonic()))[0]:
-                raise TimeoutError(f"the browser has not answered in {self._seconds} seconds")
-            part = os.read(self._answers, 1 << 16)
+            part = self._browser.recv(1 << 16)
             if not part:
                 raise EOFError("the browser has ended")
             self._received += part
         message, _, self._received = self._received.partition(b"\0")
         return json.loads(message)
-
-
-def _pipe():
-    """A pipe with numbers above those that the browser reads from and writes to."""
-    ends = os.pipe()
-    high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
-    for end in ends:
-        os.close(end)
-    return high

@@ -61,17 +61,14 @@ def run(names, kills, random, folder, url):
     get_recipe("ner"), get_recipe("pretraining")  # imported once for all processes
     works.prepare(folder)
     wholes, events, differing = {}, {}, 0
-    for name in (works.TRAINED_BY, *names) if "export" in names else names:
-        work = works.WORKS[name]
-        if work.key not in wholes:  # one undisturbed work serves all that is killed within it
-            place = folder / f"whole_{name}"
-            works.begin(work, place)
-            zones = {one: works.WORKS[one].zone for one in names if works.WORKS[one].key == work.key}
-            status = do(place, work.words, url, zones, report=place / "events.json")
-            if status:
-                raise SystemExit(f"{name}: ended with {status} without a kill; --keep FOLDER keeps its log.txt")
-            events.update(json.loads((place / "events.json").read_text(encoding="utf-8")))
-            wholes[work.key] = works.left(place)
+    for name in names:
+        work, place = works.WORKS[name], folder / f"whole_{name}"
+        works.begin(work, place)
+        status = do(place, work.words, url, work.zone, report=place / "events.json")
+        if status:
+            raise SystemExit(f"{name}: ended with {status} without a kill; --keep FOLDER keeps its log.txt")
+        events[name] = json.loads((place / "events.json").read_text(encoding="utf-8"))
+        wholes[name] = works.left(place)
     order = [names[number % len(names)] for number in range(kills)]
     random.shuffle(order)
     for number, name in enumerate(order, 1):
@@ -79,9 +76,9 @@ def run(names, kills, random, folder, url):
         works.begin(work, place)
         call = random.randrange(len(events[name]))  # each is as likely as another, and so is each of its events
         moment = call, random.randrange(max(1, events[name][call]))
-        status = do(place, work.words, url, {name: work.zone}, moment)
+        status = do(place, work.words, url, work.zone, moment)
         outcome = take_up(work, place, url) if status == -signal.SIGKILL else f"not killed: ended with {status}"
-        if not outcome and (found := works.left(place)) != (whole := wholes[work.key]):
+        if not outcome and (found := works.left(place)) != (whole := wholes[name]):
             outcome = f"differs: {', '.join(name for name in {**whole, **found} if found.get(name) != whole.get(name))}"
         differing += bool(outcome)
         print(f"{number:3}  {name:12} call {moment[0]:3}, event {moment[1]:7}: {outcome or 'equal'}", flush=True)
@@ -101,24 +98,24 @@ def take_up(work, place, url):
     return f"ended with {status} when resumed: {(place / 'log.txt').read_text(encoding='utf-8').splitlines()[-1][:200]}"
 
 
-def do(place, words, url, zones=None, target=None, report=None):
+def do(place, words, url, zone=None, target=None, report=None):
     """Do a work in the folder ``place`` in a process of its own; returns its exit status, below 0 for a signal. It is
-    killed at the moment ``target``; the events of the functions ``zones`` (by name) are written to ``report``."""
-    process = multiprocessing.get_context("fork").Process(target=_do, args=(place, words, url, zones, target, report))
+    killed at the moment ``target`` of the function ``zone``, whose events are written to ``report``."""
+    process = multiprocessing.get_context("fork").Process(target=_do, args=(place, words, url, zone, target, report))
     process.start()
     process.join()
     return process.exitcode
 
 
-def _do(place, words, url, zones, target, report):
+def _do(place, words, url, zone, target, report):
     os.chdir(place)
     log = os.open("log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    zones = {name: Zone(zone, target) for name, zone in (zones or {}).items()}
+    events = count_events(zone, target) if zone else []
     status = call(words, url)
     if report is not None:
-        report.write_text(json.dumps({name: zone.events for name, zone in zones.items()}), encoding="utf-8")
+        report.write_text(json.dumps(events), encoding="utf-8")
     sys.exit(status)
 
 
@@ -138,44 +135,34 @@ def call(words, url):
 
 
 # ---- moments: the events that Python's profiler sees while a function works
-class Zone:
-    """Calls of the function ``name``, "module:Class.method", each with its profiler events: entries and ends of Python
-    and C functions. This process kills itself at ``target``, (call, event) from 0; None only counts."""
+def count_events(name, target=None):
+    """A list of the profiler events in each call of the function ``name``, "module:Class.method": entries and ends of
+    Python and C functions. This process kills itself at ``target``, (call, event) from 0; None only counts."""
+    module, _, path = name.partition(":")
+    owner, _, attribute = path.rpartition(".")
+    owner = pkgutil.resolve_name(f"{module}:{owner}")
+    function, events = getattr(owner, attribute), []
 
-    working = []  # zones whose function is at work, one within another
-
-    def __init__(self, name, target=None):
-        self.target = target
-        self.events = []  # of each call
-        module, _, path = name.partition(":")
-        owner, _, attribute = path.rpartition(".")
-        owner = pkgutil.resolve_name(f"{module}:{owner}")
-        function = getattr(owner, attribute)
-
-        @functools.wraps(function)
-        def counted(*args, **kwargs):
-            if self in self.working:  # called by itself
-                return function(*args, **kwargs)
-            self.events.append(0)
-            self.working.append(self)
-            sys.setprofile(see)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                self.working.remove(self)
-                sys.setprofile(see if self.working else None)
-                if self.target is not None and self.target[0] == len(self.events) - 1:
-                    kill()  # the call had fewer events than that of the undisturbed work
-
-        setattr(owner, attribute, counted)
-
-
-def see(frame, event, argument):
-    """Count an event; as ``sys.setprofile`` calls it."""
-    for zone in Zone.working:
-        zone.events[-1] += 1
-        if zone.target == (len(zone.events) - 1, zone.events[-1] - 1):
+    def see(*_):
+        events[-1] += 1
+        if target == (len(events) - 1, events[-1] - 1):
             kill()
+
+    @functools.wraps(function)
+    def counted(*args, **kwargs):
+        if sys.getprofile() is see:  # called by itself
+            return function(*args, **kwargs)
+        events.append(0)
+        sys.setprofile(see)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            sys.setprofile(None)
+            if target is not None and target[0] == len(events) - 1:
+                kill()  # the call had fewer events than that of the undisturbed work
+
+    setattr(owner, attribute, counted)
+    return events
 
 
 def kill():

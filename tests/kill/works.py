@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 import yaml
 
+from paddle_rope.tasks.ner.data.reading import read_examples
+from paddle_rope.tasks.ner.demo import write_demo_corpus
+from tests.helpers.models import write_small_ner
 from tests.helpers.runs import curves
 from tests.tasks.tiny_recipes import KEYS, without_times
 
@@ -26,18 +29,12 @@ class Work:
     resume: tuple = ()  # the words that go on with it once something can be gone on with; () if ``words`` do
     config: dict = field(default_factory=dict)  # of ``config.yaml`` in the folder
 
-    @property
-    def key(self):
-        """The same for works that differ only in where they are killed."""
-        return json.dumps([self.words, self.config])
-
 
 def _training(zone, config=None, more=()):
     words = ("train", "config.yaml", "--output_dir", RUN, *more)
     return Work(zone, words, ("train", "--resume", RUN), config or NER)
 
 
-TRAINED_BY = "step"  # leaves the model that is exported
 WORKS = {
     "step": _training(f"{TRAINER}.training_step"),
     "save": _training(f"{TRAINER}._save_checkpoint"),
@@ -50,18 +47,17 @@ WORKS = {
     "encoder": Work("paddle_rope.tasks.common.hub:fetch_encoder", ("download", "kill/encoder", "--output", RUN)),
     "export": Work(
         "paddle_rope.tasks.common.export.exporter:export",
-        ("export", f"../whole_{TRAINED_BY}/{RUN}/model", "--output", RUN, "--format", "paddle"),
+        ("export", "../model", "--output", RUN, "--format", "paddle"),
     ),
 }
 
 
 def prepare(folder):
-    """Write the data that all cases read."""
-    from paddle_rope.tasks.ner.demo import write_demo_corpus
-
+    """Write the data that all cases read, and the model that is exported."""
     data = folder / "data"
     data.mkdir(parents=True)
     train, _ = write_demo_corpus(data, train_size=22, dev_size=6)
+    write_small_ner(folder / "model", read_examples(train))
     texts = [json.loads(line)["text"] for line in train.read_text(encoding="utf-8").splitlines()]
     (data / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
 
