@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import paddle_rope
-from paddle_rope.attention.feature_maps import OnePlusCosine, SoftmaxExp
+from paddle_rope.attention.feature_maps import OnePlusCosine, OrthogonalRandomFeatures, SoftmaxExp
 from paddle_rope.roformer.modeling import RoFormerCache
 from tests.paddle_rope.attention.kernels import KERNELS, random_qkv
 from tests.paddle_rope.roformer.small_models import FORMS, make
@@ -50,7 +50,8 @@ def attending(*names):
 
 
 NAMES = {name: getattr(paddle_rope, name) for name in paddle_rope.__all__}
-NAMES |= {one.__name__: one for one in (whole, ids, ones, model, generate, RoFormerCache, OnePlusCosine, SoftmaxExp)}
+CLASSES_BELOW = OnePlusCosine, OrthogonalRandomFeatures, SoftmaxExp, RoFormerCache
+NAMES |= {one.__name__: one for one in (whole, ids, ones, model, generate, *CLASSES_BELOW)}
 NAMES |= {"SIX": paddle_rope.RotaryPositionEmbedding(6), "np": np, "inf": inf, "nan": nan, "VOCAB": VOCAB}
 EACH = {  # chapter -> the names of each round
     "attend": attending("softmax", "window", "linear", "causal linear"),

@@ -54,13 +54,17 @@ def installed(wheel, tmp_path_factory):
     return site
 
 
+def call(*words, cwd, **variables):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
+    return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+
+
 @pytest.fixture
 def run(installed, tmp_path):
     """Run in an empty folder with the installed package; what it prints."""
 
     def run(*words, cwd=tmp_path, **variables):
-        environment = {**os.environ, "PYTHONPATH": str(installed), **variables}
-        done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+        done = call(*words, cwd=cwd, **{"PYTHONPATH": str(installed), **variables})
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -140,16 +144,12 @@ def test_tasks_of_the_user_do_no_harm(run, installed, tmp_path, file):
 def test_editable_installation_runs_the_code_of_the_repository(sources, tmp_path):
     venv.create(tmp_path / "venv")
     python, site = tmp_path / "venv/bin/python", sysconfig.get_path("purelib")
-    words = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "-e", sources]
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", *words]
     paths = os.pathsep.join([os.environ.get("PYTHONPATH", ""), site])  # what builds, and the dependencies
-    environment = {**os.environ, "PYTHONPATH": paths}
-    done = subprocess.run(pip, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    environment["PYTHONPATH"] = site
+    words = ["--no-deps", "--no-build-isolation", "--no-index", "-e", sources]
+    pip("--python", python, "install", *words, PYTHONPATH=paths)
     code = "from paddle_rope.tasks.common.run_config import shipped; print(shipped('configs/ner/demo.yaml'))"
     for words in ([tmp_path / "venv/bin/paddle-rope", "convert", "--help"], [python, "-c", code]):
-        done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=environment)
+        done = call(*words, cwd=tmp_path, PYTHONPATH=site)
         assert (done.returncode, done.stderr) == (0, "")
     assert Path(done.stdout.strip()) == REPOSITORY / "configs/ner/demo.yaml"
 
@@ -181,12 +181,6 @@ def bare(wheel, tmp_path_factory):
     return environment(wheel, tmp_path_factory)
 
 
-def call(command, words, models, folder):
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    words = [command, *(str(models.get(word, word)) for word in words.split())]
-    return subprocess.run(words, cwd=folder, env=variables, capture_output=True, text=True, timeout=120)
-
-
 NEEDED = {  # extra -> words that need it
     "cpu": [
         *("train CONFIG", "train configs/ner/own_data.yaml --train_file DATA --output_dir out", "train --resume RUN"),
@@ -206,7 +200,7 @@ NEEDED = {  # extra -> words that need it
 @pytest.mark.parametrize("extra", NEEDED)
 def test_what_is_not_installed_is_named_with_its_extra(bare, models, tmp_path, extra):
     for words in NEEDED[extra]:
-        done = call(bare, words, models, tmp_path)
+        done = call(bare, *(models.get(word, word) for word in words.split()), cwd=tmp_path)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), f"{words}: {done.stderr}"
         assert done.stderr.startswith("error: ") and f"pip install 'paddle_rope[{extra}]'" in done.stderr, words
         assert not (tmp_path / "out").exists(), words
@@ -225,7 +219,7 @@ def test_every_verb_is_tried_with_the_wheel_alone():
 @pytest.mark.slow
 def test_data_and_finished_runs_are_read_without_paddle(bare, models, tmp_path):
     for words in ENOUGH:
-        done = call(bare, words, models, tmp_path)
+        done = call(bare, *(models.get(word, word) for word in words.split()), cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, ""), words
     assert json.loads((tmp_path / "found").read_text(encoding="utf-8"))["splits"]["train"]["texts"] == 1
 
@@ -240,6 +234,6 @@ def test_an_onnx_model_is_evaluated_as_with_paddle(wheel, models, tmp_path, tmp_
         data.write_text("".join(json.dumps(record) + "\n" for record in LABELED[recipe]), encoding="utf-8")
         capsys.readouterr()
         assert main(["evaluate", str(folder), str(data), "--output", str(tmp_path / "expected")]) == 0
-        done = call(command, f"evaluate {folder} {data} --output found", {}, tmp_path)
+        done = call(command, "evaluate", folder, data, "--output", "found", cwd=tmp_path)
         assert (done.returncode, done.stdout) == (0, capsys.readouterr().out), done.stderr
         assert (tmp_path / "found").read_bytes() == (tmp_path / "expected").read_bytes()

@@ -36,6 +36,7 @@ def in_pieces(q, k, v, rope=None, key_mask=None, **options):
             at = None if rope is None else rope._replace(cos=rope.cos[..., here, :], sin=rope.sin[..., here, :])
             mask = None if key_mask is None else key_mask[:, here]
             state, y = linear_attention_step(state, *(x[:, here] for x in (q, k, v)), at, mask, **options)
+            assert state.length == here.stop
             outputs.append(y)
     return paddle.concat(outputs, axis=1)
 

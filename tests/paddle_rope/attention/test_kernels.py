@@ -33,7 +33,8 @@ def small_blocks(monkeypatch):
 
 
 @pytest.mark.equation("1.1", "2.1", "2.4", "2.7", "2.8", "2.9", "3.1", "3.3", "3.5", "3.6", "3.8", "3.15", "3.17")
-@pytest.mark.equation("3.20", "3.21", "3.23", "3.24", "3.25", "3.28", "3.29", "3.30", "3.32", "3.33", "4.2")
+@pytest.mark.equation("3.20", "3.21", "3.23", "3.24", "3.25", "3.27", "3.28", "3.29", "3.30", "3.32", "3.33")
+@pytest.mark.equation("4.2", "4.8")
 @pairwise({
     "name": list(KERNELS),
     "form": list(FORMS),
@@ -185,9 +186,6 @@ def test_masks_of_0_and_1_are_read_and_other_layouts_are_told(name, dtype):
     expected = KERNELS[name](*qkv, key_mask=mask)
     for given in ("int64", "int32", "uint8"):
         assert_close(KERNELS[name](*qkv, key_mask=mask.astype(given)), expected, 1e-6)
-    for q, words in ((qkv[0][:, :0], "has no token"), (qkv[0][0], r"q must be \[batch, seq, heads, head_dim\]")):
-        with pytest.raises(ValueError, match=words):
-            KERNELS[name](q, q, q)
     if "window" not in name:  # windows are for long texts
         heads_first = [x.transpose([0, 2, 1, 3]) for x in qkv]
         with pytest.warns(UserWarning, match=r"q \[3, 2, 9, 4\] has fewer tokens, 2, than heads, 9; if it is"):

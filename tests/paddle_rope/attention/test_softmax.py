@@ -13,6 +13,7 @@ from paddle_rope.attention import softmax
 from paddle_rope.attention.arguments import cumulative_lengths
 from paddle_rope.native.dispatch import plain_forms
 from tests.helpers.comparison import assert_close, assert_same, cast, random_tensor
+from tests.paddle_rope import reference
 from tests.paddle_rope.attention.kernels import FORMS, ragged_mask, random_qkv
 
 BOTH = {"softmax": softmax_attention, "window": partial(window_attention, window=7)}
@@ -88,33 +89,24 @@ def test_dropout_acts_on_the_weights(attend, form):
 
 
 # the kernels of a GPU: the calls fit the signatures of Paddle, and their definitions give the plain form
-def defined(q, k, v, added=None):
-    """softmax(q . k / sqrt(head_dim) + added) v, ``[batch, seq, heads, head_dim]``."""
-    scores = paddle.einsum("bihd,bjhd->bhij", q, k) * q.shape[-1] ** -0.5
-    return paddle.einsum("bhij,bjhd->bihd", F.softmax(scores if added is None else scores + added), v)
-
-
-def above_diagonal(seq):
-    return paddle.to_tensor(np.triu(np.full((seq, seq), -1e30), 1), dtype="float32")
-
-
 def dense_call(query, key, value, attn_mask, dropout_p, is_causal, training):
     # Paddle 3 ignores one of them, Paddle 2 raises; and the mask is of each text
     assert attn_mask is None or (not is_causal and attn_mask.shape[0] == query.shape[0])
-    attended = defined(query, key, value, above_diagonal(query.shape[1]) if is_causal else attn_mask)
-    return F.dropout(attended, dropout_p, training=training)  # not on the weights, but with the same mean
+    if is_causal:
+        return reference.softmax_attention(query, key, value, causal=True)
+    scores = paddle.einsum("bihd,bjhd->bhij", query, key) * query.shape[-1] ** -0.5
+    weights = F.softmax(scores if attn_mask is None else scores + attn_mask)
+    return paddle.einsum("bhij,bjhd->bihd", weights, value)
 
 
 def call_of_runs(
     query, key, value, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, scale, dropout, causal, training
 ):
     assert cu_seqlens_q is cu_seqlens_k and cu_seqlens_q.dtype == paddle.int32 and max_seqlen_q == max_seqlen_k
-    bounds, parts = cu_seqlens_q.tolist(), []
-    assert scale == query.shape[-1] ** -0.5 and max(np.diff(bounds)) <= max_seqlen_q and training == (dropout > 0)
-    for start, end in zip(bounds, bounds[1:]):
-        run = [x[start:end].unsqueeze(0) for x in (query, key, value)]
-        parts.append(defined(*run, above_diagonal(end - start) if causal else None)[0])
-    return paddle.concat(parts), None
+    lengths = np.diff(cu_seqlens_q.numpy())
+    assert scale == query.shape[-1] ** -0.5 and max(lengths) <= max_seqlen_q and training == (dropout > 0)
+    ids, qkv = np.repeat(np.arange(len(lengths)), lengths), [x.unsqueeze(0) for x in (query, key, value)]
+    return reference.softmax_attention(*qkv, segment_ids=[ids], causal=causal)[0], None
 
 
 @pytest.fixture
@@ -181,13 +173,12 @@ def test_the_last_token_alone_needs_no_mask_and_several_need_one(as_on_a_gpu):
         assert_close(last, softmax_attention(q, k, v, causal=True)[:, -count:], 1e-6)
 
 
-def test_dropout_of_the_fused_call_keeps_the_mean_and_no_call_is_fused_on_a_cpu(as_on_a_gpu, monkeypatch):
-    given = random_qkv(1, 40, head_dim=8, value_dim=8, dtype="float32")
-    plain = softmax_attention(*given).numpy()
-    drawn = [softmax_attention(*given, dropout=0.5).numpy() for _ in range(400)]
-    assert np.abs(drawn[0] - plain).max() > 1e-2
-    np.testing.assert_allclose(np.mean(drawn, axis=0), plain, rtol=0, atol=0.3)
+def test_dropout_goes_to_the_fused_calls_none_of_which_is_for_a_cpu(as_on_a_gpu, monkeypatch):
+    q = random_qkv(3, 7, head_dim=8, dtype="float32")[0]
+    for options in ({}, RUNS):
+        softmax_attention(q, q, q, dropout=0.5, **options)
+    dense, of_runs = as_on_a_gpu
+    assert (dense["dropout_p"], dense["training"], of_runs["dropout"], of_runs["training"]) == (0.5, True, 0.5, True)
     monkeypatch.undo()
-    q = paddle.zeros([1, 2, 1, 8], dtype="bfloat16")
     assert backend._fits_fused_shapes(q, q, q) and not backend._fits_fused_shapes(q, q, q[..., :-2])
     assert not backend.fits_fused_attention(q, q, q)

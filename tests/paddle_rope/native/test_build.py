@@ -9,7 +9,7 @@ import paddle
 import pytest
 
 from paddle_rope.native import library as loading
-from paddle_rope.native.dispatch import is_enabled, plain_forms
+from paddle_rope.native.dispatch import is_enabled
 from paddle_rope.native.library import BuildError, build, library_path
 from paddle_rope.tasks.common.process import choose_device
 from tests.conftest import REPOSITORY
@@ -47,35 +47,30 @@ def test_nothing_is_left_without_a_compiler_or_by_one_that_fails(cache, monkeypa
     assert words in loading.state_in_words() and not is_enabled(paddle.ones([1]))
 
 
-@pytest.mark.parametrize("content", [b"", b"no library"], ids=["empty", "text"])
-def test_what_is_no_library_of_ours_is_a_line(copied, content):
-    copied.write_bytes(content)
-    assert loading.library() is None and f"{copied} cannot be loaded" in loading.state_in_words()
+def give_away(path):
+    if os.getuid():
+        pytest.skip("only root gives files away")
+    os.chown(path, 65534, -1)
 
 
-FOREIGN = {  # what is changed: how many folders above the file, mode; None: given to another user
-    "the file": (0, 0o777),
-    "the file, by the group": (0, 0o775),
-    "its folder": (1, 0o777),
-    "the cache folder": (2, 0o777),
-    "the file of another user": (0, None),
-    "the folder of another user": (1, None),
+CHANGES = {  # what is done to the file or to a folder above it, what is said of it
+    "empty": (lambda file: file.write_bytes(b""), "cannot be loaded"),
+    "a text": (lambda file: file.write_bytes(b"no library"), "cannot be loaded"),
+    "open": (lambda file: file.chmod(0o777), "others may"),
+    "open to the group": (lambda file: file.chmod(0o775), "others may"),
+    "in an open folder": (lambda file: file.parent.chmod(0o777), "others may"),
+    "in an open cache folder": (lambda file: file.parents[1].chmod(0o777), "others may"),
+    "of another user": (give_away, "another user"),
+    "in the folder of another user": (lambda file: give_away(file.parent), "another user"),
 }
 
 
-@pytest.mark.parametrize("kind", FOREIGN)
-def test_a_library_that_others_may_write_is_not_loaded(copied, kind):
-    above, mode = FOREIGN[kind]
-    changed = [copied, *copied.parents][above]
-    if mode is not None:
-        changed.chmod(mode)
-    elif os.getuid():
-        pytest.skip("only root gives files away")
-    else:
-        os.chown(changed, 65534, -1)
-    assert loading.library() is None
-    assert ("another user" if mode is None else "others may") in loading.state_in_words()
-    if above == 2:
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_library_that_is_not_ours_or_that_others_may_write_is_not_loaded(copied, name):
+    change, words = CHANGES[name]
+    change(copied)
+    assert loading.library() is None and words in loading.state_in_words()
+    if name == "in an open cache folder":
         with pytest.raises(BuildError, match="others may"):
             build()
 
@@ -126,15 +121,3 @@ def test_a_variable_turns_them_off_and_the_command_prints_the_state():
     words = [sys.executable, "-W", "ignore", "-m", "paddle_rope.native"]
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PADDLE_ROPE_NATIVE": "0"})
     assert (done.returncode, done.stdout) == (0, "native operators: off, PADDLE_ROPE_NATIVE=0\n")
-
-
-def test_static_graphs_and_plain_forms_do_not_use_them():
-    x = paddle.ones([1])
-    assert is_enabled(x)
-    with plain_forms():
-        assert not is_enabled(x)
-    paddle.enable_static()
-    try:
-        assert not is_enabled()
-    finally:
-        paddle.disable_static()

@@ -2,6 +2,7 @@
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,12 +18,12 @@ from paddle_rope import (
     softmax_attention,
 )
 from paddle_rope.attention.feature_maps import elu_plus_one
-from paddle_rope.layers import Dropout, Linear, RMSNorm, linear, residual_norm
-from paddle_rope.native import dispatch, operators
-from paddle_rope.native.dispatch import is_enabled, plain_forms
+from paddle_rope.layers import Dropout, Linear, RMSNorm, linear, residual_norm, shapes_only
+from paddle_rope.native import dispatch, operators, products
+from paddle_rope.native.dispatch import is_enabled, plain_forms, switched_on
 from paddle_rope.native.library import call
 from tests.helpers.comparison import assert_close, assert_same, is_native, random_tensor
-from tests.paddle_rope.attention.kernels import random_qkv
+from tests.paddle_rope.attention.kernels import in_pieces, random_qkv, rope_of
 from tests.paddle_rope.native.operators import MASK, OPERATORS
 
 CHANGES = {  # of one argument
@@ -104,11 +105,6 @@ def of_layer(layer):
     return lambda: layer(x), [x]
 
 
-def with_short_bias(layer):
-    layer.bias = paddle.create_parameter([1], "float32", is_bias=True)
-    return layer
-
-
 def with_trained_decay():
     decay = paddle.to_tensor([0.5, 0.9], stop_gradient=False)
     call, inputs = attended(linear_attention, decay=decay)
@@ -126,15 +122,10 @@ CALLS = {
     "RoPE of larger heads, linear": lambda: attended(linear_attention, 6),
     "many positions, linear": lambda: attended(linear_attention, 4, 6),
     "mask of numbers, linear": lambda: attended(linear_attention, key_mask=paddle.to_tensor(2.0 * MASK, "float32")),
-    "few decays": lambda: attended(linear_attention, decay=[0.9]),
-    "many decays": lambda: attended(linear_attention, decay=[0.9] * 3),
-    "large decay": lambda: attended(linear_attention, decay=[0.9, 1.5]),
-    "no decay": lambda: attended(linear_attention, decay=[0.9, 0.0]),
     "score bias": lambda: attended(softmax_attention, score_bias=tensor(2, 2, 5, 5).detach()),
     "trained decay": with_trained_decay,
     "learned RoPE": lambda: attended(softmax_attention, RotaryPositionEmbedding(4, learned=True)),
     "learned RoPE, linear": lambda: attended(linear_attention, RotaryPositionEmbedding(4, learned=True)),
-    "bias of one number": lambda: of_layer(with_short_bias(Linear(6, 4))),
     "whole numbers": lambda: (lambda: linear(paddle.ones([2, 6], "int64"), tensor(6, 4), None), []),
     "truth values": lambda: (lambda: softmax_attention(*[paddle.ones([2, 5, 2, 4], "bool")] * 3), []),
     "integer as epsilon": lambda: of_layer(RMSNorm(1)),
@@ -170,10 +161,19 @@ def test_no_native_form_reads_a_tensor_of_another_device(there, monkeypatch):
     assert not is_native(softmax_attention(q, q, q, rope))
 
 
-def test_plain_forms_of_one_thread_leave_another_its_native_forms():
-    arguments = OPERATORS["linear"].arguments()
-    with plain_forms(), ThreadPoolExecutor() as other:
-        assert not is_enabled(*arguments) and other.submit(is_enabled, *arguments).result()
+SWITCHES = {  # a context, and whether it is on in this thread
+    "plain forms": (plain_forms, lambda: not is_enabled()),
+    "shapes only": (shapes_only, lambda: not Linear(1, 1).weight._is_initialized()),
+    "products in bfloat16": (partial(switched_on, products._is_rounding), products.are_rounded),
+}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_what_a_thread_switches_on_is_off_in_another_and_afterwards(name):
+    context, is_on = SWITCHES[name]
+    with context(), ThreadPoolExecutor() as other:
+        assert is_on() and not other.submit(is_on).result()
+    assert not is_on()
 
 
 # ---- attention: long texts, several heads, bounds
@@ -203,30 +203,20 @@ def test_heads_that_are_computed_together_do_not_mix(decay, normalizer):
     (None, {}),
 ], ids=["plain", "decay", "output norm", "no position"])  # fmt: skip
 @paddle.no_grad()
-def test_a_token_after_others_has_the_state_and_output_of_the_plain_form(layout, options, monkeypatch):
-    odd = 20.0 * (paddle.arange(DIM) % 2)
-    q, k, v = (x - odd for x in random_qkv(2, 3, 3, DIM, DIM, "float32"))  # q . k is bounded
-    k, mask = -k, paddle.to_tensor([[True], [False]])
-    rotary = None if layout is None else RotaryPositionEmbedding(DIM, layout=layout)
-    positions = paddle.to_tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+def test_a_token_after_others_has_the_output_of_the_plain_form(layout, options, monkeypatch):
+    q, k, v = random_qkv(2, 6, 3, DIM, DIM, "float32")
+    odd, positions = 20.0 * (paddle.arange(DIM) % 2), paddle.to_tensor([[0.0, 1, 2, 3, 4, 5], [3.0, 4, 5, 6, 7, 8]])
+    rope = layout and rope_of(q, positions=positions, layout=layout)
+    mask = paddle.to_tensor([[True] * 6, [True] * 4 + [False, True]])
+    given = q - odd, k + odd - 20.0, v, rope, mask  # features that hardly overlap: q . k is bounded
     calls = []
     monkeypatch.setattr(operators, "call", lambda name, *given: calls.append(name) or call(name, *given))
-
-    def steps():
-        state, outputs = None, []
-        for here, key_mask in ((slice(0, 1), None), (slice(1, 2), None), (slice(2, 3), mask)):
-            rope = rotary and rotary.cos_sin(positions[:, here])
-            state, y = linear_attention_step(state, *(x[:, here] for x in (q, k, v)), rope, key_mask, **options)
-            outputs.append(y)
-        return [*outputs, *(x for x in state[:2] if x is not None)], state.length
-
-    found, length = steps()
-    assert calls == ["linear_attention_step"] * 2 and length == 3
+    found = in_pieces(*given, **options)
+    assert calls == ["linear_attention_step"] * 2  # the last sees the state of the one before
     with plain_forms():
-        expected, _ = steps()
+        expected = in_pieces(*given, **options)
     assert len(calls) == 2
-    for one, other in zip(found, expected, strict=True):
-        assert_close(one, other, 1e-5)
+    assert_close(found, expected, 1e-5)
 
 
 REFUSED_STATES = {

@@ -1,6 +1,6 @@
 """Small BERT, ELECTRA and ERNIE of Hugging Face with random weights, and texts with whatever BERT's tokenizer treats in
-its own way, made from numbers alone, so that the libraries that compute what they should say (make_encoder_data.py) and
-the tests have the same ones without sharing files. The characters are those that old Unicode tables know."""
+its own way, made from numbers alone: data/README.md names the script that has computed what they should say. The
+characters are those that old Unicode tables know."""
 
 import json
 import random

@@ -1,7 +1,6 @@
 """Configurations: values that are refused, files of other models, saving."""
 
 import inspect
-import itertools
 from dataclasses import asdict
 from pathlib import Path
 
@@ -9,9 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from paddle_rope import MultiHeadAttention, RoFormerConfig, RotaryPositionEmbedding
-from paddle_rope.attention.feature_maps import make_feature_map
-from paddle_rope.options import FEATURE_MAPS, NORMALIZERS
+from paddle_rope import RoFormerConfig, RotaryPositionEmbedding
 from paddle_rope.roformer import RoFormerForSequenceClassification, SequenceClassificationConfig
 from paddle_rope.roformer.config import ROTARY_DEFAULTS
 from paddle_rope.tasks.ner.model import NerConfig
@@ -48,27 +45,6 @@ def test_every_value_is_saved_and_loaded_and_classes_have_their_number(tmp_path)
     assert config.num_labels == 3
     with pytest.raises(TypeError, match="takes a SequenceClassificationConfig, got RoFormerConfig"):
         RoFormerForSequenceClassification(RoFormerConfig())
-
-
-def accepts(build, *arguments, **options):
-    try:
-        build(*arguments, **options)
-    except ValueError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("attention", ["softmax", ["linear", "softmax"]])
-def test_a_configuration_accepts_the_feature_maps_that_its_attention_does(attention, causal):
-    sizes, accepted = {"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2}, set()
-    for name, normalizer in itertools.product(FEATURE_MAPS, NORMALIZERS):
-        options = {"normalizer": normalizer, "causal": causal}
-        fits = accepts(RoFormerConfig, attention=attention, feature_map=name, **options, **sizes)
-        layers, phi = [attention] if isinstance(attention, str) else attention, make_feature_map(name, 4)
-        assert fits == all(accepts(MultiHeadAttention, 8, 2, kind, feature_map=phi, **options) for kind in layers)
-        accepted.add(fits)
-    assert accepted == ({True} if attention == "softmax" else {True, False})
 
 
 def test_a_configuration_does_not_share_what_it_was_given():

@@ -1,5 +1,6 @@
 """Weights of others: paddle-rope convert-weights, folders of PaddleNLP, and of JunnYu's RoFormerV2."""
 
+import itertools
 import json
 import re
 import sys
@@ -196,14 +197,19 @@ def assert_same(ours, theirs, *lengths):
     np.testing.assert_allclose(found[real], expected[real], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("which", FORMS)
-@pytest.mark.parametrize("saved", ["Model", "ForMaskedLM"])
+HEADS = {"Model": RoFormerModel, "ForMaskedLM": RoFormerForMaskedLM}
+CLASSIFIER = {"ForSequenceClassification": RoFormerForSequenceClassification}
+
+
+@pytest.mark.parametrize("which, saved", [
+    *itertools.product(FORMS, HEADS), *itertools.product(("bert", "electra", "ernie"), CLASSIFIER),
+])  # fmt: skip
 @pytest.mark.parametrize("safetensors", [True, False], ids=["safetensors", "pdparams"])
 def test_hidden_states_and_logits_are_those_of_paddlenlp(which, saved, safetensors, tmp_path, reported):
     config_class, stem, options = FORMS[which]
-    theirs = randomise(getattr(paddlenlp, stem + saved)(config_class(**THEIRS, **options)))
+    theirs = randomise(getattr(paddlenlp, stem + saved)(config_class(**THEIRS, **options, num_labels=3)))
     theirs.save_pretrained(str(tmp_path), safe_serialization=safetensors)
-    ours = {"Model": RoFormerModel, "ForMaskedLM": RoFormerForMaskedLM}[saved].from_pretrained(tmp_path)
+    ours = {**HEADS, **CLASSIFIER}[saved].from_pretrained(tmp_path)
     assert ours.config.version == (2 if which == "v2" else 1)
     assert "new" not in reported()
     encoders = RoFormerModel.from_pretrained(tmp_path), getattr(theirs, theirs.base_model_prefix, theirs)
@@ -228,15 +234,6 @@ def test_the_classifier_and_an_older_configuration_are_those_of_paddlenlp(tmp_pa
     convert(tmp_path, tmp_path / "converted", "huggingface")
     positions = load_file(tmp_path / "converted" / "model.safetensors")[POSITIONS]
     assert len(positions) == THEIRS["max_position_embeddings"]
-
-
-@pytest.mark.parametrize("which", ["bert", "electra", "ernie"])
-def test_classifiers_are_those_of_paddlenlp(which, tmp_path, reported):
-    config_class, stem, options = FORMS[which]
-    theirs = getattr(paddlenlp, f"{stem}ForSequenceClassification")(config_class(**THEIRS, **options, num_labels=3))
-    randomise(theirs).save_pretrained(str(tmp_path))
-    assert_same(RoFormerForSequenceClassification.from_pretrained(tmp_path), theirs, 9, 4, 1)
-    assert reported() == ""
 
 
 def test_junnyus_version_2_is_read(tmp_path):

@@ -142,11 +142,6 @@ def test_what_each_token_stands_for(case):
     assert tokens_and_strings(WordTokenizer(VOCAB), text) == expected
 
 
-def test_a_cased_vocabulary_keeps_case_and_accents():
-    tokenizer = WordTokenizer([*SPECIAL, "Ab", "ab", "é", "C++"], do_lower_case=False)
-    assert tokens_and_strings(tokenizer, "Ab ab é e") == [("Ab", "Ab"), ("ab", "ab"), ("é", "é"), (UNK, "e")]
-
-
 def test_jiebas_own_dictionary_is_read_once_at_the_first_text_whatever_else_there_is(monkeypatch, tmp_path, capfd):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "jieba.cache").write_bytes(marshal.dumps(({"我": 0, "我们": 0, "们": 0, "们在": 10**9}, 10**9)))
@@ -193,12 +188,3 @@ def test_ids_and_offsets_are_those_of_hugging_face(name, tmp_path):
             assert encoding.ids == expected[:, 1].tolist(), text
             assert encoding.offsets == list(map(tuple, expected[:, 2:].tolist())), text
     assert np.mean(rows[:, 1] == tokenizer.unk_token_id) < 0.7 and len({*rows[:, 1].tolist()}) > 80
-
-
-def test_a_setting_that_is_not_true_or_false_is_refused(tmp_path):
-    WordPieceTokenizer(encoders.vocabulary()).save_pretrained(tmp_path)
-    settings = json.loads((tmp_path / "tokenizer_config.json").read_text(encoding="utf-8"))
-    for name in WordPieceTokenizer.OPTIONS:
-        (tmp_path / "tokenizer_config.json").write_text(json.dumps({**settings, name: "no"}), encoding="utf-8")
-        with pytest.raises(ValueError, match=f"tokenizer_config.json: {name} is 'no'; make it true or false"):
-            load_tokenizer(tmp_path)
