@@ -50,8 +50,8 @@ def attending(*names):
 
 
 NAMES = {name: getattr(paddle_rope, name) for name in paddle_rope.__all__}
-CLASSES_BELOW = OnePlusCosine, OrthogonalRandomFeatures, SoftmaxExp, RoFormerCache
-NAMES |= {one.__name__: one for one in (whole, ids, ones, model, generate, *CLASSES_BELOW)}
+MORE = whole, ids, ones, model, generate, RoFormerCache, OnePlusCosine, OrthogonalRandomFeatures, SoftmaxExp
+NAMES |= {one.__name__: one for one in MORE}
 NAMES |= {"SIX": paddle_rope.RotaryPositionEmbedding(6), "np": np, "inf": inf, "nan": nan, "VOCAB": VOCAB}
 EACH = {  # chapter -> the names of each round
     "attend": attending("softmax", "window", "linear", "causal linear"),

@@ -1,7 +1,9 @@
-"""Who imports whom: down only, as docs/architecture.md says; what an import of the library loads and changes."""
+"""Who imports whom: down only, as docs/architecture.md says; the way of a text to a trained step; what an import of the
+library loads and changes."""
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -140,6 +142,15 @@ def test_names_of_recipes_decide_nothing_outside_of_their_packages_and_the_regis
     assert [f"{name}:{line}: {word}" for name, word, line in found if word in RECIPES] == []
     page = (REPOSITORY / "tasks/serving/page.html").read_text(encoding="utf-8")
     assert [name for name in RECIPES if f'"{name}"' in page] == []
+
+
+@pytest.mark.slow
+def test_a_single_text_reaches_a_trained_step_without_detours():
+    words = [sys.executable, "tools/dev/trace_step.py"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=REPOSITORY)
+    assert done.returncode == 0, done.stderr
+    files, functions, moves, operators = map(int, re.findall(r"\d+", done.stdout.splitlines()[-1]))
+    assert 20 < files <= 60 < functions and 20 < moves - operators <= 100
 
 
 # ---- what an import loads

@@ -85,33 +85,32 @@ def test_a_gradient_that_is_no_number_shows(calls, clip):
     assert np.isnan(weights[0].numpy()).all() == (clip is not None)  # of the norm of all
 
 
+def stepped(optimizer_class, dtype="float32", is_grouped=False, is_view=False, grad_clip=None, **of_weight):
+    """A weight after a step."""
+    attr = paddle.ParamAttr(initializer=Assign(np.ones([4, 3])), **of_weight)
+    weight = paddle.create_parameter([4, 3], dtype, attr=attr)
+    with views() if is_view else contextlib.nullcontext():
+        (weight.transpose([1, 0]) * paddle.arange(12, dtype=weight.dtype).reshape([3, 4])).sum().backward()
+        assert weight.grad.is_contiguous() != is_view
+        parameters = [{"params": [weight]}] if is_grouped else [weight]
+        optimizer_class(0.01, parameters=parameters, grad_clip=grad_clip).step()
+    return weight.numpy()
+
+
 LEFT_TO_PADDLE = {
     "clipping of each": {"grad_clip": ClipGradByNorm(1.0)},
-    "groups": {"groups": True},
+    "groups": {"is_grouped": True},
     "regularizer": {"regularizer": paddle.regularizer.L2Decay(0.1)},
     "float64": {"dtype": "float64"},
     "clipping to 0": {"grad_clip": ClipGradByGlobalNorm(0.0)},
     "not to be clipped": {"need_clip": False, "grad_clip": ClipGradByGlobalNorm(1.0)},
-    "view": {"view": True},
+    "view": {"is_view": True},
 }
 
 
-@pytest.mark.parametrize("name", LEFT_TO_PADDLE)
-def test_what_is_not_for_the_operator_is_paddles_step(calls, name):
-    options = LEFT_TO_PADDLE[name]
-
-    def after(optimizer_class):
-        attr = {name: options[name] for name in ("regularizer", "need_clip") if name in options}
-        attr = paddle.ParamAttr(initializer=Assign(np.ones([4, 3])), **attr)
-        weight = paddle.create_parameter([4, 3], options.get("dtype", "float32"), attr=attr)
-        (weight.transpose([1, 0]) * paddle.arange(12, dtype=weight.dtype).reshape([3, 4])).sum().backward()
-        assert weight.grad.is_contiguous() == ("view" not in options)
-        parameters = [{"params": [weight]}] if "groups" in options else [weight]
-        optimizer_class(0.01, parameters=parameters, grad_clip=options.get("grad_clip")).step()
-        return weight.numpy()
-
-    with views() if "view" in options else contextlib.nullcontext():
-        np.testing.assert_array_equal(after(AdamW), after(paddle.optimizer.AdamW))
+@pytest.mark.parametrize("options", LEFT_TO_PADDLE.values(), ids=LEFT_TO_PADDLE)
+def test_what_is_not_for_the_operator_is_paddles_step(calls, options):
+    np.testing.assert_array_equal(stepped(AdamW, **options), stepped(paddle.optimizer.AdamW, **options))
     assert calls == []
 
 
