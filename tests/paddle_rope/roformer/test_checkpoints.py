@@ -23,6 +23,7 @@ from paddle_rope.roformer import (
 )
 from paddle_rope.roformer.checkpoints.huggingface import EXPRESSED, UNUSED, write_huggingface
 from paddle_rope.roformer.config import ENCODERS, folder_of
+from tests.paddle_rope.roformer import encoders
 from tests.paddle_rope.roformer.conftest import refused_in_a_line
 from tests.paddle_rope.roformer.small_models import evaluated, make, states_equal
 
@@ -33,13 +34,15 @@ CLASSIFIER = "hf_tiny_classifier"
 
 @pytest.fixture
 def copied(tmp_path):
-    """A copy of a Hugging Face fixture, or ``"ours"``, a small model of ours, with other settings (``text``: instead of
-    them) or tensors."""
+    """A fixture of Hugging Face, a case of encoders.py, or ``"ours"``, a small model of ours, with other settings
+    (``text``: instead of them) or tensors."""
 
     def copy(source, without=(), tensors=None, text=None, **settings):
         folder = tmp_path / "copied"
         if source == "ours":
             make(RoFormerModel).save_pretrained(folder)
+        elif source in encoders.CASES:
+            encoders.write(source, folder)
         else:
             shutil.copytree(DATA / source, folder, ignore=shutil.ignore_patterns(*without, "expected.npz"))
         stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -143,7 +146,9 @@ WRONG_OURS = [
     *(({"text": begin * 10**5}, "config.json: is nested too deep") for begin in ("[", '{"a":')),
 ]
 ROWS = [(source, *row) for source in ("hf_tiny", "ours") for row in (*REFUSED["any folder"], *REFUSED[source])]
-ROWS += [("ours", *row) for row in WRONG_OURS]
+ROWS += [*(("ours", *row) for row in WRONG_OURS), *REFUSED["encoders"]]
+OTHERS = ("albert", "nezha", "xlm-roberta", "deberta-v2", "ernie_m", "roberta", "distilbert")
+ROWS += [("BertForMaskedLM", {"model_type": one}, f"'{one}'; the models that can be read are") for one in OTHERS]
 
 
 @pytest.mark.parametrize("source, changes, message", ROWS, ids=lambda value: str(value)[:60])
