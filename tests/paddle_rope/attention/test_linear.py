@@ -180,12 +180,6 @@ def test_packed_segments_of_many_chunks_and_groups_equal_the_double_sum(options,
     assert_same(packed, reference.linear_attention(*qkv, segment_ids=ids, **options), qkv, atol=1e-9)
 
 
-def test_a_decay_may_be_a_list_or_an_array():
-    qkv = random_qkv(seq=11)
-    for given in ((0.9, 0.3), np.array([0.9, 0.3])):
-        assert_close(linear_attention(*qkv, decay=given), linear_attention(*qkv, decay=[0.9, 0.3]), 0)
-
-
 def test_states_are_float32_at_least_and_are_not_changed():
     halves = cast(random_qkv(1, 3), "float16")
     state, y = linear_attention_step(None, *halves)

@@ -104,19 +104,13 @@ def test_the_highest_spans_of_each_text_are_kept(most):
     assert decode_spans(logits, most=most) == expected
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int64"])
 def test_tensors_and_arrays_give_the_same_plain_numbers(dtype):
     logits = np.full([2, 1, 5, 5], MASKED_LOGIT, dtype="float32")
-    logits[0, 0, 1, 4], logits[1, 0, 0, 0] = 0.5, 3.25
-    expected = [[ScoredSpan(start=1, end=5, type=0, score=0.5)], [ScoredSpan(0, 1, 0, 3.25)]]
+    logits[0, 0, 1, 4], logits[1, 0, 0, 0] = 0, 3
+    expected = [[ScoredSpan(start=1, end=5, type=0, score=0.0)], [ScoredSpan(0, 1, 0, 3.0)]]
     arrays = [] if dtype == "bfloat16" else [logits.astype(dtype)]  # which numpy has not
     for given in (paddle.to_tensor(logits, stop_gradient=False).astype(dtype), *arrays):
-        for threshold in (0.0, -2e4):  # masked scores are below any threshold
+        for threshold in (-0.5, -2e4):  # which keeps its fraction; masked scores are below any
             found = decode_spans(given, threshold)
             assert found == expected and [type(value) for value in found[0][0]] == [int, int, int, float]
-
-
-def test_a_threshold_keeps_its_fraction_where_scores_are_integers():
-    logits = np.array([[[[-1, 0], [-2, -1]]]])
-    for given in (logits, paddle.to_tensor(logits)):
-        assert decode_spans(given, -0.5) == [[ScoredSpan(0, 2, 0, 0.0)]]
