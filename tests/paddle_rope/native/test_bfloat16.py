@@ -8,7 +8,6 @@ import numpy as np
 import paddle
 import pytest
 import yaml
-from paddlenlp.trainer import TrainerCallback, TrainingArguments
 
 from paddle_rope import RotaryPositionEmbedding, softmax_attention
 from paddle_rope.layers import LayerNorm, Linear
@@ -19,7 +18,6 @@ from paddle_rope.native.products import DECISION, bfloat16_is_faster, bfloat16_p
 from paddle_rope.roformer import RoFormerForMaskedLM
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.training.trainer import RecipeTrainer
 from paddle_rope.tasks.ner.demo import UNSEEN_SENTENCES
 from paddle_rope.tasks.recipes import load, train_config
 from tests.helpers.comparison import cast, random_tensor
@@ -205,15 +203,11 @@ def train(folder, **options):
     return (folder / "model" / "model.safetensors").read_bytes()
 
 
-def test_a_trainer_on_a_cpu_does_without_paddle_s_mixed_precision(tmp_path, recwarn):
-    given = {"args": TrainingArguments(str(tmp_path), bf16=True, device="cpu"), "train_dataset": [0]}
-    trainer = RecipeTrainer(TrainerCallback(), dict, [1], model=paddle.nn.Linear(1, 1), **given)
-    assert trainer._precision is bfloat16_products and not trainer.enable_autocast_context_manager
-    assert not [one for one in recwarn if "AmpScaler" in str(one.message)]
-
-
-def test_training_multiplies_in_bfloat16_where_that_is_faster_and_says_so(has_bfloat16, tmp_path, monkeypatch, capsys):
+def test_training_multiplies_in_bfloat16_where_that_is_faster_and_says_so(
+    has_bfloat16, tmp_path, monkeypatch, capsys, recwarn
+):
     plain, rounded_once = train(tmp_path / "plain", bf16=False), train(tmp_path / "once", bf16=True)
+    assert not [one for one in recwarn if "AmpScaler" in str(one.message)]  # of Paddle's mixed precision
     assert capsys.readouterr().out.count("training multiplies in bfloat16") == 1
     assert train(tmp_path / "chosen") == rounded_once != plain
     assert "--bf16 false turns it off" in capsys.readouterr().out

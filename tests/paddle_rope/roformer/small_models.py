@@ -63,8 +63,8 @@ def rotation_of(config, kind, seq):
     return turn_of(range(seq), theta=theta, layout=options["layout"], amplitude=scaling.amplitude)
 
 
-def plain_model(model, weights, ids, types, mask):
-    """A RoFormer spelled out in float64 from its weights."""
+def plain_model(model, weights, ids, types, mask, added):
+    """A RoFormer spelled out in float64 from its weights; ``added`` are further embeddings."""
     config = model.config
     seq = ids.shape[1]
     heads, size = config.num_attention_heads, config.head_dim
@@ -83,7 +83,7 @@ def plain_model(model, weights, ids, types, mask):
     def convolved(x, name):
         return reference.depthwise_convolution(x, weights[f"{name}.weight"], mask, causal=config.causal)
 
-    hidden = weights["token_embedding.weight"][ids]
+    hidden = weights["token_embedding.weight"][ids] + added
     if types is not None:
         hidden = hidden + weights["token_type_embedding.weight"][types]
     if config.position_embedding == "sinusoidal":

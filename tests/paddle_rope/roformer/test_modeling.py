@@ -24,9 +24,9 @@ def test_a_model_equals_its_plain_reference(form):
     weights = {name: value.astype("float64") for name, value in model.state_dict().items()}
     for value in weights.values():
         value.stop_gradient = False
-    is_real = mask[:, :, np.newaxis]
-    hidden = model(ids, paddle.to_tensor(mask), types)
-    expected = plain_model(model, weights, ids, types, mask)
+    is_real, added = mask[:, :, np.newaxis], random_tensor(2, 5, model.config.embedding_size)
+    hidden = model(ids, paddle.to_tensor(mask), types, added_embeddings=added.astype("float32"))
+    expected = plain_model(model, weights, ids, types, mask, added)
     np.testing.assert_allclose(hidden.numpy() * is_real, expected.numpy() * is_real, rtol=0, atol=2e-4)
 
     towards = np.random.standard_normal(hidden.shape) * is_real
@@ -57,15 +57,6 @@ def test_a_text_has_the_same_hidden_states_alone_padded_and_packed(form):
         left = paddle.concat([padding, text], axis=1), paddle.to_tensor(mask[np.newaxis, ::-1].copy())
         left = model(*left, positions=positions).numpy()[0, mask[::-1]]
         np.testing.assert_allclose(left, alone, rtol=0, atol=5e-5)
-
-
-def test_added_embeddings_are_added_to_those_of_the_tokens():
-    model = make(RoFormerModel, embedding_size=8)
-    ids, added, weight = paddle.to_tensor([[4, 9, 2]]), paddle.randn([1, 3, 8]), model.token_embedding.weight
-    hidden, table = model(ids, added_embeddings=added), weight.numpy()
-    table[[4, 9, 2]] += added.numpy()[0]
-    weight.set_value(table)
-    assert_close(hidden, model(ids), 1e-5)
 
 
 # ---- dropout and recomputation
