@@ -28,6 +28,7 @@ TARGETS = {**OF_FILES, **{one.name: one for one in (*settings_targets.TARGETS, *
 REQUIRED = {  # by some targets: modules, and what pip installs for them
     "exported_onnx": (("onnxruntime",), "'paddle_rope[onnx]'"),
     "request": (("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"), "'paddle_rope[serve]'"),
+    "tensorflow": (("tensorflow",), "'tensorflow-cpu<2.20'"),
 }
 
 

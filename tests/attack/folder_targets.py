@@ -4,9 +4,11 @@ import functools
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 from paddle_rope.tasks.common.errors import InputError
 from tests.attack.tensor_targets import CHECKSUMS, change_files
-from tests.attack.watchdog import SilentLossError, read_case, target_of_folder, write_case
+from tests.attack.watchdog import SilentLossError, json_bytes, read_case, target_of_folder, write_case
 
 TEXTS = ["浙商银行企业信贷部叶老桂博士", ""]
 FOREIGN = Path(__file__).resolve().parents[1] / "paddle_rope" / "roformer" / "data"
@@ -63,6 +65,45 @@ def _foreign(folder):
 
 
 @functools.cache
+def _bundle():
+    """An original checkpoint of a small encoder, as ZhuiyiTechnology's: settings, index and data."""
+    from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM
+    from paddle_rope.roformer.checkpoints.names import TENSORFLOW, source_names
+    from paddle_rope.tasks.commands.model import tensorflow_reader
+
+    tensorflow_reader()  # sets what tensorflow says on import
+    import tensorflow
+
+    sizes = {"vocab_size": 11, "hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 1}
+    sizes |= {"num_attention_heads": 2, "type_vocab_size": 2}
+    config, rng = RoFormerConfig(**sizes), np.random.default_rng(0)
+    state = RoFormerForMaskedLM(config).state_dict()
+    names = source_names(config, TENSORFLOW)
+    shapes = {names[name]: weight.shape for name, weight in state.items() if name.startswith("roformer.")}
+    with tempfile.TemporaryDirectory() as folder:
+        tensorflow.raw_ops.SaveV2(
+            prefix=str(Path(folder) / "bert_model.ckpt"),
+            tensor_names=list(shapes),
+            shape_and_slices=[""] * len(shapes),
+            tensors=[rng.standard_normal(shape).astype("float32") for shape in shapes.values()],
+        )
+        settings = {**sizes, "max_position_embeddings": 512, "hidden_act": "gelu"}
+        return {**read_case(Path(folder)), "bert_config.json": json_bytes(settings)}
+
+
+def read_bundle(folder: Path) -> None:
+    """An original checkpoint of TensorFlow, into a model."""
+    from paddle_rope.roformer.checkpoints.reading import read_tensorflow
+    from paddle_rope.tasks.commands.model import build, tensorflow_reader
+
+    checkpoint = read_tensorflow(folder, tensorflow_reader())
+    for name, array in checkpoint.tensors.items():
+        if array.dtype != np.float32:
+            raise SilentLossError(f"{name} is {array.dtype}")
+    build(checkpoint, folder)
+
+
+@functools.cache
 def _training():
     """(optimizer, schedule) of a layer after a step."""
     import paddle
@@ -97,8 +138,10 @@ def _exported_target(format, *graphs):
     return target_of_folder(f"exported_{format}", sample, change, read_model, InputError, **{CHECKSUMS: b""})
 
 
+_IN_BUNDLE = ("bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001") * 2
 _IN_CHECKPOINT = ("optimizer.json", "optimizer.safetensors")
 _OF_FOREIGN = change_files("config.json", weights=(WEIGHTS,))
+_OF_BUNDLE = change_files("bert_config.json", weights=_IN_BUNDLE)
 TARGETS = [
     target_of_folder(
         "model", _model, change_files(*SETTINGS, "config.json", weights=(WEIGHTS,)), read_model, InputError
@@ -108,4 +151,5 @@ TARGETS = [
     _exported_target("onnx", "model.onnx"),
     _exported_target("paddle", "inference.json", "inference.pdmodel", "inference.pdiparams"),
     target_of_folder("checkpoint", _checkpoint, change_files(*_IN_CHECKPOINT), read_checkpoint, InputError),
+    target_of_folder("tensorflow", _bundle, _OF_BUNDLE, read_bundle, ValueError, InputError),
 ]
