@@ -1,5 +1,5 @@
 """What pyproject.toml cannot describe of the build: tasks/ and configs/ are installed inside of the package, and the
-address of the repository is that of the workflow that builds it."""
+address of the repository is taken from the workflow that builds it."""
 
 import os
 import re

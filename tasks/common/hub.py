@@ -9,7 +9,7 @@ import shutil
 from paddle_rope.tasks.common.errors import InputError, as_input_error, reason_of, visible
 from paddle_rope.tasks.common.files import check_makeable, file_sha256
 
-PART = ".part"  # folder, in that of what is downloaded, of files that are not complete
+PART = ".part"  # folder of incomplete files, in the folder of the download
 _TRIES = 5  # to download a file; each resumes the one before
 _TIMEOUT = 30.0  # seconds without an answer
 _BESIDE_WEIGHTS = r"((model_|tokenizer_)?config|tokenizer)\.json|vocab\.txt|(README|LICENSE|NOTICE)(\.md|\.txt)?"
@@ -96,7 +96,7 @@ def _download(hub, name, file, commit, part):
 
 
 def _is_as_stated(path, file):
-    """Whether a file has the published size and checksum: SHA-256 of a large file, otherwise that of git. ``file`` is
+    """Whether a file has the published size and checksum: SHA-256 of a large file, otherwise git's. ``file`` is
     its description, None if it is not published."""
     if file is None or path.stat().st_size != file.size:
         return False

@@ -34,7 +34,7 @@ class Predictor:
 
     Args:
         model_dir: folder that training wrote as ``OUTPUT_DIR/model``, or folder of an exported model.
-        device, batch_size, options: those of ``options_class``; ``bf16`` as in :func:`predict_in_bfloat16`.
+        device, batch_size, options: the fields of ``options_class``; ``bf16`` as in :func:`predict_in_bfloat16`.
         show_progress: show a progress bar.
 
     Raises:

@@ -142,7 +142,7 @@ class NerModel(RoFormerPretrainedModel):
 
     def find_spans(self, batch, thresholds, most=None):
         """A list of ``ScoredSpan`` for each text of a batch, in evaluation mode. The arrays are named as the arguments
-        of :meth:`forward`; ``thresholds`` and ``most`` are those of ``decode_spans``."""
+        of :meth:`forward`; ``thresholds`` and ``most`` go to ``decode_spans``."""
         return decode_spans(evaluated(self, batch), thresholds, self.config.max_span_length is not None, most)
 
 

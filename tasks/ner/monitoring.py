@@ -59,7 +59,7 @@ def show_curves(writer, examples, candidates, types, step):
 
 
 def show_samples(writer, examples, found, step, match=match_in_example):
-    """Write some texts with what is gold and what is found in them, which ``match`` brings together."""
+    """Write some texts with their gold and their found entities, which ``match`` pairs."""
     rows = [row for row, example in enumerate(examples) if example.entities]
     if len(rows) > SAMPLES:  # at equal distances
         rows = [rows[index * len(rows) // SAMPLES] for index in range(SAMPLES)]

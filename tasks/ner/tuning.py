@@ -31,8 +31,8 @@ def tune_model(
     **options: Any,
 ) -> dict:
     """Tune thresholds and temperatures of a trained model on a labeled file, print the scores and write them into its
-    config.json. ``only`` names one of the two and leaves the other unchanged; ``fields`` and ``on_error`` are
-    those of :func:`~paddle_rope.tasks.ner.data.reading.read_examples`, and ``options`` of
+    config.json. ``only`` names one of the two and leaves the other unchanged; ``fields`` and ``on_error`` go
+    to :func:`~paddle_rope.tasks.ner.data.reading.read_examples`, and ``options`` to
     :class:`~paddle_rope.tasks.ner.prediction.predictor.NerPredictor`.
 
     Returns:

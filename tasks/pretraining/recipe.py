@@ -80,7 +80,7 @@ class PretrainingRecipe(Recipe):
         return {**scores, "seconds_per_step": run.trainer.monitor.seconds_per_step()}
 
     def score(self, run: Run, split: str) -> tuple[dict[str, Any], Any]:
-        """The dev scores after the last stage; ``metrics.json`` gets those of each stage."""
+        """The dev scores after the last stage; ``metrics.json`` gets the scores of each stage."""
         batches, history = run.datasets["train"], run.trainer.state.log_history
         run.facts["stages"] = stages = []
         for number, (stage, end) in enumerate(zip(batches.stages, batches.ends), 1):

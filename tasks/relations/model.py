@@ -37,7 +37,7 @@ class RelationsModel(NerModel):
 
         The loss is the sum over the three heads, each the mean over texts and types. ``pairs`` are int64
         ``[batch, relations, 5]``: the type, first and last token of the head, first and last token of the tail; type -1
-        is padding. Other arguments are those of :meth:`NerModel.forward`. Logits are ``[batch, types, seq, seq]``, for
+        is padding. The other arguments are as in :meth:`NerModel.forward`. Logits are ``[batch, types, seq, seq]``, for
         entities ``[batch, types, seq, max_span_length]`` if there is one.
         """
         hidden = self.encoded(input_ids, attention_mask, token_mask, columns, flags)

@@ -160,7 +160,7 @@ def _records(parts):
 
 def _finish(job, parts, done, finished, seconds):
     """Join the files of rejected records, write the summary and print it; returns the exit status. ``done`` has all
-    parts, ``finished`` those of this call."""
+    parts, ``finished`` the ones that this call computed."""
     folder = Path(job.output)
     answered, rejected = (sum(getattr(one, name) for one in done) for name in ("answered", "rejected"))
     if rejected:

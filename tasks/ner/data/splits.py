@@ -153,7 +153,7 @@ def read_teacher(run, splits):
         if any(counts.values()):
             shared = ", ".join(f"{count:,} of {split}" for split, count in counts.items() if count)
             print(
-                f"note: the teacher's texts include texts of other files: {shared}; those of train are learned with "
-                "both labels, and scores on those of dev or test are too high"
+                f"note: the teacher's texts include texts of other files: {shared}; texts of train are learned with "
+                "both labels, and scores on texts of dev or test are too high"
             )
     return examples

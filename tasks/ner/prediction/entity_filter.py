@@ -57,7 +57,7 @@ class EntityFilter(FilterOptions):
         ]
 
     def candidates(self, config: Any) -> list[float]:
-        """The :meth:`thresholds`; those of the model are lowered for types with hints."""
+        """The :meth:`thresholds`, where the model's are lowered for types with hints."""
         hinted = (self.ruler.hinted_types if self.ruler else set()).difference(self._least(config))
         bounds, temperatures = self.thresholds(config), of_types(config.temperatures, len(config.types))
         return [
