@@ -33,7 +33,6 @@ def pretrain(run, texts):
     arguments.output_dir = str(run.checkpoints_before)
     arguments.num_train_epochs = run.keys.masked_lm_epochs
     arguments.max_steps = -1
-    arguments.dataloader_num_workers = 0  # workers would restart the collator's random numbers at each epoch
     arguments.evaluation_strategy = arguments.save_strategy = IntervalStrategy.NO
     arguments.load_best_model_at_end = False
     # Train a copy, since a tensor cannot be in two data-parallel models. Its parameters get other names, because a

@@ -44,7 +44,7 @@ BY_EPOCHS = TrainingPlan(
 # The recipe's own trainer evaluates, and the last weights are kept.
 # With ignore_data_skip, the batches of a resumed run begin where it stopped.
 FIXED_BY_STEPS = {**_FIXED, **NOT_EVALUATED, "ignore_data_skip": True}
-CLOSED_BY_STEPS = ("num_train_epochs", "per_device_eval_batch_size", "dataloader_num_workers")
+CLOSED_BY_STEPS = ("num_train_epochs", "per_device_eval_batch_size")
 
 
 def option(default, help, kind=None):

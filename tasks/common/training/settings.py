@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Optional, get_args, get_origin, get_type_hints
 
-from paddle_rope.options import NOT_NEGATIVE, POSITIVE, SHARE, choice, did_you_mean, integer, number
+from paddle_rope.options import NOT_NEGATIVE, POSITIVE, choice, did_you_mean, integer, number
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.texts.text_files import shown
 from paddle_rope.tasks.common.training.arguments import LARGEST_SEED, EncoderArguments, check_kinds, option
@@ -38,9 +38,6 @@ class TrainingKeys:
     )
     warmup_ratio: float = option(0.1, "share of the steps in which the learning rate rises from 0", number(0, 1))
     weight_decay: float = option(0.01, "weight decay of AdamW")
-    adam_beta1: float = option(0.9, "decay of its mean of gradients", SHARE)
-    adam_beta2: float = option(0.999, "decay of its mean of squared gradients", SHARE)
-    adam_epsilon: float = option(1e-8, "added to the root of that", POSITIVE)
     max_grad_norm: float = option(1.0, "longer gradients are scaled down to this norm")
     recompute: bool = option(False, "recompute the layers in the backward pass: less memory, more time")
     bf16: Optional[bool] = option(
@@ -54,7 +51,6 @@ class TrainingKeys:
     eval_steps: Optional[int] = option(None, "optimizer steps between two evaluations", POSITIVE)
     max_steps: int = option(-1, "optimizer steps in all, instead of `num_train_epochs`; -1: by epochs")
     warmup_steps: int = option(0, "steps in which the learning rate rises, instead of `warmup_ratio`", NOT_NEGATIVE)
-    dataloader_num_workers: int = option(0, "processes that prepare batches; 0: the run itself", integer(0, 64))
 
 
 DOCUMENTED = {one.name: one for one in fields(TrainingKeys)}

@@ -218,8 +218,7 @@ class RecipeTrainer(CheckpointedTrainer):
 
     def get_train_dataloader(self):
         """The batches of the sampler."""
-        given = {"collate_fn": self.data_collator, "num_workers": self.args.dataloader_num_workers}
-        return DataLoader(self.train_dataset, batch_sampler=self.sampler, **given)
+        return DataLoader(self.train_dataset, batch_sampler=self.sampler, collate_fn=self.data_collator)
 
     def create_optimizer(self, lr_scheduler=None):
         """See PaddleNLP's ``Trainer``, whose AdamW has no native operators. Biases and norms do not decay."""
@@ -276,9 +275,6 @@ def new_optimizer(training, learning_rate, parameters, decaying):
     parameters whose names are in ``decaying``."""
     return AdamW(
         learning_rate=learning_rate,
-        beta1=training.adam_beta1,
-        beta2=training.adam_beta2,
-        epsilon=training.adam_epsilon,
         parameters=parameters,
         weight_decay=training.weight_decay,
         apply_decay_param_fun=decaying.__contains__,
