@@ -144,9 +144,9 @@ def test_a_recipe_has_its_own_defaults_and_keys_reach_paddlenlp_typed():
         settings = resolve(arguments)
         assert settings.config["num_train_epochs"] == settings.training.num_train_epochs == epochs
         assert settings.config.keys().isdisjoint(arguments.PLAN.fixed)
-    settings = resolve(adam_beta2="0.95", recompute="true")
+    settings = resolve(weight_decay="0.05", recompute="true")
     for found in (vars(settings.training), settings.config):
-        assert (found["adam_beta2"], found["recompute"]) == (0.95, True)
+        assert (found["weight_decay"], found["recompute"]) == (0.05, True)
 
 
 @pytest.mark.parametrize("key, value, said", [
