@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -104,19 +104,11 @@ def get_predictor(name: str) -> Any:
     return _resolve(name, "{predictor}")
 
 
-def get_function(name: str, part: str) -> Callable[..., Any]:
-    """The function ``"tune"``, ``"select"`` or ``"write_demo"`` of a recipe that has one."""
-    return _resolve(name, "demo:write_demo" if part == "write_demo" else f"{{{part}}}")
-
-
-def get_exporter(name: str) -> Any:
-    """The exporter of a recipe that predicts."""
-    return _resolve(name, "{exporter}")()
-
-
-def get_report(name: str) -> Callable[..., dict[str, str | bytes]] | None:
-    """The function that makes files from the finished runs of a plan of a recipe; None if it has none."""
-    return _resolve(name, "{report}") if RECIPES[name].report else None
+def get_part(name: str, part: str) -> Any:
+    """The class or function of a recipe that a field of :class:`Registered` names, such as ``"tune"``, or its function
+    ``write_demo`` for ``"demo"``; None if the recipe does not have this part."""
+    place = getattr(RECIPES[name], part)
+    return _resolve(name, "demo:write_demo" if part == "demo" else place) if place else None
 
 
 def _resolve(name, place):
@@ -281,8 +273,8 @@ def check_run(config: dict[str, Any]) -> None:
             weights_file(checked.keys.pretrained)
     for path in data_files(checked.config):
         check_there(path)
-    if RECIPES[name].checker:
-        _resolve(name, "{checker}")(checked.keys)
+    if checker := get_part(name, "checker"):
+        checker(checked.keys)
     check_readable(checked.config)
     if is_first_process():  # seen from another process, the first may already have made the folder
         check_new_folder(checked.config["output_dir"])

@@ -11,7 +11,7 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import check_new_folder, check_output_file, write_json
 from paddle_rope.tasks.common.output import check_standard_output, standard_output
 from paddle_rope.tasks.common.texts.text_files import STDIN
-from paddle_rope.tasks.recipes import RECIPES, get_function, recipes_with
+from paddle_rope.tasks.recipes import RECIPES, get_part, recipes_with
 
 INSPECT = """\
 Look at labeled NER data before training: counts, lengths, balance of types, duplicates, suspicious spans.
@@ -151,4 +151,4 @@ def demo(argv):
     options = parser.parse_args(argv)
     check_new_folder(options.folder, "FOLDER")
     options.folder.mkdir(parents=True, exist_ok=True)
-    print(*get_function(recipe, "write_demo")(options.folder), sep="\n")
+    print(*get_part(recipe, "demo")(options.folder), sep="\n")

@@ -22,7 +22,7 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import atomic_folder, check_new_folder, check_output_file, write_json
 from paddle_rope.tasks.common.model_folder import FORMATS, ONNX, refuse_changed
 from paddle_rope.tasks.common.process import own_command, prepare, quoted
-from paddle_rope.tasks.recipes import get_exporter, get_function, get_predictor, recipes_with
+from paddle_rope.tasks.recipes import get_part, get_predictor, recipes_with
 
 EVALUATE = """\
 Score a model on labeled data.
@@ -99,7 +99,8 @@ def export(argv):
     prepare()
     from paddle_rope.tasks.common.export.exporter import export
 
-    found = export(get_exporter(recipe), models, output, options.format, options.quantize, options.check, **read)
+    exporter = get_part(recipe, "exporter")()
+    found = export(exporter, models, output, options.format, options.quantize, options.check, **read)
     if found.scores:
         print("| score | trained | exported |\n|---|---|---|")
         for name, score in found.scores["trained"].items():
@@ -120,7 +121,7 @@ def tune(argv):
     options = parser.parse_args(argv)
     recipe = recipe_of([options.model_dir], options, recipes_with("tune"))
     prepare()
-    tune_model = get_function(recipe, "tune")
+    tune_model = get_part(recipe, "tune")
     tune_model(options.model_dir, options.data, options.only, **reading(options), **prediction_options(options))
 
 

@@ -15,7 +15,7 @@ from paddle_rope.tasks.commands.options import (
 )
 from paddle_rope.tasks.commands.predict import check_files, chunk_size, chunks, open_output
 from paddle_rope.tasks.common.texts.text_files import STDIN
-from paddle_rope.tasks.recipes import get_function, get_predictor, recipes_with
+from paddle_rope.tasks.recipes import get_part, get_predictor, recipes_with
 
 SELECT = """\
 Select the texts that are most worth labeling next: the ones about whose entities a NER model is least certain.
@@ -48,7 +48,7 @@ def select(argv):
     labeled = predictor_class.labeled.read_file(options.labeled, **given) if options.labeled else []
     stream = predictor_class.stream(options.input, chunk_size(options), **given)
     predictor = open_model(options.model_dirs, options)
-    select_texts = get_function(recipe, "select")
+    select_texts = get_part(recipe, "select")
     selected, seen = select_texts(predictor, chunks(stream), options.count, [example.text for example in labeled])
     with open_output(options.output) as file:
         file.writelines(predictor.written(selected, options.format, ", ".join(options.model_dirs)))

@@ -26,6 +26,7 @@ ONNX_FILE = "model.onnx"
 GRAPH_FILES = ("inference.json", "inference.pdmodel")
 GRAPH_WEIGHTS = "inference.pdiparams"
 CHECKSUMS_FILE = "SHA256SUMS"  # as the program sha256sum writes and checks them
+EXPORTED_FILES = (*SETTINGS_FILES, CHECKSUMS_FILE)
 
 
 def refuse_incomplete(folder: str | os.PathLike, needed: tuple[str, ...] = MODEL_FILES) -> None:
@@ -111,13 +112,6 @@ def load_model(folder: Path, model_class: Any) -> tuple[Any, Any]:
 def is_exported(folder: str | os.PathLike) -> bool:
     """Whether a folder holds an exported model."""
     return any((Path(folder) / name).is_file() for name in (ONNX_FILE, *GRAPH_FILES))
-
-
-def load_exported(folder: str | os.PathLike, config_class: Any) -> tuple[Any, Any]:
-    """The tokenizer and the configuration of an exported folder. Raises InputError if its checksums or its settings are
-    missing or damaged."""
-    refuse_incomplete(folder, (*SETTINGS_FILES, CHECKSUMS_FILE))
-    return load_settings(folder, config_class)
 
 
 # ---- checksums

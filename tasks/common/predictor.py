@@ -12,9 +12,10 @@ from paddle_rope.tasks.common.errors import InputError, as_input_error
 from paddle_rope.tasks.common.export.model import ExportedModel
 from paddle_rope.tasks.common.files import json_line
 from paddle_rope.tasks.common.model_folder import (
+    EXPORTED_FILES,
     is_exported,
-    load_exported,
     load_model,
+    load_settings,
     refuse_changed,
     refuse_incomplete,
     refuse_other_recipe,
@@ -94,7 +95,8 @@ class Predictor:
         refuse_other_recipe(folder, str(self.arguments.recipe))
         refuse_changed(folder)
         if is_exported(folder):
-            tokenizer, config = load_exported(folder, self.config_class)
+            refuse_incomplete(folder, EXPORTED_FILES)
+            tokenizer, config = load_settings(folder, self.config_class)
             return tokenizer, self.exported_class(folder, config, device)
         refuse_incomplete(folder)
         import_paddle()

@@ -14,7 +14,7 @@ from paddle_rope.tasks.common.training.arguments import SIZE_KEYS, parse_seeds
 from paddle_rope.tasks.common.training.run import CONFIG_FILE, read_config
 from paddle_rope.tasks.common.training.series import Cell, Series, cells_of, train_cells, write_tables
 from paddle_rope.tasks.common.training.settings import resolve
-from paddle_rope.tasks.recipes import get_recipe, get_report
+from paddle_rope.tasks.recipes import get_part, get_recipe
 
 KEYS = {  # of a plan -> types of their values
     **dict.fromkeys(("output_dir", "recipe", "config", "variants_file", "case_name", "reference"), (str,)),
@@ -123,7 +123,7 @@ def read_plan(
             with as_input_error(f"{path}: ", InputError):
                 recipe = get_recipe(of_variant.get("recipe", plan["recipe"]))
             cells += cells_of(recipe, config, [seed], starts_from=start, case=case, variant=variant)
-    case_name, report = plan.get("case_name") or "case", get_report(plan["recipe"])
+    case_name, report = plan.get("case_name") or "case", get_part(plan["recipe"], "report")
     return Series(output_dir, cells, plan["scores"], case_name, plan.get("reference"), report)
 
 

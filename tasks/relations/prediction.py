@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from paddle_rope.tasks.common.inference import Batch
+from paddle_rope.tasks.common.reports.tables import print_score_rows
 from paddle_rope.tasks.ner.metrics import worst_examples
 from paddle_rope.tasks.ner.prediction.entity_filter import EntityFilter
 from paddle_rope.tasks.ner.prediction.predictor import ExportedNerModel, NerPredictor
-from paddle_rope.tasks.ner.reports.printed import print_kinds
+from paddle_rope.tasks.ner.reports import printed
 from paddle_rope.tasks.ner.reports.reliability import print_reliability
 from paddle_rope.tasks.relations.arguments import RelationsArguments, RelationsConfig, RelationsOptions
 from paddle_rope.tasks.relations.decoding import (
@@ -22,7 +23,6 @@ from paddle_rope.tasks.relations.decoding import (
     related_record,
 )
 from paddle_rope.tasks.relations.metrics import MEANINGS, match_triples, relation_scores
-from paddle_rope.tasks.relations.reports import print_scores
 
 
 class ExportedRelationsModel(ExportedNerModel):
@@ -67,5 +67,13 @@ class RelationsPredictor(NerPredictor):
 
     def _print(self, title, scores):
         print_scores(title, scores)
-        print_kinds(scores["errors"], MEANINGS)
+        printed.print_kinds(scores["errors"], MEANINGS)
         print_reliability(scores["reliability"], "triples")
+
+
+def print_scores(title: str, scores: dict) -> None:
+    """Print the result of :func:`~paddle_rope.tasks.relations.metrics.relation_scores` as two tables: a row for each
+    relation and one for all, then what is counted in other ways."""
+    printed.print_scores(title, scores)
+    rows = ("triples by text, as DuIE counts", scores["by_text"]), ("entities", scores["entities"])
+    print_score_rows(f"{title}, counted otherwise", "what", rows)

@@ -14,7 +14,7 @@ from paddle_rope.tasks.ner.recipe import Evaluation, NerData, NerRecipe, tune
 from paddle_rope.tasks.relations.arguments import RelationsArguments
 from paddle_rope.tasks.relations.decoding import RELATED, Related, between, related_record
 from paddle_rope.tasks.relations.metrics import gold_of, match_triples, relation_scores
-from paddle_rope.tasks.relations.reports import print_scores
+from paddle_rope.tasks.relations.prediction import print_scores
 
 
 class RelationsRecipe(NerRecipe):
