@@ -181,8 +181,7 @@ def train_config(config: dict[str, Any], data: dict[str, Iterable[Any]] | None =
         config: dict of configuration keys, as in the YAML files of ``configs/``; ``recipe``, ``output_dir``, a new
             folder, and ``train_file`` are required. ``paddle-rope train --recipe RECIPE --help`` lists the keys.
         data: labeled data in memory, in place of files: dict from ``"train"``, ``"dev"`` and ``"test"`` to lists of
-            dicts, as in the lines of the recipe's JSON files, or of examples, as its readers return them. Messages
-            call the fourth member of train ``train[3]``.
+            dicts, as in the lines of the recipe's JSON files. Messages call the fourth member of train ``train[3]``.
 
     Returns:
         dict as written to ``metrics.json``: ``train_seconds``, ``parameters``, ``seed``; under ``dev`` and ``test``, if

@@ -41,12 +41,7 @@ def read_lines(lines: list[str], name: str) -> list[Example]:
     return examples
 
 
-def labeled_record(example: Example) -> dict[str, str]:
-    """The JSON object of an :class:`Example`, which :func:`read_lines` reads."""
-    return {"text": example.text, "label": example.label}
-
-
-LABELED = LabeledData(read_lines, Example, labeled_record)
+LABELED = LabeledData(read_lines)
 
 
 def class_names(examples: Iterable[Example]) -> list[str]:

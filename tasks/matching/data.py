@@ -160,15 +160,7 @@ def _with_candidates_exchanged(examples):
     ]
 
 
-def labeled_record(example):
-    """The JSON object of a labeled :class:`Example`, which :func:`read_lines` reads."""
-    if len(example.texts) == 3:
-        label = {} if example.label is None else {"label": "B" if example.label == 1 else "C"}
-        return {**dict(zip(TRIPLE_KEYS, example.texts)), **label}
-    return {**dict(zip(PAIR_KEYS, example.texts)), "label": example.label}
-
-
-LABELED = LabeledData(read_lines, Example, labeled_record)
+LABELED = LabeledData(read_lines)
 
 
 def prediction_records(tuples, scores, threshold=None):

@@ -163,13 +163,6 @@ def align_entities(
     return aligned, unaligned
 
 
-def labeled_record(example: Example) -> dict:
-    """An example as a dict, the content of one line of JSON Lines."""
-    entities = [dict(zip(("start", "end", "type"), one)) for one in example.entities]
-    related = {"relations": [one._asdict() for one in example.relations]} if example.relations else {}
-    return {"text": example.text, "entities": entities, **related}
-
-
 def as_record(text: str, entities: Iterable[Entity]) -> dict:
     """A prediction as a dict, as it is written to files: see ``NerPredictor``."""
     found = [

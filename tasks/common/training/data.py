@@ -31,8 +31,6 @@ class LabeledData(NamedTuple):
     """How a recipe reads labeled data."""
 
     read_lines: Callable[..., list]  # the lines of a file, or records in memory, and their name
-    example_class: type
-    record_of: Callable[[Any], dict[str, Any]]  # an example -> the dict of its JSON line
     read_path: Callable[..., list] | None = None  # path -> examples, if a path may be more than one text file
     options: tuple[str, ...] = ()  # names of configuration keys that both of these take
 
@@ -44,15 +42,14 @@ class LabeledData(NamedTuple):
         return self.read_lines(split_lines(content), name)
 
     def read_records(self, records: Iterable[Any], name: str, **options: Any) -> tuple[list, str]:
-        """(examples, SHA-256) of records, which are dicts as in JSON lines, or examples. Raises InputError if there is
-        no record, or one is wrong; messages call the fourth record of the list ``train`` ``train[3]``."""
+        """(examples, SHA-256) of records, which are dicts as in JSON lines. Raises InputError if there is no record, or
+        one is wrong; messages call the fourth record of the list ``train`` ``train[3]``."""
         if isinstance(records, (str, bytes, dict)) or not isinstance(records, Iterable):
             raise InputError(
                 f"{name}: {shown(records)} is not a list of records; give dicts as the lines of a file hold"
             )
         lines = []
         for number, record in enumerate(records):
-            record = self.record_of(record) if isinstance(record, self.example_class) else record
             where = f"{name}[{number}]"
             if not isinstance(record, dict):
                 raise InputError(f"{where}: {shown(record)} is not a record; give a dict as a line of a file holds")
@@ -67,7 +64,7 @@ class LabeledData(NamedTuple):
 
 
 def read_memory(data: Any, labeled: LabeledData, config: dict[str, Any]) -> MemoryData:
-    """Labeled data in memory, a dict from splits to records or examples, read as the configuration says and checked."""
+    """Labeled data in memory, a dict from splits to records, read as the configuration says and checked."""
     found = MemoryData({}, {})
     if not isinstance(data, dict) or not data.keys() <= {*SPLITS}:
         raise InputError(f"data: {shown(data)} is not a dict of {', '.join(SPLITS)}; write data={{'train': records}}")

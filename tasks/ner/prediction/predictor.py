@@ -19,7 +19,7 @@ from paddle_rope.tasks.common.training.data import LabeledData
 from paddle_rope.tasks.ner.arguments import NerArguments, NerConfig, NerOptions, of_types
 from paddle_rope.tasks.ner.batching import NerDataset, with_unseen
 from paddle_rope.tasks.ner.data.reading import EntityTextStream, check_labeled, read_examples, read_lines
-from paddle_rope.tasks.ner.examples import Entity, Example, Found, TokenizedText, as_record, labeled_record
+from paddle_rope.tasks.ner.examples import Entity, Example, Found, TokenizedText, as_record
 from paddle_rope.tasks.ner.features import FILE_NAME as FEATURES_FILE
 from paddle_rope.tasks.ner.features import WordFeatures
 from paddle_rope.tasks.ner.lengths import window_settings
@@ -78,7 +78,7 @@ class NerPredictor(Predictor):
     """
 
     arguments = NerArguments
-    labeled = LabeledData(read_lines, Example, labeled_record, read_examples, ("fields", "on_error"))
+    labeled = LabeledData(read_lines, read_examples, ("fields", "on_error"))
     config_class = NerConfig
     options_class = NerOptions
     exported_class = ExportedNerModel
