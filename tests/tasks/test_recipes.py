@@ -8,6 +8,7 @@ line with status 2, and nothing is written. A recipe's own tests need none of th
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -21,7 +22,7 @@ from paddle_rope.tasks.common.training.checkpoints import PROGRESS_FILE, last_ch
 from paddle_rope.tasks.common.training.recipe import Recipe
 from paddle_rope.tasks.common.training.settings import resolve
 from paddle_rope.tasks.ner.recipe import NerRecipe
-from paddle_rope.tasks.recipes import RECIPES, get_arguments, get_predictor, get_recipe
+from paddle_rope.tasks.recipes import RECIPES, get_arguments, get_recipe
 from tests.conftest import REPOSITORY
 from tests.helpers.runs import power_cut
 from tests.tasks.tiny_recipes import ENDS, KEYS, LEFT, SETTINGS, WITH_LABELS, left_by, weights
@@ -92,11 +93,16 @@ def test_a_run_that_was_cut_ends_as_one_that_was_not(whole, config_of, recipe, t
     assert left_by(moved) == left_by(whole(recipe))
 
 
+def _record(line):
+    return json.loads(line) if line[0] == "{" else dict(zip(("sentence1", "sentence2", "label"), line.split("\t")))
+
+
 @pytest.mark.parametrize("recipe", WITH_LABELS)
 def test_data_in_memory_give_the_run_of_the_files(whole, config_of, recipe, tmp_path):
     config, folder = config_of(recipe, tmp_path / "run"), tmp_path / "run"
     files = {split: config.pop(f"{split}_file") for split in ("train", "dev")}
-    data = {split: get_predictor(recipe).labeled.read_file(file) for split, file in files.items()}
+    lines = {split: Path(file).read_text(encoding="utf-8").splitlines() for split, file in files.items()}
+    data = {split: [_record(line) for line in some] for split, some in lines.items()}
     recipes.train_config(config, data)
     found, expected = left_by(folder), left_by(whole(recipe))
     assert {*json.loads(found.pop("inputs.json"))} == {"train (in memory)", "dev (in memory)"}

@@ -19,7 +19,7 @@ from paddle_rope.tasks.common.inference import batched_outputs, evaluated, evalu
 from paddle_rope.tasks.common.training.data import NO_DATA, hold_out
 from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.common.training.trainer import LengthGroupedBatchSampler
-from paddle_rope.tasks.ner.examples import Entity, Example
+from paddle_rope.tasks.ner.examples import Entity
 from paddle_rope.tasks.recipes import evaluate, get_predictor, get_recipe, resume, train_config
 from tests.helpers.runs import power_cut
 from tests.tasks.tiny_recipes import ENCODER
@@ -55,7 +55,6 @@ def test_numbers_of_numpy_and_tuples_are_plain_data(tmp_path):
 WRONG_SPAN = {"text": "叶老桂", "entities": [{"start": 0, "end": 4, "type": "name"}]}
 WRONG_ROWS = [
     ([*NER, WRONG_SPAN], r"^train\[3\]: span \[0, 4\] is not in the text of 3 characters"),
-    ([*NER, Example("叶老桂", (Entity(0, 4, "name"),), "mine:1")], r"^train\[3\]: span \[0, 4\]"),
     ([NER[0], "叶老桂"], r"^train\[1\]: '叶老桂' is not a record"),
     ([NER[0], ClassificationExample("甲", "乙", "")], r"^train\[1\]: Example.* is not a record"),
     ([{**NER[0], "id": object()}], r"^train\[0\]: object is not plain data; give strings"),
