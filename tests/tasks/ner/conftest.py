@@ -11,7 +11,6 @@ from paddle_rope.tasks.ner import NerPredictor
 from paddle_rope.tasks.ner.data.reading import EntityTextStream
 from paddle_rope.tasks.ner.demo import write_demo_corpus
 from paddle_rope.tasks.ner.examples import Entity, Example, TokenizedText, make_example
-from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.helpers import runs
 from tests.helpers.runs import read_json_lines
 from tests.tasks.conftest import blank_pictures
@@ -36,20 +35,6 @@ def few_texts(tmp_path_factory):
     """Files for tests that train often: 45 texts, and 10 for dev."""
     train, dev = write_demo_corpus(tmp_path_factory.mktemp("few"), train_size=45, dev_size=10)
     return SimpleNamespace(train=train, dev=dev)
-
-
-def pretend_f1(patch, f1_of):
-    """The F1 on dev is what ``f1_of`` has for the state of the trainer."""
-    original = NerRecipe.dev_scores
-    patch.setattr(NerRecipe, "dev_scores", lambda self, run: {**original(self, run), "f1": f1_of(run.trainer.state)})
-
-
-@pytest.fixture(scope="module")
-def each_epoch_is_better():
-    """The best epoch is the last one, whatever it scores."""
-    with pytest.MonkeyPatch.context() as patch:
-        pretend_f1(patch, lambda state: state.global_step / 1000)
-        yield
 
 
 @pytest.fixture(scope="session")
@@ -153,10 +138,10 @@ def read_texts(source):
     return [pair for chunk in EntityTextStream(source) for pair in chunk]
 
 
-def error_of(call, *arguments):
+def error_of(call, *arguments, **named):
     """The message of the InputError that a call raises: one line."""
     with pytest.raises(InputError) as caught:
-        call(*arguments)
+        call(*arguments, **named)
     message = str(caught.value)
     assert "\n" not in message and len(message) < 700
     return message

@@ -10,22 +10,26 @@ from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.training.checkpoints import last_checkpoint
 from paddle_rope.tasks.common.training.monitor import VisualDLMonitor
 from paddle_rope.tasks.common.training.trainer import LengthGroupedBatchSampler
+from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.conftest import REPOSITORY
 from tests.helpers.runs import launch, log_of, power_cut, run_words
-from tests.tasks.ner.conftest import TINY, pretend_f1
+from tests.tasks.ner.conftest import TINY
 
 TWO_STEPS = {"per_device_train_batch_size": 23}  # an epoch
-PLAIN = {
-    "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0, "lr_scheduler_type": "constant", "warmup_ratio": 0,
-    "learning_rate": 1e-3, "max_grad_norm": 0, "num_train_epochs": 1,
-}  # fmt: skip
 
 
 @pytest.fixture
 def pretend(monkeypatch):
     """``pretend(values)``: the dev F1 of each epoch."""
+    original = NerRecipe.dev_scores
 
-    return lambda values: pretend_f1(monkeypatch, lambda state: values[round(state.epoch) - 1])
+    def pretend(values):
+        def scores(recipe, run):
+            return {**original(recipe, run), "f1": values[round(run.trainer.state.epoch) - 1]}
+
+        monkeypatch.setattr(NerRecipe, "dev_scores", scores)
+
+    return pretend
 
 
 def checkpoint_steps(folder):
@@ -111,7 +115,7 @@ def test_each_epoch_shuffles_anew_without_gradients_left_over(train_few, few_tex
 
     monkeypatch.setattr(VisualDLMonitor, "on_step_begin", on_step_begin, raising=False)
     monkeypatch.setattr(LengthGroupedBatchSampler, "set_epoch", lambda self, epoch: epochs.append(epoch))
-    options = {**PLAIN, "num_train_epochs": 3, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}
+    options = {"num_train_epochs": 3, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}
     ten = write(b"".join(few_texts.train.read_bytes().splitlines(keepends=True)[:10]))
     run = train_few(tmp_path / "run", train_file=ten, **options)  # five batches: two steps and one left over
     assert checkpoint_steps(run.folder)[-1] == 6 and epochs == [0, 1, 2]
@@ -119,22 +123,18 @@ def test_each_epoch_shuffles_anew_without_gradients_left_over(train_few, few_tex
 
 
 @pytest.mark.slow
-def test_runs_of_several_seeds_are_the_runs_of_each_seed_alone(train_few, few_texts, evaluate, tmp_path):
-    alone = train_few(tmp_path / "alone", num_train_epochs=6, learning_rate=3e-2, seed=5)
-    seeds = tmp_path / "seeds"
-    assert main(["train", str(alone.folder / "config.yaml"), "--output_dir", str(seeds), "--seeds", "3,5"]) == 0
-    models = [seeds / seed / "model" for seed in ("seed_3", "seed_5")]
-    first, second = ((model / "model.safetensors").read_bytes() for model in models)
-    assert first != second == alone.weights
-    (summary,) = json.loads((seeds / "summary.json").read_text("utf-8"))["variants"]
-    for name in ("precision", "recall", "f1"):
-        assert summary["scores"][f"dev.{name}"]["values"][1] == alone.metrics["dev"][name]
-    assert summary["scores"]["dev.f1"]["ensemble"] == evaluate(few_texts.dev, *models)["f1"] > 0
+def test_models_of_several_seeds_are_scored_as_an_ensemble(few_texts, evaluate, tmp_path):
+    def scores(name, **keys):
+        config = {**TINY, "train_file": few_texts.train, "dev_file": few_texts.dev, "output_dir": tmp_path / name}
+        assert main(["train", *run_words({**config, **keys})]) == 0
+        (summary,) = json.loads((tmp_path / name / "summary.json").read_text("utf-8"))["variants"]
+        return summary["scores"]["dev.f1"]
+
+    together = scores("seeds", seeds="3,5", num_train_epochs=6, learning_rate=3e-2)["ensemble"]
+    models = [tmp_path / "seeds" / seed / "model" for seed in ("seed_3", "seed_5")]
+    assert together == evaluate(few_texts.dev, *models)["f1"] > 0
     # of other texts the models have other vocabularies, and no score together
-    words = ["--seeds", "1,2", "--train_texts", "30", "--num_train_epochs", "1", "--output_dir"]
-    assert main(["train", str(alone.folder / "config.yaml"), *words, str(tmp_path / "drawn")]) == 0
-    (summary,) = json.loads((tmp_path / "drawn/summary.json").read_text("utf-8"))["variants"]
-    assert "ensemble" not in summary["scores"]["dev.f1"]
+    assert "ensemble" not in scores("drawn", seeds="1,2", num_train_epochs=1, train_texts=30)
 
 
 # Without random numbers in the model, with all texts in batches that both ways of training have.
@@ -149,7 +149,7 @@ def losses(folder):
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one_with_larger_batches(train, few_texts, write, tmp_path, each_epoch_is_better):
+def test_two_processes_train_as_one_with_larger_batches(train, few_texts, write, tmp_path):
     texts = write(b"".join(few_texts.train.read_bytes().splitlines(keepends=True)[:40]))
     options = {"train_file": texts, "dev_file": few_texts.dev, **OPTIONS}
     of_two = {**TINY, **options, "output_dir": tmp_path / "two", "per_device_train_batch_size": 4}

@@ -16,16 +16,11 @@ from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.common.model_folder import GRAPH_FILES, ONNX_FILE, write_checksums
 from paddle_rope.tasks.ner import NerPredictor
 from paddle_rope.tasks.ner.export import NerExporter
+from paddle_rope.tasks.ner.lengths import entity_bound
 from paddle_rope.tasks.ner.model import NerConfig, NerModel
 from paddle_rope.tasks.ner.prediction.predictor import ExportedNerModel
 from tests.helpers.models import FORMATS, export, needs_onnx
 from tests.paddle_rope.roformer.small_models import randomise
-
-
-@pytest.fixture(scope="session", params=FORMATS)
-def exported(request, trained, tmp_path_factory):
-    """The folder of the trained model's export. Do not change its files."""
-    return export(tmp_path_factory.mktemp("exported") / "model", request.param, trained.model)
 
 
 def found(model, texts, **options):
@@ -41,9 +36,11 @@ def assert_finds_the_same(first, second, texts, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"batch_size": 1}, {"max_tokens": 20}, {"max_entity_tokens": 3}], ids=str)
-def test_finds_what_the_trained_model_finds(trained, exported, dev_texts, options):
-    assert_finds_the_same(trained.model, exported, dev_texts, **options)
+@pytest.mark.parametrize("format", FORMATS)
+def test_finds_what_the_trained_model_finds(trained, dev_texts, tmp_path, format):
+    exported = export(tmp_path / "exported", format, trained.model)
+    for options in ({}, {"batch_size": 1}, {"max_tokens": 20}, {"max_entity_tokens": 3}):
+        assert_finds_the_same(trained.model, exported, dev_texts, **options)
 
 
 @pytest.mark.slow
@@ -107,7 +104,6 @@ SIZES = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 2, "interme
     {"attention": ["linear", "softmax"], "feature_map": "favor"},
     {"attention": "linear", "feature_map": "softmax_exp", "normalizer": "none", "position_embedding": "qkvo"},
     {"attention": ["window", "linear"], "attention_window": 3, "max_span_length": 5},
-    {"attention": "window", "attention_window": 40},
     {"position_embedding": "none", "span_rope": False, "features": {"tables": {}, "flags": 4}},
     {"attention": "linear", "convolutions": True, "output_gate": True,
      "features": {"tables": {"words": 9}, "flags": 3}},
@@ -115,7 +111,8 @@ SIZES = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 2, "interme
 ], ids=str)  # fmt: skip
 def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_path, monkeypatch):
     layers = len(options["attention"]) if isinstance(options.get("attention"), list) else 1
-    config = NerConfig(**SIZES, num_hidden_layers=layers, **options, types=["a", "b"], temperatures=[0.5, 2.0])
+    of_types = {"types": ["a", "b"], "temperatures": [0.5, 2.0], "longest_entity": 3}
+    config = NerConfig(**SIZES, num_hidden_layers=layers, **options, **of_types)
     model = randomise(NerModel(config), 0.4)
     batches = [random_batch(config, texts, length) for texts, length in ((2, 7), (1, 1), (3, 70))]
     expected = [evaluated(model, batch).numpy() for batch in batches]
@@ -147,7 +144,10 @@ def test_graphs_of_all_kinds_score_texts_of_any_length_and_number(options, tmp_p
     if "onnx" in folders:
         exported = ExportedNerModel(folders["onnx"], config, "cpu")
         given = {**batches[2], "thresholds": np.array(bounds, dtype=np.float32)}
+        (every,) = exported.graph.run({**given, "max_entity_tokens": np.array([70])}, ("spans",))
         found, scores, probabilities = exported.graph.run(given, ("spans", "scores", "probabilities"))
+        is_short = every[:, 3] - every[:, 2] <= entity_bound(3)
+        assert found.tolist() == every[is_short].tolist() and is_short.all() == (config.max_span_length is not None)
         temperatures = np.array([0.5, 2.0])[found[:, 1]]
         np.testing.assert_allclose(probabilities, 1 / (1 + np.exp(-scores / temperatures)), rtol=1e-4)
 
@@ -188,55 +188,3 @@ def random_batch(config, texts, length):
     if config.features and config.features["flags"]:
         batch["flags"] = random.random([texts, length, config.features["flags"]]) > 0.5
     return batch
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("format", FORMATS)
-def test_the_graph_runs_without_the_project(trained, tmp_path, format):
-    exported = export(tmp_path / "exported", format, trained.model)
-    vocab = (exported / "vocab.txt").read_text(encoding="utf-8").split("\n")
-    text = "王明在青川市。"
-    ids = [vocab.index(token) if token in vocab else vocab.index("[UNK]") for token in ["[CLS]", *text, "[SEP]"]]
-    is_token = [0 < place < len(ids) - 1 for place in range(len(ids))]
-    given = {"input_ids": [ids], "attention_mask": [[True] * len(ids)], "token_mask": [is_token]}
-    types = trained.model_config["types"]
-    if format == "paddle":
-        logits = by_paddle_alone(exported)(**given)
-        entities = [(first - 1, last, types[kind]) for kind, first, last in zip(*np.where(logits[0] > 0))]
-    else:
-        import onnxruntime
-
-        session = onnxruntime.InferenceSession(str(exported / "model.onnx"), providers=["CPUExecutionProvider"])
-        (spans,) = session.run(["spans"], {name: np.array(value) for name, value in given.items()})
-        entities = [(start - 1, end - 1, types[kind]) for _, kind, start, end in spans]
-    expected = NerPredictor(trained.model, "cpu")([text])[0]["entities"]
-    assert sorted(entities) == [(entity["start"], entity["end"], entity["type"]) for entity in expected] != []
-
-
-@needs_onnx
-@pytest.mark.parametrize("longest, band", [(1, None), (3, None), (2, 6)])
-def test_the_graph_alone_finds_no_span_beyond_the_bound(monkeypatch, longest, band):
-    import onnx
-    import onnxruntime
-
-    shape = [None, 2, None, None]
-    logits = onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, shape)
-    given = onnx.helper.make_tensor_value_info("given", onnx.TensorProto.FLOAT, shape)
-    same = onnx.helper.make_node("Identity", ["given"], ["logits"])
-    graph = onnx.helper.make_graph([same], "graph", [given], [logits])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
-    monkeypatch.setattr("paddle_rope.tasks.ner.export.entity_bound", lambda _: longest)
-    NerExporter().finish(model, NerConfig(types=["a", "b"], thresholds=[0.0, 1.0], max_span_length=band))
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    values = np.random.default_rng(3).normal(size=[3, 2, 9, band or 9]).astype(np.float32)
-    values[:, :, ~(np.arange(9)[:, None] <= np.arange(9)) if band is None else slice(4, 9)] = -1e4
-
-    def spans(**more):
-        found, scores = session.run(["spans", "scores"], {"given": values, **more})
-        columns = found[:, 3] - 1 - (found[:, 2] if band else 0)
-        assert np.array_equal(scores, values[found[:, 0], found[:, 1], found[:, 2], columns])
-        return {tuple(span) for span in found.tolist()}
-
-    every = spans(max_entity_tokens=np.array([9]))
-    assert any(end - first > longest for *_, first, end in every)
-    assert spans() == {span for span in every if span[3] - span[2] <= longest} != set()

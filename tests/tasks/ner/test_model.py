@@ -18,7 +18,7 @@ from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.ner.arguments import NerArguments
 from paddle_rope.tasks.ner.batching import NerDataset, pad_spans
 from paddle_rope.tasks.ner.data.splits import read_teacher
-from paddle_rope.tasks.ner.examples import Entity, Example, TokenizedText, align_entities
+from paddle_rope.tasks.ner.examples import Entity, Example, align_entities
 from paddle_rope.tasks.ner.model import NerConfig, NerModel
 from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.paddle_rope.roformer.small_models import SIZES
@@ -29,10 +29,9 @@ each_attention = pytest.mark.parametrize("attention", ["softmax", "linear", "win
 each_head = pytest.mark.parametrize("span_head", ["efficient", "dense"])
 
 
-def ner_model(attention="softmax", span_head="efficient"):
-    model = NerModel(NerConfig(types=["a", "b", "c"], span_head=span_head, head_size=4, attention=attention, **SIZES))
-    model.eval()
-    return model
+def ner_model(attention="softmax", span_head="efficient", **options):
+    options |= {"attention": attention, "span_head": span_head, "head_size": 4, "types": ["a", "b", "c"]}
+    return NerModel(NerConfig(**options, **SIZES)).eval()
 
 
 def random_texts(*lengths):
@@ -81,6 +80,16 @@ def test_the_loss_is_the_mean_over_texts_and_types():
     logits = model(**batch).reshape([6, 49])
     rows = multilabel_categorical_crossentropy(logits, paddle.to_tensor(dense.reshape([6, 49])))
     np.testing.assert_allclose(float(loss), rows.numpy().mean(), rtol=1e-6)
+    without_entities = model(**batch_of([tokenized([7, 8])], with_labels=True))
+    assert 0 < float(without_entities) < float("inf")
+
+
+@pytest.mark.parametrize("span_rope", [True, False])
+def test_the_span_head_rotates_unless_span_rope_is_false(span_rope):
+    hidden = paddle.randn([1, 1, SIZES["hidden_size"]]).expand([1, 6, -1])  # tokens that differ in their place alone
+    scores = ner_model(span_rope=span_rope).head(hidden, paddle.ones([1, 6], dtype="bool"))
+    spans = scores.numpy()[0][(slice(None), *np.triu_indices(6))]
+    assert (np.ptp(spans, axis=1) > 1e-4).all() == span_rope
 
 
 @each_attention
@@ -107,10 +116,6 @@ def test_first_weights_of_heads_and_features_have_the_deviation_of_the_encoder()
 
 # ---- the configuration
 OFFSETS = [(0, 0), (0, 1), (1, 3), (4, 5), (0, 0)]  # special, one character, two, a gap, one, special
-TEXTS = [
-    TokenizedText([2, 7, 8, 9, 3], [(0, 0), (0, 1), (1, 2), (2, 3), (0, 0)], [(1, 1, 3, 1.0), (0, 2, 2, 1.0)]),
-    TokenizedText([2, 6, 3], [(0, 0), (0, 1), (0, 0)], []),
-]
 
 
 @pytest.mark.parametrize("start, end, tokens", [
@@ -128,11 +133,6 @@ def dataset(text, entities, types=("org", "place"), **options):
     return NerDataset([example], tokenizer, types, **options)
 
 
-def test_a_dataset_numbers_types_in_their_order_and_keeps_nested_entities():
-    made = dataset("北京大学", [(0, 2, "place"), (0, 4, "org")], max_characters=4)
-    assert (sorted(made[0].spans), made.faults, made.lengths) == ([(0, 1, 4, 1.0), (1, 1, 2, 1.0)], {}, [6])
-
-
 def test_a_dataset_counts_what_the_model_cannot_find():
     made = dataset("cafe\u0301店", [(0, 4, "org"), (5, 6, "org")])
     lost = [(made.examples[0], Entity(0, 4, "org"))]
@@ -141,24 +141,6 @@ def test_a_dataset_counts_what_the_model_cannot_find():
     lost = [(made.examples[0], Entity(0, 4, "org"))]
     assert made.faults == {"have more than max_span_length 3 tokens": lost}
     assert [span[:3] for span in made[0].spans] == [(0, 1, 2), (0, 1, 3)]
-
-
-def test_an_unknown_type_is_an_error_with_its_place_and_the_known_types():
-    with pytest.raises(InputError, match="^x:3: .*'loc'.* org, place"):
-        dataset("北京", [(0, 2, "loc")])
-
-
-def test_a_batch_is_padded_to_its_longest_text():
-    batch = pad_spans(TEXTS, 99)
-    assert batch["input_ids"].dtype == batch["labels"].dtype == np.int64
-    assert {name: array.tolist() for name, array in batch.items()} == {
-        "input_ids": [[2, 7, 8, 9, 3], [2, 6, 3, 99, 99]],
-        "attention_mask": [[True] * 5, [True, True, True, False, False]],
-        "token_mask": [[False, True, True, True, False], [False, True, False, False, False]],
-        "labels": [[[1, 1, 3], [0, 2, 2]], [[-1, -1, -1]] * 2],
-    }
-    assert pad_spans(TEXTS[1:], 0)["labels"].tolist() == [[[-1, -1, -1]]]  # at least one row
-    assert pad_spans(TEXTS, 0, with_labels=False).keys() == {"input_ids", "attention_mask", "token_mask"}
 
 
 # ---- labels of a teacher

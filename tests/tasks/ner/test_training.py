@@ -6,7 +6,6 @@ What a run of any recipe promises (its files, seeds, cut and resume, refusals) i
 import json
 
 import numpy as np
-import paddle
 import pytest
 import yaml
 
@@ -18,7 +17,6 @@ from paddle_rope.tasks.ner.arguments import NerArguments
 from paddle_rope.tasks.ner.batching import pad_spans
 from paddle_rope.tasks.ner.features import UNKNOWN, TokenFeatures
 from paddle_rope.tasks.ner.masked_lm import MASK_PROBABILITY, SECOND_PROBABILITY, STRETCH_PROBABILITY, MaskingCollator
-from paddle_rope.tasks.ner.model import NerModel
 from tests.helpers.runs import curves, log_of
 from tests.tasks.ner.conftest import tokenized
 
@@ -89,16 +87,6 @@ def test_training_that_finds_nothing_tells_it_at_the_end(train_few, tmp_path, ca
     monkeypatch.setattr(recipe_module, "find_in_windows", lambda model, texts, *_, **__: [[] for _ in texts])
     train_few(tmp_path / "run", num_train_epochs=1)
     assert "note: nothing is found in dev after 6 steps; give 300 steps or more" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("span_rope", [True, False])
-def test_the_span_head_rotates_unless_span_rope_is_false(train_few, tmp_path, span_rope):
-    run = train_few(tmp_path / "run", num_train_epochs=1, span_rope=span_rope)
-    head = NerModel.from_pretrained(str(run.model)).head
-    hidden = paddle.randn([1, 1, 32]).expand([1, 6, 32])  # tokens that differ in their place alone
-    scores = head(hidden, paddle.ones([1, 6], dtype="bool"))
-    spans = scores.numpy()[0][(slice(None), *np.triu_indices(6))]
-    assert (np.ptp(spans, axis=1) > 1e-4).all() == span_rope
 
 
 # ---- masked language modeling

@@ -10,14 +10,6 @@ from paddle_rope.tasks.ner.data.reading import write_examples
 from tests.tasks.ner.conftest import example
 
 
-def found(name, *examples, **others):
-    """Counts and examples of one finding."""
-    result = inspect({"train": list(examples), **others})
-    assert list(result["findings"]) == list(FINDINGS)
-    finding = result["findings"][name]
-    return finding["counts"], [(one["where"], one["what"]) for one in finding["examples"]]
-
-
 def test_counts_of_each_split_and_types_that_one_lacks():
     train = [example("王明在京", (0, 2, "PER"), (3, 4, "LOC")), example("无"), example("京", (0, 1, "LOC"))]
     result = inspect({"train": train, "dev": [example("王明", (0, 2, "PER"))]})
@@ -65,10 +57,11 @@ CASES = [  # finding, examples of train, examples of dev -> counts of both, plac
 
 @pytest.mark.parametrize("name, train, dev, counts, shown", CASES)
 def test_a_finding_is_counted_and_shown(name, train, dev, counts, shown):
-    of_splits, examples = found(name, *train, dev=dev)
-    assert tuple(of_splits.values()) == counts and len(examples) == len(shown)
-    for (where, what), expected in zip(examples, shown):
-        assert f"{where} {what}".startswith(expected)
+    findings = inspect({"train": train, "dev": dev})["findings"]
+    assert list(findings) == list(FINDINGS)
+    found = [f"{one['where']} {one['what']}" for one in findings[name]["examples"]]
+    assert tuple(findings[name]["counts"].values()) == counts and len(found) == len(shown)
+    assert all(map(str.startswith, found, shown))
 
 
 def test_the_lengths_of_the_first_split_give_window_and_bound():
@@ -90,21 +83,6 @@ def test_white_space_and_punctuation_at_an_edge(edge, surface):
     assert [name for name in EDGES if name and findings[name]["counts"]["train"]] == [edge] * bool(edge)
 
 
-@pytest.mark.parametrize("span", [lambda i, n: (i, i + n), lambda i, n: (i, 2 * n - i), lambda i, n: (0, 1 + i)])
-def test_each_of_many_entities_that_overlap_is_counted_once(span):
-    many = example("甲" * 400, *((*span(place, 150), "a") for place in range(150)))
-    assert sum(found("nested", many)[0].values()) + sum(found("crossing", many)[0].values()) == 149
-
-
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    train = [example("王明，在[b]北京[/b]", (0, 3, "PER"), (7, 9, "LOC")), example("无"), example("京", (0, 1, "[x]"))]
-    write_examples(train, "train", "cluener")
-    write_examples([example("无"), example("王明", (0, 2, "PER"))], "dev", "bio")
-    write_examples([example("无")], "none", "jsonl")
-
-
 def test_the_verb_counts_what_is_wrong_and_looks_at_the_rest_if_asked_to(write, capsys):
     wrong = [write(f'{{"text": "甲", "label": [[0, 1, "a"], [0, {end}, "a"]]}}\n', f"{end}.jsonl") for end in (2, 3)]
     assert main(["inspect", *map(str, wrong)]) == 2
@@ -117,7 +95,12 @@ def test_the_verb_counts_what_is_wrong_and_looks_at_the_rest_if_asked_to(write, 
     assert of_dev["left_out"] == {"spans outside of their text": 1} and of_dev["entities"] == 1
 
 
-def test_the_verb_prints_tables_and_writes_json(files, capsys):
+def test_the_verb_prints_tables_and_writes_json(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    train = [example("王明，在[b]北京[/b]", (0, 3, "PER"), (7, 9, "LOC")), example("无"), example("京", (0, 1, "[x]"))]
+    write_examples(train, "train", "cluener")
+    write_examples([example("无"), example("王明", (0, 2, "PER"))], "dev", "bio")
+    write_examples([example("无")], "none", "jsonl")
     assert main(["inspect", "train", "dev", "--output", "out.json"]) == 0
     printed = capsys.readouterr().out
     for part in ("train (cluener)", "dev (bio)", "LOC, [x]", "dev:1  as train:2: '无'", "train:1  PER '王明，' [0, 3]"):

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.ner.examples import Entity, Example
 from paddle_rope.tasks.ner.features import FEATURE_KINDS, WordFeatures, jieba_dictionary
 from tests.helpers.runs import Bomb
+from tests.tasks.ner.conftest import error_of
 from tests.tasks.ner.features.plain_features import same
 
 TEXT = "他在北京大学学习计算机，龘龘3.5亿"
@@ -79,8 +79,7 @@ def test_another_jieba_has_another_file_and_none_is_an_error(cache, features, mo
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "9.9")
     assert jieba_dictionary.cache_file() != before
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match="jieba is not installed.*pip install"):
-        features(TEXT, OFFSETS)
+    assert "jieba is not installed, which these word features need; pip" in error_of(features, TEXT, OFFSETS)
 
 
 def test_the_cache_folder_is_the_users_and_need_not_be_writable(features, reads, new_process, monkeypatch, tmp_path):

@@ -20,13 +20,13 @@ VOID = {"meta", "br", "img", "link", "input"}
 
 
 class Page(HTMLParser):
-    """The texts of a page, their marks as [start, end, attributes], paragraphs and lists. Refuses tags that are not
-    closed in order, ids and attributes that are there twice, and links that lead nowhere."""
+    """The texts of a page, their marks as [start, end, attributes], and lists. Refuses tags that are not closed in
+    order, ids and attributes that are there twice, and links that lead nowhere."""
 
     def __init__(self, content):
         super().__init__(convert_charrefs=True)
         self.open, self.tags, self.attributes, self.ids, self.links = [], set(), [], [], []
-        self.texts, self.marks, self.paragraphs, self.legend, self.contents = [], [], [], [], []
+        self.texts, self.marks, self.legend, self.contents = [], [], [], []
         self.feed(content)
         self.close()
         assert self.open == [] and len(set(self.ids)) == len(self.ids)
@@ -43,9 +43,6 @@ class Page(HTMLParser):
         if tag == "a" and re.fullmatch(r"text\d+", attributes.get("id", "")):
             self.texts.append("")
             self.marks.append([])
-            self.paragraphs.append([])
-        elif tag == "p" and "main" in self.open:
-            self.paragraphs[-1].append("")
         elif tag == "mark":
             self.marks[-1].append([len(self.texts[-1]), None, attributes])
         elif tag == "li":
@@ -59,7 +56,6 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if "main" in self.open and "p" in self.open:
             self.texts[-1] += data
-            self.paragraphs[-1][-1] += data
         elif "li" in self.open:
             (self.contents if "nav" in self.open else self.legend)[-1] += data
 
@@ -220,7 +216,7 @@ def test_contents_lead_to_sections_and_an_entity_over_a_line_end_is_linked_once(
     assert read.links[:4] == ["#text1", "#text1", f"#text1-{second}", f"#text1-{last}"]
     lines = [" ".join(line.split()) for line in read.contents[:4]]
     assert lines == ["1 第一回 甲 2 1", "0 第一回 甲 1 1", f"{second:,} 第二回 <乙> 1", f"{last:,} {'丙' * 24}…"]
-    assert read.texts == [text] and read.paragraphs[0][0] == "第一回 甲\n"
+    assert read.texts == [text]
     pieces = [("id" in attributes, attributes["class"]) for _, _, attributes in read.marks[0]]
     assert pieces[2:] == [(True, "t0 goes-on-right"), (False, "t0 goes-on-left")]
     # short texts share an entry until they are as long as a section

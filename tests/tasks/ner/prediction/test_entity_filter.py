@@ -184,11 +184,7 @@ TEXTS = ["王明去年在青川市工作。", "天气很好，适合出门。", 
     (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 2, [], [2, 5]),
     (TEXTS, [1.0] * 6, 6, [], [0, 1, 5]),  # of equals the first
     (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 6, ["王明去年在 青川市工作"], [5, 1]),
-    # near duplicates from four fifths of their pairs; white space does not count
-    (["一二三四五六", "一二三 四五\n六", "完"], [1.0] * 3, 3, [], [0, 2]),
-    (["一二三四五六", "一二三四五", "完"], [1.0] * 3, 3, [], [0, 2]),  # 4 of 5 pairs
-    (["一二三四五六", "一二三四五七", "完"], [1.0] * 3, 3, [], [0, 1, 2]),  # 4 of 6
-    (["一", "一", "二", "一二"], [1.0] * 4, 4, [], [0, 2, 3]),
+    (["一二三四五六", "一二三 四五\n六", "完"], [1.0] * 3, 3, [], [0, 2]),  # white space does not count
 ])  # fmt: skip
 def test_the_most_uncertain_distinct_texts_come_first(texts, uncertainties, count, known, expected):
     assert rank(texts, uncertainties, count, known) == expected

@@ -8,15 +8,15 @@ import pytest
 import yaml
 from safetensors.numpy import load_file, save_file
 
-from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.export.operators import message_class
 from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.common.model_folder import GRAPH_FILES, ONNX_FILE, write_checksums
 from paddle_rope.tasks.ner import NerPredictor
 from paddle_rope.tasks.ner.batching import pad_spans
 from paddle_rope.tasks.ner.data.reading import read_examples
+from paddle_rope.tasks.ner.examples import first_overlap
 from tests.helpers.models import FORMATS, export, write_small_ner
-from tests.tasks.ner.conftest import spans_of
+from tests.tasks.ner.conftest import error_of, spans_of
 
 KEYS = ["start", "end", "type", "text", "score", "probability"]
 
@@ -69,6 +69,12 @@ def test_several_models_take_mean_thresholds_and_the_least_lengths(predictor, tr
     assert both.window_settings == (18, 9, 100)
 
 
+def test_a_model_finds_overlaps_only_where_they_may(predictor, copy_with, dev_texts):
+    flat = NerPredictor(copy_with(allow_overlap=False), "cpu")
+    for one in (predictor, flat):
+        assert any(map(first_overlap, one.find(dev_texts))) == one.model.config.allow_overlap == (one is predictor)
+
+
 @pytest.mark.parametrize("key, value", [("types", list("abcdef")), ("allow_overlap", False), ("vocab.txt", None)])
 def test_models_that_read_or_find_otherwise_are_refused(trained, copy_with, key, value):
     folder = copy_with(**{key: value} if value is not None else {})
@@ -76,8 +82,7 @@ def test_models_that_read_or_find_otherwise_are_refused(trained, copy_with, key,
         (folder / "SHA256SUMS").unlink()
         lines = (folder / key).read_text(encoding="utf-8").splitlines()
         (folder / key).write_text("\n".join([*lines[:-2], lines[-1], lines[-2]]) + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match=f"model: its {key} differs from"):
-        NerPredictor([trained.model, folder], "cpu")
+    assert f"model: its {key} differs from" in error_of(NerPredictor, [trained.model, folder], "cpu")
 
 
 # ---- folders with a damaged file: one line that names the folder and the remedy

@@ -25,16 +25,12 @@ A, B, C = Entity(0, 2, "a"), Entity(3, 5, "a"), Entity(0, 2, "b")
 @pytest.mark.parametrize("gold, found, expected", [
     # counts are summed over texts before dividing: no mean over texts
     ([{A}, {A, B, C}], [{A}, {A, (7, 8, "a"), (8, 9, "a")}], (2 / 4, 2 / 4, 2 / 4)),
-    ([{A}], [{A}], (1, 1, 1)),
     ([{A}], [{(0, 3, "a")}], (0, 0, 0)),
-    ([{A}], [{(1, 2, "a")}], (0, 0, 0)),
     ([{A}], [{C}], (0, 0, 0)),
     ([{A}, set()], [set(), {A}], (0, 0, 0)),
     ([{(0, 6, "b"), (0, 2, "a"), (0, 4, "b")}], [{(0, 6, "b"), (0, 2, "a")}], (1, 2 / 3, 4 / 5)),
     ([[A, A, B]], [[A, A, A]], (1, 1 / 2, 2 / 3)),
-    ([set()], [set()], (0, 0, 0)),
     ([{A}], [set()], (0, 0, 0)),
-    ([set()], [{A}], (0, 0, 0)),
     ([], [], (0, 0, 0)),
 ])  # fmt: skip
 def test_precision_recall_and_f1_of_exact_spans(gold, found, expected):
@@ -57,9 +53,6 @@ def curve(gold, candidates, steps):
     return precision_recall_curves(labeled(gold), scored, ["a", "b"], steps)["a"]
 
 
-LN3 = 1.0986122886681098  # the logit of 3/4
-
-
 def test_a_curve_counts_what_is_above_each_threshold():
     candidates = [[(A, 2.0), (Entity(7, 9, "a"), 0.5), (C, 9.0)], [(A, -0.5), (Entity(1, 2, "a"), -1.0)]]
     found = curve([{A, B, C}, {A}], candidates, steps=4)  # above the logits -ln 3, 0, ln 3, infinity
@@ -68,7 +61,7 @@ def test_a_curve_counts_what_is_above_each_threshold():
     ]  # fmt: skip
     assert found["precision"].tolist() == [0.5, 0.5, 1.0, 1.0]
     assert found["recall"].tolist() == pytest.approx([2 / 3, 1 / 3, 1 / 3, 0.0])
-    at_thresholds = curve([{A}], [[(A, 0.0), (Entity(3, 4, "a"), LN3 + 1e-9)]], steps=4)
+    at_thresholds = curve([{A}], [[(A, 0.0), (Entity(3, 4, "a"), 1.09861229)]], steps=4)  # above ln 3
     assert (at_thresholds["tp"].tolist(), at_thresholds["fp"].tolist()) == ([1, 0, 0, 0], [1, 1, 1, 0])
 
 
@@ -77,9 +70,6 @@ def test_a_curve_ends_with_the_last_precision_or_with_0_where_nothing_is_predict
     nothing = curve([set()], [[]], steps=3)
     assert nothing["precision"].tolist() == nothing["recall"].tolist() == [0.0] * 3
     assert curve([[A, A._replace(score=1.0)]], [[]], steps=3)["fn"].tolist() == [1] * 3
-
-
-TYPES = ["a", "b", "c"]
 
 
 def entities(spans):
@@ -126,7 +116,7 @@ def test_each_entity_has_the_place_of_the_first_rule(gold, predicted, expected):
 
 
 SPANS = st.sets(st.builds(lambda start, size, kind: (start, start + size, kind), st.integers(0, 30),
-                          st.integers(1, 12), st.sampled_from(TYPES)), max_size=12)  # fmt: skip
+                          st.integers(1, 12), st.sampled_from("abc")), max_size=12)  # fmt: skip
 
 
 @settings(max_examples=40)
