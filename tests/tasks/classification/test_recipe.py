@@ -81,15 +81,6 @@ def test_run_leaves_scores_classes_and_predictions(trained):
     assert np.mean(right) == metrics["dev"]["accuracy"]
 
 
-def test_training_goes_on_from_a_trained_folder_with_another_attention(trained, tmp_path):
-    cold = runs.train(TINY, tmp_path / "cold", num_train_epochs=1, attention="softmax")
-    keys = {"pretrained": trained.model, "attention": "softmax", "train_file": DEMO, "dev_file": "", "test_file": ""}
-    keys |= {"dev_fraction": 0.25, "learning_rate": 1e-8}
-    warm = runs.train(DEMO.with_name("pretrained.yaml"), tmp_path / "warm", **keys)
-    assert warm.model_config["attention"] == "softmax"
-    assert warm.metrics["dev"]["accuracy"] > cold.metrics["dev"]["accuracy"]
-
-
 def test_classes_that_train_does_not_have_are_no_outputs_and_count_as_wrong(tmp_path, capsys):
     dev = "球队赢得了决赛\t体育\n今天多云转晴\t天气\n这部戏演了三年\t戏剧\n"
     (tmp_path / "dev.tsv").write_text(dev, encoding="utf-8")

@@ -27,15 +27,9 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def config(data):
-    """The keys of a tiny bi-encoder on pairs: all but the output folder."""
-    return {"train_file": data.pairs_train, "dev_file": data.pairs_dev, **TINY}
-
-
-@pytest.fixture(scope="session")
-def train(config):
-    """``train(folder, key=value ...)`` -> what the run has left."""
-    return partial(runs.train, config)
+def train(data):
+    """Train a tiny bi-encoder on pairs: ``train(folder, key=value ...)`` -> what the run has left."""
+    return partial(runs.train, {"train_file": data.pairs_train, "dev_file": data.pairs_dev, **TINY})
 
 
 @pytest.fixture(scope="session")
@@ -49,11 +43,3 @@ def cross_encoder(train, tmp_path_factory):
     """A cross-encoder after one epoch on pairs, with token types. Do not change its files."""
     options = {"architecture": "cross_encoder", "token_type_ids": True, "num_train_epochs": 1}
     return train(tmp_path_factory.mktemp("cross") / "run", **options)
-
-
-@pytest.fixture(scope="session")
-def of_triples(train, data, tmp_path_factory):
-    """A bi-encoder that has learned triples. Do not change its files."""
-    files = {"train_file": data.triples, "dev_file": data.triples}
-    folder = tmp_path_factory.mktemp("triples") / "run"
-    return train(folder, **files, num_train_epochs=4, per_device_train_batch_size=8, max_tokens=96)

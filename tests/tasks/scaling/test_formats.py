@@ -13,7 +13,7 @@ import pytest
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import json_line
 from paddle_rope.tasks.matching.data import prediction_records
-from paddle_rope.tasks.scaling.formats import as_text, find_files, open_source, parts_of
+from paddle_rope.tasks.scaling.formats import as_text, open_source, parts_of
 from paddle_rope.tasks.scaling.worker import Job, answers, texts_of
 from tests.tasks.scaling.conftest import WRITERS
 
@@ -78,12 +78,6 @@ def test_bad_records_are_found_in_their_place(tmp_path, name, content, expected,
             assert one.reason.startswith(said[0]) and bool(one.reason) == bool(said[0])
 
 
-def test_a_missing_number_in_parquet_is_null_because_json_has_no_nan(tmp_path):
-    path = tmp_path / "in.parquet"
-    pyarrow.parquet.write_table(pyarrow.table({"text": ["a", "b"], "year": [1.5, float("nan")]}), path)
-    assert [one.record["year"] for one in read(path, 2)[0]] == [1.5, None]
-
-
 def test_wrong_bytes_and_damage_in_parquet_are_said(tmp_path):
     path = tmp_path / "in.parquet"
     strings = pyarrow.array([b"a", b"\xff", b"c"]).view(pyarrow.string())
@@ -108,13 +102,6 @@ def test_what_would_fill_the_memory_is_refused_before_anything_is_written(write,
         parts_of([str(write(b"text\n" + b"a" * 19 + b"\n" * 2, name))], KEYS, 10)
         with pytest.raises(InputError, match=f"{name}:3: a record of more than 20 bytes"):
             parts_of([str(write(b"text\n\n" + b"a" * 21, name))], KEYS, 10)
-
-
-def test_folder_gives_its_files_in_order(tmp_path):
-    for name in ("b.txt", "a.jsonl", "_SUCCESS", ".hidden.txt"):
-        (tmp_path / name).write_text("x\n")
-    (tmp_path / "folder.txt").mkdir()
-    assert find_files([str(tmp_path)]) == [str(tmp_path / "a.jsonl"), str(tmp_path / "b.txt")]
 
 
 NER, MATCHING = Job("ner", (), "").keys, Job("matching", (), "").keys

@@ -33,9 +33,11 @@ needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="
 
 @pytest.fixture
 def inputs(tmp_path, texts):
-    """A folder with files of all kinds: 240 records."""
+    """A folder with files of all kinds: 240 records; and with what is no file of records."""
     folder = tmp_path / "in"
-    folder.mkdir()
+    (folder / "folder.txt").mkdir(parents=True)
+    for name in ("_SUCCESS", ".hidden.txt"):
+        (folder / name).write_text("x\n")
     for name, write in WRITERS.items():
         write(folder / name, [{"id": f"{name}{number}", "text": text} for number, text in enumerate(texts)])
     return folder

@@ -27,23 +27,20 @@ class Recorder:
         return [f"<{item}>" for item in items]
 
 
-def compute(requests, batch_size=4, drop=(), **bounds):
+def compute(requests, batch_size=4, **bounds):
     """The result (or the words of the exception) of each request, a pair of a recorder and items. All are submitted
-    before the first batch begins, and those at the places ``drop`` are dropped then."""
+    before the first batch begins."""
 
     async def run():
         batcher = Batcher(ServiceSettings(models=(), batch_size=batch_size, max_wait_ms=0.0, **bounds))
         jobs = [batcher.submit(recorder.work, items) for recorder, items in requests]
-        for place in drop:
-            batcher.drop(jobs[place])
         running = asyncio.create_task(batcher.run())
         for recorder, _ in requests:
             recorder.begin.set()
-        kept = [job for place, job in enumerate(jobs) if place not in drop]
-        outcomes = await asyncio.gather(*(job.done for job in kept), return_exceptions=True)
+        outcomes = await asyncio.gather(*(job.done for job in jobs), return_exceptions=True)
         running.cancel()
         assert batcher.waiting == 0
-        return [job.results if outcome is None else str(outcome) for job, outcome in zip(kept, outcomes)]
+        return [job.results if outcome is None else str(outcome) for job, outcome in zip(jobs, outcomes)]
 
     return asyncio.run(run())
 
@@ -67,12 +64,6 @@ def test_requests_fill_batches_in_turn(requests, batches):
     assert results == [[f"<{item}>" for item in items] for items in requests]
 
 
-def test_dropped_requests_are_not_computed():
-    recorder = Recorder()
-    assert compute([(recorder, [*items]) for items in ("a", "bc", "d")], drop=[1]) == [["<a>"], ["<d>"]]
-    assert recorder.batches == [["a", "d"]]
-
-
 @pytest.mark.parametrize("wait, items, batches", [
     (60_000, "ab", [["a", "b"]]),  # full, so it does not wait
     (60_000, "a", []),
@@ -93,12 +84,6 @@ def test_a_batch_starts_when_it_is_full_or_its_oldest_item_has_waited(wait, item
         return [job.done() for job in jobs]
 
     assert asyncio.run(run()) == [bool(batches)] * len(items) and recorder.batches == batches
-
-
-def test_models_do_not_share_batches():
-    one, other = Recorder(model="one"), Recorder(model="other")
-    compute(list(zip([one, other] * 2, "abcd")))
-    assert (one.batches, other.batches) == ([["a", "c"]], [["b", "d"]])
 
 
 def test_long_texts_are_computed_by_windows_in_turn_with_others():

@@ -45,7 +45,6 @@ def test_results_come_in_the_order_of_the_texts(client):
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 WRONG = {  # body of a POST to /predict, status, words of the error, headers
     "no JSON": ("{", 400, "malformed JSON at character 1"),
-    "cut off": ('{"texts": ["a', 400, "Unterminated string"),
     "no UTF-8": (b'{"texts": ["\xff"]}', 400, "UTF-8"),
     "deep": ("[" * 3999, 400, ""),
     "empty": ("", 422, "required"),
@@ -99,7 +98,6 @@ HEAD = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n
 
 @pytest.mark.parametrize("parts, status", [
     ([b"NONSENSE\r\n\r\n"], 400),
-    ([HEAD + b"Content-Length: -5\r\n\r\n"], 400),
     ([HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"], 400),
     ([HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"], 400),
     ([b"GET /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n"], 400),
