@@ -114,7 +114,6 @@ LIES = [  # (path, what is served there, headers), a part of the line
     (CONFIG, 403, GATED, "cannot be downloaded (HTTP 403); check the name; if it is private or gated, "),
     (CONFIG, 500, {}, "cannot be downloaded (HTTP 500); check the network, "),
     (ABOUT, b"<html>", {}, "cannot be downloaded (Expecting value: "),
-    (ABOUT, b"[]", {}, "its answers do not fit together (TypeError: "),
     (ABOUT, b'{"id": "x"}', {}, "its answers do not fit together (TypeError: "),
     (ABOUT, NO_MODEL, {}, "has no weights that can be read here, but README.md"),
     (path_of("model.safetensors"), WEIGHTS[::-1], {}, "model.safetensors has another checksum than published; "),

@@ -19,6 +19,7 @@ from paddle_rope.tasks.common.texts.streams import TextStream
 from paddle_rope.tasks.common.texts.tables import table_records
 from paddle_rope.tasks.common.texts.text_files import read_text
 from tests.tasks.conftest import FILES, Pipe
+from tests.tasks.ner.conftest import error_of
 
 FORMS = {Form[name.upper().replace(" ", "_")]: contents for name, contents in FILES["forms"].items()}
 
@@ -28,26 +29,13 @@ def test_the_first_lines_decide(form, content):
     assert form_of(content.split("\n")) is form
 
 
-def of(content):
-    return list(records(content.split("\n"), "x"))
-
-
-@pytest.mark.parametrize("content, places", [
-    ('{"text": "甲"}\n\n{"text": "乙"}\n', (1, 3)),
-    ('[{"text": "甲"},\n {"text": "乙"}]', (1, 2)),
-    ('["甲",\n\n"乙"]', (1, 3)),
-    ("text\n甲\n\n乙\n", (2, 4)),
+@pytest.mark.parametrize("content, said", [
+    ('[["甲", {"text": "乙"}]]', "x: record 1: JSON .* is not an object"),
+    ("content,\n甲,", "x:1: broken JSON"),  # the last column has no name, so this is no table
 ])  # fmt: skip
-def test_records_are_the_same_in_every_form(content, places):
-    assert of(content) == [(f"x:{places[0]}", {"text": "甲"}), (f"x:{places[1]}", {"text": "乙"})]
-
-
-def test_a_text_and_an_object_in_a_list_are_one_record():
-    assert of('[["甲", {"entities": [[0, 1, "a"]]}]]') == [("x: record 1", {"text": "甲", "entities": [[0, 1, "a"]]})]
-    with pytest.raises(InputError, match="x: record 1: JSON .* is not an object"):
-        of('[["甲", {"text": "乙"}]]')
-    with pytest.raises(InputError, match="x:1: broken JSON"):  # the last column has no name
-        of("content,\n甲,")
+def test_what_holds_no_records_is_refused(content, said):
+    with pytest.raises(InputError, match=said):
+        list(records(content.split("\n"), "x"))
 
 
 def read(content):
@@ -71,8 +59,8 @@ def test_rows_are_records_with_the_line_with_which_they_begin(content, records):
 
 def test_a_quote_that_never_ends_is_found_before_it_fills_the_memory(monkeypatch):
     monkeypatch.setattr(tables, "MAX_FIELD_CHARACTERS", 1000)
-    with pytest.raises(InputError, match="x:2: broken CSV .field larger"):  # more: tests/tasks/files.yaml
-        read('text\n"' + "a\n" * 2000)
+    message = error_of(read, 'text\n"' + "a\n" * 2000)
+    assert message.startswith("x:2: broken CSV (field larger")  # more: tests/tasks/files.yaml
 
 
 @pytest.mark.parametrize("content, documents", FILES["documents"])
@@ -88,8 +76,7 @@ def test_share_of_documents_is_held_out_the_same_each_time(number, fraction, hel
     train, dev = parts = hold_out(documents, fraction)
     assert len(dev) == held and sorted(train + dev, key=documents.index) == documents
     assert parts == tuple(sorted(part, key=documents.index) for part in parts) == hold_out(documents, fraction)
-    with pytest.raises(InputError, match="two or more"):
-        hold_out(documents[:1], 0.5)
+    assert "two or more" in error_of(hold_out, documents[:1], 0.5)
 
 
 def test_lines_and_json_records_give_the_same_texts(write):
@@ -138,8 +125,7 @@ def test_a_line_is_given_out_before_the_next_is_read(stream):
     given = stream("甲\n", "乙\n", "丙")
     lines = [([(text, f"<stdin>:{number}")], number) for number, text in enumerate("甲乙丙", 1)]
     assert [(chunk, given.lines) for chunk in given] == lines
-    with pytest.raises(InputError, match="<stdin>:1: the input is empty"):
-        list(stream("\ufeff"))
+    assert "<stdin>:1: the input is empty" in error_of(list, stream("\ufeff"))
 
 
 def test_lines_and_characters_may_be_cut_anywhere(stream):
@@ -204,7 +190,6 @@ TAR = tarfile.TarInfo("a.txt").tobuf()
 DAMAGED, BINARY = "is packed by gzip and damaged", "binary data; unpack an archive"
 NO_UTF_8 = "not UTF-8 .* if it is no text, unpack an archive"
 REFUSED = {  # name -> (content, message)
-    "end cut": (PACKED[:-4], DAMAGED),
     "cut": (PACKED[:5000], DAMAGED),
     "checksum": (PACKED[:-8] + bytes(8), DAMAGED),
     "middle": (PACKED[:100] + bytes(50) + PACKED[150:], DAMAGED),
@@ -214,7 +199,6 @@ REFUSED = {  # name -> (content, message)
     "tar.gz": (gzip.compress(TAR, mtime=0), BINARY),
     "docbin": (zlib.compress(TEXT.encode()), NO_UTF_8),
     "pdf": (b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n", BINARY),
-    "mp3": (b"\xff\xfb\x90\x64\xff\n", NO_UTF_8),
 }
 
 

@@ -173,15 +173,3 @@ def test_speed_counts_characters_and_the_seconds_of_batches_alone(logged, monkey
         getattr(monitor, event)(ARGS, state(), None)
     monitor.on_log(ARGS, state(2), None, logs=LOGS)
     assert read()["1_train/characters_per_second"] == [(2, 2.0)]
-
-
-def test_evaluation_is_logged_as_dev_and_only_by_the_first_process(logged, tmp_path):
-    monitor, read = logged
-    other = VisualDLMonitor(tmp_path / "other", {}, ["f1"])
-    other.on_train_begin(ARGS, state(is_first=False), None)
-    for one in (monitor, other):
-        one.on_evaluate(ARGS, state(7), None, metrics={"eval_f1": 0.5, "epoch": 1})
-        one.on_log(ARGS, state(7), None, logs={"eval_f1": 0.5})
-    other.on_log(ARGS, state(1), None, logs=LOGS)
-    other.on_train_end(ARGS, state(1), None)
-    assert read() == {"dev/f1": [(7, 0.5)]} and not (tmp_path / "other").exists()

@@ -2,13 +2,11 @@
 
 import json
 import os
-import pickle
 
 import numpy as np
 import paddle
 import pytest
 
-from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.training import checkpoints
 from paddle_rope.tasks.common.training.checkpoints import (
     COMPLETE_FILE,
@@ -16,7 +14,7 @@ from paddle_rope.tasks.common.training.checkpoints import (
     last_checkpoint,
     mark_complete,
 )
-from tests.helpers.runs import Bomb
+from tests.tasks.ner.conftest import error_of
 
 
 class Trained:
@@ -59,30 +57,12 @@ READERS = {
     checkpoints.NUMBERS_FILE: _read_optimizer,
     TRAINER_STATE_FILE: checkpoints.read_trainer_state,
 }
-DAMAGES = {
-    "missing": lambda path: path.unlink(),
-    "cut": lambda path: os.truncate(path, path.stat().st_size // 2),
-    "emptied": lambda path: path.write_bytes(b""),
-    "pickle": lambda path: path.write_bytes(pickle.dumps(Bomb(path.with_name("made")))),
-}
-NO_STATES = ["[]", "null", '{"global_step": 3, "unknown": 3}', "[" * 100_000]
-NO_NUMBERS = ["[]", "{}", "null", '{"schedule": 1}']
 
 
-@pytest.mark.parametrize(
-    "name, damage",
-    [
-        *((name, damage) for name in READERS for damage in DAMAGES),
-        *((TRAINER_STATE_FILE, content) for content in NO_STATES),
-        *((checkpoints.NUMBERS_FILE, content) for content in NO_NUMBERS),
-    ],
-    ids=lambda value: value[:60],
-)
-def test_damaged_file_is_named_and_a_pickle_is_not_run(folder, name, damage):
-    DAMAGES.get(damage, lambda path: path.write_text(damage, encoding="utf-8"))(folder / name)
-    with pytest.raises(InputError, match=name):
-        READERS[name](folder)
-    assert not (folder / "made").exists()
+@pytest.mark.parametrize("name", READERS)
+def test_a_damaged_file_is_named(folder, name):  # with all damages: tests/attack/folder_targets.py
+    os.truncate(folder / name, (folder / name).stat().st_size // 2)
+    assert name in error_of(READERS[name], folder)
 
 
 def test_the_loss_scale_is_that_of_the_checkpoint(folder):
@@ -107,13 +87,6 @@ def make(folder, step, best=None, **state):
     (path / TRAINER_STATE_FILE).write_text(json.dumps(values), encoding="utf-8")
     mark_complete(path)
     return path
-
-
-def test_newest_checkpoint_has_most_steps(tmp_path):
-    for step in (100, 1000, 99):
-        make(tmp_path, step)
-    assert last_checkpoint(tmp_path).name == "checkpoint-1000"
-    assert last_checkpoint(tmp_path / "missing") is None
 
 
 def test_mark_comes_after_the_names_of_the_files_are_on_the_disk(tmp_path, monkeypatch):
@@ -149,15 +122,15 @@ DAMAGED = {
 
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_damaged_checkpoint_is_passed_over_with_a_line(tmp_path, capsys, damage):
-    paths = [make(tmp_path, step) for step in (10, 20, 30)]
+    paths = [make(tmp_path, step) for step in (9, 10, 100)]  # numbers, not words
     DAMAGED[damage](paths[-1])
     assert last_checkpoint(tmp_path) == paths[1]
     out = capsys.readouterr().out
     assert out.startswith(f"{paths[2]}: is damaged (") and f"{paths[1]} is the newest" in out and out.count("\n") == 1
     for path in paths[:2]:
         DAMAGED[damage](path)
-    with pytest.raises(InputError, match="checkpoint-30: is damaged .* train anew"):
-        last_checkpoint(tmp_path)
+    message = error_of(last_checkpoint, tmp_path)
+    assert "checkpoint-100: is damaged " in message and "train anew" in message
 
 
 def test_a_checkpoint_that_is_cut_or_whose_best_is_damaged_is_passed_over(tmp_path, capsys):

@@ -1,27 +1,24 @@
 """Data in memory, checked as files are; the part held out, texts that are there twice, batches of like length."""
 
-import functools
 import itertools
 import json
 import operator
 from types import SimpleNamespace
 
 import numpy as np
-import paddle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paddle import nn
 
 from paddle_rope.tasks.classification.data import Example as ClassificationExample
 from paddle_rope.tasks.common.errors import InputError
-from paddle_rope.tasks.common.inference import batched_outputs, evaluated, evaluation_mode, pad
 from paddle_rope.tasks.common.training.data import NO_DATA, hold_out
 from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.common.training.trainer import LengthGroupedBatchSampler
 from paddle_rope.tasks.ner.examples import Entity
 from paddle_rope.tasks.recipes import evaluate, get_predictor, get_recipe, resume, train_config
 from tests.helpers.runs import power_cut
+from tests.tasks.ner.conftest import error_of
 from tests.tasks.tiny_recipes import ENCODER
 
 TINY = {**ENCODER, "num_train_epochs": 2, "vocab_min_count": 1}
@@ -125,8 +122,7 @@ def test_a_text_that_is_there_twice_is_on_one_side_and_order_does_not_matter(way
     assert texts_of(rest).isdisjoint(texts_of(held)) and len(texts_of(held)) == 10
     assert sorted(rest + held, key=given.index) == given
     assert texts_of(hold_out(given[::-1], 0.2, way, labels_of)[1]) == texts_of(held)
-    with pytest.raises(InputError, match="f:1: one text cannot be cut in two"):
-        hold_out(examples(["a", "a"]), 0.5, way, labels_of)
+    assert "f:1: one text cannot be cut in two" in error_of(hold_out, examples(["a", "a"]), 0.5, way, labels_of)
 
 
 @pytest.mark.parametrize("fraction", [0.1, 0.3])
@@ -143,19 +139,11 @@ def test_stratified_part_has_its_share_of_each_label(fraction):
     assert len(hold_out(rare, 0.1, "stratified", labels_of)[1]) == 40
 
 
-def test_groups_of_any_size_have_their_share_of_each_label():
-    sizes = [1] * 100 + [2] * 30 + [5] * 12 + [20] * 3 + [150]
-    names = [f"{number}" for number, size in enumerate(sizes) for _ in range(size)]
-    given = examples([f"text {n}" for n in range(len(names))], [[len(name) > 2] for name in names])
-    for example, name in zip(given, names):
-        example.group = name
-    for way in ("stratified", "random", "contiguous"):
-        rest, held = hold_out(given, 0.2, way, labels_of, operator.attrgetter("group"))
-        groups = [{example.group for example in part} for part in (rest, held)]
-        assert groups[0].isdisjoint(groups[1]) and str(len(sizes) - 1) in groups[0]
-        assert abs(len(held) - 86) <= 10 and sorted(rest + held, key=given.index) == given
-    _, held = hold_out(given, 0.2, "stratified", labels_of, operator.attrgetter("group"))
-    assert {len([e for e in held if e.group == name]) for name in {e.group for e in held}} >= {1, 2, 5}
+def test_groups_of_each_size_are_held_out():  # together, and with their labels: tests/tasks/matching
+    sizes = [1] * 100 + [2] * 30 + [5] * 12
+    given = examples([f"{group} {n}" for group, size in enumerate(sizes) for n in range(size)])
+    _, held = hold_out(given, 0.2, "stratified", labels_of, lambda example: example.text.split()[0])
+    assert {sizes[int(example.text.split()[0])] for example in held} == {1, 2, 5}
 
 
 def test_contiguous_part_is_the_end_and_a_text_that_is_there_twice_stays_on_one_side():
@@ -255,44 +243,3 @@ def test_batches_hold_like_lengths_and_come_in_mixed_order():
     assert longest != sorted(longest)
     pair = [batches(LENGTHS[:96], num_replicas=2, rank=rank) for rank in (0, 1)]
     assert max(abs(LENGTHS[a].mean() - LENGTHS[b].mean()) for a, b in zip(*pair)) < 50
-
-
-# ---- evaluation
-SIZES = [3, 50, 5, 5, 2, 0]
-
-
-class Sum(nn.Layer):
-    """Sums of the ids of each text; its dropout would change them in training."""
-
-    def __init__(self):
-        super().__init__()
-        self.dropout = nn.Dropout(0.5)
-
-    def forward(self, ids):
-        return self.dropout(ids.astype("float32")).sum(axis=1)
-
-
-def test_batches_hold_no_more_numbers_than_the_bound_the_longest_first():
-    items = [SimpleNamespace(ids=[index + 1] * length) for index, length in enumerate(SIZES)]
-    forward, shapes = functools.partial(evaluated, Sum()), []
-
-    def collate(items):
-        ids = pad([item.ids for item in items], np.int64, least=1)
-        shapes.append(ids.shape)
-        return {"ids": ids}
-
-    found = {}
-    for rows, output in batched_outputs(forward, items, collate, 2, lambda length: 2 * length**2, 60):
-        found.update(zip(rows, output.tolist()))
-    assert found == {index: (index + 1) * length for index, length in enumerate(SIZES)}
-    assert shapes == [(1, 50), (1, 5), (1, 5), (2, 3), (1, 1)]  # 60 numbers are one text of 5 tokens, three of 3
-
-
-@pytest.mark.parametrize("was_training", [True, False])
-def test_model_is_as_before_also_after_an_error(was_training):
-    model = Sum()
-    model.train() if was_training else model.eval()
-    with pytest.raises(ZeroDivisionError), evaluation_mode(model):
-        assert not model.training and not paddle.is_grad_enabled()
-        raise ZeroDivisionError
-    assert model.training == was_training and paddle.is_grad_enabled()

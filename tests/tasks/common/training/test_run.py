@@ -9,7 +9,8 @@ import pytest
 from paddle_rope.tasks.common.errors import InputError, Interrupted
 from paddle_rope.tasks.common.training.data import NO_DATA
 from paddle_rope.tasks.common.training.interruption import end, explained, interruptible, is_requested, until_saved
-from paddle_rope.tasks.common.training.run import INPUTS_FILE, Run, data_files, fingerprints
+from paddle_rope.tasks.common.training.run import Run, data_files, fingerprints
+from tests.tasks.ner.conftest import error_of
 
 FILES = ("a.txt", "b.txt", "folder/x.ann", "\udcff.json")  # the last name is not UTF-8
 
@@ -44,18 +45,8 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(config, tmp_path, name, 
     (tmp_path / "folder" / "within" / "y.ann").write_text("y")
     claim(config)
     CHANGES[change](tmp_path / name)
-    with pytest.raises(InputError) as raised:
-        claim(config)
     said = "folder" if "folder" in name else name.replace("\udcff", "\\udcff")
-    assert str(raised.value).startswith(f"{tmp_path}/{said}: has changed since the run began")
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"1" * 5000, b"[" * 100_000], ids=lambda one: one[:9])
-def test_damaged_inputs_are_one_line(config, tmp_path, content):
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / INPUTS_FILE).write_bytes(content)
-    with pytest.raises(InputError, match="inputs.json: is .* or train anew"):
-        claim(config)
+    assert error_of(claim, config).startswith(f"{tmp_path}/{said}: has changed since the run began")
 
 
 def test_every_file_that_is_named_counts(config, tmp_path):
@@ -64,12 +55,10 @@ def test_every_file_that_is_named_counts(config, tmp_path):
     assert data_files(files) == ["a", "additions", "demo"] and data_files({"text_files": ["additions"]}) == []
     os.mkfifo(tmp_path / "pipe")
     assert fingerprints({"train_file": f"{tmp_path}/pipe"}) == {}  # and does not wait for a writer
-    with pytest.raises(InputError, match=r"^xxx.*: cannot be read .File name too long.; check the path"):
-        fingerprints({"train_file": "x" * 300})
+    assert "xxx: cannot be read (File name too long); check" in error_of(fingerprints, {"train_file": "x" * 300})
     claim(config, None, is_begun=False)
     (tmp_path / "more.txt").write_text("x")
-    with pytest.raises(InputError, match="more.txt: has changed since"):
-        claim({**config, "test_file": str(tmp_path / "more.txt")})
+    assert "more.txt: has changed since" in error_of(claim, {**config, "test_file": str(tmp_path / "more.txt")})
 
 
 # ---- what ends a run from outside
@@ -103,7 +92,6 @@ def test_signal_ends_work_at_once_and_waits_for_a_checkpoint(number, capfd):
         (OSError(27, "File too large"), False, ("make room", "train anew")),
         (MemoryError("std::bad_alloc"), True, ("out of memory", "--per_device_train_batch_size", "--recompute")),
         (RuntimeError("(ResourceExhausted) Fail to alloc memory"), True, ("out of memory",)),
-        (SystemError("bad_alloc"), True, ("out of memory",)),
         (FileNotFoundError(2, "No such file", "{}/vdl/log"), None, ("was removed while", "train anew")),
         (FileNotFoundError(2, "No such file", "/elsewhere"), None, None),
         (PermissionError(13, "Permission denied"), True, None),

@@ -13,6 +13,7 @@ from paddle_rope.tasks.common.training import loop, series
 from paddle_rope.tasks.common.training.arguments import parse_seeds
 from paddle_rope.tasks.common.training.series import resume_series, train_series
 from tests.helpers.runs import pretended_recipe
+from tests.tasks.ner.conftest import error_of
 
 F1 = {7: 0.5, 1: 0.8, 3: 0.6}
 
@@ -101,8 +102,7 @@ def test_processes_other_than_the_first_write_nothing(recipe, folder, monkeypatc
 
 def test_interrupted_series_is_resumed_and_what_is_done_stays(recipe, folder, tmp_path):
     recipe.fails = lambda config: config["seed"] == 1
-    with pytest.raises(InputError, match="wrong data"):
-        train_series(recipe, {"a": 1, "output_dir": str(folder)}, [7, 1, 3])
+    assert "wrong data" in error_of(train_series, recipe, {"a": 1, "output_dir": str(folder)}, [7, 1, 3])
     (folder / "seed_1").mkdir()
     (folder / "seed_1/config.yaml").touch()
     (folder / "seed_3").mkdir()
@@ -110,8 +110,8 @@ def test_interrupted_series_is_resumed_and_what_is_done_stays(recipe, folder, tm
     recipe.calls.clear()
     recipe.fails = lambda config: False
     moved = folder.rename(tmp_path / "moved runs")
-    with locked(moved / "seed_1"), pytest.raises(InputError, match="seed_1: another process works on this run"):
-        resume_series(moved, lambda name: recipe)
+    with locked(moved / "seed_1"):
+        assert "seed_1: another process works on this run" in error_of(resume_series, moved, lambda name: recipe)
     assert recipe.calls == []
     assert resume_series(moved, lambda name: recipe)["scores"]["dev.f1"]["values"] == [0.5, 0.6, 0.6]
     seed_3 = {"a": 1, "seed": 3, "output_dir": str(moved / "seed_3")}
@@ -143,8 +143,7 @@ def test_a_mistake_makes_no_folder_and_changes_none(recipe, write, tmp_path, out
     write("{}", "taken/summary.json")
     before = sorted(tmp_path.rglob("*"))
     config = {"folds": 2, "output_dir": str(tmp_path / output_dir) if output_dir else "", **keys}
-    with pytest.raises(InputError, match=said):
-        train_series(recipe, config, [7, 1])
+    assert said in error_of(train_series, recipe, config, [7, 1])
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -47,15 +47,8 @@ def test_file_gives_typed_values_and_lists(write):
     assert read_run_config(write("a: &a {x: 1}\nb: {<<: *a, y: *a}\n")) == {"a": {"x": 1}, "b": {"x": 1, "y": {"x": 1}}}
 
 
-ALIASES = "".join(f"&a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\na{n + 1}: " for n in range(1, 9))  # stand for 9 ** 9 lists
-
-
-@pytest.mark.parametrize(
-    "value",
-    ["9" * 5000, "0x" + "f" * 5000, "1" + ":59" * 500, "[" * 1500, "&a [*a]", f"&a0 []\na1: {ALIASES}1"],
-    ids=lambda value: value[:9],
-)
-def test_a_file_that_would_take_long_is_an_error(write, value):  # more: tests/tasks/files.yaml
+@pytest.mark.parametrize("value", ["0x" + "f" * 5000, "1" + ":59" * 500, "&a [*a]"], ids=lambda value: value[:9])
+def test_a_file_that_would_take_long_is_an_error(write, value):  # more: files.yaml, tests/attack/text_doors.py
     assert ": broken YAML" in error_of(read_run_config, write(f"a: {value}\n"))
 
 
