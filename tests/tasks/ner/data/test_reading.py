@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from paddle_rope.tasks.common.training.data import IN_MEMORY, hold_out, read_memory
 from paddle_rope.tasks.ner import NerPredictor
 from paddle_rope.tasks.ner.arguments import NerArguments
-from paddle_rope.tasks.ner.data.reading import read_examples, read_labeled
+from paddle_rope.tasks.ner.data.reading import EntityTextStream, read_examples, read_labeled
 from paddle_rope.tasks.ner.data.splits import draw, mark_types, read_splits
 from paddle_rope.tasks.ner.demo import ENTITY_TYPES, UNSEEN_SENTENCES, read_demo_corpus, write_demo_corpus
 from paddle_rope.tasks.ner.examples import Entity, Example, first_overlap, without_overlaps
@@ -86,6 +86,11 @@ def test_a_run_reads_files_and_memory_with_the_keys_of_its_configuration(write, 
     assert [message.split(":")[0] for message in caplog.messages] == [path, "train"]
     wrong = error_of(NerArguments(**{**keys, "fields": "txt=body"}).check, {})
     assert "'txt=body'; did you mean 'text'?" in wrong
+
+
+def test_texts_to_predict_have_the_key_that_the_option_names(write):
+    path = write('{"body": "王明", "text": 3}\n{"body": "在"}\n')
+    assert [text for chunk in EntityTextStream(path, fields="text=body") for text, _ in chunk] == ["王明", "在"]
 
 
 def test_names_of_tags_that_are_numbers_are_read_from_the_file_beside(write, tmp_path):
