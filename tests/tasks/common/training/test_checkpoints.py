@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 
 import numpy as np
 import paddle
@@ -14,6 +15,7 @@ from paddle_rope.tasks.common.training.checkpoints import (
     last_checkpoint,
     mark_complete,
 )
+from tests.helpers.runs import Bomb
 from tests.tasks.ner.conftest import error_of
 
 
@@ -59,10 +61,22 @@ READERS = {
 }
 
 
+NO_JSON_OF_IT = {  # name -> JSON that is not the content of this file
+    TRAINER_STATE_FILE: [b"[]", b"null", b'{"global_step": 3, "unknown": 3}', b"[" * 100_000],
+    checkpoints.NUMBERS_FILE: [b"[]", b"{}", b"null", b'{"schedule": 1}'],
+}
+
+
 @pytest.mark.parametrize("name", READERS)
-def test_a_damaged_file_is_named(folder, name):  # with all damages: tests/attack/folder_targets.py
-    os.truncate(folder / name, (folder / name).stat().st_size // 2)
+def test_a_damaged_file_is_named_and_a_pickle_is_not_run(folder, name):
+    path = folder / name
+    cut, bomb = path.read_bytes()[: path.stat().st_size // 2], pickle.dumps(Bomb(folder / "made"))
+    for content in (cut, b"", bomb, *NO_JSON_OF_IT.get(name, ())):
+        path.write_bytes(content)
+        assert name in error_of(READERS[name], folder)
+    path.unlink()
     assert name in error_of(READERS[name], folder)
+    assert not (folder / "made").exists()
 
 
 def test_the_loss_scale_is_that_of_the_checkpoint(folder):

@@ -9,7 +9,7 @@ import pytest
 from paddle_rope.tasks.common.errors import InputError, Interrupted
 from paddle_rope.tasks.common.training.data import NO_DATA
 from paddle_rope.tasks.common.training.interruption import end, explained, interruptible, is_requested, until_saved
-from paddle_rope.tasks.common.training.run import Run, data_files, fingerprints
+from paddle_rope.tasks.common.training.run import INPUTS_FILE, Run, data_files, fingerprints
 from tests.tasks.ner.conftest import error_of
 
 FILES = ("a.txt", "b.txt", "folder/x.ann", "\udcff.json")  # the last name is not UTF-8
@@ -47,6 +47,13 @@ def test_a_run_goes_on_with_the_data_that_it_began_with(config, tmp_path, name, 
     CHANGES[change](tmp_path / name)
     said = "folder" if "folder" in name else name.replace("\udcff", "\\udcff")
     assert error_of(claim, config).startswith(f"{tmp_path}/{said}: has changed since the run began")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"1" * 5000, b"[" * 100_000], ids=lambda one: one[:9])
+def test_damaged_inputs_are_one_line(config, tmp_path, content):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / INPUTS_FILE).write_bytes(content)
+    assert "train anew" in (message := error_of(claim, config)) and "inputs.json: is " in message
 
 
 def test_every_file_that_is_named_counts(config, tmp_path):
