@@ -89,7 +89,7 @@ def test_a_run_reads_files_and_memory_with_the_keys_of_its_configuration(write, 
 
 
 def test_texts_to_predict_have_the_key_that_the_option_names(write):
-    path = write('{"body": "王明", "text": 3}\n{"body": "在"}\n')
+    path = write('{"body": "王明", "text": "甲"}\n{"body": "在", "text": "乙"}\n')
     assert [text for chunk in EntityTextStream(path, fields="text=body") for text, _ in chunk] == ["王明", "在"]
 
 
