@@ -86,7 +86,8 @@ def _of_cluener(one):
 
 
 def _of_cmeee(one):
-    return ((e["start_idx"], e["start_idx"] + len(e["entity"]), e["type"]) for e in _named(one, *SPANS))
+    entities = [(e["start_idx"], e["entity"], _named(e, "type", "label")) for e in _named(one, *SPANS)]
+    return [(start, start + len(surface), kind) for start, surface, kind in entities]
 
 
 def brat(text, annotation):
