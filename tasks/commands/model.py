@@ -106,6 +106,8 @@ def export(argv):
         for name, score in found.scores["trained"].items():
             print(f"| {name} | {score:.4f} | {found.scores['exported'][name]:.4f} |")
     print(f"{output}: exported; scores differ from the trained model's by at most {found.difference:.1g}")
+    for limit in found.limits:
+        print(f"note: {limit}")
     print(f"predict:  {own_command()} predict {quoted(output)} --input FILE")
 
 

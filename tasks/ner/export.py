@@ -84,6 +84,15 @@ class NerExporter(Exporter):
         logits = logits if isinstance(logits, (list, tuple)) else [logits]
         return np.maximum(np.concatenate([np.ravel(one) for one in logits]), MASKED_LOGIT / 2)
 
+    def limits(self, config: Any) -> list[str]:
+        if not config.features:
+            return []
+        names = ", ".join(spec.name for spec in self.inputs(config)[3:] if spec)
+        return [
+            f"word features: only this package's Python makes the inputs {names} of the graph; for other languages "
+            "train with --features '', or ask paddle-rope serve"
+        ]
+
 
 # The graph after the logits, in ONNX's text format; the two inputs after ``logits`` have defaults.
 _SPANS = """

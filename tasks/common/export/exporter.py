@@ -38,6 +38,7 @@ class Exported(NamedTuple):
 
     difference: float  # the largest between scores of the exported and the trained model, on some texts
     scores: dict[str, dict[str, Any]]  # of ``trained`` and ``exported`` on the labeled file, if one was given
+    limits: list[str]  # lines that say what the exported folder cannot do
 
 
 class Exporter:
@@ -65,6 +66,10 @@ class Exporter:
     def scores(self, predictor: Any) -> np.ndarray:
         """Scores of some texts, which the exported model must reproduce."""
         raise NotImplementedError
+
+    def limits(self, config: Any) -> list[str]:
+        """Lines that say what the exported folder cannot do."""
+        return []
 
     def write_graph(self, model: Any, folder: Path, format: str, quantize: bool = False) -> None:
         """Write the graph of a model into a folder, as ONNX or for Paddle Inference; afterwards the model can be
@@ -145,7 +150,7 @@ def export(
             )
         if examples:
             scores["exported"] = _scores(exported, examples)
-    return Exported(difference, scores)
+    return Exported(difference, scores, exporter.limits(config))
 
 
 def _scores(predictor, examples):
