@@ -105,8 +105,8 @@ def test_command_answers_every_record_in_order(inputs, model, texts, tmp_path, c
 
 
 def pid_of_an_actor():
-    children = psutil.Process().children(recursive=True)
-    return next(child.pid for child in children if "ray::_Actor" in " ".join(child.cmdline()))
+    children = [child.as_dict(["pid", "cmdline"]) for child in psutil.Process().children(recursive=True)]
+    return next(child["pid"] for child in children if "ray::_Actor" in " ".join(child["cmdline"] or ()))  # or a zombie
 
 
 @pytest.mark.slow
