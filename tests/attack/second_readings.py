@@ -82,7 +82,7 @@ def _named(one, *names):
 
 
 def _of_cluener(one):
-    return ((a, b + 1, kind) for kind, of in one["label"].items() for pairs in of.values() for a, b in pairs)
+    return ((a, b + 1, kind) for kind, of in _named(one, *SPANS).items() for pairs in of.values() for a, b in pairs)
 
 
 def _of_cmeee(one):
