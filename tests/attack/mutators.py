@@ -136,8 +136,8 @@ STRINGS = (
     *('" "', '"' + "9" * 5000 + '"', '"' + "长" * 50_000 + '"'),
 )
 PLAIN = ("null", "true", "false", "[]", "{}", "[[]]", "[{}]", "[null]", "1.0", "[1, 2]")
-STRING = rb'"(?:[^"\\]|\\.)*"'
-VALUE = STRING + rb"(?!\s*:)|-?\d[\d.eE+-]*|true|false|null|\[[^][{}]*\]|\{[^][{}]*\}"
+STRING = rb'(?<!\\)"(?:[^"\\]|\\.)*"'
+VALUE = STRING + rb"(?!\s*:)|(?<![\d.eE+-])-?\d[\d.eE+-]*|true|false|null|\[[^][{}]*\]|\{[^][{}]*\}"
 ITEM = rb"(?:%s\s*:\s*)?(?:%s)\s*,\s*" % (STRING, VALUE)
 
 
