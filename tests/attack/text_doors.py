@@ -227,7 +227,7 @@ def called(receive, content_of) -> Door:
 
 
 def matched(pattern):
-    """The places of a pattern, up to a shorter limit of time than that of users."""
+    """The places of a pattern, with less time than users have."""
 
     def receive(text):
         with mock.patch.object(entity_filter, "PATTERN_SECONDS", 0.05), contextlib.suppress(InputError):

@@ -186,7 +186,7 @@ def read_plain(folder: Path) -> None:
     texts, whole, content = read_plain_texts(path), read_documents([path]), _text(path)
     begin = content.lstrip()
     if begin.startswith(("[", '{"')) or begin.split("\n")[0].strip().lower() in ("text", "sentence"):
-        return  # lists and tables are those of the other targets
+        return  # other targets read lists and tables
     if "".join("".join(texts).split()) != "".join(content.split()):
         raise SilentLossError("characters of lines are lost")
     if not set("".join(whole)) >= set("".join(content.split())):

@@ -98,7 +98,7 @@ def _memory_ran_out(error):
 
 
 def read_once(target: Target, folder: Path) -> Outcome:
-    """Read the case in ``folder``; the limits are those of the process."""
+    """Read the case in ``folder``; the process has the limits."""
     try:
         target.read(folder)
         return Outcome(READ)

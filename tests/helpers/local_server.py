@@ -23,7 +23,7 @@ class LocalServer:
     url: str = ""
 
     def add_model(self, name, files):
-        """Serve ``files`` (name -> content) as a model hub serves those of the model ``name``."""
+        """Serve ``files`` (name -> content) as a model hub serves the model ``name``."""
         described = []
         for file, content in files.items():
             sums = {"size": len(content), "blobId": hashlib.sha1(b"blob %d\0%b" % (len(content), content)).hexdigest()}

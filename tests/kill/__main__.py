@@ -159,7 +159,7 @@ def count_events(name, target=None):
         finally:
             sys.setprofile(None)
             if target is not None and target[0] == len(events) - 1:
-                kill()  # the call had fewer events than that of the undisturbed work
+                kill()  # the call had fewer events than in the undisturbed work
 
     setattr(owner, attribute, counted)
     return events

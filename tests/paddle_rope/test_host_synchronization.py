@@ -55,7 +55,7 @@ def counted_fetches():
 
 @pytest.mark.parametrize("attention", ATTENTION)
 @pytest.mark.parametrize("name", MODELS)
-@plain_forms()  # those of a GPU
+@plain_forms()  # as a GPU has them
 def test_a_training_step_fetches_no_value(name, attention, monkeypatch):
     for module in (backend, layers):  # as on another device
         monkeypatch.setattr(module, "computes_on_cpu", lambda: False)

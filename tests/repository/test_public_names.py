@@ -1,4 +1,4 @@
-"""Names: those of docs/concepts/mathematics/ exist and have tests, and its appendix is up to date; what users call from
+"""Names in docs/concepts/mathematics/ exist and have tests, and its appendix is up to date; what users call from
 Python has help, and examples in the docstrings of paddle_rope, which run."""
 
 import ast

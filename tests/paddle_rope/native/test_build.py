@@ -17,7 +17,7 @@ from tests.conftest import REPOSITORY
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """A cache folder without a library; the path of that of the tests."""
+    """A cache folder without a library; the path of the library that the tests use."""
     built = library_path()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for known in (library_path, loading.loaded):
@@ -90,7 +90,7 @@ def test_a_library_behind_links_that_others_may_replace_is_not_loaded(copied):
 
 def test_folders_of_the_library_are_private_and_its_name_follows_the_sources(cache, monkeypatch):
     folder, built = cache
-    assert built.parent == REPOSITORY / ".pytest_cache" / "home" / "paddle_rope"  # not that of the user
+    assert built.parent == REPOSITORY / ".pytest_cache" / "home" / "paddle_rope"  # not the user's
     (folder / "operators.cc").write_text("int one() { return 1; }\n")
     monkeypatch.setattr(loading, "SOURCES", folder)
     monkeypatch.setattr(loading, "_compile", lambda program, output: output.write_bytes(b"library"))

@@ -16,7 +16,7 @@ from tests.tasks.tiny_recipes import left_by
 
 pytestmark = pytest.mark.slow
 EPOCHS, STEPS = 4, 2  # 24 texts, 5 batches an epoch: 2 steps of two, and one batch that is left over
-# With those of the smallest run, all that keeps a state between steps, or draws random numbers.
+# Added to the smallest run, they use all that keeps a state between steps or draws random numbers.
 STATES = {
     "num_train_epochs": EPOCHS, "per_device_train_batch_size": 5, "gradient_accumulation_steps": 2,
     "masked_lm_epochs": 2, "feature_dropout": 0.1,

@@ -1,4 +1,4 @@
-"""What the recipe of relations adds to that of entities: windows, thresholds, pages, and the log."""
+"""What the recipe of relations adds to the recipe of entities: windows, thresholds, pages, and the log."""
 
 import json
 import random

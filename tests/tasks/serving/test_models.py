@@ -1,4 +1,4 @@
-"""Real models of all recipes, asked from several threads at once: the answers are those of the predictors; on Ray Serve
+"""Real models of all recipes, asked from several threads at once: they answer as the predictors do; on Ray Serve
 with Ray's replicas in place of workers."""
 
 import json

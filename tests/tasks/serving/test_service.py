@@ -121,7 +121,7 @@ def test_connections_are_computed_together_and_refused_while_the_queue_is_full(c
         assert status == 503 and int(headers["Retry-After"]) >= 1 and "queue is full" in answer["error"]
     answers = sorted(texts_of(answer) for answer in held.open())
     assert [answer for answer in answers if "gate" not in answer[0]] == [[*"ab"], [*"cd"], [*"efgh"]]
-    assert client.metric("paddle_rope_batch_texts_count") == before + 3  # that of the gate, and two of four texts
+    assert client.metric("paddle_rope_batch_texts_count") == before + 3  # one text in the gate, and two of four
     assert texts_of(client.predict("after")) == ["after"]
 
 
@@ -136,7 +136,7 @@ def test_texts_whose_client_has_left_are_not_computed(client, gate):
     while held.waiting() > 0:
         pass
     held.open()
-    assert client.metric("paddle_rope_texts_total") == computed + 1  # that of the gate
+    assert client.metric("paddle_rope_texts_total") == computed + 1  # the text in the gate
 
 
 def test_slow_clients_do_not_hold_up_others(client):
