@@ -105,7 +105,7 @@ def brat(text, annotation):
 OF_FORMAT = {
     "cluener": _of_records(_of_cluener),
     "cmeee": _of_records(_of_cmeee),
-    "doccano": _of_records(lambda one: map(tuple, one["label"] if "label" in one else one["labels"])),
+    "doccano": _of_records(lambda one: map(tuple, _named(one, *SPANS))),
     "doccano_entities": _of_objects("start_offset", "end_offset", "label"),
     "jsonl": _of_shapes,
 }
