@@ -35,7 +35,7 @@ LONGEST_BREAK = 200  # characters of white space between two pieces of one entit
 _OTHER_KINDS = tuple("EAM*N#")
 _LINE_BREAK = str.maketrans("\r\n", "  ")
 # Python refuses to read thousands of digits as a number
-_SPAN = re.compile(r"([^ ]+) ([0-9]{1,18} [0-9]{1,18}(?:;[0-9]{1,18} [0-9]{1,18})*)")
+_SPAN = re.compile(r"([^ \r\n]+) ([0-9]{1,18} [0-9]{1,18}(?:;[0-9]{1,18} [0-9]{1,18})*)")
 _ID = re.compile(r"[TREAMN#*][^\t ]*\t")  # what an annotation begins with
 _RELATION = re.compile(r"[^\t]+\t([^ \t]+) [^ \t:]+:([^ \t]+) [^ \t:]+:([^ \t]+)[ \t]*")
 
