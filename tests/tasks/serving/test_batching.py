@@ -67,7 +67,7 @@ def test_requests_fill_batches_in_turn(requests, batches):
 @pytest.mark.parametrize("wait, items, batches", [
     (60_000, "ab", [["a", "b"]]),  # full, so it does not wait
     (60_000, "a", []),
-    (60, "a", [["a"]]),
+    (600, "a", [["a"]]),
 ])  # fmt: skip
 def test_a_batch_starts_when_it_is_full_or_its_oldest_item_has_waited(wait, items, batches):
     recorder, other = Recorder(), Recorder(model="other")
