@@ -115,6 +115,7 @@ class PaddleGraph:
         import paddle
 
         from paddle_rope.tasks.common.export.operators import check_operators
+        from paddle_rope.tasks.common.export.weights import check_weights
         from paddle_rope.tasks.common.process import choose_device
 
         choose_device(device)
@@ -126,8 +127,10 @@ class PaddleGraph:
                 "model with this one (Paddle 3 reads that as well), or to ONNX"
             )
         check_operators(graph)
+        weights = Path(folder) / GRAPH_WEIGHTS
         with damage_reported(f"{folder}: {GRAPH_WEIGHTS}", COPY):
-            settings = paddle.inference.Config(str(graph), str(Path(folder) / GRAPH_WEIGHTS))
+            check_weights(weights)
+            settings = paddle.inference.Config(str(graph), str(weights))
             settings.disable_glog_info()
             if paddle.get_device().startswith("gpu"):
                 settings.enable_use_gpu(GPU_MEGABYTES, int(paddle.get_device().partition(":")[2]))

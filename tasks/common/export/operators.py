@@ -6,6 +6,7 @@ So operators that no exported model has are refused. Imports neither paddle nor 
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,11 +52,15 @@ OPERATORS = {
     ".json": frozenset(_PADDLE_3_NAMES.split()),
 }
 
+_PADDLE_3_OPERATORS = {name for name in OPERATORS[".json"] if not re.search("[.][at]_|_0$", name)}
+_PARAMETER = {"A", "O", "OA"}  # keys: attributes, outputs, attributes of the outputs
+_OPERATOR = {"I", *_PARAMETER}  # and inputs
+
 _DEFAULT_DOMAINS = (b"", b"ai.onnx")
 _WITHOUT_OPERANDS = (b"assign_value", b"fill_constant")
 _IN_THE_FILE = 0  # of onnx.TensorProto.DataLocation
 _REFUSED = ("external_data", "external_data_location", "functions", "training_information")
-# The parts of ONNX and of Paddle 2's programs that are read: message -> field -> (number, its message or type).
+# The parts of ONNX and of Paddle's files that are read: message -> field -> (number, its message or type).
 _SCHEMAS: dict[str, dict[str, dict[str, tuple[int, Any]]]] = {
     ".onnx": {
         "ModelProto": {
@@ -82,6 +87,7 @@ _SCHEMAS: dict[str, dict[str, dict[str, tuple[int, Any]]]] = {
         "OpDesc": {"inputs": (1, "Slot"), "outputs": (2, "Slot"), "operator": (3, bytes)},
         "Slot": {"names": (2, bytes)},
     },
+    ".pdiparams": {"TensorDesc": {"dtype": (1, int), "sizes": (2, int)}},
 }
 
 
@@ -116,7 +122,7 @@ def operators_of(graph: Path) -> set[str]:
 
 
 def message_class(suffix: str) -> Any:
-    """The protocol buffer of a kind of graph, ``.onnx`` or ``.pdmodel``. Every field is read as repeated, because
+    """The protocol buffer of a kind of file, one of ``_SCHEMAS``. Every field is read as repeated, because
     engines may differ in which occurrence of a field they take."""
     file = FileDescriptorProto(name="graph.proto", package="graph")
     for kind, fields in _SCHEMAS[suffix].items():
@@ -167,13 +173,18 @@ def _text(content):
 
 
 def _of_json(content):
-    """The operators, types and attributes of a program of Paddle 3, where each object has its name under ``#``."""
+    """The operators, types and attributes of a program of Paddle 3, where each object has its name under ``#``. One
+    without operands is named in angle brackets: the engine would read at address 0."""
     found = set()
 
     def take(pairs):
+        keys = {key for key, _ in pairs}
         for key, value in pairs:
             if key == "#":
-                found.add(value if isinstance(value, str) else f"<{type(value).__name__}>")
+                name = value if isinstance(value, str) else f"<{type(value).__name__}>"
+                found.add(name)
+                if name in _PADDLE_3_OPERATORS and not keys >= (_PARAMETER if name == "p" else _OPERATOR):
+                    found.add(f"<{name} without operands>")
 
     json.loads(content, object_pairs_hook=take)
     return found

@@ -43,7 +43,8 @@ class ExportedNerModel(ExportedModel):
     def logits(self, batch: Batch) -> list[np.ndarray]:
         """The ``outputs`` of the graph; the first has the scores of spans."""
         names = self.outputs if {*self.outputs} <= {*self.graph.outputs} else None  # Paddle Inference: in this order
-        return self.run(batch, (len(batch["input_ids"]), len(self.config.types), None, None), names)
+        rows, tokens = batch["input_ids"].shape
+        return self.run(batch, (rows, len(self.config.types), tokens, self.config.max_span_length or tokens), names)
 
     def find_spans(
         self, batch: Batch, thresholds: float | Sequence[float], most: int | None = None

@@ -102,7 +102,8 @@ def program(*operators, variables=()):
     return message_class(".pdmodel")(blocks=blocks)
 
 
-SAVE = {"#": "1.save", "A": [], "I": [], "O": [], "OA": []}
+OPERANDS = {"A": [], "I": [], "O": [], "OA": []}
+SAVE = {"#": "1.save", **OPERANDS}
 
 
 def paddle_3(*operators, **more):
@@ -126,10 +127,11 @@ FOREIGN = {
     "outputs.pdmodel": (program((b"relu", [b"a"], [b"b"]), variables=[b"a"]), "relu names 'b', which is no variable"),
     "feed.pdmodel": (program((b"feed", [], [b"a"]), variables=[b"a"]), "feed has no operand"),
     "no_output.pdmodel": (program((b"relu", [b"a"], []), variables=[b"a"]), "relu has no output"),
-    "inner.json": (paddle_3({"#": "1.relu", "regions": [{"blocks": [{"ops": [SAVE]}]}]}), "holds '1.save'"),
+    "inner.json": (paddle_3({"#": "1.relu", **OPERANDS, "regions": [{"blocks": [{"ops": [SAVE]}]}]}), "holds '1.save'"),
+    "operands.json": (paddle_3({"#": "1.relu", "A": [], "O": [], "OA": []}), "holds '<1.relu without operands>'"),
     "beside.json": (paddle_3(other=[{"ops": [{"#": "1.py_func"}]}]), "holds '1.py_func'"),
     "custom.json": (paddle_3({"#": "9.mine"}), "holds '9.mine'"),
-    "first.json": ('{"program": {"#": "1.save", "#": "1.relu"}}', "holds '1.save'"),
+    "first.json": ('{"program": {"#": "1.save", "#": "0.a_bool"}}', "holds '1.save'"),
     "kind.json": ('{"program": {"#": ["1.save"]}}', "holds '<list>'"),
     "deep.json": ("[" * 100_000, BROKEN),
     "not.json": ("{", BROKEN),
@@ -170,7 +172,7 @@ def test_graphs_of_known_operators_are_admitted(tmp_path):
     weights = b":\x0b*\tJ\x07" + b"\0" * 7  # a constant with raw data, which is not read
     graphs = {
         "a.onnx": plain.SerializeToString() + weights,
-        "a.json": paddle_3({"#": "1.relu"}),
+        "a.json": paddle_3({"#": "1.relu", **OPERANDS}),
         "a.pdmodel": connected,
     }
     for name, content in graphs.items():
