@@ -8,6 +8,8 @@ import math
 import os
 import struct
 
+from google.protobuf.message import DecodeError
+
 from paddle_rope.tasks.common.export.operators import message_class
 
 _HEADER = struct.Struct("<IQIi")
@@ -26,7 +28,10 @@ def check_weights(path: str | os.PathLike) -> None:
             *versions, size = _HEADER.unpack(header) if len(header) == _HEADER.size else (None, 0)
             if versions != [0, 0, 0] or not 0 < size <= _LONGEST_DESCRIPTION:
                 raise ValueError(f"no tensor begins at byte {begin}")
-            tensor = describe(file.read(size))
+            try:
+                tensor = describe(file.read(size))
+            except DecodeError:
+                raise ValueError(f"the tensor at byte {begin} is not described") from None
             if len(tensor.dtype) != 1 or tensor.dtype[0] not in _BYTES or any(one < 1 for one in tensor.sizes):
                 raise ValueError(f"the tensor at byte {begin} has no dtype or no sizes")
             needed = _BYTES[tensor.dtype[0]] * math.prod(tensor.sizes)
