@@ -1,6 +1,7 @@
 """The NER model (RoFormer, embeddings of word features and a GlobalPointer head) and ensembles of it."""
 
 import copy
+import itertools
 import os
 from pathlib import Path
 from typing import ClassVar
@@ -27,6 +28,14 @@ COLUMN_SIZES = {"segmentation": 32, "bigrams": 64, "words": 64}
 FLAGS_SIZE = 64
 
 
+def _draw_weights(layer):
+    """Draw the weights of a linear layer with the standard deviation 1 / sqrt(inputs), as bert4keras does in the heads
+    of GlobalPointer (``lecun_normal``)."""
+    if isinstance(layer, nn.Linear) and layer.weight._is_initialized():  # not in shapes_only()
+        weight = layer.weight
+        weight.set_value(paddle.normal(std=weight.shape[0] ** -0.5, shape=weight.shape).astype(weight.dtype))
+
+
 class FeatureEmbedding(nn.Layer):
     """Embeds columns and flags, concatenates them and projects them to the size of the token embeddings.
 
@@ -46,14 +55,7 @@ class FeatureEmbedding(nn.Layer):
             self.flags = Embedding(sizes["flags"], FLAGS_SIZE, "flags")  # a token gets the sum over its flags
             inputs += FLAGS_SIZE
         self.projection = Linear(inputs, embedding_size)
-        self.init_projection()
-
-    def init_projection(self):
-        """Initialize the projection with the standard deviation 1 / sqrt(inputs)."""
-        weight = self.projection.weight
-        if not weight._is_initialized():  # in shapes_only()
-            return
-        weight.set_value(paddle.normal(std=weight.shape[0] ** -0.5, shape=weight.shape).astype(weight.dtype))
+        _draw_weights(self.projection)
 
     def forward(self, columns=None, flags=None):
         """float ``[batch, seq, embedding_size]``, from ``columns`` int64 ``[batch, seq, columns]``, in the order of
@@ -86,13 +88,14 @@ class NerModel(RoFormerPretrainedModel):
     def _init_weights(self, layer):
         super()._init_weights(layer)
         if isinstance(layer, FeatureEmbedding):  # after the layers inside it
-            layer.init_projection()
+            _draw_weights(layer.projection)
 
     @classmethod
     def from_pretrained(cls, folder, **changes):
         """Load as in ``RoFormerPretrainedModel``. With other ``types``, the head keeps the weights of the types that it
         knows, and a new type starts with the mean of all known types. Word features of other data have other values, so
-        their weights are new."""
+        their weights are new. A new head on an encoder that can read starts with larger weights than one from scratch:
+        products of small ones are so close to 0 that few labels would take twice as many steps."""
         checkpoint = read_checkpoint(folder)
         features = checkpoint.config.get("features")
         if changes.get("features", features) != features:
@@ -107,7 +110,11 @@ class NerModel(RoFormerPretrainedModel):
                 layer, axis = (f"{head}.dense", -2) if is_dense else (f"{head}.type_scores", -1)
                 for name in {f"{layer}.weight", f"{layer}.bias"} & checkpoint.tensors.keys():
                     checkpoint.tensors[name] = _of_other_types(checkpoint.tensors[name], axis, known, types)
-        return build_model(cls, checkpoint, folder, **changes)
+        model = build_model(cls, checkpoint, folder, **changes)
+        for head in itertools.chain(*cls._heads_of.values()):
+            if f"{head}.dense.weight" not in checkpoint.tensors:
+                getattr(model, head).apply(_draw_weights)
+        return model
 
     def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None, labels=None, probabilities=None):
         """Logits of a batch or, with ``labels``, the loss: the mean over texts and types.

@@ -9,7 +9,7 @@ from paddle import nn
 
 from paddle_rope import multilabel_categorical_crossentropy
 from paddle_rope.global_pointer.heads import MASKED_LOGIT
-from paddle_rope.roformer import CharTokenizer
+from paddle_rope.roformer import CharTokenizer, RoFormerConfig, RoFormerModel
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.training import loop
 from paddle_rope.tasks.common.training.data import NO_DATA
@@ -103,15 +103,22 @@ def test_every_parameter_gets_a_gradient(attention, span_head):
             assert float(parameter.grad.abs().max()) > 0, name
 
 
-def test_first_weights_of_heads_and_features_have_the_deviation_of_the_encoder():
+def test_first_weights_of_heads_and_features_have_the_deviation_of_the_encoder(tmp_path):
     sizes = {**SIZES, "vocab_size": 200, "hidden_size": 48, "intermediate_size": 400}
-    model = NerModel(NerConfig(types=list("abcdefgh"), features={"tables": {"words": 200}, "flags": 40}, **sizes))
-    for path, layer in model.named_sublayers():
-        if isinstance(layer, (nn.Linear, nn.Embedding)):
-            expected = 0.02 if isinstance(layer, nn.Embedding) else 0.5 * layer.weight.shape[0] ** -0.5
-            if path == "feature_embedding.projection":  # keeps the scale of what it sums up
-                expected *= 2
-            assert abs(layer.weight.numpy().std() / expected - 1) < 0.2, path
+    types, features = list("abcdefgh"), {"tables": {"words": 200}, "flags": 40}
+    RoFormerModel(RoFormerConfig(**sizes)).save_pretrained(tmp_path / "encoder")
+    scratch = NerModel(NerConfig(types=types, features=features, **sizes))
+    scratch.save_pretrained(tmp_path / "ner")
+    on_encoder = NerModel.from_pretrained(tmp_path / "encoder", types=types, features=features)
+    again = NerModel.from_pretrained(tmp_path / "ner", types=types, features=features)
+    for model in (scratch, on_encoder, again):
+        for path, layer in model.named_sublayers():
+            if isinstance(layer, (nn.Linear, nn.Embedding)):
+                expected = 0.02 if isinstance(layer, nn.Embedding) else 0.5 * layer.weight.shape[0] ** -0.5
+                # keeps the scale of what it sums up; a new head on an encoder
+                if path == "feature_embedding.projection" or (model is on_encoder and path.startswith("head.")):
+                    expected *= 2
+                assert abs(layer.weight.numpy().std() / expected - 1) < 0.2, path
 
 
 # ---- the configuration
