@@ -28,9 +28,9 @@ COLUMN_SIZES = {"segmentation": 32, "bigrams": 64, "words": 64}
 FLAGS_SIZE = 64
 
 
-def _draw_weights(layer):
-    """Draw the weights of a linear layer with the standard deviation 1 / sqrt(inputs), as bert4keras does in the heads
-    of GlobalPointer (``lecun_normal``)."""
+def _draw_lecun_normal(layer):
+    """Draw the weights ``[inputs, outputs]`` of a linear layer with the standard deviation 1 / sqrt(inputs), as those of
+    bert4keras's GlobalPointer."""
     if isinstance(layer, nn.Linear) and layer.weight._is_initialized():  # not in shapes_only()
         weight = layer.weight
         weight.set_value(paddle.normal(std=weight.shape[0] ** -0.5, shape=weight.shape).astype(weight.dtype))
@@ -55,7 +55,7 @@ class FeatureEmbedding(nn.Layer):
             self.flags = Embedding(sizes["flags"], FLAGS_SIZE, "flags")  # a token gets the sum over its flags
             inputs += FLAGS_SIZE
         self.projection = Linear(inputs, embedding_size)
-        _draw_weights(self.projection)
+        _draw_lecun_normal(self.projection)
 
     def forward(self, columns=None, flags=None):
         """float ``[batch, seq, embedding_size]``, from ``columns`` int64 ``[batch, seq, columns]``, in the order of
@@ -88,14 +88,14 @@ class NerModel(RoFormerPretrainedModel):
     def _init_weights(self, layer):
         super()._init_weights(layer)
         if isinstance(layer, FeatureEmbedding):  # after the layers inside it
-            _draw_weights(layer.projection)
+            _draw_lecun_normal(layer.projection)
 
     @classmethod
     def from_pretrained(cls, folder, **changes):
         """Load as in ``RoFormerPretrainedModel``. With other ``types``, the head keeps the weights of the types that it
         knows, and a new type starts with the mean of all known types. Word features of other data have other values, so
-        their weights are new. A new head on an encoder that can read starts with larger weights than one from scratch:
-        products of small ones are so close to 0 that few labels would take twice as many steps."""
+        their weights are new. A new head on a pretrained encoder starts with larger weights than one from scratch: its
+        scores are products, and would begin so close to 0 that few labels take nearly twice as many steps."""
         checkpoint = read_checkpoint(folder)
         features = checkpoint.config.get("features")
         if changes.get("features", features) != features:
@@ -113,7 +113,7 @@ class NerModel(RoFormerPretrainedModel):
         model = build_model(cls, checkpoint, folder, **changes)
         for head in itertools.chain(*cls._heads_of.values()):
             if f"{head}.dense.weight" not in checkpoint.tensors:
-                getattr(model, head).apply(_draw_weights)
+                getattr(model, head).apply(_draw_lecun_normal)
         return model
 
     def forward(self, input_ids, attention_mask, token_mask, columns=None, flags=None, labels=None, probabilities=None):
