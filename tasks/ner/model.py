@@ -29,7 +29,7 @@ FLAGS_SIZE = 64
 
 
 def _draw_lecun_normal(layer):
-    """Draw the weights ``[inputs, outputs]`` of a linear layer with the standard deviation 1 / sqrt(inputs), as those of
+    """Draw the weights ``[inputs, outputs]`` of a linear layer with the standard deviation 1 / sqrt(inputs), as in
     bert4keras's GlobalPointer."""
     if isinstance(layer, nn.Linear) and layer.weight._is_initialized():  # not in shapes_only()
         weight = layer.weight
