@@ -15,16 +15,17 @@ from paddle_rope.global_pointer.heads import EfficientGlobalPointer, GlobalPoint
 from paddle_rope.layers import Embedding, Linear
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.checkpoints.reading import read_checkpoint
-from paddle_rope.roformer.pretrained import build_model
+from paddle_rope.roformer.pretrained import EMBEDDING_DEVIATION, build_model
+from paddle_rope.tasks.common import word_vectors
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.inference import evaluated
 from paddle_rope.tasks.ner.arguments import DENSE, EFFICIENT, NerConfig, of_types
-from paddle_rope.tasks.ner.features import COLUMNS, UNKNOWN
+from paddle_rope.tasks.ner.features import COLUMNS, FIRST_VALUE, UNKNOWN
 from paddle_rope.tasks.ner.features import FILE_NAME as FEATURES_FILE
 
 HEADS = {EFFICIENT: EfficientGlobalPointer, DENSE: GlobalPointer}
 # Size of the embedding of each column of a kind, and of all flags together.
-COLUMN_SIZES = {"segmentation": 32, "bigrams": 64, "words": 64}
+COLUMN_SIZES = {"segmentation": 32, "bigrams": 64, "words": word_vectors.SIZE}
 FLAGS_SIZE = 64
 
 
@@ -56,6 +57,16 @@ class FeatureEmbedding(nn.Layer):
             inputs += FLAGS_SIZE
         self.projection = Linear(inputs, embedding_size)
         _draw_lecun_normal(self.projection)
+
+    def start_words_from(self, word_vectors, vocabulary):
+        """Set the rows of the words of ``WordVectors``, all of which are in the ``vocabulary`` of the kind "words", to
+        their vectors, with the standard deviation of other rows."""
+        words, vectors = word_vectors
+        row_of = {word: row for row, word in enumerate(vocabulary, FIRST_VALUE)}
+        table = self.tables["words"].weight
+        weights = table.numpy()
+        weights[[row_of[word] for word in words]] = vectors * (EMBEDDING_DEVIATION / vectors.std(dtype=np.float64))
+        table.set_value(weights)
 
     def forward(self, columns=None, flags=None):
         """float ``[batch, seq, embedding_size]``, from ``columns`` int64 ``[batch, seq, columns]``, in the order of

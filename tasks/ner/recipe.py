@@ -15,6 +15,7 @@ from paddle_rope.tasks.common.training.data import MemoryData
 from paddle_rope.tasks.common.training.recipe import Recipe
 from paddle_rope.tasks.common.training.run import MODEL_FOLDER, Run, RunData
 from paddle_rope.tasks.common.training.settings import Settings, resolve
+from paddle_rope.tasks.common.word_vectors import WordVectors
 from paddle_rope.tasks.ner import calibration, monitoring
 from paddle_rope.tasks.ner.arguments import NerArguments
 from paddle_rope.tasks.ner.batching import NerDataset, refuse_longer, with_unseen
@@ -41,6 +42,7 @@ class NerData(RunData):
     unlabeled: list[Example] = field(default_factory=list)
     distilled: list[Example] = field(default_factory=list)
     features: WordFeatures | None = None
+    word_vectors: WordVectors | None = None  # of the folder ``pretrained``
     kept_types: list[str] = field(default_factory=list)  # of the model ``pretrained``, found in the examples or not
 
 
@@ -77,7 +79,11 @@ class NerRecipe(Recipe):
                 print("\n".join(fit.lines))
         kinds = data.chosen.get("features", keys.features)
         if kinds and not keys.keep_types:
-            data.features = WordFeatures.from_examples(examples["train"], kinds, unlabeled=unlabeled + distilled)
+            if "words" in kinds and keys.pretrained:
+                data.word_vectors = WordVectors.from_pretrained(keys.pretrained)
+            known = data.word_vectors.words if data.word_vectors else ()
+            more = unlabeled + distilled
+            data.features = WordFeatures.from_examples(examples["train"], kinds, unlabeled=more, known_words=known)
         data.saved = [data.features] if data.features else []
         return data
 
@@ -135,6 +141,8 @@ class NerRecipe(Recipe):
             f"{config.longest_entity}; texts of more than {settings.max_tokens} are {settings.windows}; entities of up "
             f"to {settings.max_entity_tokens} are found"
         )
+        if run.data.word_vectors:
+            print(f"word vectors of {len(run.data.word_vectors.words):,} words from {run.keys.pretrained}")
         texts, unknown = run.datasets["train"].texts, run.tokenizer.unk_token_id
         share = sum(text.ids.count(unknown) for text in texts) / max(1, sum(text.size for text in texts))
         if run.keys.pretrained is not None and share > MOST_UNKNOWN:
@@ -144,7 +152,12 @@ class NerRecipe(Recipe):
             )
 
     def prepare(self, run: Run) -> None:
-        if run.keys.masked_lm_epochs and not run.resumes_training:
+        if run.resumes_training:
+            return
+        if run.data.word_vectors:
+            words = run.data.features.vocabularies["words"]
+            run.model.feature_embedding.start_words_from(run.data.word_vectors, words)
+        if run.keys.masked_lm_epochs:
             pretrain(run, run.datasets["train"].texts + self._dataset(run, run.data.unlabeled).texts)
 
     def dev_scores(self, run: Run) -> dict[str, float]:

@@ -14,6 +14,7 @@ from paddle_rope.tasks.common.training.data import MemoryData
 from paddle_rope.tasks.common.training.recipe import Recipe
 from paddle_rope.tasks.common.training.run import Run, RunData
 from paddle_rope.tasks.common.training.settings import Settings
+from paddle_rope.tasks.common.word_vectors import WordVectors
 from paddle_rope.tasks.pretraining.arguments import PretrainingArguments, parse_stages
 from paddle_rope.tasks.pretraining.batches import DevBatches, StageBatches, WholeWordMasking, tokenize
 
@@ -33,7 +34,8 @@ class PretrainingRecipe(Recipe):
             train = [document for document in documents if document not in held]
             if not train:
                 raise InputError("text_files: all documents are in dev_files too; give others to train on")
-        return RunData({"train": train, "dev": dev})
+        vectors = settings.keys.pretrained and WordVectors.from_pretrained(settings.keys.pretrained)
+        return RunData({"train": train, "dev": dev}, saved=[vectors] if vectors else [])
 
     def new_tokenizer(self, run: Run) -> Tokenizer:
         if run.keys.vocab_file is None:

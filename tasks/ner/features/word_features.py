@@ -62,9 +62,11 @@ class WordFeatures:
         min_count: int = 3,
         unlabeled: Sequence[Example] = (),
         min_count_in_all: int = 20,
+        known_words: Iterable[str] = (),
     ) -> WordFeatures:
         """Build vocabularies and gazetteer from the training data. Values that occur less often than ``min_count`` are
-        unknown, unless ``examples`` and the ``unlabeled`` texts together have them ``min_count_in_all`` times."""
+        unknown, unless ``examples`` and the ``unlabeled`` texts together have them ``min_count_in_all`` times, or they
+        are ``known_words``."""
         counts: dict = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
         for number, example in enumerate((*examples, *unlabeled) if counts else ()):
             words = _words_of(example.text, counts)
@@ -75,11 +77,12 @@ class WordFeatures:
                     of_examples.update(values)
         vocabularies = {}
         for kind, (of_examples, of_all) in counts.items():
-            values = sorted(
+            frequent = {
                 value
                 for value, count in of_all.items()
                 if (of_examples[value] >= min_count or count >= min_count_in_all) and TEXT.fits(value)
-            )
+            }
+            values = sorted(frequent.union(known_words) if kind == "words" else frequent)
             is_tag = kind == "segmentation"
             vocabularies[kind] = [f"{place}-{tag}" for tag in values for place in WORD_PLACES] if is_tag else values
         return cls(kinds, vocabularies, Gazetteer.from_examples(examples) if "gazetteer" in kinds else None)

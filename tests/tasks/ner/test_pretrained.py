@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import paddle
 import pytest
 from safetensors.numpy import load
@@ -19,6 +20,7 @@ from paddle_rope.roformer.checkpoints.reading import read_settings
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.training.trainer import RecipeTrainer
+from paddle_rope.tasks.common.word_vectors import WordVectors
 from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
 from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.helpers import runs
@@ -161,6 +163,22 @@ def test_word_features_of_other_data_begin_anew(train, small_config, few_texts, 
     assert new.model_config["features"] != old.model_config["features"]
     kept = load(old.weights)
     assert all((at_start[name] == value).all() for name, value in kept.items() if name.startswith("roformer."))
+
+
+def test_words_start_from_the_word_vectors_of_the_folder(train, small_config, pretrained, tmp_path, at_start):
+    folder = shutil.copytree(pretrained("huggingface"), tmp_path / "folder")
+    vectors = WordVectors(["昨天", "从未见过"], np.random.RandomState(0).randint(-127, 127, [2, 64], dtype=np.int8))
+    vectors.save_pretrained(folder)
+    run = train(tmp_path / "run", small_config, pretrained=folder, features="words", num_train_epochs=1)
+    words = json.loads((run.model / "features.json").read_text(encoding="utf-8"))["vocabularies"]["words"]
+    table = at_start["feature_embedding.tables.words.weight"]
+    assert len(words) > 10 and len(table) == 2 + len(words)
+    rows = table[[2 + words.index(word) for word in vectors.words]]
+    assert rows == pytest.approx(vectors.vectors * (0.02 / vectors.vectors.std()))
+    assert table.std() == pytest.approx(0.02, rel=0.2)
+    trained = load(run.weights)["feature_embedding.tables.words.weight"]
+    changes = [abs(trained[2 + words.index(word)] / row - 1).max() for word, row in zip(vectors.words, rows)]
+    assert changes[0] > 0.1 and changes[1] < 1e-3  # by the decay of weights alone
 
 
 @pytest.mark.slow

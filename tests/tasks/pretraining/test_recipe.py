@@ -1,11 +1,14 @@
 """Pretraining runs: what they leave and what is refused; how they repeat and resume: test_recipes.py."""
 
 import math
+import shutil
 
+import numpy as np
 import pytest
 
 from paddle_rope.roformer import CharTokenizer, RoFormerForMaskedLM, WordTokenizer, load_tokenizer
 from paddle_rope.tasks.common.texts.documents import hold_out, read_documents
+from paddle_rope.tasks.common.word_vectors import VECTORS_FILE, WORDS_FILE, WordVectors
 from paddle_rope.tasks.pretraining.arguments import parse_stages
 from paddle_rope.tasks.pretraining.batches import DevBatches, WholeWordMasking, tokenize
 from paddle_rope.tasks.pretraining.recipe import evaluate_model
@@ -49,6 +52,15 @@ def test_recorded_scores_are_those_of_the_weights_at_the_length_of_the_stage(who
     batches = DevBatches(stream, parse_stages(STAGES)[-1], tokenizer, WholeWordMasking(tokenizer))
     scores = evaluate_model(RoFormerForMaskedLM.from_pretrained(whole.model), batches)
     assert scores == {name: pytest.approx(value, rel=1e-5) for name, value in whole.metrics["dev"].items()}
+
+
+def test_word_vectors_of_the_folder_are_kept(config, whole, tmp_path):
+    folder = shutil.copytree(whole.model, tmp_path / "folder")
+    (folder / "SHA256SUMS").unlink()
+    WordVectors(["北京"], np.arange(64).reshape(1, 64)).save_pretrained(folder)
+    given = {key: config[key] for key in ("recipe", "text_files", "dev_fraction", "device")}
+    left = runs.train(given, tmp_path / "run", pretrained=folder, stages="32x4x1")
+    assert all((left.model / name).read_bytes() == (folder / name).read_bytes() for name in (WORDS_FILE, VECTORS_FILE))
 
 
 def test_words_are_tokens_with_a_word_vocabulary(config, tmp_path, word_vocab_file):
