@@ -52,8 +52,10 @@ def _are_sizes(value):
     """Whether ``value`` gives the sizes of word features of at least one kind."""
     match value:
         case {"tables": dict(tables), "flags": int(flags)} if tables.keys() <= COLUMNS.keys():
+            fixed = value.get("fixed_words")
+            are_fixed = fixed is None or ("words" in tables and type(fixed) is int and fixed > 0)
             fits = all(type(rows) is int and rows >= 2 for rows in tables.values()) and type(flags) is int
-            return fits and flags >= 0 and bool(tables or flags)
+            return fits and are_fixed and flags >= 0 and bool(tables or flags)
     return False
 
 

@@ -50,6 +50,10 @@ class FeatureEmbedding(nn.Layer):
         rows = sizes["tables"]
         self.kinds = [kind for kind in COLUMNS if kind in rows]
         self.tables = nn.LayerDict({kind: Embedding(rows[kind], COLUMN_SIZES[kind], kind) for kind in self.kinds})
+        self.fixed_words = None  # go on after the rows of the table of words
+        if "fixed_words" in sizes:
+            self.fixed_words = Embedding(sizes["fixed_words"], COLUMN_SIZES["words"], "fixed_words")
+            self.fixed_words.weight.stop_gradient = True
         inputs = sum(COLUMNS[kind] * COLUMN_SIZES[kind] for kind in self.kinds)
         self.flags = None
         if sizes["flags"]:
@@ -58,26 +62,36 @@ class FeatureEmbedding(nn.Layer):
         self.projection = Linear(inputs, embedding_size)
         _draw_lecun_normal(self.projection)
 
-    def start_words_from(self, word_vectors, vocabulary):
-        """Set the rows of the words of ``WordVectors``, all of which are in the ``vocabulary`` of the kind "words", to
-        their vectors, with the standard deviation of other rows."""
-        words, vectors = word_vectors
-        row_of = {word: row for row, word in enumerate(vocabulary, FIRST_VALUE)}
-        table = self.tables["words"].weight
-        weights = table.numpy()
-        weights[[row_of[word] for word in words]] = vectors * (EMBEDDING_DEVIATION / vectors.std(dtype=np.float64))
-        table.set_value(weights)
+    def start_words_from(self, word_vectors, words):
+        """Set the rows of words to their vectors in ``WordVectors``, with the standard deviation of other rows;
+        ``words`` are ``WordFeatures.words``."""
+        known, vectors = word_vectors
+        row_of = {word: row for row, word in enumerate(words, FIRST_VALUE)}
+        tables = [self.tables["words"].weight, *([] if self.fixed_words is None else [self.fixed_words.weight])]
+        rows = np.concatenate([table.numpy() for table in tables])
+        rows[[row_of[word] for word in known]] = vectors * (EMBEDDING_DEVIATION / vectors.std(dtype=np.float64))
+        for table, part in zip(tables, np.split(rows, [len(tables[0])])):
+            table.set_value(part)
 
     def forward(self, columns=None, flags=None):
         """float ``[batch, seq, embedding_size]``, from ``columns`` int64 ``[batch, seq, columns]``, in the order of
         ``COLUMNS``, and ``flags`` bool ``[batch, seq, flags]``; None for inputs that the model does not have."""
         if (columns is None) == bool(self.kinds) or (flags is None) == (self.flags is not None):
             raise ValueError("a model with word features needs the columns and flags of its texts")
-        tables = [self.tables[kind] for kind in self.kinds for _ in range(COLUMNS[kind])]
-        parts = [table(columns[:, :, column]) for column, table in enumerate(tables)]
+        kinds = [kind for kind in self.kinds for _ in range(COLUMNS[kind])]
+        parts = [self._embedded(kind, columns[:, :, column]) for column, kind in enumerate(kinds)]
         if self.flags is not None:
             parts.append(paddle.matmul(flags.astype(self.flags.weight.dtype), self.flags.weight))
         return self.projection(paddle.concat(parts, axis=-1))
+
+    def _embedded(self, kind, values):
+        table = self.tables[kind]
+        if kind != "words" or self.fixed_words is None:
+            return table(values)
+        rows = table.weight.shape[0]
+        is_fixed, nothing = values >= rows, paddle.zeros_like(values)
+        fixed = self.fixed_words(paddle.where(is_fixed, values - rows, nothing))
+        return paddle.where(is_fixed.unsqueeze(-1), fixed, table(paddle.where(is_fixed, nothing, values)))
 
 
 class NerModel(RoFormerPretrainedModel):

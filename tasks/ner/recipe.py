@@ -155,8 +155,7 @@ class NerRecipe(Recipe):
         if run.resumes_training:
             return
         if run.data.word_vectors:
-            words = run.data.features.vocabularies["words"]
-            run.model.feature_embedding.start_words_from(run.data.word_vectors, words)
+            run.model.feature_embedding.start_words_from(run.data.word_vectors, run.data.features.words)
         if run.keys.masked_lm_epochs:
             pretrain(run, run.datasets["train"].texts + self._dataset(run, run.data.unlabeled).texts)
 

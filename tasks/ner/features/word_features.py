@@ -42,15 +42,18 @@ logger = logging.getLogger(__name__)
 class WordFeatures:
     """Turns texts into :class:`TokenFeatures`. Threads may share it.
 
-    ``vocabularies`` has the values of each kind in ``COLUMNS``; ``gazetteer`` is given if it is one of the kinds.
+    ``vocabularies`` has the values of each kind in ``COLUMNS``; ``fixed_words`` are more words, numbered after those of
+    the vocabulary, whose vectors are not trained; ``gazetteer`` is given if it is one of the kinds.
     """
 
-    def __init__(self, kinds, vocabularies, gazetteer=None):
+    def __init__(self, kinds, vocabularies, gazetteer=None, fixed_words=()):
         self.kinds = token_features.check_kinds(kinds)
         self.vocabularies = vocabularies
+        self.fixed_words = fixed_words
         self.gazetteer = gazetteer
         self._needs_jieba = not JIEBA_KINDS.isdisjoint(self.kinds)
-        self._columns = TokenColumns(vocabularies)
+        words = {"words": self.words} if "words" in vocabularies else {}
+        self._columns = TokenColumns({**vocabularies, **words})
         self._first_gazetteer_class = ("dictionary" in self.kinds) * DICTIONARY_CLASSES
         self._classes = self._first_gazetteer_class + (gazetteer.num_classes if gazetteer else 0)
 
@@ -65,8 +68,8 @@ class WordFeatures:
         known_words: Iterable[str] = (),
     ) -> WordFeatures:
         """Build vocabularies and gazetteer from the training data. Values that occur less often than ``min_count`` are
-        unknown, unless ``examples`` and the ``unlabeled`` texts together have them ``min_count_in_all`` times, or they
-        are ``known_words``."""
+        unknown, unless ``examples`` and the ``unlabeled`` texts together have them ``min_count_in_all`` times. Of the
+        ``known_words``, which have vectors, the others are fixed."""
         counts: dict = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
         for number, example in enumerate((*examples, *unlabeled) if counts else ()):
             words = _words_of(example.text, counts)
@@ -77,21 +80,29 @@ class WordFeatures:
                     of_examples.update(values)
         vocabularies = {}
         for kind, (of_examples, of_all) in counts.items():
-            frequent = {
+            values = sorted(
                 value
                 for value, count in of_all.items()
                 if (of_examples[value] >= min_count or count >= min_count_in_all) and TEXT.fits(value)
-            }
-            values = sorted(frequent.union(known_words) if kind == "words" else frequent)
+            )
             is_tag = kind == "segmentation"
             vocabularies[kind] = [f"{place}-{tag}" for tag in values for place in WORD_PLACES] if is_tag else values
-        return cls(kinds, vocabularies, Gazetteer.from_examples(examples) if "gazetteer" in kinds else None)
+        gazetteer = Gazetteer.from_examples(examples) if "gazetteer" in kinds else None
+        trained = set(vocabularies.get("words", ()))
+        return cls(kinds, vocabularies, gazetteer, [word for word in known_words if word not in trained])
+
+    @property
+    def words(self) -> list[str]:
+        """The values of the kind ``words`` in the order of their numbers: those of the vocabulary, then fixed ones."""
+        return [*self.vocabularies.get("words", ()), *self.fixed_words]
 
     @property
     def sizes(self) -> dict:
-        """Sizes that a model needs: ``{"tables": {kind: values with none and unknown}, "flags": number of flags}``."""
+        """Sizes that a model needs: ``{"tables": {kind: values with none and unknown}, "flags": number of flags}``, and
+        if there are any, the number of ``"fixed_words"``."""
         tables = {kind: FIRST_VALUE + len(self.vocabularies[kind]) for kind in COLUMNS if kind in self.kinds}
-        return {"tables": tables, "flags": self._classes * PLACES}
+        fixed = {"fixed_words": len(self.fixed_words)} if self.fixed_words else {}
+        return {"tables": tables, "flags": self._classes * PLACES, **fixed}
 
     def __call__(
         self,
@@ -120,6 +131,7 @@ class WordFeatures:
         """Write ``features.json`` into a folder."""
         jieba = jieba_version() if self._needs_jieba else None
         content = {"kinds": list(self.kinds), "jieba": jieba, "vocabularies": self.vocabularies}
+        content["fixed_words"] = self.fixed_words
         if self.gazetteer is not None:
             content["gazetteer"] = {name: getattr(self.gazetteer, name) for name in ("occurrences", "entities")}
         write_json(Path(folder) / FILE_NAME, content)
@@ -134,7 +146,8 @@ class WordFeatures:
         gazetteer = content.get("gazetteer")
         if gazetteer is not None:
             gazetteer = Gazetteer(gazetteer["entities"], _checked(gazetteer))
-        features = cls(kinds, {kind: vocabularies[kind] for kind in COLUMNS if kind in vocabularies}, gazetteer)
+        vocabularies = {kind: vocabularies[kind] for kind in COLUMNS if kind in vocabularies}
+        features = cls(kinds, vocabularies, gazetteer, content.get("fixed_words", ()))
         if features._needs_jieba and jieba != jieba_version():
             logger.warning(
                 f"{Path(folder) / FILE_NAME}: made with jieba {jieba}, but {jieba_version()} is installed, "

@@ -21,6 +21,8 @@ from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.training.trainer import RecipeTrainer
 from paddle_rope.tasks.common.word_vectors import WordVectors
+from paddle_rope.tasks.ner.features import WordFeatures
+from paddle_rope.tasks.ner.model import NerModel
 from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
 from paddle_rope.tasks.ner.recipe import NerRecipe
 from tests.helpers import runs
@@ -167,18 +169,28 @@ def test_word_features_of_other_data_begin_anew(train, small_config, few_texts, 
 
 def test_words_start_from_the_word_vectors_of_the_folder(train, small_config, pretrained, tmp_path, at_start):
     folder = shutil.copytree(pretrained("huggingface"), tmp_path / "folder")
-    vectors = WordVectors(["昨天", "从未见过"], np.random.RandomState(0).randint(-127, 127, [2, 64], dtype=np.int8))
-    vectors.save_pretrained(folder)
+    vectors = np.random.RandomState(0).randint(-127, 127, [3, 64], dtype=np.int8)
+    WordVectors(["麻婆豆腐", "公司", "经济学家"], vectors).save_pretrained(folder)
     run = train(tmp_path / "run", small_config, pretrained=folder, features="words", num_train_epochs=1)
-    words = json.loads((run.model / "features.json").read_text(encoding="utf-8"))["vocabularies"]["words"]
-    table = at_start["feature_embedding.tables.words.weight"]
-    assert len(words) > 10 and len(table) == 2 + len(words)
-    rows = table[[2 + words.index(word) for word in vectors.words]]
-    assert rows == pytest.approx(vectors.vectors * (0.02 / vectors.vectors.std()))
+    features = json.loads((run.model / "features.json").read_text(encoding="utf-8"))
+    words, prefix = features["vocabularies"]["words"], "feature_embedding."
+    table, fixed = (at_start[f"{prefix}{name}.weight"] for name in ("tables.words", "fixed_words"))
+    assert len(words) > 10 and len(table) == 2 + len(words) and features["fixed_words"] == ["麻婆豆腐", "经济学家"]
+    place = 2 + words.index("公司")
+    rows = vectors * (0.02 / vectors.std())
+    assert fixed == pytest.approx(rows[[0, 2]]) and table[place] == pytest.approx(rows[1])
     assert table.std() == pytest.approx(0.02, rel=0.2)
-    trained = load(run.weights)["feature_embedding.tables.words.weight"]
-    changes = [abs(trained[2 + words.index(word)] / row - 1).max() for word, row in zip(vectors.words, rows)]
-    assert changes[0] > 0.1 and changes[1] < 1e-3  # by the decay of weights alone
+    trained = load(run.weights)
+    assert (trained[f"{prefix}fixed_words.weight"] == fixed).all()
+    assert (trained[f"{prefix}tables.words.weight"][place] != table[place]).any()
+    # a text with words of both tables
+    numbers = WordFeatures.from_pretrained(run.model)("公司麻婆豆腐", [(0, 1), (2, 3)]).columns[:, :1]
+    assert numbers.tolist() == [[place], [2 + len(words)]]
+    table = trained[f"{prefix}tables.words.weight"]
+    embedded = NerModel.from_pretrained(run.model).feature_embedding
+    expected = np.tile([[table[place]], [fixed[0]]], 3)
+    found = embedded(paddle.to_tensor(np.tile(numbers, 3)[:, None].astype("int64")))
+    assert found.numpy() == pytest.approx(embedded.projection(paddle.to_tensor(expected)).numpy(), abs=1e-6)
 
 
 @pytest.mark.slow
