@@ -37,7 +37,8 @@ def write_small_ner(folder, examples, with_features=False, **options):
     types = sorted({entity.type for example in examples for entity in example.entities})
     folder.mkdir(parents=True, exist_ok=True)
     if with_features:
-        features = WordFeatures.from_examples(examples, FEATURE_KINDS)
+        known = sorted({one.text[entity.start : entity.end] for one in examples for entity in one.entities})
+        features = WordFeatures.from_examples(examples, FEATURE_KINDS, known_words=known)
         features.save_pretrained(folder)
         options["features"] = features.sizes
     model = NerModel(NerConfig(**{**SIZES, "types": types, "vocab_size": len(tokenizer), **options}))

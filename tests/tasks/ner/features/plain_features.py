@@ -71,7 +71,7 @@ def plain_columns(features, text, offsets):
         for kind in COLUMNS:
             if kind in features.kinds:
                 of_token = values(kind, start, end) if end > start else [None] * COLUMNS[kind]
-                known = features.vocabularies[kind]
+                known = features.words if kind == "words" else features.vocabularies[kind]
                 row += [(known.index(value) + 2 if value in known else 1) if value else 0 for value in of_token]
         rows.append(row)
     return np.array(rows, dtype=np.int32)

@@ -49,10 +49,13 @@ def examples(corpus):
 
 @pytest.fixture(scope="module")
 def features(examples):
-    """Of the corpus, of entities of one and two characters, and of strange texts."""
+    """Of the corpus, of entities of one and two characters, and of strange texts; with words that have vectors."""
     short = [example("的中国人", ("的", "place"), ("中国", "place"), ("人", "person"))] * 2
     strange = [Example(text, (Entity(0, min(3, len(text)), "place"),) if text else (), "x:1") for text in HOSTILE] * 2
-    return WordFeatures.from_examples([*examples, *short, *strange], FEATURE_KINDS, min_count=2)
+    known = ["国北", "大学", "北京大学", "的", "aB3"]
+    features = WordFeatures.from_examples([*examples, *short, *strange], FEATURE_KINDS, min_count=2, known_words=known)
+    assert features.fixed_words == ["国北", "北京大学", "aB3"]  # the others are in the vocabulary
+    return features
 
 
 @pytest.mark.parametrize("min_count, bigrams", [(1, ["丙丁", "甲丙", "甲乙"]), (2, ["丙丁", "甲丙"])])
