@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.word_vectors import SIZE, VECTORS_FILE, WORDS_FILE, WordVectors
 from tests.attack.tensor_targets import CHECKSUMS, change_files
 from tests.attack.watchdog import SilentLossError, json_bytes, read_case, target_of_folder, write_case
 
@@ -132,6 +133,20 @@ def read_checkpoint(folder: Path) -> None:
     checkpoints.read_optimizer(folder, *_training())
 
 
+def _word_vectors():
+    with tempfile.TemporaryDirectory() as folder:
+        WordVectors(["北京", "大学"], np.eye(2, SIZE, dtype=np.int8)).save_pretrained(folder)
+        return read_case(Path(folder))
+
+
+def read_word_vectors(folder: Path) -> None:
+    """Those beside an encoder."""
+    if found := WordVectors.from_pretrained(folder):
+        rows = found.vectors * (1 / found.vectors.std(dtype=np.float64))
+        if len(rows) != len(set(found.words)) or not np.isfinite(rows.astype(np.float32)).all():
+            raise SilentLossError(f"{len(rows)} vectors of {found.vectors.dtype} for {len(found.words)} words")
+
+
 def _exported_target(format, *graphs):
     change = change_files(*SETTINGS, CHECKSUMS, weights=graphs * 2)
     sample = functools.partial(_exported, format)
@@ -151,5 +166,8 @@ TARGETS = [
     _exported_target("onnx", "model.onnx"),
     _exported_target("paddle", "inference.json", "inference.pdmodel", "inference.pdiparams"),
     target_of_folder("checkpoint", _checkpoint, change_files(*_IN_CHECKPOINT), read_checkpoint, InputError),
+    target_of_folder(
+        "word_vectors", _word_vectors, change_files(WORDS_FILE, VECTORS_FILE), read_word_vectors, InputError
+    ),
     target_of_folder("tensorflow", _bundle, _OF_BUNDLE, read_bundle, ValueError, InputError),
 ]
