@@ -15,7 +15,7 @@ from paddle_rope.global_pointer.heads import EfficientGlobalPointer, GlobalPoint
 from paddle_rope.layers import Embedding, Linear
 from paddle_rope.roformer import RoFormerModel, RoFormerPretrainedModel
 from paddle_rope.roformer.checkpoints.reading import read_checkpoint
-from paddle_rope.roformer.pretrained import EMBEDDING_DEVIATION, build_model
+from paddle_rope.roformer.pretrained import build_model
 from paddle_rope.tasks.common import word_vectors
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.inference import evaluated
@@ -27,6 +27,7 @@ HEADS = {EFFICIENT: EfficientGlobalPointer, DENSE: GlobalPointer}
 # Size of the embedding of each column of a kind, and of all flags together.
 COLUMN_SIZES = {"segmentation": 32, "bigrams": 64, "words": word_vectors.SIZE}
 FLAGS_SIZE = 64
+VECTOR_DEVIATION = 0.12  # of the numbers of word vectors: more than of the embeddings of an encoder
 
 
 def _draw_lecun_normal(layer):
@@ -63,13 +64,12 @@ class FeatureEmbedding(nn.Layer):
         _draw_lecun_normal(self.projection)
 
     def start_words_from(self, word_vectors, words):
-        """Set the rows of words to their vectors in ``WordVectors``, with the standard deviation of other rows;
-        ``words`` are ``WordFeatures.words``."""
+        """Set the rows of words to their vectors in ``WordVectors``; ``words`` are ``WordFeatures.words``."""
         known, vectors = word_vectors
         row_of = {word: row for row, word in enumerate(words, FIRST_VALUE)}
         tables = [self.tables["words"].weight, *([] if self.fixed_words is None else [self.fixed_words.weight])]
         rows = np.concatenate([table.numpy() for table in tables])
-        rows[[row_of[word] for word in known]] = vectors * (EMBEDDING_DEVIATION / vectors.std(dtype=np.float64))
+        rows[[row_of[word] for word in known]] = vectors * (VECTOR_DEVIATION / vectors.std(dtype=np.float64))
         for table, part in zip(tables, np.split(rows, [len(tables[0])])):
             table.set_value(part)
 
