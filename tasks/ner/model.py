@@ -27,7 +27,7 @@ HEADS = {EFFICIENT: EfficientGlobalPointer, DENSE: GlobalPointer}
 # Size of the embedding of each column of a kind, and of all flags together.
 COLUMN_SIZES = {"segmentation": 32, "bigrams": 64, "words": word_vectors.SIZE}
 FLAGS_SIZE = 64
-VECTOR_DEVIATION = 0.12  # of the numbers of word vectors: more than of the embeddings of an encoder
+VECTOR_DEVIATION = 0.12  # with which word vectors start; chosen in docs/results/pretraining.md
 
 
 def _draw_lecun_normal(layer):
@@ -63,13 +63,14 @@ class FeatureEmbedding(nn.Layer):
         self.projection = Linear(inputs, embedding_size)
         _draw_lecun_normal(self.projection)
 
-    def start_words_from(self, word_vectors, words):
-        """Set the rows of words to their vectors in ``WordVectors``; ``words`` are ``WordFeatures.words``."""
-        known, vectors = word_vectors
-        row_of = {word: row for row, word in enumerate(words, FIRST_VALUE)}
-        tables = [self.tables["words"].weight, *([] if self.fixed_words is None else [self.fixed_words.weight])]
+    def start_words_from(self, known, words):
+        """Set the rows of the words of ``known``, which are ``WordVectors``, to their vectors; ``words`` are
+        ``WordFeatures.words``."""
+        tables = [table.weight for table in (self.tables["words"], self.fixed_words) if table is not None]
         rows = np.concatenate([table.numpy() for table in tables])
-        rows[[row_of[word] for word in known]] = vectors * (VECTOR_DEVIATION / vectors.std(dtype=np.float64))
+        row_of = {word: row for row, word in enumerate(words, FIRST_VALUE)}
+        scale = VECTOR_DEVIATION / known.vectors.std(dtype=np.float64)
+        rows[[row_of[word] for word in known.words]] = known.vectors * scale
         for table, part in zip(tables, np.split(rows, [len(tables[0])])):
             table.set_value(part)
 
