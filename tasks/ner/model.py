@@ -64,8 +64,8 @@ class FeatureEmbedding(nn.Layer):
         _draw_lecun_normal(self.projection)
 
     def start_words_from(self, known, words):
-        """Set the rows of the words of ``known``, which are ``WordVectors``, to their vectors; ``words`` are
-        ``WordFeatures.words``."""
+        """Set the rows of the words that ``known``, ``WordVectors``, has to their vectors ``[words, SIZE]``; ``words``
+        are ``WordFeatures.words``."""
         tables = [table.weight for table in (self.tables["words"], self.fixed_words) if table is not None]
         rows = np.concatenate([table.numpy() for table in tables])
         row_of = {word: row for row, word in enumerate(words, FIRST_VALUE)}
@@ -86,6 +86,7 @@ class FeatureEmbedding(nn.Layer):
         return self.projection(paddle.concat(parts, axis=-1))
 
     def _embedded(self, kind, values):
+        """float ``[batch, seq, size of the kind]``, from the numbers of values, int64 ``[batch, seq]``."""
         table = self.tables[kind]
         if kind != "words" or self.fixed_words is None:
             return table(values)

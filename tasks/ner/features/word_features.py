@@ -42,8 +42,8 @@ logger = logging.getLogger(__name__)
 class WordFeatures:
     """Turns texts into :class:`TokenFeatures`. Threads may share it.
 
-    ``vocabularies`` has the values of each kind in ``COLUMNS``; ``fixed_words`` are more words, numbered after those of
-    the vocabulary, whose vectors are not trained; ``gazetteer`` is given if it is one of the kinds.
+    ``vocabularies`` has the values of each kind in ``COLUMNS``; ``fixed_words`` are additional words, numbered
+    after those of the vocabulary, whose vectors are not trained; ``gazetteer`` is given if it is one of the kinds.
     """
 
     def __init__(self, kinds, vocabularies, gazetteer=None, fixed_words=()):
@@ -68,8 +68,8 @@ class WordFeatures:
         known_words: Iterable[str] = (),
     ) -> WordFeatures:
         """Build vocabularies and gazetteer from the training data. Values that occur less often than ``min_count`` are
-        unknown, unless ``examples`` and the ``unlabeled`` texts together have them ``min_count_in_all`` times. Of the
-        ``known_words``, which have vectors, the others are fixed."""
+        unknown, unless ``examples`` and the ``unlabeled`` texts together have them ``min_count_in_all`` times. Those
+        of the ``known_words``, which have vectors, that are not in the vocabulary become the fixed words."""
         counts: dict = {kind: (Counter(), Counter()) for kind in COLUMNS if kind in kinds}  # in examples; in all
         for number, example in enumerate((*examples, *unlabeled) if counts else ()):
             words = _words_of(example.text, counts)
@@ -93,7 +93,7 @@ class WordFeatures:
 
     @property
     def words(self) -> list[str]:
-        """The values of the kind ``words`` in the order of their numbers: those of the vocabulary, then fixed ones."""
+        """All words, in the order of their numbers: the vocabulary, then the fixed words."""
         return [*self.vocabularies.get("words", ()), *self.fixed_words]
 
     @property

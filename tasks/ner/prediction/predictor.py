@@ -194,8 +194,8 @@ class NerPredictor(Predictor):
     def find_in_windows(
         self, windows: Sequence[Window], thresholds: Sequence[float] | None = None, top: bool = False
     ) -> list[tuple[Bounds, list[Entity]]]:
-        """Find the entities in windows of any texts, as one batch, for :meth:`join`. ``thresholds`` come from
-        :meth:`EntityFilter.candidates`, by default of the predictor's own filter. A window may have
+        """Find the entities in one batch of windows, of one text or of several; :meth:`join` takes them. ``thresholds``
+        come from :meth:`EntityFilter.candidates`, by default of the predictor's own filter. A window may have
         ``SPANS_PER_TOKEN`` spans above them for each token that it has space for; if it has more, ``top`` keeps those
         with the highest scores.
 
