@@ -25,6 +25,7 @@ from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.files import json_line
 from paddle_rope.tasks.common.texts import text_files
 from paddle_rope.tasks.common.texts.documents import read_documents
+from paddle_rope.tasks.common.word_vectors import SIZE, WordVectors
 from paddle_rope.tasks.matching.data import LABELED as PAIRS
 from paddle_rope.tasks.ner.data.inspection import inspect
 from paddle_rope.tasks.ner.data.reading import EntityTextStream, read_labeled
@@ -226,6 +227,12 @@ def called(receive, content_of) -> Door:
     return door
 
 
+def with_vectors(words):
+    """Vectors of words in a folder, written and read."""
+    WordVectors(words, np.ones([len(words), SIZE]).cumsum(1)).save_pretrained(place().name)
+    return len(WordVectors.from_pretrained(place().name).words)
+
+
 def matched(pattern):
     """The places of a pattern, with less time than users have."""
 
@@ -315,6 +322,7 @@ IN_MEMORY = {
     "a page of relations": (called(related_page, text_of), 300),
     "relations of a model": (called(all_related, lambda n: text_of(WINDOW * n)), 10),
     "scores": (called(scored, text_of), 1000),
+    "word vectors": (called(with_vectors, distinct), 20_000),
     "texts to select": (called(selected, distinct), 2000),
     "like texts to select": (called(selected, lambda n: [SENTENCE[:9] + one for one in distinct(n)]), 500),
 }
