@@ -42,8 +42,8 @@ logger = logging.getLogger(__name__)
 class WordFeatures:
     """Turns texts into :class:`TokenFeatures`. Threads may share it.
 
-    ``vocabularies`` has the values of each kind in ``COLUMNS``; ``fixed_words`` are additional words, numbered
-    after those of the vocabulary, whose vectors are not trained; ``gazetteer`` is given if it is one of the kinds.
+    ``vocabularies`` has the values of each kind in ``COLUMNS``; ``fixed_words`` go on after the vocabulary of
+    words, and training leaves their vectors as they are; ``gazetteer`` is given if it is one of the kinds.
     """
 
     def __init__(self, kinds, vocabularies, gazetteer=None, fixed_words=()):
