@@ -7,8 +7,9 @@ cd "$(dirname "$0")/.."
 venv=.venv-docs
 if ! cmp -s pyproject.toml $venv/installed-requirements; then
   [ -x $venv/bin/python ] || "${BASE_PYTHON:-python3}" -m venv $venv
-  $venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1" # knows --group
-  $venv/bin/python -m pip install --quiet --disable-pip-version-check --group docs
+  install="$venv/bin/python -m pip install --no-compile --quiet --disable-pip-version-check"
+  $install --upgrade "pip>=25.1" # knows --group
+  $install --group docs
   cp pyproject.toml $venv/installed-requirements
 fi
 export NO_MKDOCS_2_WARNING=1

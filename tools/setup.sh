@@ -49,7 +49,8 @@ stamp=$venv/installed-requirements
 files="pyproject.toml setup.py $constraints"
 if ! cat $files | cmp -s - "$stamp"; then
   echo "installing the extra $hardware with $constraints into $venv (about 2 GB, some minutes)"
-  install="$PYTHON -m pip install --quiet --disable-pip-version-check"
+  # Python compiles what it imports; all of the files would take a minute
+  install="$PYTHON -m pip install --no-compile --quiet --disable-pip-version-check"
   $install --upgrade "pip>=25.1" # knows --group
   # setuptools says much about editable installations
   PYTHONWARNINGS=ignore $install -e ".[$hardware,onnx,serve,crf]" --group test --group lint -c "$constraints"
