@@ -173,7 +173,7 @@ class TrainingProgress(TrainerCallback):
             shown = {"file": sys.stderr} if sys.stderr.isatty() else {"file": io.StringIO(), "bar_format": LINE}
             self.bar = tqdm(
                 total=state.max_steps, initial=state.global_step, desc=self.phase, unit="step", dynamic_ncols=True,
-                delay=SHOWN_AFTER, **shown,
+                delay=SHOWN_AFTER, smoothing=0, **shown,
             )  # fmt: skip
 
     def on_log(self, args, state, control, logs=None, **kwargs):
