@@ -182,12 +182,13 @@ def tensorflow_reader():
 
 
 def write(model, folder, options):
-    """Write the model, and the tokenizer if the source has one."""
+    """Write the model, and the tokenizer and the word vectors if the source has them."""
     from paddle_rope.files import read_json_object
     from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
     from paddle_rope.roformer.checkpoints.reading import TENSORFLOW_CONFIG, read_settings
     from paddle_rope.roformer.tokenization import load_tokenizer
     from paddle_rope.roformer.tokenization.tokenizer import VOCAB_FILE
+    from paddle_rope.tasks.common.word_vectors import WordVectors
 
     if options.to == "huggingface":
         of_tensorflow = options.source / TENSORFLOW_CONFIG
@@ -201,3 +202,6 @@ def write(model, folder, options):
         tokenizer = load_tokenizer(options.source)
         theirs = "RoFormerTokenizer" if type(tokenizer).__name__ == "WordTokenizer" else "BertTokenizer"
         tokenizer.save_pretrained(folder, theirs if options.to == "huggingface" else None)
+    vectors = WordVectors.from_pretrained(options.source)
+    if vectors is not None:
+        vectors.save_pretrained(folder)

@@ -6,9 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from paddle_rope.roformer import CharTokenizer
+from paddle_rope.roformer.checkpoints.reading import read_checkpoint
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
-from paddle_rope.tasks.common.errors import visible
+from paddle_rope.tasks.common.errors import damage_reported, visible
+from paddle_rope.tasks.common.model_folder import COPY
 from paddle_rope.tasks.common.process import is_first_process, process_count
 from paddle_rope.tasks.common.training.callbacks import dev_scores_so_far
 from paddle_rope.tasks.common.training.data import MemoryData
@@ -21,7 +25,8 @@ from paddle_rope.tasks.ner.arguments import NerArguments
 from paddle_rope.tasks.ner.batching import NerDataset, refuse_longer, with_unseen
 from paddle_rope.tasks.ner.data.splits import mark_types, read_splits, read_teacher, read_unlabeled
 from paddle_rope.tasks.ner.examples import Example, Found, as_record, entity_types, first_overlap
-from paddle_rope.tasks.ner.features import WordFeatures
+from paddle_rope.tasks.ner.features import FILE_NAME as FEATURES_FILE
+from paddle_rope.tasks.ner.features import FIRST_VALUE, WordFeatures
 from paddle_rope.tasks.ner.fitting import FEWEST_STEPS, fit_keys
 from paddle_rope.tasks.ner.lengths import TrainingLengths, training_lengths, window_settings
 from paddle_rope.tasks.ner.masked_lm import pretrain
@@ -80,7 +85,7 @@ class NerRecipe(Recipe):
         kinds = data.chosen.get("features", keys.features)
         if kinds and not keys.keep_types:
             if "words" in kinds and keys.pretrained:
-                data.word_vectors = WordVectors.from_pretrained(keys.pretrained)
+                data.word_vectors = _word_vectors(keys.pretrained)
             known = data.word_vectors.words if data.word_vectors else ()
             more = unlabeled + distilled
             data.features = WordFeatures.from_examples(examples["train"], kinds, unlabeled=more, known_words=known)
@@ -226,6 +231,24 @@ def _keep_types(settings, data):
 
 
 # ---- evaluation on labeled texts, also during training
+
+
+def _word_vectors(folder):
+    """The :class:`WordVectors` of the folder ``pretrained``: of a NER model with words among its features, the vectors
+    that it has learned or kept; None if there are none."""
+    path = Path(folder) / FEATURES_FILE
+    if not path.is_file():
+        return WordVectors.from_pretrained(folder)
+    with damage_reported(path, COPY):
+        words = WordFeatures.from_pretrained(folder).words
+        if not words:
+            return None
+        tensors = read_checkpoint(folder).tensors
+        names = [f"feature_embedding.{table}.weight" for table in ("tables.words", "fixed_words")]
+        vectors = np.concatenate([tensors[name] for name in names if name in tensors])[FIRST_VALUE:]
+        if len(vectors) != len(words):
+            raise ValueError(f"{len(vectors)} vectors for {len(words)} words")
+    return WordVectors(words, vectors)
 
 
 def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:
