@@ -22,14 +22,11 @@ import pytest
 import yaml
 
 from paddle_rope.roformer import RoFormerConfig, SequenceClassificationConfig
-from paddle_rope.tasks.classification.arguments import ClassificationArguments
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.commands.train import as_yaml
 from paddle_rope.tasks.common.training.arguments import EncoderArguments
 from paddle_rope.tasks.common.training.settings import DOCUMENTED, usable_keys
-from paddle_rope.tasks.matching.arguments import MatchingArguments
-from paddle_rope.tasks.ner.arguments import NerArguments
-from paddle_rope.tasks.pretraining.arguments import PretrainingArguments
+from paddle_rope.tasks.recipes import get_arguments
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS, TESTS = REPOSITORY / "docs", REPOSITORY / "tests"
@@ -80,8 +77,7 @@ def command_line():
 
 TABLE = re.compile(r"(<!-- keys: (\w+) -->\n).*?(<!-- end of keys -->)", re.DOTALL)
 HEADS = {"en": ("key", "default", "meaning", "required"), "zh": ("键", "默认值", "含义", "必填")}
-OF_RECIPES = (NerArguments, MatchingArguments, ClassificationArguments, PretrainingArguments)
-RECIPES = {one.recipe: one for one in OF_RECIPES}
+RECIPES = {name: get_arguments(name) for name in ("ner", "matching", "classification", "pretraining")}
 REQUIRED = ...  # in place of the default of a key that must be given
 CONFIGURATIONS = {one.__name__: one for one in (RoFormerConfig, SequenceClassificationConfig)}
 

@@ -113,33 +113,12 @@ def test_equations_have_no_branch_for_a_device_a_graph_or_a_version():
     assert found == []
 
 
-def compared_names(tree):
-    """The strings of a module that decide something: what is compared, matched, looked up or a key of a table."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Compare():
-                parts = [node.left, *node.comparators]
-            case ast.Dict():
-                parts = filter(None, node.keys)
-            case ast.Subscript():
-                parts = [node.slice]
-            case ast.MatchValue():
-                parts = [node.value]
-            case ast.Call():
-                parts = node.args
-            case _:
-                continue
-        for one in (inner for part in parts for inner in getattr(part, "elts", [part])):
-            if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                yield one.value, one.lineno
-
-
 def test_names_of_recipes_decide_nothing_outside_of_their_packages_and_the_registry():
     may = [*tasks(*RECIPES, "recipes"), *LAB]
     trees = {name: tree for name, tree in modules().items() if is_in(name, TASKS) and not is_in(name, *may)}
     assert len(trees) > 50
-    found = ((name, *one) for name, tree in trees.items() for one in compared_names(tree))
-    assert [f"{name}:{line}: {word}" for name, word, line in found if word in RECIPES] == []
+    words = {(name, getattr(node, "value", None)) for name, tree in trees.items() for node in ast.walk(tree)}
+    assert {one for one in words if one[1] in RECIPES} == {(f"{TASKS}.common.texts.tables", "ner")}  # of a column
     page = (REPOSITORY / "tasks/serving/page.html").read_text(encoding="utf-8")
     assert [name for name in RECIPES if f'"{name}"' in page] == []
 
@@ -154,11 +133,20 @@ def test_a_single_text_reaches_a_trained_step_without_detours():
 
 
 # ---- what an import loads
-PREDICT = {
-    "ner": "predictor(['医院'])",
-    "matching": "predictor.score([('医', '院')])",
-    "classification": "predictor(['医院'])",
-}
+PROGRAMS = [  # (program, what is loaded after it and those before it)
+    ("import paddle_rope, paddle_rope.options; dir(paddle_rope)", ""),
+    ("from paddle_rope import prepare_process; prepare_process()", ""),
+    ("from paddle_rope import CharTokenizer, WordTokenizer, Encoding, load_tokenizer, RoFormerConfig", ""),
+    ("from paddle_rope import LinearScaling; import paddle_rope.tasks.experiments.long_range_decay", ""),
+    ("from paddle_rope.tasks.ner import NerPredictor; import paddle_rope.tasks.ner.data.reading", ""),
+    ("from paddle_rope.tasks.ner.features import WordFeatures; WordFeatures(['dictionary'], {})('他在', [(0, 1)])", ""),
+    ("from paddle_rope import RotaryPositionEmbedding, linear_attention, EfficientGlobalPointer", "paddle"),
+    ("from paddle_rope import RoFormerModel; RoFormerModel(RoFormerConfig(9, 8, 1, 2, 8))", "paddle"),
+    ("from paddle_rope import load; load(f'{home}/ner')(['医院'])", "paddle"),
+    ("load(f'{home}/matching').score([('医', '院')])", "paddle"),
+    ("load(f'{home}/classification')(['医院'])", "paddle"),
+    ("import paddle_rope.tasks.ner.recipe", "jieba paddle paddlenlp"),
+]
 
 
 def run(program, **environment):
@@ -170,32 +158,12 @@ def run(program, **environment):
     return done.stdout.splitlines()
 
 
-def loaded_by(program):
-    return run(f"import sys; {program}; print(*({{'paddle', 'paddlenlp', 'jieba'}} & sys.modules.keys()))")[-1].split()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("program, loaded", [
-    ("import paddle_rope, paddle_rope.options; dir(paddle_rope)", []),
-    ("from paddle_rope import prepare_process; prepare_process()", []),
-    ("from paddle_rope import CharTokenizer, WordTokenizer, Encoding, load_tokenizer, RoFormerConfig", []),
-    ("from paddle_rope import LinearScaling; import paddle_rope.tasks.experiments.long_range_decay", []),
-    ("from paddle_rope import RotaryPositionEmbedding, linear_attention, EfficientGlobalPointer", ["paddle"]),
-    ("from paddle_rope import RoFormerConfig as C, RoFormerModel; RoFormerModel(C(9, 8, 1, 2, 8))", ["paddle"]),
-    ("from paddle_rope.tasks.ner import NerPredictor; import paddle_rope.tasks.ner.data.reading", []),
-    ("from paddle_rope.tasks.ner.features import WordFeatures; WordFeatures(['dictionary'], {})('他在', [(0, 1)])", []),
-    ("import paddle_rope.tasks.ner.recipe", ["jieba", "paddle", "paddlenlp"]),
-])  # fmt: skip
-def test_an_import_loads_no_more_than_it_needs(program, loaded):
-    assert sorted(loaded_by(program)) == loaded
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("recipe", PREDICT)
-def test_prediction_with_a_trained_folder_imports_no_paddlenlp(recipe, tmp_path):
-    write_models(tmp_path, {recipe: MODELS[recipe]})
-    program = f"from paddle_rope.tasks.recipes import load; predictor = load({str(tmp_path / recipe)!r})"
-    assert loaded_by(f"{program}; {PREDICT[recipe]}") == ["paddle"]
+def test_what_is_imported_and_predicts_loads_no_more_than_it_needs(tmp_path):
+    write_models(tmp_path, {recipe: MODELS[recipe] for recipe in ("ner", "matching", "classification")})
+    tell = "print(*sorted({'paddle', 'paddlenlp', 'jieba'} & sys.modules.keys()))"
+    lines = [f"import sys; home = {str(tmp_path)!r}", *(f"{program}; {tell}" for program, _ in PROGRAMS)]
+    assert run("\n".join(lines)) == [loaded for _, loaded in PROGRAMS]
 
 
 def test_a_static_graph_is_made_without_notes_of_paddle(tmp_path):

@@ -7,8 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from paddle_rope import RoFormerConfig, RoFormerModel
 from paddle_rope.native.library import library
 from paddle_rope.native.products import why_no_bfloat16
+from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.ner.demo import write_demo_corpus
 from paddle_rope.tasks.ner.examples import Entity, make_example
@@ -121,17 +123,26 @@ def test_a_side_with_other_numbers_is_refused(name, good, bad):
 
 
 @pytest.mark.slow
-def test_all_sides_compute_the_same_and_are_in_the_file(tmp_path, capsys):
+def test_the_sides_in_paddle_compute_the_same(tmp_path):
+    write_huggingface(RoFormerModel(RoFormerConfig(**peers.encoder_settings(1, 64))), tmp_path, 3)
+    names = {"products", "paddlenlp", *(["native"] if library() else ["plain"])}
+    names |= {"native_bfloat16"} if why_no_bfloat16() is None else set()
+    workers = {name: SimpleNamespace(ask=peers.start(name)[1]) for name in names}
+    turns = peers.measure_in_turns(workers, {**ENCODER, "folder": str(tmp_path), "texts": 2, "length": 3}, rounds=1)
+    assert turns["train"].keys() == turns["predict"].keys() == names
+
+
+@pytest.mark.slow
+def test_sides_in_processes_compute_the_same_and_are_in_the_file(tmp_path, capsys):
     """With Hugging Face only where PEER_PYTHON names a Python with PyTorch."""
-    file = tmp_path / "peers.json"
-    argv = ["--sizes", "1x64,2x3", "--linear", "5", "--rounds", "1", "--output", str(file)]
+    file, peer = tmp_path / "peers.json", ["huggingface"] if PEER_PYTHON else []
+    sides = ["plain", "paddlenlp_as_installed", "huggingface", "huggingface_bfloat16"]
+    argv = ["--sides", *sides, "--sizes", "1x64,2x3", "--linear", "5", "--rounds", "1", "--output", str(file)]
     assert peers.main([*argv, *(["--peer_python", PEER_PYTHON] if PEER_PYTHON else [])]) == 0
     rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
     assert [row["job"] for row in rows] == ["train", "predict", "attend"]
-    linear = {"plain", *(["native"] if library() else []), *(["huggingface"] if PEER_PYTHON else [])}
-    others = {"paddlenlp", "paddlenlp_as_installed", "products", *(["huggingface_bfloat16"] if PEER_PYTHON else [])}
-    others |= {"native_bfloat16"} if why_no_bfloat16() is None else set()
-    assert [set(row["turns"]) for row in rows] == [linear | others, linear | others, linear]
+    encoders, linear = {*sides[: None if PEER_PYTHON else 2]}, {"plain", *peer}
+    assert [set(row["turns"]) for row in rows] == [encoders, encoders, linear]
     assert PEER_PYTHON or "Hugging Face is left out" in capsys.readouterr().out
 
 

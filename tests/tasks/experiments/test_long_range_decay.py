@@ -19,7 +19,6 @@ from paddle_rope.tasks.experiments.long_range_decay import (
     quarter_period,
 )
 
-PNG_START = b"\x89PNG\r\n\x1a\n"
 each_shape = pytest.mark.parametrize("head_dim, base", [(128, 10000.0), (64, 500.0), (6, 7.5), (2, 10000.0)])
 
 
@@ -109,7 +108,7 @@ def test_numbers_are_those_of_the_functions_and_figures_are_drawn(head_dim, base
     assert main(["decay", *words.split(), str(tmp_path / "deep/figures")]) == 0
     found = {path.name: path.read_bytes() for path in (tmp_path / "deep/figures").iterdir()}
     assert found.keys() == {"decay_bound.png", "decay_ones.png"}
-    assert all(content.startswith(PNG_START) for content in found.values())
+    assert all(content.startswith(b"\x89PNG\r\n\x1a\n") for content in found.values())
     distances, bound, ones = (line.split()[-6:] for line in capsys.readouterr().out.splitlines()[:3])
     last, theta = int(distances[-1]), frequencies(head_dim, base)
     assert last == reach

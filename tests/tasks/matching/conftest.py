@@ -39,7 +39,6 @@ def bi_encoder(train, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def cross_encoder(train, tmp_path_factory):
-    """A cross-encoder after one epoch on pairs, with token types. Do not change its files."""
-    options = {"architecture": "cross_encoder", "token_type_ids": True, "num_train_epochs": 1}
-    return train(tmp_path_factory.mktemp("cross") / "run", **options)
+def cross_encoder(whole):
+    """A cross-encoder of pairs with token types. Do not change its files."""
+    return runs.left_by(whole("matching", architecture="cross_encoder", token_type_ids=True))

@@ -57,16 +57,6 @@ def test_batches_have_the_first_sequences_of_all_items_first_and_are_padded():
     assert data.collate([data[0]])["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1, 1]]
 
 
-def build(architecture, task, **options):
-    grades = GRADES[task] if architecture == "cross_encoder" else None
-    config = MatchingConfig(**SIZES, architecture=architecture, task=task, grades=grades, **options)
-    return randomise(MatchingModel(config), 0.3)
-
-
-def sequences(count):
-    return [Tokens(np.random.randint(5, 30, np.random.randint(3, 9))) for _ in range(count)]
-
-
 def tensors(rows):
     return {name: paddle.to_tensor(array) for name, array in pad_texts(rows, 0).items()}
 
@@ -74,9 +64,13 @@ def tensors(rows):
 @pytest.mark.parametrize("task", GRADES)
 @pytest.mark.parametrize("architecture", ["cross_encoder", "bi_encoder"])
 def test_loss_is_that_of_the_scores_of_each_example_alone_and_reaches_every_weight(architecture, task):
-    model, batch = build(architecture, task, scale=7.0), 4
-    parts = {"cross_encoder": 1, "bi_encoder": 2}[architecture] + (task == "triples")
-    rows = sequences(parts * batch)
+    batch, parts = 4, {"cross_encoder": 1, "bi_encoder": 2}[architecture] + (task == "triples")
+    ids = [np.random.randint(5, 30, size) for size in np.random.randint(3, 9, parts * batch)]
+    rows, options = list(map(Tokens, ids)), {"architecture": architecture, "task": task, "scale": 7.0}
+    if architecture == "cross_encoder":
+        rows = [Tokens(one, np.random.randint(0, 2, len(one))) for one in ids]
+        options |= {"grades": GRADES[task], "token_type_ids": True, "type_vocab_size": 2}
+    model = randomise(MatchingModel(MatchingConfig(**SIZES, **options)), 0.3)
     labels = paddle.to_tensor([4.0, 0.0, 2.5, 5.0] if task == "grades" else [1.0, 0.0, 0.0, 1.0])
     loss, scores = model(**tensors(rows), labels=labels)
     alone = [model(**tensors([row]))[0] for row in rows]  # without padding
@@ -98,13 +92,6 @@ def test_loss_is_that_of_the_scores_of_each_example_alone_and_reaches_every_weig
     without = ("key.bias", *(["head.output.bias"] if task == "triples" else []))
     for name, parameter in model.named_parameters():
         assert name.endswith(without) or float(parameter.grad.abs().max()) > 1e-7, name
-
-
-def test_token_types_tell_the_texts_of_a_cross_encoder_apart():
-    model = build("cross_encoder", "pairs", token_type_ids=True, type_vocab_size=2)
-    ids = np.array([5, 10, 6, 10, 6])
-    logits = [model(**tensors([Tokens(ids, np.array(types))])) for types in ([0, 0, 0, 1, 1], [0] * 5)]
-    assert abs((logits[0] - logits[1]).item()) > 1e-4
 
 
 def slow_cosent(cosines, labels, scale):
@@ -130,7 +117,6 @@ SECOND = [0.4, -2.0, 1.5, 0.1, -0.6, 3.0]
       for labels in ([1, 0, 1, 0, 0, 1], [5, 0, 3, 3, 1.5, 2], [0, 0, 0, 1, 0, 0])),
     (ranking_loss, slow_ranking, (SECOND, [1, 0, 0, 1, 1, 0])),
     (lambda x, a, y: ranking_loss(a, x, y), lambda x, a, y: slow_ranking(a, x, y), (SECOND, [0, 1, 1, 0, 0, 1])),
-    (grade_loss, slow_grade, ([0.0, 1.0, 1.0, 0.0, 1.0, 1.0],)),
     (grade_loss, slow_grade, ([0.2, 0.75, 1, 0, 0.5, 0.1],)),
 ])  # fmt: skip
 def test_loss_and_gradient_are_those_of_the_definition(loss, slow, arguments):

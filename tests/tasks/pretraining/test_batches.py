@@ -115,52 +115,33 @@ def test_a_word_longer_than_a_row_is_hidden_piece_by_piece(sample):
 COUNT = 60_000
 
 
-@pytest.fixture(scope="module")
-def masking():
-    return WholeWordMasking(CharTokenizer([*SPECIAL, *"一二三四五六七八九十"]))
-
-
-@pytest.fixture(scope="module")
-def hidden(masking):
-    """Many tokens in words of 1 to 4, and what becomes of them."""
+def test_some_words_are_hidden_as_a_whole_and_become_mask_another_or_stay():
+    masking = WholeWordMasking(CharTokenizer([*SPECIAL, *"一二三四五六七八九十"]))
     random = np.random.default_rng(3)
     ids = random.integers(5, 15, COUNT).astype(np.int32)
     starts = np.zeros(COUNT, dtype=bool)
     places = np.cumsum([0, *random.integers(1, 5, COUNT)])
     starts[places[places < COUNT]] = True
-    return ids, starts, *masking.hide(ids, starts, np.random.default_rng(5))
-
-
-def test_fifteen_in_a_hundred_words_are_hidden_as_a_whole(hidden):
-    ids, starts, _, labels = hidden
+    inputs, labels = masking.hide(ids, starts, np.random.default_rng(5))
     is_hidden = labels != IGNORED_LABEL
     assert is_hidden.mean() == pytest.approx(0.15, abs=0.005)
-    assert np.array_equal(labels[is_hidden], ids[is_hidden])
     words = np.cumsum(starts) - 1
     share = np.bincount(words, weights=is_hidden) / np.bincount(words)
     assert set(share.tolist()) == {0.0, 1.0}
     for size in (1, 2, 3, 4):
         assert share[np.bincount(words) == size].mean() == pytest.approx(0.15, abs=0.02)
-
-
-def test_hidden_tokens_become_mask_another_or_stay_as_the_generator_draws(hidden, masking):
-    ids, starts, inputs, labels = hidden
-    is_hidden = labels != IGNORED_LABEL
     assert np.array_equal(inputs[~is_hidden], ids[~is_hidden])
     now, before = inputs[is_hidden], labels[is_hidden]
+    assert np.array_equal(before, ids[is_hidden])
     assert np.mean(now == masking.mask_token_id) == pytest.approx(0.8, abs=0.02)
     # a random token is the same by chance once in ten
     assert np.mean(now == before) == pytest.approx(0.1 + 0.1 / 10, abs=0.02)
     assert set(now[(now != masking.mask_token_id) & (now != before)].tolist()) == set(range(5, 15))
     again, other = (masking.hide(ids, starts, np.random.default_rng(seed)) for seed in (5, 6))
     assert np.array_equal(again, [inputs, labels]) and not np.array_equal(other[1], labels)
-
-
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_even_the_shortest_text_has_something_to_predict(masking, size):
-    starts = np.arange(size) == 0
-    _, labels = masking.hide(np.full(size, 7, dtype=np.int32), starts, np.random.default_rng(0))
-    assert (labels == 7).all()
+    for size in (1, 2, 5):  # even the shortest text has something to predict
+        _, labels = masking.hide(np.full(size, 7, dtype=np.int32), np.arange(size) == 0, np.random.default_rng(0))
+        assert (labels == 7).all()
 
 
 # ---- stages and batches

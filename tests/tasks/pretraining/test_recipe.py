@@ -34,7 +34,7 @@ def whole(config, tmp_path_factory):
     return runs.train(config, tmp_path_factory.mktemp("whole") / "run")
 
 
-def test_scores_of_each_stage_are_recorded(whole):
+def test_recorded_scores_are_those_of_the_weights_at_the_length_of_each_stage(whole, corpus_file):
     rows = whole.metrics["stages"]
     assert [(row["max_tokens"], row["batch_size"], row["steps"]) for row in rows] == parse_stages(STAGES)
     for row in rows:
@@ -42,9 +42,6 @@ def test_scores_of_each_stage_are_recorded(whole):
         assert row["million_tokens"] == row["max_tokens"] * row["batch_size"] * row["steps"] / 1e6
     assert rows[-1]["dev_loss"] < rows[0]["dev_loss"]
     assert whole.metrics["dev"] == {"loss": rows[-1]["dev_loss"], "accuracy": rows[-1]["dev_accuracy"]}
-
-
-def test_recorded_scores_are_those_of_the_weights_at_the_length_of_the_stage(whole, corpus_file):
     train, dev = hold_out(read_documents([corpus_file]), whole.config["dev_fraction"])
     tokenizer = load_tokenizer(whole.model)
     assert tokenizer.vocab == CharTokenizer.from_corpus(train, min_count=2).vocab
@@ -63,6 +60,7 @@ def test_word_vectors_of_the_folder_are_kept(config, whole, tmp_path):
     assert all((left.model / name).read_bytes() == (folder / name).read_bytes() for name in (WORDS_FILE, VECTORS_FILE))
 
 
+@pytest.mark.parametrize("word_vocab_file", ["small"], indirect=True)
 def test_words_are_tokens_with_a_word_vocabulary(config, tmp_path, word_vocab_file):
     options = {"tokenizer": "word", "vocab_file": word_vocab_file, "stages": "32x4x1", "num_hidden_layers": 2}
     left = runs.train(config, tmp_path / "run", **options, attention="linear,softmax")

@@ -71,9 +71,3 @@ def test_a_relation_is_kept_with_its_two_entities():
     triples = [triple(WANG, LI, "r"), triple(LI, BEIJING, "r")]
     assert between([WANG, LI], triples) == Related([WANG, LI], triples[:1])
     assert triples_of(example((WANG, LI, "r")))[0][:3] == triples[0][:3]
-
-
-def test_a_triple_is_described_as_an_entity_is():
-    one = triple(WANG, BEIJING, "在")
-    assert example().described(one) == "在 '王明 → 北京' [0, 8]"
-    assert one.surface(TEXT, 1) == "王 → 北"

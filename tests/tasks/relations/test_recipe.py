@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from collections import Counter
 
 import pytest
 
@@ -19,22 +20,19 @@ from paddle_rope.tasks.recipes import load, train_config
 from paddle_rope.tasks.relations.decoding import RELATED, Related, Triple
 from paddle_rope.tasks.relations.demo import sentences
 from paddle_rope.tasks.relations.metrics import Gold
-from tests.helpers.models import like
+from tests.helpers.models import export, like
+from tests.helpers.runs import read_json_lines
 
 
 def test_the_demo_corpus_has_every_relation_often_and_other_names_in_dev():
     train, dev = sentences("train", 600), sentences("dev", 200)
-    counts = [sum(one["type"] == kind for made in train for one in made["relations"]) for kind in relation_kinds(train)]
-    assert min(counts) > 80 and relation_kinds(train) == relation_kinds(dev) and len(counts) == 6
+    counts, of_dev = (Counter(one["type"] for made in some for one in made["relations"]) for some in (train, dev))
+    assert min(counts.values()) > 80 and counts.keys() == of_dev.keys() and len(counts) == 6
     names = [{entity["text"] for one in some for entity in one["entities"]} for some in (train, dev)]
     assert not names[0] & names[1]
     assert any(not one["relations"] for one in train) and train[:5] == sentences("train", 5)
     for one in train + dev:
         assert all(one["text"][e["start"] : e["end"]] == e["text"] for e in one["entities"])
-
-
-def relation_kinds(made):
-    return {one["type"] for sentence in made for one in sentence["relations"]}
 
 
 @pytest.fixture
@@ -104,29 +102,20 @@ def test_training_without_relations_is_refused(config_of, write, refused, tmp_pa
     assert "no relation is labeled in it; train the recipe ner" in refused("train", "config.yaml")
 
 
-def test_an_exported_model_and_many_documents_give_what_the_model_gives(whole, data_of, tmp_path):
-    folder, dev = whole("relations") / "model", data_of["relations"]["dev_file"]
+def test_exported_in_many_documents_and_on_a_page_are_the_relations_of_the_model(whole, data_of, tmp_path):
+    folder, dev, page = whole("relations") / "model", data_of["relations"]["dev_file"], tmp_path / "page.html"
     texts = [one.text for one in read_examples(dev)]
     records = load(folder, device="cpu")(texts)
-    assert any(record["relations"] for record in records)
-    words = ["--output", str(tmp_path / "exported"), "--format", "paddle"]
-    assert main(["export", str(folder), *words]) == 0
-    assert load(tmp_path / "exported", device="cpu")(texts) == like(records)
-    words = ["--output", str(tmp_path / "many"), "--processes", "1", "--device", "cpu"]
-    assert main(["predict", str(folder), "--input", dev, *words]) == 0
-    (part,) = (tmp_path / "many").glob("part-*.jsonl")
-    found = [json.loads(line) for line in part.read_text(encoding="utf-8").splitlines()]
-    assert [one["relations"] for one in found] == like([record["relations"] for record in records])
-
-
-def test_a_page_draws_an_arc_for_each_relation(whole, data_of, tmp_path):
-    folder, dev, page = whole("relations") / "model", data_of["relations"]["dev_file"], tmp_path / "page.html"
-    words = ["--input", dev, "--html", str(page), "--output", str(tmp_path / "out"), "--device", "cpu"]
-    assert main(["predict", str(folder), *words]) == 0
-    records = [json.loads(line) for line in (tmp_path / "out").read_text(encoding="utf-8").splitlines()]
     relations = [one for record in records for one in record["relations"]]
+    assert load(export(tmp_path / "exported", "paddle", folder), device="cpu")(texts) == like(records)
+    words = ["predict", str(folder), "--input", dev, "--device", "cpu", "--output"]
+    assert main([*words, str(tmp_path / "many"), "--processes", "1"]) == 0
+    (part,) = (tmp_path / "many").glob("part-*.jsonl")
+    assert [one["relations"] for one in read_json_lines(part)] == like([record["relations"] for record in records])
+    assert main([*words, str(tmp_path / "out"), "--html", str(page)]) == 0
     html = page.read_text(encoding="utf-8")
     assert html.count('class="arrow"') == len(relations) > 0 and "<script" not in html
+    relations = [one for record in read_json_lines(tmp_path / "out") for one in record["relations"]]
     labels = re.findall(r'class="label">([^<]*)<', html)
     assert sorted(labels) == sorted(f"{one['type']} {one['probability']:.2f}" for one in relations)
 
