@@ -7,12 +7,7 @@ import paddle
 import pytest
 from safetensors.numpy import load_file
 
-from paddle_rope.roformer import (
-    RoFormerConfig,
-    RoFormerForMaskedLM,
-    RoFormerForSequenceClassification,
-    RoFormerModel,
-)
+from paddle_rope.roformer import RoFormerConfig, RoFormerForMaskedLM, RoFormerForSequenceClassification, RoFormerModel
 from paddle_rope.roformer.checkpoints.huggingface import EXPRESSED, UNUSED, write_huggingface
 from tests.paddle_rope.roformer import encoders
 from tests.paddle_rope.roformer.conftest import refused_in_a_line
