@@ -59,10 +59,6 @@ def _of_records(spans_of):
     return lambda text: [(one["text"], set(spans_of(one))) for one in records(text)]
 
 
-def _of_objects(start, end, kind):
-    return _of_records(lambda one: [(entity[start], entity[end], entity[kind]) for entity in _named(one, *SPANS)])
-
-
 def _of_shapes(text):
     """Entities that are objects, under the keys of the samples; what is not offsets of characters is not plain."""
     found = []
@@ -106,6 +102,8 @@ OF_FORMAT = {
     "cluener": _of_records(_of_cluener),
     "cmeee": _of_records(_of_cmeee),
     "doccano": _of_records(lambda one: map(tuple, _named(one, *SPANS))),
-    "doccano_entities": _of_objects("start_offset", "end_offset", "label"),
+    "doccano_entities": _of_records(
+        lambda one: [(e["start_offset"], e["end_offset"], e["label"]) for e in _named(one, *SPANS)]
+    ),
     "jsonl": _of_shapes,
 }

@@ -9,6 +9,8 @@ import json
 import os
 from pathlib import Path
 
+import httpx
+
 from paddle_rope.tasks.common.errors import InputError
 from tests.attack.mutators import OF_BYTES, OF_JSON, OF_LINES, change_yaml, mutator
 from tests.attack.tensor_targets import change_files
@@ -115,24 +117,10 @@ def _service(process):
 
 async def answer(application, body, path="/predict"):
     """(status, content) of a POST."""
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
-        "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "headers": headers,
-        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
-    }  # fmt: skip
-    sent, parts = [], [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive():
-        if not parts:
-            await asyncio.Event().wait()
-        return parts.pop()
-
-    async def send(message):
-        sent.append(message)
-
-    await application(scope, receive, send)
-    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
+    headers, transport = {"content-type": "application/json"}, httpx.ASGITransport(application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        response = await client.post(path, content=body, headers=headers)
+    return response.status_code, response.content
 
 
 def read_request(folder: Path) -> None:

@@ -39,17 +39,14 @@ def repeated_keys():
 
 def graph_that_cannot_be_computed():
     """A graph that multiplies texts of any length with seven numbers."""
-    from onnx import TensorProto, helper
+    from onnx import parser
 
-    names = ("input_ids", "attention_mask", "token_mask")
-    kinds = (TensorProto.INT64, TensorProto.BOOL, TensorProto.BOOL)
-    inputs = [helper.make_tensor_value_info(name, kind, ["n", "seq"]) for name, kind in zip(names, kinds)]
-    seven = helper.make_tensor("seven", TensorProto.FLOAT, [7], [1.0] * 7)
-    cast = helper.make_node("Cast", ["input_ids"], ["numbers"], to=TensorProto.FLOAT)
-    multiply = helper.make_node("Mul", ["numbers", "seven"], ["logits"])
-    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, None)
-    graph = helper.make_graph([cast, multiply], "graph", inputs, [output], [seven])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=8)
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["": 11]>
+        graph (int64[n, seq] input_ids, bool[n, seq] attention_mask, bool[n, seq] token_mask) => (float[] logits)
+        <float[7] seven = {1, 1, 1, 1, 1, 1, 1}> {
+            numbers = Cast <to = 1> (input_ids)
+            logits = Mul(numbers, seven)
+        }""")
     return {"model.onnx": model.SerializeToString()}
 
 

@@ -86,14 +86,9 @@ def stored(read, content_of, name=NAME) -> Door:
     return door
 
 
-def converted(path):
-    """Labeled data as JSON lines, which repeat types and surfaces."""
-    return sum(map(len, TEXT_FORMATS["jsonl"].write(read_labeled(path)[0])))
-
-
-def tagged(path):
-    """Labeled data as tags, which repeat types at each character."""
-    return sum(map(len, TEXT_FORMATS["bio"].write(read_labeled(path)[0])))
+def converted(path, format="jsonl"):
+    """Labeled data as JSON lines, which repeat types and surfaces; or as tags, which repeat types at each character."""
+    return sum(map(len, TEXT_FORMATS[format].write(read_labeled(path)[0])))
 
 
 def streamed(path):
@@ -161,7 +156,7 @@ LABELED = {  # name -> a door and its size
     "brat": (stored(converted, of_brat, f"{NAME}.ann"), 500),
     "nested entities": (marked(lambda n: [[0, i + 1, "a"] for i in range(n)]), 300),
     "spans of a surface": (marked(lambda n: {"a": {A(n): [[0, n - 1]] * n}}), 5000),
-    "a long type": (marked(lambda n: [[0, n, A(n)]], tagged), 300),
+    "a long type": (marked(lambda n: [[0, n, A(n)]], functools.partial(converted, format="bio")), 300),
     "columns of a table": (stored(converted, lambda n: f"text,label,{','.join(distinct(n))}\n甲,[]{',1' * n}"), 10_000),
     "tokens of a table": (stored(converted, lambda n: "word\ttag\n" + "甲\tB-X\n乙\tO\n" * n), 1000),
     "quotes": (stored(converted, lambda n: "text,label\n" + '"甲""\n' * n), 20_000),
@@ -201,10 +196,6 @@ def aliases(n):
     return "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, n))
 
 
-def warm_starts(n):
-    return named("variants", n, "{start_from: v0}").replace("{start_from: v0}", "{}", 1)
-
-
 CONFIGURATIONS = {
     "aliases": (configuration(aliases), 100),
     "items": (configuration(lambda n: f"seed: [{'1, ' * n}]"), 3000),
@@ -212,7 +203,10 @@ CONFIGURATIONS = {
     "brackets": (configuration(lambda n: "seed: " + "[" * n), 5000),
     "digits": (configuration(lambda n: "seed: " + "9" * n), 100_000),
     "runs of a plan": (plan(lambda n: f"seeds: {list(range(n))}\n{named('variants', n)}{named('cases', n)}"), 12),
-    "variants of a plan": (plan(warm_starts), 300),
+    "variants of a plan": (
+        plan(lambda n: named("variants", n, "{start_from: v0}").replace("{start_from: v0}", "{}", 1)),
+        300,
+    ),
 }
 
 
@@ -256,19 +250,13 @@ def crowded(text, *sizes):
     return [Entity(start, end, "a", 1.0, 0.5) for start, end in sorted({(0, len(text)), *places})]
 
 
-def drawn(text, *sizes):
-    """A page of a text and such entities."""
-    file = io.StringIO()
-    write_html(file, [as_record(text, crowded(text, *sizes))], ["a"], "texts")
-    return len(file.getvalue())
-
-
-def related_page(text):
-    """A page of entities that are all related to the first one."""
-    file, record = io.StringIO(), as_record(text, crowded(text, 3))
-    ends = [(0, number) for number in range(len(record["entities"]))]
-    relations = [{"head": head, "tail": tail, "type": "r", "probability": 0.5} for head, tail in ends]
-    write_html(file, [{**record, "relations": relations}], ["a"], "texts")
+def drawn(text, *sizes, are_related=False):
+    """A page of a text and such entities, which may all be related to the first one."""
+    file, record = io.StringIO(), as_record(text, crowded(text, *sizes))
+    if are_related:
+        tails = range(len(record["entities"]))
+        record["relations"] = [{"head": 0, "tail": tail, "type": "r", "probability": 0.5} for tail in tails]
+    write_html(file, [record], ["a"], "texts")
     return len(file.getvalue())
 
 
@@ -319,7 +307,7 @@ IN_MEMORY = {
     "a pattern from each place": (called(matched(FROM_EACH_PLACE), A), 10_000),
     "a page": (called(lambda text: drawn(text, 3, 7), text_of), 300),
     "a page of an entity": (called(drawn, "甲\n".__mul__), 400),
-    "a page of relations": (called(related_page, text_of), 300),
+    "a page of relations": (called(lambda text: drawn(text, 3, are_related=True), text_of), 300),
     "relations of a model": (called(all_related, lambda n: text_of(WINDOW * n)), 10),
     "scores": (called(scored, text_of), 1000),
     "word vectors": (called(with_vectors, distinct), 20_000),

@@ -29,11 +29,11 @@ REAL = "CLUECorpusSmall_bert_sampled", "chnsenticorp", "cmrc2018_wiki_paragraphs
 
 @pytest.fixture(scope="session")
 def sentences():
-    """Texts of our own with whatever can go wrong in a text; and 2,000 real ones if PADDLE_ROPE_DATA has them."""
+    """Texts of our own with whatever can go wrong in a text; and 400 real ones if PADDLE_ROPE_DATA has them."""
     folder, chosen, found = Path(os.environ.get("PADDLE_ROPE_DATA", "without data")) / "text", random.Random(2021), []
     for path in (folder / f"{name}.txt" for name in REAL):
         if path.is_file():
-            found += chosen.sample([one for one in path.read_text(encoding="utf-8").splitlines() if one.strip()], 500)
+            found += chosen.sample([one for one in path.read_text(encoding="utf-8").splitlines() if one.strip()], 100)
     return [*SENTENCES, *found]
 
 

@@ -1,7 +1,5 @@
-"""Folders of ours and of Hugging Face: same outputs, bit-equal round trips, what is reported and refused."""
+"""Folders of ours and of Hugging Face: same outputs and weights, what is reported and refused."""
 
-import dataclasses
-import itertools
 import json
 import shutil
 from pathlib import Path
@@ -21,7 +19,6 @@ from paddle_rope.roformer import (
     RoFormerModel,
     load_tokenizer,
 )
-from paddle_rope.roformer.checkpoints.huggingface import EXPRESSED, UNUSED, write_huggingface
 from paddle_rope.roformer.config import ENCODERS, folder_of
 from tests.paddle_rope.roformer import encoders
 from tests.paddle_rope.roformer.conftest import refused_in_a_line
@@ -30,6 +27,10 @@ from tests.paddle_rope.roformer.small_models import evaluated, make, states_equa
 DATA = Path(__file__).parent / "data"
 MASKED = ["hf_tiny", "hf_tiny_rotary_value"]
 CLASSIFIER = "hf_tiny_classifier"
+
+
+def settings_of(folder):
+    return json.loads((folder / "config.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -45,8 +46,8 @@ def copied(tmp_path):
             encoders.write(source, folder)
         else:
             shutil.copytree(DATA / source, folder, ignore=shutil.ignore_patterns(*without, "expected.npz"))
-        stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        (folder / "config.json").write_text(text or json.dumps({**stored, **settings}), encoding="utf-8")
+        changed = json.dumps({**settings_of(folder), **settings})
+        (folder / "config.json").write_text(text or changed, encoding="utf-8")
         if tensors is not None:
             save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
         return folder
@@ -81,58 +82,34 @@ def test_the_classifier_is_that_of_hugging_face(reported):
     np.testing.assert_allclose(evaluated(model, *inputs), expected["logits"], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("source", [*MASKED, CLASSIFIER])
-def test_written_as_hugging_face_the_files_are_the_same(source, tmp_path):
-    kind = RoFormerForSequenceClassification if source == CLASSIFIER else RoFormerForMaskedLM
-    settings = json.loads((DATA / source / "config.json").read_text(encoding="utf-8"))
-    write_huggingface(kind.from_pretrained(DATA / source), tmp_path, settings["max_position_embeddings"])
-    stored, written = load_file(DATA / source / "model.safetensors"), load_file(tmp_path / "model.safetensors")
-    assert stored.keys() == written.keys()
-    for name in stored:
-        np.testing.assert_array_equal(written[name], stored[name])
-    written = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
-    assert {key: settings.get(key) for key in written} == written
-    assert {"id2label", "label2id"} & settings.keys() <= written.keys()
-
-
-def test_every_option_is_expressed_or_unused_or_must_have_its_default(tmp_path):
-    model = make(RoFormerModel)
-    for option in dataclasses.fields(RoFormerConfig):
-        if option.name not in (*EXPRESSED, *UNUSED):
-            default = getattr(model.config, option.name)
-            for another in ("another", not default, ["softmax", "linear"], {"base": 500.0}, {"rotary_dim": 2}):
-                setattr(model.config, option.name, another)
-                with pytest.raises(ValueError, match=f"have {option.name} .*; the model cannot be written"):
-                    write_huggingface(model, tmp_path / "new")
-            setattr(model.config, option.name, default)
-    assert not (tmp_path / "new").exists()
-    for harmless in ({"attention_window": 3}, {"feature_map": "one_plus_cosine"}, {"rotary": {"base": 10000.0}}):
-        write_huggingface(make(RoFormerModel, **harmless), tmp_path, max_position_embeddings=20)
-
-
 # ---- what is new and what is left over
-@pytest.mark.parametrize("saved, read, options, new, unused", [
-    (RoFormerForMaskedLM, RoFormerForSequenceClassification, {"num_labels": 4}, "classifier.", "lm_head."),
-    (RoFormerModel, RoFormerForMaskedLM, {}, "lm_head.", ""),
-    (RoFormerForMaskedLM, RoFormerModel, {"hidden_dropout_prob": 0.0}, "", "lm_head."),
-    (RoFormerModel, RoFormerModel, {"convolutions": True}, "blocks.*.input_convolution.weight (2)", ""),
-    (RoFormerModel, RoFormerModel, {"output_gate": True}, "blocks.*.attention.gate.weight (2)", ""),
-    (RoFormerModel, RoFormerModel, {"attention": "linear", "feature_map": "favor"}, "projection (2)", ""),
+@pytest.mark.parametrize("saved, read, options, new, unused, level", [  # a warning if some are of the encoder
+    (RoFormerForMaskedLM, RoFormerForSequenceClassification, {"num_labels": 4}, "classifier.", "lm_head.", "INFO"),
+    (RoFormerModel, RoFormerForMaskedLM, {}, "lm_head.", "", "INFO"),
+    (RoFormerForMaskedLM, RoFormerModel, {"hidden_dropout_prob": 0.0}, "", "lm_head.", "INFO"),
+    (RoFormerModel, RoFormerModel, {"convolutions": True}, "blocks.*.input_convolution.weight (2)", "", "WARNING"),
+    (RoFormerModel, RoFormerForMaskedLM, {"attention": "linear", "feature_map": "favor"}, "tion (2)", "", "WARNING"),
+    (RoFormerModel, RoFormerForMaskedLM, {"output_gate": False}, "lm_head.", "attention.gate.weight (2)", "WARNING"),
+    (RoFormerForMaskedLM, RoFormerModel, {"output_gate": False}, "", "attention.gate.weight (2)", "WARNING"),
+    (RoFormerForMaskedLM, RoFormerForMaskedLM, {"output_gate": False}, "", "attention.gate.weight (2)", "WARNING"),
 ])  # fmt: skip
-def test_weights_that_are_new_or_not_used_are_reported(saved, read, options, new, unused, tmp_path, reported):
-    model = make(saved)
+def test_weights_that_are_new_or_not_used_are_reported(saved, read, options, new, unused, level, tmp_path, caplog):
+    caplog.set_level("INFO", logger="paddle_rope")
+    model = make(saved, output_gate="output_gate" in options)
     model.save_pretrained(tmp_path / "saved")
     again = read.from_pretrained(tmp_path / "saved", **options)
     assert {name: getattr(again.config, name) for name in options} == options
-    lines = reported().splitlines()
+    lines = [record.getMessage() for record in caplog.records]
+    assert level == max(record.levelname for record in caplog.records)
     for words, names in ((": new, ", new), ("not used: ", unused)):
         found = [line.split(words)[1] for line in lines if words in line]
         assert len(found) == bool(names) and all(names in line and "query" not in line for line in found)
     encoder, encoder_again = (getattr(one, "roformer", one).state_dict() for one in (model, again))
-    assert all((encoder_again[name].numpy() == encoder[name].numpy()).all() for name in encoder)
+    kept = encoder.keys() & encoder_again.keys()
+    assert len(kept) > 20 and all((encoder_again[name].numpy() == encoder[name].numpy()).all() for name in kept)
     again.save_pretrained(tmp_path / "again")
-    before = reported()
-    assert states_equal(read.from_pretrained(tmp_path / "again"), again) and reported() == before
+    caplog.clear()
+    assert states_equal(read.from_pretrained(tmp_path / "again"), again) and not caplog.records
 
 
 # ---- refused: one line that names the folder, before memory is taken
@@ -204,20 +181,6 @@ def test_the_small_encoder_fills_in_a_hidden_character(text, hidden):
     at = ids.index(tokenizer.vocab.index(text[hidden]))
     ids[at] = tokenizer.mask_token_id
     assert tokenizer.vocab[int(model(paddle.to_tensor([ids]))[0, at].argmax())] == text[hidden]
-
-
-def test_only_weights_of_the_encoder_are_a_warning(caplog, tmp_path):
-    for model, options, warnings in (
-        (RoFormerModel, {}, 0), (RoFormerForSequenceClassification, {}, 0), (RoFormerModel, {"output_gate": True}, 1),
-    ):  # fmt: skip
-        caplog.clear()
-        model.from_pretrained("small", **options)
-        assert len([record for record in caplog.records if record.levelname == "WARNING"]) == warnings
-    for saved, model in itertools.product([RoFormerModel, RoFormerForMaskedLM], repeat=2):
-        make(saved, output_gate=True).save_pretrained(tmp_path)
-        caplog.clear()
-        model.from_pretrained(tmp_path, output_gate=False)
-        assert any(record.levelname == "WARNING" and "gate" in record.getMessage() for record in caplog.records)
 
 
 def test_a_folder_of_this_name_goes_first(tmp_path, monkeypatch):

@@ -66,7 +66,6 @@ def test_options_of_another_kind_of_model_are_ignored_and_misspelled_ones_are_no
     assert NerConfig.from_dict({**ner, "architectures": ["NerModel"]}) == NerConfig.from_dict(ner)
     for settings, read, name, nearest in (
         (encoder, RoFormerConfig, "atention", "attention"),
-        (ner, NerConfig, "atention", "attention"),
         (ner, RoFormerConfig, "atention", "attention"),
         (ner, NerConfig, "span_heads", "span_head"),
     ):

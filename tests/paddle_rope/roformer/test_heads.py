@@ -7,7 +7,7 @@ import paddle
 import paddle.nn.functional as F
 import pytest
 
-from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification
+from paddle_rope import RoFormerForCausalLM, RoFormerForMaskedLM, RoFormerForSequenceClassification, RoFormerModel
 from paddle_rope.roformer.modeling import RoFormerCache
 from tests.helpers.comparison import assert_close
 from tests.paddle_rope.roformer.small_models import FORMS, make, random_ids
@@ -63,24 +63,27 @@ def test_a_classifier_pools_real_tokens_and_drops_before_each_of_its_layers(pool
 # ---- generation
 @pytest.mark.equation("2.12", "2.13", "4.7", "4.9")
 @pytest.mark.parametrize("form", CAUSAL)
-def test_a_cache_gives_the_hidden_states_and_tokens_of_the_whole(form, monkeypatch):
+def test_a_cache_gives_the_hidden_states_of_the_whole(form, monkeypatch):
     monkeypatch.setattr("paddle_rope.attention.steps._GROWTH", 3)
-    model = make(RoFormerForCausalLM, **CAUSAL[form])
-    ids = random_ids(2, 11)
-    whole = model.roformer(ids)
+    model, ids = make(RoFormerModel, **CAUSAL[form]), random_ids(2, 11)
+    whole = model(ids)
     for pieces, padding in (((1, 5, 1, 1, 3), 0), ((4, 7), 0), ((5, 1, 8), 3)):
         text, mask = paddle.concat([random_ids(2, padding), ids], axis=1), paddle.arange(11 + padding) >= padding
         outputs, cache, start = [], RoFormerCache(), 0
         for length in pieces:
             new = slice(start, start + length)
             given = mask[new].tile([2, 1]) if padding else None
-            outputs.append(model.roformer(text[:, new], given, cache=cache))
+            outputs.append(model(text[:, new], given, cache=cache))
             start += length
         assert_close(paddle.concat(outputs, axis=1)[:, padding:], whole, 1e-4)
-    for index, block in enumerate(model.roformer.blocks):
+    for index, block in enumerate(model.blocks):
         if block.attention.kind == "window":
             assert cache.layers[index]["state"].keys.shape[2] == min(model.config.attention_window, 14)
-    ids = ids[:, :6]
+
+
+@pytest.mark.parametrize("form", ["mixed", "window mixed", "causal, all"])
+def test_generation_takes_the_best_token_of_the_whole_text_each_time(form):
+    model, ids = make(RoFormerForCausalLM, **CAUSAL[form]), random_ids(2, 6)
     generated = model.generate(ids, max_new_tokens=10)
     mask = paddle.to_tensor(np.arange(9) >= np.array([[3], [3]]))
     padded = model.generate(paddle.concat([random_ids(2, 3), ids], axis=1), mask, max_new_tokens=10)

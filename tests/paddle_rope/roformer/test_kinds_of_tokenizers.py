@@ -86,7 +86,7 @@ ALPHABET = [
 ]
 WORDS = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text(encoding="utf-8"))["words"]
 CHOSEN = random.Random(2021)
-RANDOM_TEXTS = ["".join(CHOSEN.choices(ALPHABET, k=CHOSEN.randrange(12))) for _ in range(800)]
+RANDOM_TEXTS = ["".join(CHOSEN.choices(ALPHABET, k=CHOSEN.randrange(12))) for _ in range(400)]
 
 
 def is_mark(character):

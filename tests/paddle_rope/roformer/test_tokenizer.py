@@ -13,7 +13,6 @@ from tests.paddle_rope.roformer.conftest import SENTENCES, SPECIAL
 
 VOCAB = [*SPECIAL, *"中国人学习一二三四五六七八九十。", "中国", "学习", "gpu", "##s", "a", "b"]
 CLASSES = [CharTokenizer, WordTokenizer, WordPieceTokenizer]
-each_class = pytest.mark.parametrize("cls", CLASSES)
 
 
 @pytest.fixture(params=CLASSES, scope="module")
@@ -84,28 +83,22 @@ def test_decoding_gives_the_text_back(tokenizer):
 
 
 # ---- files
-@each_class
+@pytest.mark.parametrize("cls", CLASSES)
 @pytest.mark.parametrize("do_lower_case", [False, True])
 def test_saving_and_loading_keeps_everything(cls, do_lower_case, tmp_path):
-    tokenizer = cls([*VOCAB, "A"], do_lower_case)
+    tokenizer = cls([*VOCAB, "A", "\u2028"], do_lower_case)
     folder = tmp_path / "deep" / "folder"
     tokenizer.save_pretrained(folder)
+    written = (folder / "vocab.txt").read_bytes()
+    assert written.decode("utf-8") == "".join(f"{token}\n" for token in tokenizer.vocab)
     for loaded in (cls.from_pretrained(str(folder)), load_tokenizer(folder)):
         assert (type(loaded), loaded.vocab, loaded.do_lower_case) == (cls, tokenizer.vocab, do_lower_case)
         assert [loaded.encode(text) for text in SENTENCES] == [tokenizer.encode(text) for text in SENTENCES]
     other = WordTokenizer if cls is CharTokenizer else CharTokenizer
     with pytest.raises(ValueError, match=f"holds a {cls.__name__}, not a {other.__name__}"):
         other.from_pretrained(folder)
-
-
-@each_class
-def test_a_vocabulary_is_read_and_written_by_the_byte(cls, word_vocab_file, bert_vocab_file, tmp_path):
-    for path in (word_vocab_file, bert_vocab_file):
-        tokenizer = cls.from_vocab_file(path)
-        tokenizer.save_pretrained(tmp_path)
-        assert (tmp_path / "vocab.txt").read_bytes() == path.read_bytes()
-    (tmp_path / "vocab.txt").write_bytes("\r\n".join([*SPECIAL, "中", "\u2028", "国"]).encode("utf-8"))
-    assert cls.from_vocab_file(tmp_path / "vocab.txt").vocab == [*SPECIAL, "中", "\u2028", "国"]
+    (folder / "vocab.txt").write_bytes(written.replace(b"\n", b"\r\n")[:-2])
+    assert cls.from_vocab_file(folder / "vocab.txt").vocab == tokenizer.vocab
 
 
 PLAIN = """北京大学的学生在学习自然语言处理。2024年10月3日，上海。机器学习（machine learning）是人工智能。
