@@ -1,5 +1,6 @@
 """What users write from Python that cannot be is refused in words: ``refusals.yaml``."""
 
+import functools
 from math import inf, nan
 from pathlib import Path
 
@@ -24,15 +25,11 @@ NAMES |= {one.__name__: one for one in (ClassificationConfig, MatchingConfig, Ne
 def predictors(whole):
     """dict from names of models to functions of options that give a predictor."""
 
-    def opener(name):
+    def opened(name, recipe=None, **options):
         own, keys = MODELS[name]
+        return get_predictor(recipe or own)(**{"model_dir": whole(own, **keys) / "model", "device": "cpu", **options})
 
-        def opened(recipe=own, **options):
-            return get_predictor(recipe)(**{"model_dir": whole(own, **keys) / "model", "device": "cpu", **options})
-
-        return opened
-
-    return {name.replace("-", "_"): opener(name) for name in MODELS}
+    return {name.replace("-", "_"): functools.partial(opened, name) for name in MODELS}
 
 
 @pytest.mark.parametrize("chapter", REFUSED)

@@ -1,4 +1,4 @@
-"""The smallest run of each recipe: keys, data, and what the run leaves."""
+"""The smallest run of each recipe: keys, data, and what equal runs leave."""
 
 import json
 
@@ -34,19 +34,6 @@ KEYS = {
     },
 }  # fmt: skip
 ENDS = {"ner": 6, "relations": 6, "matching": 6, "classification": 6, "pretraining": 9, "language_model": 9}
-
-SETTINGS, VOCABULARY = {"config.yaml", "inputs.json", "metrics.json"}, {"vocab.txt", "tokenizer_config.json"}
-LOGS = {"vdl", "checkpoints"}
-BY_EPOCHS = {*LOGS, "epochs.csv", "epochs.png", "predictions_dev.jsonl"}
-MODEL = {"config.json", "model.safetensors", "SHA256SUMS"}
-LEFT = {  # recipe -> files of the run and of its folder ``model``
-    "ner": (BY_EPOCHS, {*MODEL, *VOCABULARY, "features.json"}),
-    "relations": (BY_EPOCHS, {*MODEL, *VOCABULARY}),
-    "matching": (BY_EPOCHS, {*MODEL, *VOCABULARY}),
-    "classification": (BY_EPOCHS, {*MODEL, *VOCABULARY}),
-    "pretraining": (LOGS, {*MODEL, *VOCABULARY}),
-    "language_model": (LOGS, {*MODEL, *VOCABULARY}),
-}
 WITH_LABELS = [name for name, recipe in RECIPES.items() if recipe.predictor]
 
 

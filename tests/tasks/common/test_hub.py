@@ -6,6 +6,7 @@ import resource
 import shutil
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import huggingface_hub
 import pytest
@@ -82,28 +83,19 @@ def test_hf_endpoint_names_the_hub(server, tmp_path):
     assert (done.returncode, done.stderr) == (0, "") and len(files_in(tmp_path)) == len(NEEDED)
 
 
-def test_a_broken_download_goes_on_where_it_was(server, tmp_path):
-    before = len(NEEDED)  # the description and all files but the weights
-    server.cuts = [*[None] * before, 2500, 700, *[None] * 9]  # the first cut leaves two blocks, the second none more
-    hub.fetch_encoder(NAME, tmp_path)
-    assert server.asked[before:] == [path_of("model.safetensors"), *[(path_of("model.safetensors"), 2000)] * 2]
-    assert files_in(tmp_path) == NEEDED
-
-
-def test_ctrl_c_and_a_connection_that_breaks_again_and_again_keep_what_came(server, tmp_path, monkeypatch):
+def test_a_download_that_breaks_or_is_interrupted_goes_on_where_it_was(server, tmp_path, monkeypatch):
+    # after the description and all other files a cut that leaves two blocks, and nothing at each later attempt
     server.cuts = [*[None] * len(NEEDED), 2500, *[0] * 9]
     assert "IncompleteRead" in error_of(hub.fetch_encoder, NAME, tmp_path)
     assert "model.safetensors" not in files_in(tmp_path)
     server.cuts = []
-
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt, match="the same command resumes"):
-        patch.setattr("huggingface_hub.hf_api.HfApi.hf_hub_download", interrupted)
+        patch.setattr("huggingface_hub.hf_api.HfApi.hf_hub_download", Mock(side_effect=KeyboardInterrupt))
         hub.fetch_encoder(NAME, tmp_path)
+    server.cuts = [None, 700]  # after the description a cut that leaves no further block
     hub.fetch_encoder(NAME, tmp_path)
-    assert server.asked[-1] == (path_of("model.safetensors"), 2000) and files_in(tmp_path) == NEEDED
+    assert server.asked[-3:] == [ABOUT, *[(path_of("model.safetensors"), 2000)] * 2]
+    assert files_in(tmp_path) == NEEDED
 
 
 GATED, CONFIG = {"X-Error-Code": "GatedRepo"}, path_of("config.json")

@@ -1,7 +1,6 @@
 """Texts in files: the form by the content, tables, documents, texts cut to a length; texts are read as they come, and
 unpacked within bounds; other kinds of files are named."""
 
-import csv
 import gzip
 import io
 import json
@@ -40,16 +39,6 @@ def test_what_holds_no_records_is_refused(content, said):
 
 def read(content):
     return list(table_records(content.split("\n"), "x"))
-
-
-def test_what_the_csv_module_writes_reads_back_the_same():
-    texts = ["甲,乙", '他说"好"', "第一行\n第二行", " 空 格 ", "", "[a]", '"', "\t", "'"]
-    one_a_line = [text for text in texts if "\n" not in text and "\t" not in text and text != '"']  # as in TSV
-    for delimiter, given in ((",", texts), ("\t", one_a_line)):
-        stream = io.StringIO()
-        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
-        writer.writerows([["text", "label"], *([text, "1"] for text in given)])
-        assert [row["text"] for _, row in read(stream.getvalue())] == given
 
 
 @pytest.mark.parametrize("content, records", FILES["rows"])
@@ -139,8 +128,6 @@ def test_lines_and_characters_may_be_cut_anywhere(stream):
 @pytest.mark.parametrize("wrong, message", [
     ("甲\n".encode("gb18030"), r"<stdin>:3: not UTF-8 \(byte 17 of the input\); convert it, .*gb18030"),
     (b'{"text": 1}\n', r'<stdin>:3: "text" is 1, not a string'),
-    (b"[]\n", r"<stdin>:3: JSON \[\] is not an object"),
-    (b"{\n", r"<stdin>:3: broken JSON at column 2"),
 ])  # fmt: skip
 def test_a_wrong_line_is_an_error_after_the_lines_before_it(stream, wrong, message):
     begin = '{"text": "甲"}\n\n'.encode()
@@ -151,10 +138,7 @@ def test_a_wrong_line_is_an_error_after_the_lines_before_it(stream, wrong, messa
             next(chunks)
 
 
-@pytest.mark.parametrize("content, at_once", [
-    *((content, 4) for content in ("甲\n乙乙\n", "甲\r\n\r\n乙", '{"text": "甲"}\n\n')),
-    ("\n".join(f"第{number}行" for number in range(1000)), 1000),
-], ids=["LF", "CRLF", "JSON", "long"])  # fmt: skip
+@pytest.mark.parametrize("content, at_once", [("甲\r\n\r\n乙", 4), ("第几行\n" * 1000, 1000)], ids=["short", "long"])
 def test_a_file_is_read_in_parts_and_the_position_goes_from_0_to_its_size(write, monkeypatch, content, at_once):
     monkeypatch.setattr(text_files, "READ_BYTES", at_once)
     path = write(content)

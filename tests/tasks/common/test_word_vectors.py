@@ -39,12 +39,11 @@ def test_words_of_one_kind_are_near_each_other_in_those_of_the_small_encoder():
     ("北京\n大学\n，\n", None, "damaged"),
 ])  # fmt: skip
 def test_what_does_not_belong_together_is_refused(folder, words, vectors, found):
-    (folder / WORDS_FILE).unlink()
     if vectors is None:
         (folder / VECTORS_FILE).write_bytes(b"x")
     else:
         WordVectors(["unused"], vectors).save_pretrained(folder)
-        (folder / WORDS_FILE).unlink()
+    (folder / WORDS_FILE).unlink()
     if words is not None:
         (folder / WORDS_FILE).write_text(words, encoding="utf-8")
     with pytest.raises(InputError, match=VECTORS_FILE) as refused:

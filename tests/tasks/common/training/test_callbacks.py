@@ -1,4 +1,5 @@
-"""What is done at each step: the moving average of the weights, checkpoints, progress, VisualDL's figures."""
+"""What is done at each step: the moving average of the weights, checkpoints, progress, VisualDL's figures, and which
+weights decay; what is overridden of PaddleNLP's Trainer."""
 
 import io
 import math
@@ -9,10 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import paddle
 import pytest
+from paddlenlp.trainer import Trainer
 
 from paddle_rope.tasks.common.training import callbacks
 from paddle_rope.tasks.common.training.callbacks import UPDATE_EVERY, CheckpointTimer, TrainingProgress, WeightAverage
 from paddle_rope.tasks.common.training.monitor import VisualDLMonitor
+from paddle_rope.tasks.common.training.trainer import CheckpointedTrainer, RecipeTrainer
 from tests.helpers.runs import curves
 
 START = np.array([[1.0], [2.0]], dtype=np.float32)
@@ -173,3 +176,24 @@ def test_speed_counts_characters_and_the_seconds_of_batches_alone(logged, monkey
         getattr(monitor, event)(ARGS, state(), None)
     monitor.on_log(ARGS, state(2), None, logs=LOGS)
     assert read()["1_train/characters_per_second"] == [(2, 2.0)]
+
+
+# ---- the trainer
+def test_matrices_decay_and_biases_and_norms_do_not():
+    model = paddle.nn.Sequential(("dense", paddle.nn.Linear(2, 3)), ("layer_norm", paddle.nn.LayerNorm(3)))
+    for weight in model.parameters():
+        weight.set_value(paddle.ones_like(weight))
+        weight.sum().backward()
+        weight.clear_gradient()  # a gradient of zero
+    training = SimpleNamespace(max_grad_norm=1.0, weight_decay=0.5)
+    RecipeTrainer.create_optimizer(SimpleNamespace(optimizer=None, model=model, args=training), 0.1).step()
+    changed = {name for name, weight in model.state_dict().items() if (weight.numpy() != 1).all()}
+    assert changed == {"dense.weight"}
+
+
+def test_four_private_methods_of_paddlenlp_are_overridden_in_one_class():
+    private = {name for name in dir(Trainer) if name.startswith("_") and not name.startswith("__")}
+    assert private & vars(RecipeTrainer).keys() == set()
+    assert private & vars(CheckpointedTrainer).keys() == {
+        "_save_checkpoint", "_load_from_checkpoint", "_load_optimizer_and_scheduler", "_load_rng_state",
+    }  # fmt: skip

@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddle_rope.tasks.classification.data import Example as ClassificationExample
 from paddle_rope.tasks.common.errors import InputError
 from paddle_rope.tasks.common.training.data import NO_DATA, hold_out
 from paddle_rope.tasks.common.training.settings import Settings
 from paddle_rope.tasks.common.training.trainer import LengthGroupedBatchSampler
 from paddle_rope.tasks.ner.examples import Entity
-from paddle_rope.tasks.recipes import evaluate, get_predictor, get_recipe, resume, train_config
-from tests.helpers.runs import power_cut
+from paddle_rope.tasks.recipes import evaluate, get_predictor, get_recipe, train_config
 from tests.tasks.ner.conftest import error_of
 from tests.tasks.tiny_recipes import ENCODER
 
@@ -53,7 +51,6 @@ WRONG_SPAN = {"text": "叶老桂", "entities": [{"start": 0, "end": 4, "type": "
 WRONG_ROWS = [
     ([*NER, WRONG_SPAN], r"^train\[3\]: span \[0, 4\] is not in the text of 3 characters"),
     ([NER[0], "叶老桂"], r"^train\[1\]: '叶老桂' is not a record"),
-    ([NER[0], ClassificationExample("甲", "乙", "")], r"^train\[1\]: Example.* is not a record"),
     ([{**NER[0], "id": object()}], r"^train\[0\]: object is not plain data; give strings"),
     ([{"text": "叶老桂"}], r'^train\[0\]: no "entities" or "label"'),
     ([{"text": "叶老\ud800", "entities": []}], r"^train\[0\]: .* surrogate"),
@@ -78,26 +75,6 @@ def test_what_is_wrong_is_named_and_nothing_is_written(tmp_path, recipe, config,
     with pytest.raises(InputError, match=message):
         train_config({**TINY, **config, "recipe": recipe, "output_dir": str(tmp_path / "run")}, data)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_an_interrupted_run_resumes_with_the_same_data_only(tmp_path):
-    config = {**TINY, "recipe": "ner", "num_train_epochs": 3}
-    data, run = {"train": NER * 4, "dev": NER}, tmp_path / "run"
-    train_config({**config, "output_dir": str(tmp_path / "whole")}, data)
-    with power_cut("on_step_end", 2):
-        train_config({**config, "output_dir": str(run)}, data)
-    for again, message in (
-        (None, "train_file is .*, of a run that had its data in memory"),
-        ({"train": NER}, "dev_file is .*, of a run that had its data in memory"),
-        ({**data, "train": NER * 3}, r"^train \(in memory\): has changed since the run began"),
-        ({**data, "test": NER}, r"^test \(in memory\): has changed since the run began"),
-    ):
-        with pytest.raises(InputError, match=message):
-            resume(run, again)
-    resume(run, data)
-    weights = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "run")]
-    assert weights[0] == weights[1]
 
 
 # ---- the part that is held out

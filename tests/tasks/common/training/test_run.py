@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -29,22 +30,16 @@ def claim(config, checkpoint="checkpoint-1", is_begun=True):
         Run(config, None, None, {}, None, stack, NO_DATA, checkpoint, is_begun).claim()
 
 
-CHANGES = {
-    "written": lambda path: path.write_text("more", encoding="utf-8"),
-    "removed": lambda path: path.unlink(),
-    "renamed": lambda path: path.rename(path.with_name("z.ann")),
-}
-
-
 @pytest.mark.parametrize("name, change", [
-    *((name, "written") for name in (*FILES, "folder/y.ann")), ("b.txt", "removed"), ("folder/x.ann", "renamed"),
+    *((name, lambda path: path.write_text("more", encoding="utf-8")) for name in (*FILES, "folder/y.ann")),
+    ("b.txt", Path.unlink), ("folder/x.ann", lambda path: path.rename(path.with_name("z.ann"))),
 ])  # fmt: skip
 def test_a_run_goes_on_with_the_data_that_it_began_with(config, tmp_path, name, change):
     claim(config, None, is_begun=False)
     (tmp_path / "folder" / "within").mkdir()  # which no reader looks into
     (tmp_path / "folder" / "within" / "y.ann").write_text("y")
     claim(config)
-    CHANGES[change](tmp_path / name)
+    change(tmp_path / name)
     said = "folder" if "folder" in name else name.replace("\udcff", "\\udcff")
     assert error_of(claim, config).startswith(f"{tmp_path}/{said}: has changed since the run began")
 

@@ -81,15 +81,8 @@ def test_values_get_the_type_of_their_key_from_yaml_and_from_the_command_line():
     typed = Keys(hidden_size=4, dropout=0.25, shuffle=True, name="x"), rest
     config = {**vars(typed[0]), **vars(typed[1])}
     assert parsed(config) == typed
-    words = {
-        "hidden_size": "4",
-        "dropout": "25e-2",
-        "shuffle": "true",
-        "windows": "No",
-        "labels": "a, b",
-        "rotary": '{"base": 7}',
-    }
-    assert parsed({**config, **words}) == typed
+    words = {"hidden_size": "4", "dropout": "25e-2", "shuffle": "true", "windows": "No"}
+    assert parsed({**config, **words, "labels": "a, b", "rotary": '{"base": 7}'}) == typed
 
 
 @pytest.mark.parametrize("config, expected", [
