@@ -60,7 +60,7 @@ def softmax_attention(
         scores = scores - _for_each_head(slopes, q) * _distances(q)
     weights = paddle.exp(scores)
     attended = _weighted_means(weights, [weights], v, _visible(v, key_mask, segment_ids, causal, window))
-    return _turn_back(attended, turn, placement)
+    return attended if turn is None or "o" not in placement else turn(attended, inverse=True)
 
 
 def elu_plus_one(x):
@@ -96,18 +96,13 @@ def linear_attention(
         even_q, even_k = (x.mean(axis=-1, keepdim=True) for x in (plain_q, plain_k))
         below.append(0.01 * plain_q.shape[-1] * kept * _products(even_q, even_k))
     attended = _weighted_means(rotated, below, v, _visible(v, key_mask, segment_ids, causal))
-    return _turn_back(attended, turn, placement)
+    return attended if turn is None or "o" not in placement else turn(attended, inverse=True)
 
 
 def _rotate_some(q, k, v, turn, placement):
     """q, k and v, rotated where ``placement`` has their letter."""
     places = placement if turn is not None else ""
     return [turn(x) if letter in places else x for letter, x in zip("qkv", (q, k, v))]
-
-
-def _turn_back(output, turn, placement):
-    """R^-1 of the output where ``placement`` has the letter o."""
-    return output if turn is None or "o" not in placement else turn(output, inverse=True)
 
 
 def _products(q, k):
@@ -232,7 +227,7 @@ def _of_spans(scores, token_mask):
 def multilabel_categorical_crossentropy(logits, labels):
     r"""log(1 + sum_{n in negatives} exp(s_n)) + log(1 + sum_{p in positives} exp(-s_p)): kexue.fm 7359.
 
-    The exponentials are summed as they are, so scores, float64 ``[rows, classes]``, must stay within a few hundred.
+    The exponentials are summed as they are, so scores, float64 ``[..., classes]``, must stay within a few hundred.
 
     >>> multilabel_categorical_crossentropy(paddle.to_tensor([[9.0, -9.0]]), [[1, 0]]).item() < 0.001
     True

@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -14,7 +15,6 @@ from tests.conftest import REPOSITORY
 
 SETTINGS = ("OMP_NUM_THREADS", "FLAGS_use_stride_kernel", "MKL_DEBUG_CPU_TYPE")
 CORES = "\n".join(f"processor\t: {i}\nphysical id\t: 0\ncore id\t\t: {i // 2}\n" for i in range(8))
-pytestmark = pytest.mark.filterwarnings("ignore:paddle is imported already")
 
 
 def pretend(monkeypatch, content, cpus=(0, 1, 2)):
@@ -60,25 +60,16 @@ AVX2 = "fpu avx avx2 bmi2"
 @pytest.mark.parametrize("vendor, flags, expected", [
     ("AuthenticAMD", AVX2, "5"), ("AuthenticAMD", "fpu avx", None), ("GenuineIntel", AVX2, None),
 ])  # fmt: skip
-def test_settings_follow_the_processor_unless_the_user_has_set_them(monkeypatch, vendor, flags, expected):
+def test_settings_follow_the_processor_unless_they_are_set_and_warn_if_late(monkeypatch, vendor, flags, expected):
     pretend(monkeypatch, f"processor\t: {0}\nvendor_id\t: {vendor}\nflags\t\t: {flags}\n")
     for name in SETTINGS:
         monkeypatch.setenv(name, "9")
-    prepare_process()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepare_process()
     assert [os.environ[name] for name in SETTINGS] == ["9", "9", "9"]
     for name in SETTINGS:
         monkeypatch.delenv(name)
-    prepare_process()
+    with pytest.warns(RuntimeWarning, match="paddle is imported already: OMP_NUM_THREADS, FLAGS_use_stride_kernel"):
+        prepare_process()
     assert [os.environ.get(name) for name in SETTINGS] == [str(physical_cores()), "0", expected]
-
-
-@pytest.mark.parametrize("calls, warned", [
-    ("paddle_rope.prepare_process(); import paddle; paddle_rope.prepare_process()", ""),
-    ("import paddle; paddle_rope.prepare_process()", "paddle is imported already: FLAGS_use_stride_kernel"),
-], ids=["before", "after"])  # fmt: skip
-def test_a_call_after_the_import_of_paddle_warns(calls, warned):
-    kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    command = [sys.executable, "-W", "always::RuntimeWarning", "-c", f"import paddle_rope; {calls}"]
-    environment = {**kept, "MKL_DEBUG_CPU_TYPE": "5"}
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True)
-    assert (warned in done.stderr) and ("paddle is imported already" in done.stderr) == bool(warned)

@@ -18,27 +18,17 @@ from paddle_rope import (
 )
 from tests.helpers.comparison import assert_close, random_tensor
 from tests.helpers.pairwise import pairwise
-from tests.paddle_rope import reference
 
 VARIANTS = {
     "plain": {},
     "half": {"layout": "half"},
-    "partial": {"rotary_dim": 6},
     "half partial": {"layout": "half", "rotary_dim": 6},
-    "linear": {"scaling": LinearScaling(3.0)},
     "ntk": {"scaling": NTKScaling(4.5), "layout": "half"},
     "yarn": {"scaling": YaRNScaling(4.0, original_length=300), "rotary_dim": 8},
     "learned": {"learned": True},
     "all": {"layout": "half", "rotary_dim": 8, "scaling": YaRNScaling(2.5, 40), "learned": True, "base": 50.0},
 }
 HEAD_DIM = 10
-
-
-def expected_of(rotary, x, positions, inverse=False, theta=None):
-    """The rotation of the reference, in float64, at the frequencies in use or others."""
-    theta = rotary.theta.astype("float64") if theta is None else theta
-    options = {"theta": theta, "layout": rotary.layout, "amplitude": rotary.amplitude}
-    return reference.rotate(x.astype("float64"), positions, inverse=inverse, **options)
 
 
 # ---- frequencies
@@ -111,7 +101,7 @@ class Rotating(nn.Layer):
 
 @pytest.mark.equation("1.16")
 @pairwise({
-    "name": list(VARIANTS),
+    "name": ["plain", "half partial", "yarn", "all"],
     "dtype, tolerance, unit": [("float32", 2e-6, 0), ("bfloat16", 1e-5, 2.0**-7)],
     "positions": [None, (1, "int64"), (2, "float32")],  # axes and dtype; None: counted
 })  # fmt: skip
@@ -152,7 +142,7 @@ def test_sinusoidal_positions_are_those_of_the_equation_up_to_a_million():
 
 
 @pytest.mark.equation("4.13")
-@pytest.mark.parametrize("heads, below", [(1, 1), (8, 8), (16, 16), (3, 2), (6, 4), (12, 8), (20, 16)])
+@pytest.mark.parametrize("heads, below", [(1, 1), (8, 8), (3, 2), (12, 8), (20, 16)])
 def test_slopes_are_geometric_for_any_number_of_heads(heads, below):
     slopes = alibi_slopes(heads)
     np.testing.assert_allclose(slopes[:below], 2.0 ** (-8 * np.arange(1, below + 1) / below), rtol=1e-12)

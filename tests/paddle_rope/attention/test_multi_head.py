@@ -86,7 +86,7 @@ def test_copies_of_a_cache_go_on_apart_and_a_cache_is_written_in_place(kind):
 
 
 @pytest.mark.equation("4.7")
-@pytest.mark.parametrize("shape", [(2, 2, 9, 9), (2, 1, 1, 9), (1, 1, 9, 9), (1, 2, 1, 9)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 2, 9, 9), (2, 1, 1, 9), (1, 2, 9, 9)], ids=str)
 def test_a_bias_of_any_shape_that_broadcasts_goes_on_from_a_cache(shape):
     layer, hidden, bias = random_layer("softmax", causal=True), random_hidden(), random_tensor(*shape, dtype="float32")
     cache: dict = {}

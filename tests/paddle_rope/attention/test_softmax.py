@@ -37,7 +37,7 @@ def scored(scores):
     return paddle.to_tensor(q), paddle.to_tensor(k), v
 
 
-@pytest.mark.parametrize("score", [-9e3, -1e4, -2e4, -1e8])
+@pytest.mark.parametrize("score", [-9e3, -1e4, -1e8])
 @softmax_and_window
 def test_what_is_hidden_has_no_weight_however_low_the_other_scores_are(attend, score, form):
     index = np.arange(90)  # of several blocks
@@ -146,8 +146,10 @@ OPTIONS = {  # and the shape of their mask
 }
 
 
-@pytest.mark.parametrize("head_dim, fits", [(8, True), (256, True), (4, False), (12, False), (264, False)])
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name, head_dim, fits", [
+    *((name, 8, True) for name in OPTIONS),
+    *(("padding", *size) for size in ((256, True), (4, False), (12, False), (264, False))),
+])  # fmt: skip
 def test_the_fused_calls_compute_the_plain_form_and_take_heads_of_some_sizes(name, head_dim, fits, as_on_a_gpu):
     options, shape = OPTIONS[name]
     given = random_qkv(3, 7, head_dim=head_dim, value_dim=head_dim, dtype="float32")

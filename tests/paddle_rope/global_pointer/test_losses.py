@@ -59,12 +59,6 @@ LOSSES = {"dense": dense, "sparse": sparse, "spans": of_spans, "spans, elsewhere
 each_loss = pytest.mark.parametrize("name", LOSSES)
 
 
-def expected_of(logits, spans):
-    rows = logits.reshape([logits.shape[0] * logits.shape[1], -1])
-    loss = reference.multilabel_categorical_crossentropy(rows, labels_of(spans, logits.shape).reshape(rows.shape))
-    return loss.reshape(logits.shape[:2])
-
-
 def random_spans(batch, count, types, seq, longest):
     """Padding among them, and some twice."""
     first = np.random.randint(0, seq, (batch, count))
@@ -92,7 +86,7 @@ def test_values_and_gradients_equal_the_reference(name, batch, types, seq, count
         spans = random_spans(batch, count, types, seq, width or seq)
     loss = LOSSES[name](inputs[0], np.array(spans))
     assert loss.dtype == (paddle.float64 if dtype == "float64" else paddle.float32)
-    expected = expected_of(exact[0], spans)
+    expected = reference.multilabel_categorical_crossentropy(flat(exact[0]), flat(labels_of(spans, exact[0].shape)))
     assert_close(loss, expected, min(tolerance, 1e-5))
     assert_same(loss, expected, inputs, exact, tolerance)
     assert bool((inputs[0] == before).all())
@@ -108,10 +102,10 @@ OTHERS = np.exp([-2.0, 1.5, 0.25])
 
 
 def extreme_cases():
-    for size in (1e3, 1e4):  # negatives at +size or positives at -size cost size
-        yield BIG * size, [(1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 1)], [size, 0, 2 * size, 0], {
-            (0, 0, 0): 1, (2, 0, 0): 1, (2, 0, 1): -1, (1, 0, 1): 0, (3, 0, 0): 0}  # fmt: skip
-    for above in (10.0, 25.0, 100.0, 1000.0):  # log(sum over all - sum over positives) would be log of rounding errors
+    # negatives at +10,000 or positives at -10,000 cost as much
+    yield 1e4 * BIG, [(1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 1)], [1e4, 0, 2e4, 0], {
+        (0, 0, 0): 1, (2, 0, 0): 1, (2, 0, 1): -1, (1, 0, 1): 0, (3, 0, 0): 0}  # fmt: skip
+    for above in (10.0, 25.0, 1000.0):  # log(sum over all - sum over positives) would be log of rounding errors
         scores = np.array([[[above, above - 1, -2.0], [1.5, above / 2, 0.25], [-1e4, -1e4, -1e4]]])
         loss = np.log1p(OTHERS.sum()) + np.log1p(np.exp(-np.array([above, above - 1, above / 2])).sum())
         slopes = dict(zip([(0, 0, 2), (0, 1, 0), (0, 1, 2)], OTHERS / (1 + OTHERS.sum())))
@@ -122,7 +116,7 @@ def extreme_cases():
 
 
 @pytest.mark.equation("6.8", "6.11")
-@pairwise({"name": list(LOSSES), "case": range(8), "dtype, tolerance": [("float32", 1e-5), ("float64", 1e-8)]})
+@pairwise({"name": list(LOSSES), "case": range(6), "dtype, tolerance": [("float32", 1e-5), ("float64", 1e-8)]})
 def test_losses_and_gradients_of_extreme_scores_are_right(name, case, dtype, tolerance):
     scores, spans, losses_of_types, slopes = list(extreme_cases())[case]
     logits = paddle.to_tensor(scores[np.newaxis], dtype=dtype, stop_gradient=False)
@@ -152,9 +146,12 @@ def test_losses_are_computed_outside_auto_cast(name, count, amp_as_on_gpu):
 
 
 @pytest.mark.equation("6.10")
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
-@pytest.mark.parametrize("convert", [np.asarray, paddle.to_tensor, np.ndarray.tolist], ids=["array", "tensor", "list"])
-@pytest.mark.parametrize("shape", [(5,), (2, 1, 3, 5)], ids=str)
+@pytest.mark.parametrize("shape, convert, dtype", [
+    ((5,), np.ndarray.tolist, "int64"),
+    ((2, 1, 3, 5), np.asarray, "int32"),
+    ((2, 1, 3, 5), paddle.to_tensor, "int32"),
+    ((2, 1, 3, 5), paddle.to_tensor, "int64"),
+], ids=str)  # fmt: skip
 def test_positives_are_numbers_of_rows_and_classes_in_any_order_and_form(shape, convert, dtype):
     logits, labels = random_tensor(*shape), np.random.uniform(size=shape) < 0.4
     positives = np.argwhere(labels.reshape(-1, 5))

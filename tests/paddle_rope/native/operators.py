@@ -93,7 +93,7 @@ OPERATORS = {
     "causal convolution": convolution(4, causal=True),
     "convolution without masks": Operator(depthwise_convolution, [X, (5, 6)]),
     "softmax attention": attention(softmax_attention, "mask", "segments"),
-    "causal softmax attention": attention(softmax_attention, causal=True),
+    "causal softmax attention": attention(softmax_attention, "mask", "segments", causal=True),
     "linear attention": attention(linear_attention, "mask"),
     "causal linear attention": attention(linear_attention, "mask", causal=True, decay=[0.9, 0.5], normalizer="none"),
     "span loss": span_loss(),

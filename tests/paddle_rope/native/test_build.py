@@ -1,9 +1,8 @@
 """Where the library is, when it computes, and what is said of it."""
 
 import os
+import runpy
 import shutil
-import subprocess
-import sys
 
 import paddle
 import pytest
@@ -117,7 +116,8 @@ def test_a_run_on_the_cpu_builds_them_once_with_a_line(cache, monkeypatch, capsy
     assert library_path().is_file() and capsys.readouterr().err.count("being built") == 1
 
 
-def test_a_variable_turns_them_off_and_the_command_prints_the_state():
-    words = [sys.executable, "-W", "ignore", "-m", "paddle_rope.native"]
-    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PADDLE_ROPE_NATIVE": "0"})
-    assert (done.returncode, done.stdout) == (0, "native operators: off, PADDLE_ROPE_NATIVE=0\n")
+def test_a_variable_turns_them_off_and_the_command_prints_the_state(copied, monkeypatch, capsys):
+    monkeypatch.setenv(loading.VARIABLE, "0")
+    with pytest.raises(SystemExit, match="^0$"):
+        runpy.run_module("paddle_rope.native", run_name="__main__")
+    assert capsys.readouterr().out == "native operators: off, PADDLE_ROPE_NATIVE=0\n"

@@ -66,34 +66,24 @@ def test_views_are_read_as_they_stand(operator, arguments):
 
 
 @each_operator
-def test_paddle_grad_may_be_repeated_and_a_second_backward_is_refused(operator, arguments):
-    total, inputs = operator(*arguments).sum(), differentiable(arguments)
-    one, other = (paddle.grad(total, inputs, retain_graph=True) for _ in range(2))
-    for first, second in zip(one, other):
-        np.testing.assert_array_equal(first.numpy(), second.numpy())
+def test_paddle_grad_is_of_any_inputs_and_repeats_and_other_passes_are_refused(operator, arguments):
+    inputs = differentiable(arguments)
+    total = operator(*(one if one.stop_gradient else 1.5 * one for one in arguments)).square().sum()
+    first, again = (paddle.grad(total, inputs, retain_graph=True) for _ in range(2))
+    for one, expected, repeated in zip(inputs, first, again):
+        np.testing.assert_array_equal(repeated.numpy(), expected.numpy())
+        if not paddle.__version__.startswith("2."):  # which refuses the gradients of the others
+            (alone,) = paddle.grad(total, one, retain_graph=True)
+            np.testing.assert_array_equal(alone.numpy(), expected.numpy())
+    assert all(one.grad is None for one in inputs)
     for retain_graph in (True, False):
         y = operator(*arguments)
         one, other = y.sum(), (2 * y).sum()
         one.backward(retain_graph=retain_graph)
         with pytest.raises(ERRORS, match="only once|backward twice"):  # of an operator, or of Paddle's own concat
             other.backward()
-
-
-@pytest.mark.skipif(paddle.__version__.startswith("2."), reason="Paddle 2 refuses the gradients of the others")
-@each_operator
-def test_paddle_grad_takes_any_of_the_inputs_alone(operator, arguments):
-    inputs = differentiable(arguments)
-    total = operator(*(one if one.stop_gradient else 1.5 * one for one in arguments)).square().sum()
-    for one, expected in zip(inputs, paddle.grad(total, inputs, retain_graph=True)):
-        (found,) = paddle.grad(total, one, retain_graph=True)
-        np.testing.assert_array_equal(found.numpy(), expected.numpy())
-    assert all(one.grad is None for one in inputs)
-
-
-@each_operator
-def test_a_gradient_of_a_gradient_is_refused(operator, arguments):
     with pytest.raises(ERRORS, match="gradient of its gradient"):
-        paddle.grad(operator(*arguments).sum(), differentiable(arguments), create_graph=True)
+        paddle.grad(operator(*arguments).sum(), inputs, create_graph=True)
 
 
 @each_operator
@@ -140,7 +130,8 @@ def test_an_output_that_nobody_takes_is_freed():
             operator(*arguments)
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
-    for name in [name for name in OPERATORS if "one row" not in name and "span loss" not in name]:
+    others = ("RMS norm of", "span loss", "wide", "causal", "convolution ")  # too small, or as one that is measured
+    for name in [name for name in OPERATORS if not name.startswith(others)]:
         operator, arguments = OPERATORS[name], OPERATORS[name].arguments(batch=8000)  # outputs of 0.6 MB and more
         before = resident_after(4)
         assert (resident_after(8) - before) / 8 < 0.2, name
