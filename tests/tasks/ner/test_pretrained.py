@@ -109,9 +109,7 @@ def test_training_starts_from_a_folder(train, small_config, pretrained, predict,
             NerPredictor(run.model, max_tokens=63)
 
 
-def test_options_and_spare_embeddings_of_the_folder_are_kept_and_the_saved_run_repeats(
-    train, small_config, pretrained, tmp_path
-):
+def test_options_and_spare_embeddings_stay_and_the_saved_run_repeats(train, small_config, pretrained, tmp_path):
     """A published model may have more embeddings than tokens."""
     folder = shutil.copytree(pretrained("roformer"), tmp_path / "relu")
     vocab = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
