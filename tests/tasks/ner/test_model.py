@@ -193,3 +193,12 @@ def test_texts_that_the_teacher_shares_are_told_and_do_not_see_their_labels(writ
     assert [[span[3] for span in text.spans] for text in texts] == [[1.0], [1.0], [0.9], []]
     for text in texts[:3:2]:  # the same one as it is labeled, and as it was predicted
         assert not text.features.flags.any() and data.features("去青川", text.offsets).flags.any()
+
+
+def test_a_student_learns_the_texts_of_its_teacher(train_few, trained, corpus, predict, write, tmp_path):
+    texts = "\n".join(record["text"] for record in corpus.dev_records)
+    found = predict(texts, trained.model, ["--min_probability", "0.05"])
+    options = {"train_texts": 8, "dev_file": "", "dev_fraction": 0, "test_file": corpus.dev, "num_train_epochs": 16}
+    alone = train_few(tmp_path / "alone", **options)
+    student = train_few(tmp_path / "student", **options, teacher_files=write(found, "taught.jsonl"))
+    assert student.metrics["test"]["f1"] > alone.metrics["test"]["f1"] + 0.2

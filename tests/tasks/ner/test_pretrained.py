@@ -209,5 +209,8 @@ def test_a_folder_that_does_not_fit_is_an_error_before_the_data_are_read(refused
     with (folder / "vocab.txt").open("a", encoding="utf-8") as file:
         file.write("龘\n")
     assert "tokens, the model embeddings for" in fails("folder")
-    (folder / "vocab.txt").unlink()
-    assert "folder" in fails("folder")
+    for name in ("vocab.txt", "config.json", "model.safetensors"):
+        content = (folder / name).read_bytes()
+        (folder / name).unlink()
+        assert "folder" in fails("folder")
+        (folder / name).write_bytes(content)
