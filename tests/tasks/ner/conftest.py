@@ -1,18 +1,26 @@
 """A small corpus, one model trained on it, and help for tests that train, evaluate and predict."""
 
+import contextlib
+import functools
+import io
 import json
+import shutil
 from types import SimpleNamespace
 
 import pytest
 
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.model_folder import write_checksums
 from paddle_rope.tasks.ner import NerPredictor
 from paddle_rope.tasks.ner.data.reading import EntityTextStream
 from paddle_rope.tasks.ner.demo import write_demo_corpus
 from paddle_rope.tasks.ner.examples import Entity, Example, TokenizedText, make_example
+from paddle_rope.tasks.ner.model import NerConfig, NerModel
 from tests.helpers import runs
+from tests.helpers.models import export
 from tests.helpers.runs import read_json_lines
+from tests.paddle_rope.roformer.small_models import randomise
 from tests.tasks.conftest import blank_pictures
 from tests.tasks.tiny_recipes import EPOCHS
 
@@ -20,7 +28,6 @@ TINY = {
     **EPOCHS, "recipe": "ner", "hidden_size": 32, "intermediate_size": 64, "head_size": 16, "hidden_dropout_prob": 0.05,
     "max_characters": 64, "logging_steps": 4,
 }  # fmt: skip
-ENOUGH = 12  # epochs
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +61,31 @@ def train_few(train, few_texts):
 def trained(train, tmp_path_factory):
     """A model that has learned to find entities. Do not change its files."""
     with blank_pictures():  # a fixture of a module would come too late
-        return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=ENOUGH)
+        return train(tmp_path_factory.mktemp("trained") / "run", num_train_epochs=12, ema_decay=0.8)
+
+
+@pytest.fixture(scope="session")
+def exported(trained, corpus, tmp_path_factory):
+    """``exported(format)``: the trained model exported, made at its first use, and what is printed, with the scores of
+    both. Do not change its files."""
+
+    @functools.cache
+    def exported(format):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            model = export(tmp_path_factory.mktemp(format) / "model", format, trained.model, "--check", corpus.dev)
+        return SimpleNamespace(model=model, printed=printed.getvalue())
+
+    return exported
+
+
+@pytest.fixture(scope="session")
+def other(trained, tmp_path_factory):
+    """The folder of another model for the same types and vocabulary, with random weights."""
+    folder = shutil.copytree(trained.model, tmp_path_factory.mktemp("other") / "model")
+    config = NerConfig.from_pretrained(folder, attention="linear", intermediate_size=32)
+    randomise(NerModel(config), 0.2).save_pretrained(str(folder))
+    write_checksums(folder)
+    return folder
 
 
 @pytest.fixture
@@ -62,9 +93,7 @@ def copy_with(trained, tmp_path):
     """Copy the trained model: ``copy_with(key=value ...)`` -> its folder, with other values in config.json."""
 
     def copy_with(**options):
-        (folder := tmp_path / "model").mkdir()
-        for path in trained.model.iterdir():
-            (folder / path.name).write_bytes(path.read_bytes())
+        folder = shutil.copytree(trained.model, tmp_path / "model")
         (folder / "config.json").write_text(json.dumps({**trained.model_config, **options}), encoding="utf-8")
         return folder
 

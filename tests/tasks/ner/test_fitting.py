@@ -94,10 +94,8 @@ FEW, ENOUGH = FEWEST_ENTITIES - 1, FEWEST_ENTITIES
 @pytest.mark.parametrize("given, entities, chosen", [
     ({}, FEW, {"keep_best": False}),
     ({}, ENOUGH, {"early_stopping_patience": 41}),
-    ({"keep_best": True}, FEW, {}),
     ({"early_stopping_patience": 3}, FEW, {}),
     ({"early_stopping_patience": None}, FEW, {"keep_best": False}),
-    ({"num_train_epochs": 60}, ENOUGH, {"early_stopping_patience": 20}),
     ({"num_train_epochs": 4}, ENOUGH, {"early_stopping_patience": 3}),
     ({"max_steps": 570}, ENOUGH, {"early_stopping_patience": 10}),  # 30 epochs
     ({"keep_best": False}, ENOUGH, {}),
@@ -153,12 +151,10 @@ def test_the_saved_configuration_has_plain_keys_and_more_labels_are_not_read(few
 
 @pytest.mark.slow
 def test_own_data_start_from_the_small_encoder_and_a_note_tells_what_it_lacks(few_texts, tmp_path, capsys):
-    given = {"train_file": str(few_texts.train), "dev_file": str(few_texts.dev), "max_steps": 1, "device": "cpu"}
-    config = {**read_run_config("configs/ner/own_data.yaml"), **given}
-    train_config({**config, "output_dir": str(tmp_path / "known")})
-    assert RoFormerConfig.from_pretrained(tmp_path / "known/model").hidden_size == 256
-    assert "does not know" not in capsys.readouterr().out
     strange = [replace(one, text="\U00010000" * len(one.text)) for one in read_examples(few_texts.train)]  # Linear B
     write_examples(strange, tmp_path / "strange.jsonl", "jsonl")
-    train_config({**config, "train_file": str(tmp_path / "strange.jsonl"), "output_dir": str(tmp_path / "strange")})
+    given = {"train_file": str(tmp_path / "strange.jsonl"), "dev_file": str(few_texts.dev), "device": "cpu"}
+    config = {**read_run_config("configs/ner/own_data.yaml"), **given, "max_steps": 1}
+    train_config({**config, "output_dir": str(tmp_path / "run")})
+    assert RoFormerConfig.from_pretrained(tmp_path / "run/model").hidden_size == 256
     assert "small does not know 100.0% of the characters in train" in capsys.readouterr().out

@@ -1,5 +1,6 @@
 """Training that starts from the folder of a language model."""
 
+import functools
 import json
 import shutil
 
@@ -25,7 +26,6 @@ from paddle_rope.tasks.ner.features import WordFeatures
 from paddle_rope.tasks.ner.model import VECTOR_DEVIATION, NerModel
 from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
 from paddle_rope.tasks.ner.recipe import NerRecipe
-from tests.helpers import runs
 from tests.helpers.runs import read_json_lines, run_words
 from tests.tasks.ner.conftest import TINY, spans_of
 
@@ -39,32 +39,35 @@ def small_config(few_texts):
     return {**keys, "train_file": few_texts.train, "dev_file": few_texts.dev, "num_train_epochs": 2}
 
 
-def write_pretrained(folder, kind, vocab):
-    """A folder of a new model: "words", ours whose tokenizer cuts words, or "huggingface"."""
-    paddle.seed(7)
-    ours = folder if kind == "words" else folder.with_name("ours_before")
-    config = RoFormerConfig(**SIZES, vocab_size=len(vocab), type_vocab_size=2)
-    RoFormerForMaskedLM(config).save_pretrained(str(ours))
-    (WordTokenizer if kind == "words" else CharTokenizer)(vocab, do_lower_case=True).save_pretrained(ours)
-    if kind == "huggingface":
-        assert main(["convert-weights", str(ours), str(folder), "--to", "huggingface"]) == 0
-
-
 @pytest.fixture(scope="module")
 def pretrained(few_texts, tmp_path_factory):
-    """``pretrained(kind)``: the folder, made at its first use."""
+    """``pretrained(kind)``: the folder of a new model: "ours" whose tokenizer cuts words, or one of another program,
+    "roformer" or "bert", beside the one of ours from which it is made."""
     texts = [record["text"] for record in read_json_lines(few_texts.train)]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     vocab = [*special, *sorted(set("".join(texts))), "公司", "大学", "先生", "昨天", "今天"]
-    folders = {}
 
+    @functools.cache
     def pretrained(kind):
-        if kind not in folders:
-            folders[kind] = tmp_path_factory.mktemp(kind) / "pretrained"
-            write_pretrained(folders[kind], kind, vocab)
-        return folders[kind]
+        paddle.seed(7)
+        ours = tmp_path_factory.mktemp(kind) / "ours"
+        positions = {"position_embedding": "learned", "learned_positions": 64} if kind == "bert" else {}
+        config = RoFormerConfig(**SIZES, vocab_size=len(vocab), type_vocab_size=2, **positions)
+        RoFormerForMaskedLM(config).save_pretrained(str(ours))
+        (WordTokenizer if kind == "ours" else CharTokenizer)(vocab, do_lower_case=True).save_pretrained(ours)
+        if kind != "ours":
+            assert main(["convert-weights", str(ours), str(ours.with_name(kind)), "--to", "huggingface"]) == 0
+            assert read_settings(ours.with_name(kind))["model_type"] == kind
+        return ours.with_name(kind)
 
     return pretrained
+
+
+@pytest.fixture(scope="module")
+def featured(train, small_config, tmp_path_factory):
+    """A run with word features. Do not change its files."""
+    folder = tmp_path_factory.mktemp("featured") / "run"
+    return train(folder, small_config, num_train_epochs=1, features="bigrams,gazetteer", **SIZES)
 
 
 @pytest.fixture
@@ -80,14 +83,14 @@ def at_start(monkeypatch):
 
 
 @pytest.mark.parametrize("kind, options", [
-    ("huggingface", {"attention": "linear", "features": "segmentation,bigrams"}),
-    ("words", {}),
-    ("words", {"features": "words,gazetteer"}),
+    ("roformer", {"attention": "linear"}),
+    ("bert", {}),
+    ("ours", {"features": "words,gazetteer"}),
 ], ids=str)  # fmt: skip
 def test_training_starts_from_a_folder(train, small_config, pretrained, predict, tmp_path, at_start, kind, options):
     folder = pretrained(kind)
     run = train(tmp_path / "run", config=small_config, pretrained=folder, **options)
-    encoder = RoFormerModel.from_pretrained(str(folder)).state_dict()
+    encoder = RoFormerModel.from_pretrained(str(folder.with_name("ours"))).state_dict()
     assert all((at_start[f"roformer.{name}"] == value.numpy()).all() for name, value in encoder.items())
     rest = {name.split(".")[0] for name in at_start if not name.startswith("roformer.")}
     assert rest == {"head", *(["feature_embedding"] if "features" in options else [])}
@@ -97,13 +100,20 @@ def test_training_starts_from_a_folder(train, small_config, pretrained, predict,
     assert run.model_config["attention"] == options.get("attention", "softmax")
     # the written folder predicts by itself
     assert type(load_tokenizer(run.model)) is type(load_tokenizer(folder))
-    assert (kind == "words") == (type(load_tokenizer(run.model)) is not CharTokenizer)
+    assert (kind == "ours") == (type(load_tokenizer(run.model)) is not CharTokenizer)
     found = predict("\n".join(record["text"] for record in run.predictions), run.model)
     assert spans_of(found) == spans_of(run.predictions)
+    if kind == "bert":
+        assert run.config["max_characters"] == 62  # with [CLS] and [SEP]
+        with pytest.raises(InputError, match="--max_tokens 63: learned positions end at 64; give at most 62"):
+            NerPredictor(run.model, max_tokens=63)
 
 
-def test_options_of_the_folder_are_kept_and_the_saved_run_repeats(train, small_config, pretrained, tmp_path):
-    folder = shutil.copytree(pretrained("huggingface"), tmp_path / "relu")
+def test_options_and_spare_embeddings_stay_and_the_saved_run_repeats(train, small_config, pretrained, tmp_path):
+    """A published model may have more embeddings than tokens."""
+    folder = shutil.copytree(pretrained("roformer"), tmp_path / "relu")
+    vocab = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in vocab[:-1]), encoding="utf-8")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     of_folder = {"hidden_act": "relu", "hidden_dropout_prob": 0.25, "attention_probs_dropout_prob": 0.35}
     (folder / "config.json").write_text(json.dumps({**config, **of_folder}), "utf-8")
@@ -111,64 +121,44 @@ def test_options_of_the_folder_are_kept_and_the_saved_run_repeats(train, small_c
     run = train(tmp_path / "run", config=small_config, pretrained=folder, **given)
     assert [run.model_config[name] for name in of_folder] == ["relu", 0.25, 0]
     assert not {*SIZES, "vocab_min_count", "attention", "hidden_act"} & run.config.keys()
+    assert load_tokenizer(run.model).vocab == [*vocab[:-1], f"[unused {len(vocab) - 1}]"]
+    NerPredictor(run.model)(["昨天"])
     again = train(tmp_path / "again", config=run.folder / "config.yaml")
     assert again.weights == run.weights
     assert {**again.config, "output_dir": ""} == {**run.config, "output_dir": ""}
 
 
 @pytest.mark.slow
-def test_an_encoder_trains_to_the_same_weights_from_a_folder_of_bert(few_texts, tmp_path, capsys):
-    encoder = {"position_embedding": "learned", "learned_positions": 64, "type_vocab_size": 2}
-    RoFormerForMaskedLM.from_pretrained("small", **encoder).save_pretrained(tmp_path / "ours")
-    load_tokenizer("small").save_pretrained(tmp_path / "ours")
-    assert main(["convert-weights", str(tmp_path / "ours"), str(tmp_path / "bert"), "--to", "huggingface"]) == 0
-    assert read_settings(tmp_path / "bert")["model_type"] == "bert"
-    keys = {"train_file": few_texts.train, "dev_file": few_texts.dev, "max_steps": 30, "device": "cpu"}
-    ours, bert = (
-        runs.train("configs/ner/own_data.yaml", tmp_path / f"{name}_run", **keys, pretrained=tmp_path / name)
-        for name in ("ours", "bert")
-    )
-    assert "64 learned positions" in capsys.readouterr().out
-    assert bert.weights == ours.weights and bert.metrics["dev"] == ours.metrics["dev"]
-    assert bert.config["max_characters"] == 62 and bert.config["learning_rate"] == 5e-4
-    with pytest.raises(InputError, match="--max_tokens 63: learned positions end at 64; give at most 62"):
-        NerPredictor(bert.model, max_tokens=63)
-
-
-def test_a_published_model_may_have_more_embeddings_than_tokens(train, small_config, pretrained, tmp_path):
-    folder = shutil.copytree(pretrained("huggingface"), tmp_path / "folder")
-    vocab = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
-    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in vocab[:-1]), encoding="utf-8")
-    run = train(tmp_path / "run", config=small_config, pretrained=folder, num_train_epochs=1)
-    assert load_tokenizer(run.model).vocab == [*vocab[:-1], f"[unused {len(vocab) - 1}]"]
-    NerPredictor(run.model)(["昨天"])
-
-
-@pytest.mark.slow
 def test_a_new_type_is_learned_and_the_old_ones_are_kept(train, small_config, few_texts, write, tmp_path, trained):
     records = read_json_lines(few_texts.train)
     new = [{"text": one["text"], "label": {"hero": one["label"].get("person", {})}} for one in records]
-    files = {"train_file": write(new, "new.jsonl"), "dev_file": "", "dev_fraction": 0, "test_file": few_texts.dev}
-    kept = train(tmp_path / "kept", small_config, pretrained=trained.model, keep_types=True, **files)
+    files = {"train_file": write(new[:30], "new.jsonl"), "dev_file": write(new[30:], "dev.jsonl")}
+    config = {**small_config, **files, "test_file": few_texts.dev, "pretrained": trained.model, "keep_types": True}
+    kept = train(tmp_path / "kept", config)
     assert kept.model_config["types"] == sorted([*trained.model_config["types"], "hero"])
     assert kept.metrics["test"]["f1"] > 0.3  # of the old types, as nothing is labeled ``hero`` there
-    old = train(tmp_path / "old", small_config, num_train_epochs=1, features="bigrams,gazetteer", **SIZES)
-    again = train(tmp_path / "again", small_config, pretrained=old.model, keep_types=True, **files)
-    assert (old.model / "features.json").read_bytes() == (again.model / "features.json").read_bytes()
+    # an ensemble is scored on the types of its runs
+    supports = {kind: row["support"] for kind, row in kept.metrics["dev"]["per_type"].items()}
+    assert sum(supports.values()) > supports["hero"] > 0
+    config = {key: str(value) for key, value in config.items()}
+    together = NerRecipe().score_ensemble(config, [str(kept.folder), str(kept.folder)])
+    assert {kind: row["support"] for kind, row in together["dev"]["per_type"].items()} == supports
+    assert together["dev"]["f1"] == kept.metrics["dev"]["f1"]
+    # of other texts models have other vocabularies, and no score together
+    assert NerRecipe().score_ensemble({**config, "train_texts": "30"}, [str(kept.folder)]) is None
 
 
-def test_word_features_of_other_data_begin_anew(train, small_config, few_texts, write, tmp_path, at_start):
-    old = train(tmp_path / "old", small_config, num_train_epochs=1, features="bigrams,gazetteer", **SIZES)
+def test_word_features_of_other_data_begin_anew(train, small_config, few_texts, write, tmp_path, at_start, featured):
     some = write(read_json_lines(few_texts.train)[:30], "some.jsonl")
     given = {"train_file": some, "num_train_epochs": 1, "features": "bigrams,gazetteer"}
-    new = train(tmp_path / "new", small_config, pretrained=old.model, **given)
-    assert new.model_config["features"] != old.model_config["features"]
-    kept = load(old.weights)
+    new = train(tmp_path / "new", small_config, pretrained=featured.model, **given)
+    assert new.model_config["features"] != featured.model_config["features"]
+    kept = load(featured.weights)
     assert all((at_start[name] == value).all() for name, value in kept.items() if name.startswith("roformer."))
 
 
 def test_words_start_from_the_word_vectors_of_the_folder(train, small_config, pretrained, tmp_path, at_start):
-    folder = shutil.copytree(pretrained("huggingface"), tmp_path / "folder")
+    folder = shutil.copytree(pretrained("roformer"), tmp_path / "folder")
     vectors = np.random.RandomState(0).randint(-127, 127, [3, 64], dtype=np.int8)
     WordVectors(["麻婆豆腐", "公司", "经济学家"], vectors).save_pretrained(folder)
     run = train(tmp_path / "run", small_config, pretrained=folder, features="words", num_train_epochs=1)
@@ -192,27 +182,17 @@ def test_words_start_from_the_word_vectors_of_the_folder(train, small_config, pr
     assert found.numpy() == pytest.approx(embedded.projection(paddle.to_tensor(expected)).numpy(), abs=1e-6)
 
 
-@pytest.mark.slow
-def test_an_ensemble_is_scored_on_the_types_of_its_runs(train, small_config, few_texts, write, tmp_path, trained):
-    records = [{"text": one["text"], "label": {"hero": {one["text"][0]: [[0, 0]]}}} for one in
-               read_json_lines(few_texts.train)]  # fmt: skip
-    files = {"train_file": write(records[:30], "new.jsonl"), "dev_file": write(records[30:], "dev.jsonl")}
-    config = {**small_config, **files, "pretrained": trained.model, "keep_types": True, "num_train_epochs": 1}
-    kept = train(tmp_path / "kept", config)
-    supports = {kind: row["support"] for kind, row in kept.metrics["dev"]["per_type"].items()}
-    assert sum(supports.values()) > supports["hero"] == 15
-    config = {key: str(value) for key, value in config.items()}
-    together = NerRecipe().score_ensemble(config, [str(kept.folder), str(kept.folder)])
-    assert {kind: row["support"] for kind, row in together["dev"]["per_type"].items()} == supports
-
-
-def test_a_type_that_the_model_does_not_find_in_the_new_texts_is_kept(train, small_config, few_texts, write, tmp_path):
-    old = train(tmp_path / "old", {**small_config, **SIZES}, num_train_epochs=1)
-    (old.model / "config.json").write_text(json.dumps({**old.model_config, "thresholds": 1000.0}), encoding="utf-8")
+def test_types_that_are_not_found_in_the_new_texts_and_word_features_are_kept(
+    train, small_config, write, tmp_path, featured
+):
+    old = shutil.copytree(featured.model, tmp_path / "old")
+    config = {**featured.model_config, "thresholds": 1000.0}
+    (old / "config.json").write_text(json.dumps(config), encoding="utf-8")
     new = write([{"text": "甲乙", "label": {"hero": {"甲": [[0, 0]]}}}, {"text": "丙", "label": {}}], "new.jsonl")
     files = {"train_file": new, "dev_file": "", "dev_fraction": 0}
-    kept = train(tmp_path / "kept", small_config, pretrained=old.model, keep_types=True, **files)
-    assert kept.model_config["types"] == sorted([*old.model_config["types"], "hero"])
+    kept = train(tmp_path / "kept", small_config, pretrained=old, keep_types=True, **files)
+    assert kept.model_config["types"] == sorted([*config["types"], "hero"])
+    assert (kept.model / "features.json").read_bytes() == (old / "features.json").read_bytes()
 
 
 @pytest.mark.slow
@@ -222,11 +202,10 @@ def test_a_folder_that_does_not_fit_is_an_error_before_the_data_are_read(refused
 
     (tmp_path / "data").write_text("this is no labeled text")
     (tmp_path / "empty").mkdir()
-    for folder in ("missing", "empty"):
-        assert fails(folder, "--train_file", "data").startswith(f"configuration: pretrained: {folder}: ")
-    for key in (*SIZES, "vocab_min_count"):
-        assert f"key {key!r}: sizes and tokenizer come from" in fails(pretrained("words"), f"--{key}", "32")
-    folder = shutil.copytree(pretrained("huggingface"), tmp_path / "folder")
+    assert fails("empty", "--train_file", "data").startswith("configuration: pretrained: empty: ")
+    for key in ("hidden_size", "vocab_min_count"):
+        assert f"key {key!r}: sizes and tokenizer come from" in fails(pretrained("ours"), f"--{key}", "32")
+    folder = shutil.copytree(pretrained("roformer"), tmp_path / "folder")
     with (folder / "vocab.txt").open("a", encoding="utf-8") as file:
         file.write("龘\n")
     assert "tokens, the model embeddings for" in fails("folder")

@@ -50,15 +50,14 @@ def test_gold_that_the_model_cannot_find_is_told_and_counts_as_missed(evaluate, 
 
 
 @pytest.mark.slow
-def test_there_may_be_a_thousand_types_of_any_name(train, evaluate, predict, write, tmp_path):
-    types = [*(f"type {n:03}" for n in range(994)), "占比%", "a/b", "a b", "🙂", "长" * 200, "a\x1b[31m\n\t\x00\u202e"]
+def test_there_may_be_very_many_types_of_any_name(train, evaluate, predict, write, tmp_path):
+    types = [*(f"type {n:03}" for n in range(194)), "占比%", "a/b", "a b", "🙂", "长" * 200, "a\x1b[31m\n\t\x00\u202e"]
     records = []
-    for number in range(100):
+    for number in range(20):
         label = {kind: {"乙丙": [[1, 2]]} for kind in types[10 * number : 10 * number + 10]}
-        record = {"text": f"甲乙丙丁戊{number}己庚", "label": {**label, types[number // 2]: {"甲": [[0, 0]]}}}
-        records.append(record)
+        records.append({"text": f"甲乙丙丁戊{number}己庚", "label": {**label, types[number]: {"甲": [[0, 0]]}}})
     files = {"train_file": write(records, "data"), "dev_file": write(records[::5], "few")}
-    run = train(tmp_path / "run", **files, num_train_epochs=1, per_device_train_batch_size=50)
+    run = train(tmp_path / "run", **files, num_train_epochs=1)
     assert run.model_config["types"] == sorted(types) and run.metrics["dev"]["per_type"].keys() == set(types)
     assert len(predict("甲乙丙\n", run.model)) == 1 and evaluate(files["dev_file"], run.model)["support"] > 30
 
@@ -71,8 +70,6 @@ def test_the_log_has_scores_of_each_epoch_the_configuration_and_the_hyper_parame
     assert {len(scalars[name]) for name in names} == {trained.config["num_train_epochs"]}
     f1 = scalars["dev/f1"]
     assert max(f1) > 0.3 and max(f1) == pytest.approx(trained.metrics["dev"]["f1"])
-    for kind, row in trained.metrics["dev"]["per_type"].items():
-        assert scalars[f"dev_f1_by_type/{kind}"][f1.index(max(f1))] == pytest.approx(row["f1"])
     (text,) = log.get_data("text", "configuration")
     shown = text.text.encoded_text_string.replace("\u00a0", " ").replace("\u2060", "")
     assert yaml.safe_load(shown) == trained.config
@@ -91,11 +88,7 @@ def test_training_that_finds_nothing_tells_it_at_the_end(train_few, tmp_path, ca
 
 # ---- masked language modeling
 FIRST_ID = 5  # the ones below are special
-
-
-@pytest.fixture
-def tokenizer():
-    return CharTokenizer.from_corpus([chr(0x4E00 + number) for number in range(50)] * 2, 1)
+TOKENIZER = CharTokenizer.from_corpus([chr(0x4E00 + number) for number in range(50)] * 2, 1)
 
 
 @pytest.fixture
@@ -116,40 +109,16 @@ def texts():
     return texts
 
 
-@pytest.fixture
-def plain(tokenizer, texts):
-    return pad_spans(texts, tokenizer.pad_token_id, with_labels=False)
-
-
-@pytest.fixture
-def masked(tokenizer, texts):
-    return MaskingCollator(tokenizer, 1)(texts)
-
-
-def test_labels_are_the_true_ids_of_hidden_tokens_of_the_text(tokenizer, plain, masked):
+def test_hidden_tokens_are_the_labels_and_features_near_them_alone_are_hidden(texts):
+    plain = pad_spans(texts, TOKENIZER.pad_token_id, with_labels=False)
+    masked = MaskingCollator(TOKENIZER, 1)(texts)
     hidden = masked["labels"] != IGNORED_LABEL
     assert (masked["labels"][hidden] == plain["input_ids"][hidden]).all()
     assert plain["token_mask"][hidden].all()  # no special token and no padding
     changed = masked["input_ids"] != plain["input_ids"]
-    assert not changed[~hidden].any() and (masked["input_ids"][changed] == tokenizer.mask_token_id).all()
+    assert not changed[~hidden].any() and (masked["input_ids"][changed] == TOKENIZER.mask_token_id).all()
     assert all((masked[name] == plain[name]).all() for name in ("attention_mask", "token_mask"))
     assert masked["labels"].dtype == masked["input_ids"].dtype == np.int64
-
-
-def test_share_of_hidden_tokens_is_the_expected_one(tokenizer, texts):
-    collate = MaskingCollator(tokenizer, 1)
-    batches = [collate(texts) for _ in range(40)]
-    hidden = sum((batch["labels"] != IGNORED_LABEL).sum() for batch in batches)
-    masked = sum((batch["input_ids"] == tokenizer.mask_token_id).sum() for batch in batches)
-    tokens = sum(batch["token_mask"].sum() for batch in batches)
-    # not hidden: no stretch begins here, and none of two begins before
-    expected = 1 - (1 - STRETCH_PROBABILITY) * (1 - STRETCH_PROBABILITY * SECOND_PROBABILITY)
-    assert hidden / tokens == pytest.approx(expected, abs=0.006)
-    assert masked / hidden == pytest.approx(MASK_PROBABILITY, abs=0.012)
-
-
-def test_features_are_hidden_at_hidden_tokens_and_their_neighbors_and_nowhere_else(plain, masked):
-    hidden = masked["labels"] != IGNORED_LABEL
     near = np.zeros_like(hidden)
     for row, place in np.argwhere(hidden):
         near[row, max(0, place - 1) : place + 2] = True
@@ -159,8 +128,20 @@ def test_features_are_hidden_at_hidden_tokens_and_their_neighbors_and_nowhere_el
     assert (masked["flags"] == plain["flags"] & ~near[:, :, None]).all()
 
 
-def test_each_time_other_tokens_are_hidden_and_the_seed_determines_which(tokenizer, texts):
-    first, again, other = (MaskingCollator(tokenizer, seed) for seed in (1, 1, 2))
+def test_share_of_hidden_tokens_is_the_expected_one(texts):
+    collate = MaskingCollator(TOKENIZER, 1)
+    batches = [collate(texts) for _ in range(40)]
+    hidden = sum((batch["labels"] != IGNORED_LABEL).sum() for batch in batches)
+    masked = sum((batch["input_ids"] == TOKENIZER.mask_token_id).sum() for batch in batches)
+    tokens = sum(batch["token_mask"].sum() for batch in batches)
+    # not hidden: no stretch begins here, and none of two begins before
+    expected = 1 - (1 - STRETCH_PROBABILITY) * (1 - STRETCH_PROBABILITY * SECOND_PROBABILITY)
+    assert hidden / tokens == pytest.approx(expected, abs=0.006)
+    assert masked / hidden == pytest.approx(MASK_PROBABILITY, abs=0.012)
+
+
+def test_each_time_other_tokens_are_hidden_and_the_seed_determines_which(texts):
+    first, again, other = (MaskingCollator(TOKENIZER, seed) for seed in (1, 1, 2))
     one, two = first(texts)["labels"], first(texts)["labels"]
     assert (one != two).any() and (other(texts)["labels"] != one).any()
     assert (again(texts)["labels"] == one).all() and (again(texts)["labels"] == two).all()
@@ -187,24 +168,20 @@ def pretrained(train_few, tmp_path, monkeypatch):
     return pretrained
 
 
-def test_pretraining_learns_to_predict_and_changes_the_encoder_alone(pretrained):
-    run, before, after = pretrained(masked_lm_epochs=12, features="segmentation,bigrams,dictionary")
+def test_pretraining_learns_from_more_texts_and_changes_the_encoder_alone(pretrained, tmp_path):
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"text": "%s"}\n{"text": ""}\n' % ("龘龘的龘龘。" * 24), encoding="utf-8")
+    options = {"masked_lm_epochs": 2, "per_device_train_batch_size": 1, "features": "segmentation,bigrams,dictionary"}
+    run, before, after = pretrained(unlabeled_files=more, **options)  # the text without a token would be a batch
     same = {name for name in before if (before[name] == after[name]).all()}
     assert {name for name in before if name.startswith("head.")} <= same
     assert all(name.startswith("head.") or "key.bias" in name for name in same)
     assert any(name.startswith("feature_embedding.") for name in before) and before.keys() == after.keys()
     log = log_of(run.folder / "vdl")
     loss = [record.value for record in log.get_data("scalar", "pretraining/loss")]
-    assert len(loss) == 12 * 6  # max_steps limits the training after it
-    assert np.mean(loss[-6:]) < np.mean(loss[:6]) - 0.5
+    assert len(loss) > 2 * 45  # max_steps limits the training after it
+    assert np.mean(loss[-30:]) < np.mean(loss[:10]) - 0.5
     assert len(log.get_data("scalar", "1_train/loss")) == 2
-
-
-def test_more_texts_are_learned_from_and_their_values_known(pretrained, tmp_path):
-    more = tmp_path / "more.jsonl"
-    more.write_text('{"text": "%s"}\n{"text": ""}\n' % ("龘龘的龘龘。" * 24), encoding="utf-8")
-    options = {"masked_lm_epochs": 2, "per_device_train_batch_size": 1, "features": "bigrams"}
-    run, before, after = pretrained(unlabeled_files=more, **options)  # the text without a token would be a batch
     features = json.loads((run.model / "features.json").read_text(encoding="utf-8"))
     assert {"龘龘", "的龘", "龘的"} <= set(features["vocabularies"]["bigrams"])
     number = (run.model / "vocab.txt").read_text(encoding="utf-8").split().index("龘")

@@ -4,6 +4,7 @@ and by paddle-rope tune."""
 import itertools
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -229,23 +230,23 @@ def config_of(folder):
 
 
 @pytest.mark.slow
-def test_a_run_chooses_its_thresholds_on_dev(train_few, tmp_path):
-    plain, lowered, tuned = (
-        train_few(tmp_path / name, num_train_epochs=8, **{name: True} if name != "keep_best" else {})
-        for name in ("keep_best", "threshold_for_f1", "tune_thresholds")
+def test_a_run_chooses_its_thresholds_on_dev(train_few, few_texts, evaluate, tmp_path):
+    lowered, tuned = (
+        train_few(tmp_path / name, num_train_epochs=8, **{name: True})
+        for name in ("threshold_for_f1", "tune_thresholds")
     )
-    assert plain.weights == lowered.weights == tuned.weights
-    types, before = plain.model_config["types"], plain.metrics["dev"]
+    assert lowered.weights == tuned.weights
+    plain, types = shutil.copytree(lowered.model, tmp_path / "plain"), lowered.model_config["types"]
+    (plain / "config.json").write_text(json.dumps({**lowered.model_config, "thresholds": 0.0}), encoding="utf-8")
+    before = evaluate(few_texts.dev, plain)
     assert lowered.model_config["thresholds"] == [threshold_for_f1(before["f1"])] * len(types)
     assert lowered.metrics["dev"]["predicted"] > before["predicted"]
     assert len(tuned.model_config["thresholds"]) == len(types) and any(tuned.model_config["thresholds"])
     assert tuned.metrics["dev"]["f1"] > before["f1"]
 
 
-@pytest.mark.parametrize("options", [{"learning_rate": 1e-9}, {"dev_file": "", "dev_fraction": 0}])
-def test_temperatures_are_1_of_a_model_that_has_not_learned_and_without_dev(train_few, tmp_path, options):
-    run = train_few(tmp_path / "run", **{"num_train_epochs": 1, **options})
-    assert run.model_config.get("temperatures", 1.0) == 1.0
+def test_temperatures_are_1_of_a_model_that_has_not_learned(train_few, tmp_path):  # without dev: ../test_epochs.py
+    assert train_few(tmp_path / "run", num_train_epochs=1, learning_rate=1e-9).model_config["temperatures"] == 1.0
 
 
 def test_temperatures_change_probabilities_alone(trained, copy_with, corpus, evaluate):

@@ -18,7 +18,7 @@ from paddle_rope.tasks.ner.examples import Entity, as_record, entities_of
 from paddle_rope.tasks.ner.prediction import entity_filter as module
 from paddle_rope.tasks.ner.prediction.entity_filter import HINT_LOGIT, EntityFilter, EntityRuler
 from paddle_rope.tasks.ner.prediction.selection import rank, uncertainty
-from tests.helpers.models import FORMATS, export
+from tests.helpers.models import FORMATS
 from tests.helpers.runs import read_json_lines
 
 CONFIG = SimpleNamespace(types=["person", "place"], thresholds=[0.0, 1.0], temperatures=2.0, allow_overlap=True)
@@ -92,13 +92,10 @@ def test_a_hint_lowers_the_threshold_of_its_span():
     assert chosen.candidates(CONFIG) == [-2 * HINT_LOGIT, 1]  # the temperature is 2
     entities = found((0, 2, "person", -2), (3, 5, "place", -2), (2, 4, "person", -2), (5, 6, "person", 1))
     assert spans(chosen.kept("ab.ab.", entities, CONFIG)) == [(0, 2, "person"), (5, 6, "person")]
-
-
-@pytest.mark.parametrize("least", [0.4, {"person": 0.4}], ids=str)
-def test_a_hint_does_not_lower_min_probability(least):
-    chosen = EntityFilter(min_probability=least, ruler=EntityRuler([("ab", "person", "hint")]))
     entities = found((0, 2, "person", -2), (3, 5, "person", -0.5))  # probabilities 0.27 and 0.44
-    assert spans(chosen.kept("ab.ab.", entities, CONFIG)) == [(3, 5, "person")]
+    for least in (0.4, {"person": 0.4}):  # which a hint does not lower
+        chosen = EntityFilter(min_probability=least, ruler=EntityRuler([("ab", "person", "hint")]))
+        assert spans(chosen.kept("ab.ab.", entities, CONFIG)) == [(3, 5, "person")]
 
 
 def test_only_the_most_probable_may_be_improbable():
@@ -126,16 +123,11 @@ def test_types_probabilities_and_numbers_choose(options, expected):
     ("ab.ab.ab", [(0, 2), (3, 5)], [(0, 2), (3, 5), (6, 8)]),  # at two of three
     ("ab.ab.ab", [(0, 2)], []),  # at one of three
     ("ab.abc.ab", [(0, 2), (3, 6)], [(3, 6)]),  # not where another entity has it; of "ab", one of two is not most
-    ("ab.ab.", [(0, 2), (3, 5)], [(0, 2), (3, 5)]),
+    ("aa.aa.aa.aaa", [(0, 2), (3, 5), (6, 8)], [(0, 2), (3, 5), (6, 8), (9, 11)]),  # what is added overlaps nothing
 ])  # fmt: skip
 def test_one_decision_for_a_mention(text, given, expected):
-    kept = EntityFilter(consistent=True).kept(text, found(*((*span, "person", 4) for span in given)), CONFIG)
+    kept = EntityFilter(consistent=True).kept(text, found(*((*span, "person", 4) for span in given)), FLAT)
     assert spans(kept) == [(*span, "person") for span in expected]
-
-
-def test_one_decision_adds_no_overlapping_entities():
-    given = found(*((start, start + 2, "person", 4) for start in (0, 3, 6)))
-    assert spans(EntityFilter(consistent=True).kept("aa.aa.aa.aaa", given, FLAT)) == [*spans(given), (9, 11, "person")]
 
 
 def test_files_options_and_python_agree(predictor, predict, trained, dev_texts, tmp_path):
@@ -150,8 +142,8 @@ def test_files_options_and_python_agree(predictor, predict, trained, dev_texts, 
     assert forced[-1]["type"] == "last"
     assert predict(f"{text}\n", options=[f"--{name}={value}" for name, value in options.items()]) == [record]
     assert predictor([text], entity_filter=one.entity_filter) == [record]
+    # candidates below the thresholds, as a batch of several requests has them, do not count
     windows = list(one.windows(text))
-    assert one.join(text, one.find_in_windows(windows)) == record
     more = predictor.find_in_windows(windows, EntityFilter(min_probability=0.01).candidates(predictor.model.config))
     assert predictor.join(text, more) == predictor([text])[0]
 
@@ -181,8 +173,6 @@ TEXTS = ["王明去年在青川市工作。", "天气很好，适合出门。", 
 
 @pytest.mark.parametrize("texts, uncertainties, count, known, expected", [
     (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 6, [], [2, 5, 1]),  # neither empty texts nor near duplicates
-    (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 2, [], [2, 5]),
-    (TEXTS, [1.0] * 6, 6, [], [0, 1, 5]),  # of equals the first
     (TEXTS, [3.0, 1.0, 4.0, 9.0, 9.0, 2.0], 6, ["王明去年在 青川市工作"], [5, 1]),
     (["一二三四五六", "一二三 四五\n六", "完"], [1.0] * 3, 3, [], [0, 2]),  # white space does not count
 ])  # fmt: skip
@@ -212,10 +202,9 @@ def select(trained, tmp_path, write):
     return select
 
 
-@pytest.mark.parametrize("format", ["trained", *FORMATS])
-def test_the_texts_of_highest_entropy_come_with_entities(select, dev_texts, predictor, trained, tmp_path, format):
-    model = export(tmp_path / "exported", format, trained.model) if format != "trained" else trained.model
-    records = read_json_lines(select(dev_texts, 8, model=model))
+@pytest.mark.parametrize("format", ["trained", FORMATS[0]])
+def test_the_texts_of_highest_entropy_come_with_entities(select, dev_texts, predictor, trained, exported, format):
+    records = read_json_lines(select(dev_texts, 8, model=(trained if format == "trained" else exported(format)).model))
     entropies = dict(zip(dev_texts, map(uncertainty, predictor.find(dev_texts, thresholds=LOWEST_THRESHOLD))))
     assert [record["text"] for record in records] == sorted(entropies, key=entropies.get, reverse=True)[:8]
     for record, expected in zip(records, predictor([record["text"] for record in records])):

@@ -46,18 +46,15 @@ def logits_of(predictor, texts):
     return evaluated(predictor.model, batch).numpy().astype("float64").ravel()
 
 
-def test_scores_of_several_models_are_averaged(predictor, trained, train_few, tmp_path, corpus, evaluate, dev_texts):
-    train_file = corpus.train  # which gives the same vocabulary
-    options = {"seed": 43, "attention": "linear", "intermediate_size": 32, "num_train_epochs": 1}
-    other = train_few(tmp_path / "other", train_file=train_file, **options)
-    both = NerPredictor([trained.model, other.model], "cpu")
-    predictors = (predictor, NerPredictor(other.model, "cpu"), both)
+def test_scores_of_several_models_are_averaged(predictor, trained, other, corpus, evaluate, dev_texts):
+    both = NerPredictor([trained.model, other], "cpu")
+    predictors = (predictor, NerPredictor(other, "cpu"), both)
     first, second, mean = (logits_of(one, dev_texts[:4]) for one in predictors)
     is_span = first > -1e3  # others are masked
     assert is_span.sum() > 1000 and np.abs(first - second)[is_span].max() > 1
     np.testing.assert_allclose(mean[is_span], ((first + second) / 2)[is_span], atol=1e-5)
     found = sum(len(record["entities"]) for record in both(dev_texts))
-    assert evaluate(corpus.dev, trained.model, other.model)["predicted"] == found
+    assert evaluate(corpus.dev, trained.model, other)["predicted"] == found
 
 
 def test_several_models_take_mean_thresholds_and_the_least_lengths(predictor, trained, copy_with, dev_texts):
