@@ -30,7 +30,9 @@ from paddle_rope.roformer import (
 )
 from paddle_rope.roformer.checkpoints.huggingface import write_huggingface
 from paddle_rope.roformer.checkpoints.names import TENSORFLOW, source_names
+from paddle_rope.roformer.config import ENCODERS
 from paddle_rope.tasks.commands.main import main
+from paddle_rope.tasks.common.word_vectors import VECTORS_FILE, WORDS_FILE
 from tests.paddle_rope.roformer.small_models import SIZES, evaluated, make, random_ids, randomise, states_equal
 
 DATA = Path(__file__).parent / "data"
@@ -164,9 +166,11 @@ def test_a_mistake_of_the_user_is_one_line_and_leaves_nothing(tmp_path, refused)
 
 
 @pytest.mark.parametrize("to", ["paddle_rope", "huggingface"])
-def test_the_encoder_of_the_package_is_converted_by_its_name_with_its_tokenizer(to, tmp_path):
+def test_the_encoder_of_the_package_is_converted_by_its_name_with_its_words(to, tmp_path):
     convert("small", tmp_path / "new", to)
     assert load_tokenizer(tmp_path / "new").vocab == load_tokenizer("small").vocab
+    for name in (WORDS_FILE, VECTORS_FILE):
+        assert (tmp_path / "new" / name).read_bytes() == (ENCODERS / "small" / name).read_bytes()
     new, small = (RoFormerForMaskedLM.from_pretrained(one).state_dict() for one in (tmp_path / "new", "small"))
     assert all((new[name].numpy() == small[name].numpy()).all() for name in small)
 

@@ -67,7 +67,7 @@ def pretrained(few_texts, tmp_path_factory):
 def featured(train, small_config, tmp_path_factory):
     """A run with word features. Do not change its files."""
     folder = tmp_path_factory.mktemp("featured") / "run"
-    return train(folder, small_config, num_train_epochs=1, features="bigrams,gazetteer", **SIZES)
+    return train(folder, small_config, num_train_epochs=1, features="words,gazetteer", **SIZES)
 
 
 @pytest.fixture
@@ -148,13 +148,21 @@ def test_a_new_type_is_learned_and_the_old_ones_are_kept(train, small_config, fe
     assert NerRecipe().score_ensemble({**config, "train_texts": "30"}, [str(kept.folder)]) is None
 
 
-def test_word_features_of_other_data_begin_anew(train, small_config, few_texts, write, tmp_path, at_start, featured):
+def test_word_features_of_other_data_begin_anew_with_known_words(
+    train, small_config, few_texts, write, tmp_path, at_start, featured
+):
     some = write(read_json_lines(few_texts.train)[:30], "some.jsonl")
-    given = {"train_file": some, "num_train_epochs": 1, "features": "bigrams,gazetteer"}
+    given = {"train_file": some, "num_train_epochs": 1, "features": "words,gazetteer"}
     new = train(tmp_path / "new", small_config, pretrained=featured.model, **given)
     assert new.model_config["features"] != featured.model_config["features"]
     kept = load(featured.weights)
     assert all((at_start[name] == value).all() for name, value in kept.items() if name.startswith("roformer."))
+    known, words = (WordFeatures.from_pretrained(run.model).words for run in (featured, new))
+    tables = [at_start[f"feature_embedding.{name}.weight"] for name in ("tables.words", "fixed_words")]
+    row_of = dict(zip(words, np.concatenate(tables)[2:]))
+    vectors = kept["feature_embedding.tables.words.weight"][2:]
+    assert len(tables[1]) > 0 and set(known) <= set(words)
+    assert np.array([row_of[word] for word in known]) == pytest.approx(vectors * (VECTOR_DEVIATION / vectors.std()))
 
 
 def test_words_start_from_the_word_vectors_of_the_folder(train, small_config, pretrained, tmp_path, at_start):
