@@ -175,6 +175,7 @@ def replace_by_link(path):
 
 
 FORGED = {  # what happens to the file of results, or of rejected records, of part 1
+    "results emptied": lambda results, reports, done: results.write_bytes(b""),
     "results forged": lambda results, reports, done: results.write_bytes(results.read_bytes().replace(b"a", b"b")),
     "results behind a link": lambda results, reports, done: replace_by_link(results),
     "rejected records removed": lambda results, reports, done: reports.unlink(),

@@ -99,6 +99,7 @@ WRONG = [  # path, body, part of the error
     *(("/predict/pairs", {"pairs": [wrong]}, "pairs[0]") for wrong in (["a"], ["a", "b", "c"], "ab", ["a", None])),
     (PREDICT, {"min_probability": 1e-300}, "at least 0.001"),
     (PREDICT, {"min_probability": 0.001, "texts": ["a" * 512]}, "more than 2,048 spans"),
+    (PREDICT, listed(("a", "a"), mode="maybe"), "mode"),
     (PREDICT, {"dictionary": [{"term": "a", "typ": "a"}]}, "dictionary[0]: unknown key 'typ'; did you mean 'type'?"),
     (PREDICT, listed(("", "a")), "term"),
     (PREDICT, listed(("a", "x"), mode="hint"), "'x'"),
