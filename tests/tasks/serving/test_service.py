@@ -134,6 +134,16 @@ def test_texts_whose_client_has_left_are_not_computed(client, gate):
     assert client.metric("paddle_rope_texts_total") == computed + 1  # the text in the gate
 
 
+def test_slow_clients_do_not_hold_up_others(client):
+    connections = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(50)]
+    for place, connection in enumerate(connections):
+        connection.sendall([b"", b"POST /pre", HEAD, HEAD + b"Content-Length: 100\r\n\r\n{"][place % 4])
+    assert texts_of(client.predict("meanwhile")) == ["meanwhile"]
+    for connection in connections:
+        connection.close()
+    assert texts_of(client.predict("after")) == ["after"]
+
+
 def test_who_does_not_read_an_answer_and_who_comes_too_many_lose_the_connection(start, monkeypatch):
     monkeypatch.setenv("STUB_BOUNDS", '{"server.ANSWER_SECONDS": 0.5, "server.MOST_CONNECTIONS": 2}')
     with start("--max_characters", 10**8, "--max_body_bytes", 10**8) as client:
