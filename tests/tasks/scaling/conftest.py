@@ -9,18 +9,17 @@ import pyarrow.parquet
 import pytest
 
 from paddle_rope.tasks.ner.data.reading import read_examples
-from paddle_rope.tasks.ner.demo import write_demo_corpus
+from paddle_rope.tasks.ner.demo import read_demo_corpus, write_demo_corpus
 from tests.helpers.models import FORMATS, export, write_small_ner
 
 THRESHOLD = 20.0  # few random scores exceed it
 
 
 @pytest.fixture(scope="session")
-def texts(tmp_path_factory):
+def texts():
     """40 different texts."""
-    _, dev = write_demo_corpus(tmp_path_factory.mktemp("texts"), train_size=10, dev_size=60)
-    found = dict.fromkeys(json.loads(line)["text"] for line in dev.read_text(encoding="utf-8").splitlines())
-    return list(found)[:40]
+    _, dev = read_demo_corpus()
+    return list(dict.fromkeys(record["text"] for record in dev))[:40]
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """A run over many documents: complete, in order, resumable, whatever dies; by processes and on Ray."""
 
+import datetime
 import functools
 import importlib.util
 import json
@@ -19,8 +20,7 @@ import pytest
 
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.ner import NerPredictor
-from paddle_rope.tasks.scaling.on_ray import run_on_ray
-from paddle_rope.tasks.scaling.processes import run_in_processes
+from paddle_rope.tasks.scaling import on_ray, processes
 from paddle_rope.tasks.scaling.run import run_documents
 from paddle_rope.tasks.scaling.worker import Job, PartWorker
 from tests.helpers.models import needs_onnx
@@ -110,22 +110,24 @@ def pid_of_an_actor():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("run_parts, pid_of_a_worker", [
-    (run_in_processes, lambda: multiprocessing.active_children()[0].pid),
-    pytest.param(run_on_ray, pid_of_an_actor, marks=needs_ray),
+@pytest.mark.parametrize("module, name, kind, options, pid_of_a_worker", [
+    (processes, "run_in_processes", "exported", [], lambda: multiprocessing.active_children()[0].pid),
+    pytest.param(on_ray, "run_on_ray", "model", ["--ray"], pid_of_an_actor, marks=needs_ray),
 ], ids=["processes", "ray"])  # fmt: skip
-def test_a_killed_worker_loses_nothing(inputs, job, exported, run_parts, pid_of_a_worker):
-    killed = []
+def test_a_killed_worker_loses_nothing(inputs, job, request, monkeypatch, module, name, kind, options, pid_of_a_worker):
+    killed, run_parts = [], getattr(module, name)
 
-    def run(job, parts):
-        for done in run_parts(job, parts, 2):
+    def run(*given, **more):
+        for done in run_parts(*given, **more):
             yield done
             if done and not killed:
                 killed.append(pid_of_a_worker())
                 os.kill(killed[0], signal.SIGKILL)
 
-    job = replace(job, models=(str(exported),))
-    assert run_documents(job, [str(inputs)], 10, run) == 0
+    monkeypatch.setattr(module, name, run)
+    job = replace(job, models=(str(request.getfixturevalue(kind)),))
+    words = ["predict", *job.models, "--input", inputs, "--output", job.output, "--device", "cpu", "--batch_size", 4]
+    assert main([*map(str, words), "--part_records", "10", "--processes", "2", *options]) == 0
     assert killed and multiprocessing.active_children() == []
     assert_left_as_by_one_process(job, inputs)
 
@@ -146,7 +148,7 @@ def test_a_part_that_kills_every_process_ends_the_run(job, exported, tmp_path, t
     killing = threading.Thread(target=kill_writers)
     killing.start()
     try:
-        run = functools.partial(run_in_processes, count=1)
+        run = functools.partial(processes.run_in_processes, count=1)
         message = refusal(replace(job, models=(str(exported),)), [tmp_path / "in.jsonl"], len(records), run)
     finally:
         ended.set()
@@ -199,7 +201,8 @@ def test_results_and_rejected_records_are_strict_json(job, tmp_path):
     nested = "[" * 100_000 + "]" * 100_000
     records = ('{"text": "a"}', *(f'{{"text": "a", "x": {value}}}' for value in ("1e400", "[NaN]", nested)))
     (tmp_path / "a.jsonl").write_text("\n".join(records))
-    columns = {"text": ["a"], "x": [[math.nan, math.inf, 1.5]], "y": [{"z": -math.inf}]}
+    columns = {"text": ["a"], "x": [[math.nan, math.inf, 1.5]], "y": [{"z": -math.inf}], "b": [b"x\xff"]}
+    columns["day"] = [datetime.date(2026, 11, 30)]
     pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "b.parquet")
     assert run_documents(job, [str(tmp_path / "a.jsonl"), str(tmp_path / "b.parquet")], 10, here([])) == 0
     for path in (tmp_path / "out").rglob("*.jsonl"):
@@ -207,6 +210,7 @@ def test_results_and_rejected_records_are_strict_json(job, tmp_path):
             json.loads(line, parse_constant=pytest.fail)
     (found,) = read_json_lines(job.part_file(1))
     assert (found["x"], found["y"]) == ([None, "inf", 1.5], {"z": "-inf"})
+    assert (found["b"], found["day"]) == ("x\\xff", "2026-11-30")
     reasons = [one["reason"] for one in read_json_lines(tmp_path / "out" / "rejected.jsonl")]
     assert len(reasons) == 3 and all("JSON compliant" in one for one in reasons[:2]) and "recursion" in reasons[2]
 
@@ -269,24 +273,10 @@ def test_run_in_which_everything_is_rejected_fails(job, tmp_path):
     assert [one["record"] for one in read_json_lines(tmp_path / "out" / "rejected.jsonl")] == ["x", "y"]
 
 
-@pytest.fixture
-def words(tmp_path, model, texts):
-    write_jsonl(tmp_path / "in.jsonl", [{"id": number, "text": text} for number, text in enumerate(texts)])
-    return [str(model), "--input", str(tmp_path / "in.jsonl"), "--part_records", "5", "--device", "cpu"]
-
-
 @needs_ray
 @pytest.mark.slow
-def test_ray_writes_what_processes_write(words, tmp_path):
-    for output, more in (("one", ["--processes", "1"]), ("two", ["--ray", "--processes", "2"])):
-        assert main(["predict", *words, "--output", str(tmp_path / output), *more]) == 0
-    assert len(files(tmp_path / "one")) == 8 and files(tmp_path / "two") == files(tmp_path / "one")
-
-
-@needs_ray
-@pytest.mark.slow
-def test_wrong_models_and_clusters_are_told(words, tmp_path, refused):
+def test_wrong_models_and_clusters_are_told(inputs, model, tmp_path, refused):
     (tmp_path / "model").mkdir()
-    more = [*words[1:], "--output", "out", "--ray"]
-    assert "model: no model here" in refused("predict", "model", *more)
-    assert "--ray 127.0.0.1:1: no cluster" in refused("predict", words[0], *more, "127.0.0.1:1")
+    words = ["--input", inputs, "--output", "out", "--device", "cpu", "--ray"]
+    assert "model: no model here" in refused("predict", "model", *words)
+    assert "--ray 127.0.0.1:1: no cluster" in refused("predict", model, *words, "127.0.0.1:1")

@@ -1,6 +1,7 @@
 """Services in processes of their own, and requests to them."""
 
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -8,6 +9,8 @@ import re
 import subprocess
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,7 @@ from tests.conftest import REPOSITORY
 from tests.tasks.commands.conftest import MODELS, write_models
 
 STUB = Path(__file__).with_name("stub_service.py")
-START_SECONDS = 120
+START_SECONDS, END_SECONDS = 120, 60
 JSON = {"Content-Type": "application/json"}
 REAL = {  # name -> as of MODELS
     "entities": (*MODELS["ner"][:2], {"types": ["a", "b"], "head_size": 8, "thresholds": 0.5}),
@@ -24,12 +27,6 @@ REAL = {  # name -> as of MODELS
     "pairs": MODELS["matching"],
     "cross": (*MODELS["matching"][:2], {"architecture": "cross_encoder", "token_type_ids": True, "type_vocab_size": 2}),
 }
-
-
-def skip_without_extra():
-    """Skip the test where what a service needs is not installed."""
-    for module in ("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"):
-        pytest.importorskip(module, reason=f"{module} is missing: pip install 'paddle_rope[serve]'")
 
 
 def ask(port, method, path, body=None, headers=JSON):
@@ -48,7 +45,7 @@ class Client:
 
     def __init__(self, process):
         self.process, self.lines, self.port = process, [], None
-        self._ready = threading.Event()
+        self.ready = threading.Event()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
@@ -58,12 +55,8 @@ class Client:
             address = re.match(r"http://127\.0\.0\.1:(\d+) ", line)
             self.port = int(address[1]) if address else self.port
             if line == "ready\n":
-                self._ready.set()
-        self._ready.set()
-
-    def wait_until_ready(self):
-        assert self._ready.wait(START_SECONDS) and self.process.poll() is None, self.lines
-        return self
+                self.ready.set()
+        self.ready.set()
 
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=START_SECONDS)
@@ -89,7 +82,8 @@ class Client:
 @contextlib.contextmanager
 def running(*words, until_ready=True):
     """A :class:`Client` of a Python program that serves, once it is ready; the process is killed at the end."""
-    skip_without_extra()
+    for module in ("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"):
+        pytest.importorskip(module, reason=f"{module} is missing: pip install 'paddle_rope[serve]'")
     path = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
     environment = {"PYTHONWARNINGS": "ignore", **os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -97,7 +91,9 @@ def running(*words, until_ready=True):
     process = subprocess.Popen(argv, text=True, env=environment, cwd=REPOSITORY, **pipes)
     client = Client(process)
     try:
-        yield client.wait_until_ready() if until_ready else client
+        if until_ready:
+            assert client.ready.wait(START_SECONDS) and process.poll() is None, client.lines
+        yield client
     finally:
         process.kill()
         process.wait()
@@ -123,42 +119,39 @@ def start(stub_folder):
     return lambda *options, model="echo", **more: running(STUB, f"{model}={stub_folder}", *options, **more)
 
 
+def wait_until(happens):
+    until = time.monotonic() + END_SECONDS
+    while not happens():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
 class Gate:
-    """Holds the thread that computes until :meth:`open`."""
+    """Holds the thread that computes until :meth:`open`; ``sent`` has the answers, (status, body), as futures."""
 
-    def __init__(self, client, folder):
-        self.client, self.file, self.answers = client, folder / "gate", []
-        self.threads = [self._send(f"gate:{self.file}")]
-        while not Path(f"{self.file}.reached").exists():
-            assert self.threads[0].is_alive()
-
-    def _send(self, *texts):
-        thread = threading.Thread(target=lambda: self.answers.append(self.client.predict(*texts)))
-        thread.start()
-        return thread
+    def __init__(self, file, threads, client):
+        self.file, self.threads, self.client = file, threads, client
+        self.sent = [threads.submit(client.predict, f"gate:{file}")]
+        wait_until(Path(f"{file}.reached").exists)
 
     def send(self, *texts):
         """Send a request that waits behind the gate."""
         before = self.waiting()
-        self.threads.append(self._send(*texts))
-        while self.waiting() < before + len(texts):
-            assert self.threads[-1].is_alive(), self.answers
+        self.sent.append(self.threads.submit(self.client.predict, *texts))
+        wait_until(lambda: self.waiting() >= before + len(texts))
 
     def waiting(self):
         return self.client.metric("paddle_rope_waiting_texts")
 
     def open(self):
-        """Let all go on; returns their answers, (status, body) each."""
+        """Let all go on; returns their answers."""
         self.file.touch()
-        for thread in self.threads:
-            thread.join()
-        return self.answers
+        return [one.result() for one in self.sent]
 
 
 @pytest.fixture
 def gate(tmp_path):
     """``gate(client)`` -> a :class:`Gate`, opened at the end of the test at the latest."""
-    gates = []
-    yield lambda client: gates.append(Gate(client, tmp_path)) or gates[-1]
-    for one in gates:
-        one.open()
+    with ThreadPoolExecutor() as threads:
+        yield functools.partial(Gate, tmp_path / "gate", threads)
+        (tmp_path / "gate").touch()

@@ -23,13 +23,12 @@ TEXTS = [text[start : start + 12] for text in UNSEEN_SENTENCES for start in rang
 PAIRS = list(zip(TEXTS, TEXTS[3:]))
 
 
-@pytest.fixture(scope="module", params=["trained", *FORMATS])
+@pytest.fixture(scope="module", params=FORMATS)
 def folders(request, trained, tmp_path_factory):
-    """The folders of the models: as trained, or exported in a format."""
-    if request.param == "trained":
-        return trained
+    """The folders of the models: all in ONNX; or some exported for Paddle Inference, and the others as trained."""
     place = tmp_path_factory.mktemp(request.param)
-    return {name: export(place / name, request.param, folder) for name, folder in trained.items()}
+    exported = list(trained) if request.param == "onnx" else ["entities", "cross"]
+    return trained | {name: export(place / name, request.param, trained[name]) for name in exported}
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +42,10 @@ def client(folders):
     socket.create_server(("127.0.0.1", client.port)).close()
 
 
-def expected_of(folders):
-    """dict from a path to its field, its items, and the records of all of them."""
+def test_answers_to_several_threads_are_those_of_the_predictors(client, folders):
     entities, classes, pairs, cross = (load(folders[name], device="cpu") for name in REAL)
     vectors = [{"text": text, "vector": vector.tolist()} for text, vector in zip(TEXTS, pairs.encode(TEXTS))]
-    return {
+    expected = {  # path -> its field, its items, and the records of all of them
         "/predict": ("texts", TEXTS, entities(TEXTS)),
         "/predict/entities": ("texts", TEXTS, entities(TEXTS)),
         "/predict/classes": ("texts", TEXTS, classes(TEXTS)),
@@ -55,10 +53,6 @@ def expected_of(folders):
         "/predict/cross": ("pairs", PAIRS, cross(PAIRS)),
         "/embed": ("texts", TEXTS, vectors),
     }
-
-
-def test_answers_to_several_threads_are_those_of_the_predictors(client, folders):
-    expected = expected_of(folders)
 
     def ask(seed):
         draw = random.Random(seed)
@@ -73,14 +67,6 @@ def test_answers_to_several_threads_are_those_of_the_predictors(client, folders)
     with ThreadPoolExecutor(6) as threads:
         assert list(threads.map(ask, range(6))) == [None] * 6
     assert sum(len(record["entities"]) for record in expected["/predict"][2]) > 5
-
-
-def test_only_bi_encoders_embed_and_what_is_no_pair_is_refused(client):
-    assert client.predict("a", path="/embed/cross")[0] == 404
-    assert [model["embeds"] for model in client.get("/models")[1]["models"]] == [False, False, True, False]
-    for pairs in ('[["a"]]', '[["a", "b", "c"]]', '["ab"]', '[["a", null]]', '[{"a": "b"}]'):
-        status, _, answer = client.ask("POST", "/predict/pairs", f'{{"pairs": {pairs}}}')
-        assert status == 422 and answer["error"].startswith("pairs[0]")
 
 
 def test_all_models_but_those_in_onnx_load_paddle(client, folders):
@@ -114,19 +100,14 @@ def service(trained):
         ray.shutdown()
 
 
-def test_a_replica_answers_as_the_predictor(service, trained):
+def test_a_replica_answers_as_the_predictor_within_the_limits_of_the_application(service, trained):
     status, answer = service("/predict/mine", {"texts": TEXTS})
     expected = spans_of(NerPredictor(trained["entities"], "cpu")(TEXTS))
     assert status == 200 and spans_of(answer["results"]) == expected and any(expected)
-
-
-@pytest.mark.parametrize("path, body, status, message", [
-    ("/ready", None, 200, "ready"), ("/metrics", None, 200, "paddle_rope_ready_workers 1.0"),
-    ("/predict", {"texts": ["x" * 400_001]}, 413, "400000 bytes"),
-])  # fmt: skip
-def test_paths_and_limits_are_those_of_the_application(service, path, body, status, message):
-    found, answer = service(path, body)
-    assert found == status and message in str(answer)
+    status, metrics = service("/metrics")
+    assert status == 200 and "paddle_rope_ready_workers 1.0" in metrics
+    status, answer = service("/predict", {"texts": ["x" * 400_001]})
+    assert status == 413 and "400000 bytes" in answer["error"]
 
 
 def test_every_request_is_answered_or_refused(service):

@@ -10,17 +10,9 @@ import time
 import psutil
 import pytest
 
-from tests.tasks.serving.conftest import JSON, STUB, running
+from tests.tasks.serving.conftest import END_SECONDS, JSON, STUB, running, wait_until
 
 pytestmark = pytest.mark.slow
-END_SECONDS = 60
-
-
-def wait_until(happens):
-    until = time.monotonic() + END_SECONDS
-    while not happens():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def refuses_connections(client):
@@ -54,8 +46,8 @@ def test_a_service_without_work_ends_though_clients_hold_connections(start):
         idle.connect()
         begun.connect()
         begun.sock.sendall(b"POST /predict HTTP/1.1\r\nContent-Length: 5\r\n")
-        used.request("GET", "/health")
-        assert used.getresponse().read()
+        used.request("POST", "/predict", '{"texts": ["meanwhile"]}', JSON)
+        assert b"meanwhile" in used.getresponse().read()
         client.process.send_signal(signal.SIGINT)
         assert client.process.wait(END_SECONDS) == 0
 
@@ -65,9 +57,7 @@ def test_after_the_bound_requests_are_refused(start, gate):
         held = gate(client)
         held.send("accepted")
         client.process.send_signal(signal.SIGTERM)
-        for thread in held.threads:
-            thread.join(END_SECONDS)
-        assert held.answers == [(503, {"error": "the service has stopped"})] * 2
+        assert [one.result(END_SECONDS) for one in held.sent] == [(503, {"error": "the service has stopped"})] * 2
         assert client.process.wait(END_SECONDS) == 0
 
 
@@ -78,8 +68,7 @@ def test_a_second_signal_ends_at_once(start, gate):
         wait_until(lambda: refuses_connections(client))
         client.process.send_signal(signal.SIGTERM)
         assert client.process.wait(END_SECONDS) == 128 + signal.SIGTERM
-        held.threads[0].join(END_SECONDS)
-        assert not held.answers
+        assert held.sent[0].exception(END_SECONDS)
 
 
 def test_a_request_waits_no_longer_than_its_bound(start, gate):
@@ -95,8 +84,7 @@ def test_a_worker_whose_computation_does_not_end_is_replaced(start, gate, monkey
     monkeypatch.setenv("STUB_BOUNDS", '{"application.STUCK_SECONDS": 1}')
     with start("--max_seconds", "0.5") as client:
         held = gate(client)
-        held.threads[0].join(END_SECONDS)
-        assert held.answers[0][0] == 503 and client.predict("a")[0] == 503
+        assert held.sent[0].result(END_SECONDS)[0] == 503 and client.predict("a")[0] == 503
         wait_until(lambda: any("has ended; another one is started" in line for line in client.lines))
         assert client.predict("b")[0] == 200  # accepted when the model is open
 
@@ -108,7 +96,10 @@ def test_a_model_that_cannot_be_opened_ends_the_service_with_a_line(start):
         assert set(client.lines[1:]) == {"error: the model is broken"}  # after the address
 
 
-def test_the_metrics_of_all_workers_are_added_and_a_dead_worker_is_replaced(start, monkeypatch):
+def test_a_dead_worker_is_replaced_by_one_that_begins_when_its_model_is_open(start, monkeypatch, tmp_path):
+    opens, reached = tmp_path / "opens", tmp_path / "opens.reached"
+    opens.touch()
+    monkeypatch.setenv("STUB_OPENS", str(opens))
     monkeypatch.setenv("PYTHONWARNINGS", "default")
     with start("--workers", 2) as client:
         wait_until(lambda: client.metric("paddle_rope_ready_workers") == 2)
@@ -117,9 +108,14 @@ def test_the_metrics_of_all_workers_are_added_and_a_dead_worker_is_replaced(star
             status, answer = client.predict("a")
             processes.add(answer["results"][0]["process"])
         counts = {client.metric("paddle_rope_texts_total") for _ in range(10)}
-        assert len(counts) == 1 and min(counts) >= 2
+        assert len(counts) == 1 and min(counts) >= 2  # metrics of all workers are added
+        opens.unlink()
+        reached.unlink()
         os.kill(processes.pop(), signal.SIGKILL)
-        wait_until(lambda: client.predict("b")[1]["results"][0]["process"] in processes)
+        wait_until(reached.exists)
+        answers = [client.predict("b") for _ in range(40)]
+        assert {(status, answer["results"][0]["process"]) for status, answer in answers} == {(200, processes.pop())}
+        opens.touch()
         wait_until(lambda: any("has ended; another one is started" in line for line in client.lines))
         wait_until(lambda: client.metric("paddle_rope_ready_workers") == 2)
         client.process.send_signal(signal.SIGTERM)
@@ -128,20 +124,6 @@ def test_the_metrics_of_all_workers_are_added_and_a_dead_worker_is_replaced(star
             client.get("/health")
         client.reader.join(END_SECONDS)
         assert not [line for line in client.lines if "leaked semaphore" in line]
-
-
-def test_a_new_worker_accepts_connections_when_its_model_is_open(start, monkeypatch, tmp_path):
-    opens, reached = tmp_path / "opens", tmp_path / "opens.reached"
-    opens.touch()
-    monkeypatch.setenv("STUB_OPENS", str(opens))
-    with start("--workers", 2) as client:
-        opens.unlink()
-        reached.unlink()
-        os.kill(client.predict("a")[1]["results"][0]["process"], signal.SIGKILL)
-        wait_until(reached.exists)
-        assert [client.predict("b")[0] for _ in range(40)] == [200] * 40
-        opens.touch()
-        wait_until(lambda: client.metric("paddle_rope_ready_workers") == 2)
 
 
 def test_sighup_replaces_the_workers(tmp_path):
@@ -163,17 +145,12 @@ def test_sighup_replaces_the_workers(tmp_path):
         assert {status for status, _ in answers} == {200}
 
 
-def test_a_dead_worker_is_replaced_though_nobody_reads_errors(start, monkeypatch):
+def test_workers_are_replaced_though_nobody_reads_errors_and_end_with_supervisor(start, monkeypatch):
     monkeypatch.setenv("STUB_NOBODY_READS", "1")
     with start() as client:
         first = client.predict("a")[1]["results"][0]["process"]
         os.kill(first, signal.SIGKILL)
-        assert client.predict("b")[1]["results"][0]["process"] != first
-
-
-def test_workers_end_with_their_supervisor(start):
-    with start("--workers", 2) as client:
-        process = client.predict("a")[1]["results"][0]["process"]
-        assert process != client.process.pid and psutil.pid_exists(process)
+        process = client.predict("b")[1]["results"][0]["process"]
+        assert process not in (first, client.process.pid) and psutil.pid_exists(process)
         client.process.kill()
         wait_until(lambda: not psutil.pid_exists(process) or psutil.Process(process).status() == psutil.STATUS_ZOMBIE)

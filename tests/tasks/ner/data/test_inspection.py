@@ -20,6 +20,9 @@ def test_counts_of_each_split_and_types_that_one_lacks():
     assert [*summary["text_lengths"].values()] == [1, 1, 4, 4, 4]
     assert [*length_distribution(range(1, 101)).values()] == [1, 50, 95, 99, 100]
     assert result["missing_types"] == {"train": [], "dev": ["LOC"]}
+    assert inspect({"train": LONG})["lengths"] == {  # of the first split
+        "window_tokens": 600, "longest_text": 600, "longest_entity": 3, "max_entity_tokens": 32
+    }  # fmt: skip
 
 
 A, SAME, B, UNLABELED = (
@@ -62,12 +65,6 @@ def test_a_finding_is_counted_and_shown(name, train, dev, counts, shown):
     found = [f"{one['where']} {one['what']}" for one in findings[name]["examples"]]
     assert tuple(findings[name]["counts"].values()) == counts and len(found) == len(shown)
     assert all(map(str.startswith, found, shown))
-
-
-def test_the_lengths_of_the_first_split_give_window_and_bound():
-    assert inspect({"train": LONG})["lengths"] == {
-        "window_tokens": 600, "longest_text": 600, "longest_entity": 3, "max_entity_tokens": 32
-    }  # fmt: skip
 
 
 EDGES = {

@@ -75,8 +75,9 @@ def test_wrong_annotations_of_brat_are_left_out_with_their_relations(write):
     assert faults.counts == {OTHER_TEXT: 1, UNREADABLE: 1, UNRELATED: 1}
 
 
-def test_a_run_reads_files_and_memory_with_the_keys_of_its_configuration(write, caplog):
-    record = {"body": "王明", "marks": [{"from": 0, "to": 2, "kind": "PER"}, {"from": 0, "to": 9, "kind": "PER"}]}
+def test_files_and_memory_are_read_with_the_keys_that_are_named(write, caplog):
+    marks = [{"from": 0, "to": end, "kind": "PER"} for end in (2, 9)]
+    record = {"body": "王明", "text": "甲", "marks": marks}
     keys = {"fields": "text=body,spans=marks,start=from,end=to,type=kind", "on_error": "skip"}
     path = str(write(json.dumps(record)))
     of_file = splits_of(train_file=path, dev_fraction=0, **keys)["train"]
@@ -84,13 +85,9 @@ def test_a_run_reads_files_and_memory_with_the_keys_of_its_configuration(write, 
     expected = [("王明", (Entity(0, 2, "PER"),))]
     assert contents(of_file) == contents(of_memory) == expected
     assert [message.split(":")[0] for message in caplog.messages] == [path, "train"]
+    assert list(EntityTextStream(path, fields="text=body")) == [[("王明", f"{path}:1")]]
     wrong = error_of(NerArguments(**{**keys, "fields": "txt=body"}).check, {})
     assert "'txt=body'; did you mean 'text'?" in wrong
-
-
-def test_texts_to_predict_have_the_key_that_the_option_names(write):
-    path = write('{"body": "王明", "text": "甲"}\n{"body": "在", "text": "乙"}\n')
-    assert [text for chunk in EntityTextStream(path, fields="text=body") for text, _ in chunk] == ["王明", "在"]
 
 
 def test_names_of_tags_that_are_numbers_are_read_from_the_file_beside(write, tmp_path):
@@ -215,10 +212,7 @@ def test_overlaps_are_found_and_the_best_that_is_free_is_taken_as_long_as_it_is(
     assert without_overlaps(entities) == sorted(kept)
 
 
-FLAT = '{"text": "张三在北京市", "label": {"place": {"北京市": [[3, 5]]}}}\n'
-
-
 def test_entities_may_not_overlap_where_none_does_in_train(train, write, tmp_path):
-    data = write(FLAT * 3, "data.jsonl")
+    data = write('{"text": "在北京市", "label": {"place": {"北京市": [[1, 3]]}}}\n' * 3, "data.jsonl")
     run = train(tmp_path / "run", num_train_epochs=1, train_file=data, dev_file=data)
     assert run.model_config["allow_overlap"] is False and run.config["allow_overlap"] is None

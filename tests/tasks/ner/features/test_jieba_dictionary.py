@@ -1,5 +1,6 @@
 """jieba's dictionary as a file in the cache folder, and shared by threads."""
 
+import functools
 import importlib.metadata
 import importlib.util
 import io
@@ -17,6 +18,8 @@ from tests.tasks.ner.features.plain_features import same
 
 TEXT = "他在北京大学学习计算机，龘龘3.5亿"
 OFFSETS = [(at, at + 1) for at in range(len(TEXT))]
+read_once = functools.cache(jieba_dictionary.read_dictionary)
+new_process = jieba_dictionary._installed_words.cache_clear  # nothing has been read yet
 
 
 @pytest.fixture(scope="module")
@@ -24,33 +27,21 @@ def features():
     return WordFeatures.from_examples([Example(TEXT, (Entity(2, 6, "school"),), "x:1")] * 3, FEATURE_KINDS)
 
 
-@pytest.fixture(scope="module")
-def arrays():
-    """Of jieba's own file."""
-    return jieba_dictionary.read_dictionary()
-
-
 @pytest.fixture
-def reads(monkeypatch, arrays):
+def reads(monkeypatch):
     """One entry for each time that jieba's own files are read; they are read once for all tests."""
     calls = []
-    monkeypatch.setattr(jieba_dictionary, "read_dictionary", lambda: calls.append(1) or {**arrays})
+    monkeypatch.setattr(jieba_dictionary, "read_dictionary", lambda: calls.append(1) or {**read_once()})
     return calls
 
 
 @pytest.fixture
-def new_process():
-    """``new_process()``: nothing has been read yet."""
-    yield jieba_dictionary._installed_words.cache_clear
-    jieba_dictionary._installed_words.cache_clear()
-
-
-@pytest.fixture
-def cache(monkeypatch, new_process, tmp_path):
+def cache(monkeypatch, tmp_path):
     """An empty cache folder of a new process."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     new_process()
-    return tmp_path / "cache" / "paddle_rope"
+    yield tmp_path / "cache" / "paddle_rope"
+    new_process()
 
 
 def archive(scores):
@@ -58,7 +49,7 @@ def archive(scores):
     return file.getvalue()
 
 
-def test_the_file_is_made_once_and_then_read_and_made_again_if_it_is_damaged(cache, features, reads, new_process):
+def test_the_file_is_made_once_and_then_read_and_made_again_if_it_is_damaged(cache, features, reads):
     expected, evil = features(TEXT, OFFSETS), cache / "evil"
     (file,) = cache.iterdir()
     whole, place = file.read_bytes(), 999_999
@@ -82,7 +73,7 @@ def test_another_jieba_has_another_file_and_none_is_an_error(cache, features, mo
     assert "jieba is not installed, which these word features need; pip" in error_of(features, TEXT, OFFSETS)
 
 
-def test_the_cache_folder_is_the_users_and_need_not_be_writable(features, reads, new_process, monkeypatch, tmp_path):
+def test_the_cache_folder_is_the_users_and_need_not_be_writable(cache, features, reads, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     for value in ("", "relative"):
         monkeypatch.setenv("XDG_CACHE_HOME", value)
@@ -94,7 +85,7 @@ def test_the_cache_folder_is_the_users_and_need_not_be_writable(features, reads,
     assert len(reads) == 1 and list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
-def test_threads_share_the_dictionary_and_get_the_same_features(cache, features, new_process, monkeypatch, reads):
+def test_threads_share_the_dictionary_and_get_the_same_features(cache, features, monkeypatch, reads):
     texts = [TEXT[at:] + TEXT[:at] for at in range(len(TEXT))] * 4
     expected = [features(text, OFFSETS) for text in texts]
     new_process()

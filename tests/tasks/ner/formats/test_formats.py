@@ -7,14 +7,15 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from paddle_rope.tasks.ner.data.reading import read_examples, read_labeled, write_examples
-from paddle_rope.tasks.ner.examples import Entity
-from paddle_rope.tasks.ner.formats import FORMATS
+from paddle_rope.tasks.ner.examples import Entity, Relation
+from paddle_rope.tasks.ner.formats import FORMATS, FORMATS_OF_RELATIONS
 from paddle_rope.tasks.ner.formats.label_studio import labeling_configuration
 from tests.conftest import REPOSITORY
 from tests.tasks.ner.conftest import contents, error_of, example, read_texts
@@ -43,10 +44,22 @@ DEEP = [
     example("联合\x02符", (1, 4, "t")),
     example('引号"和\\反斜杠', (2, 5, "t")),
 ]
+RELATED = [
+    replace(
+        example("王明和李红在北京", (0, 2, "PER"), (0, 5, "x"), (3, 5, "PER"), (6, 8, "LOC")),
+        relations=(Relation(0, 2, "配偶"), Relation(0, 3, "at"), Relation(2, 0, "配偶"), Relation(3, 3, "at")),
+    ),
+    replace(example("甲乙", (0, 1, "a"), (0, 1, "b")), relations=(Relation(1, 0, "same"),)),
+]
 
 
 def held(format):
-    return FLAT if format in FLAT_ONLY else FLAT + DEEP
+    related = RELATED if format in FORMATS_OF_RELATIONS else []
+    return FLAT if format in FLAT_ONLY else FLAT + DEEP + related
+
+
+def all_of(examples):
+    return [(one.text, one.entities, one.relations) for one in examples]
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -57,10 +70,10 @@ def test_what_is_written_reads_back_the_same_named_and_recognized(tmp_path, capl
         assert stream.getvalue().encode("utf-8") == (tmp_path / "all").read_bytes()
     for name in (format, None):
         again, found = read_labeled(tmp_path / "all", name)
-        assert contents(again) == contents(held(format)) and found == format
+        assert all_of(again) == all_of(held(format)) and found == format
     for number, one in enumerate(held(format)):
         write_examples([one], tmp_path / str(number), format)
-        assert contents(read_examples(tmp_path / str(number), format)) == contents([one])
+        assert all_of(read_examples(tmp_path / str(number), format)) == all_of([one])
     assert not caplog.records
 
 
@@ -110,7 +123,6 @@ def test_a_file_of_brat_is_its_document(write):
     write("乙", "docs/b.txt")
     folder = write("", "docs/b.ann").parent
     assert [read_labeled(file) for file in files] == 2 * [([read_examples(folder)[0]], "brat")]
-    assert read_labeled(write("甲 O\n", "plain.txt"))[1] == "bio"
     (folder / "c.ann").touch()
     (folder / "c.txt").symlink_to("/proc/self/mem")  # can be opened and not read
     assert error_of(read_examples, folder).startswith(f"{folder}/c.txt: cannot be read (")
@@ -176,7 +188,7 @@ def test_what_a_format_cannot_hold_is_refused_and_an_old_file_stays(tmp_path, wr
     assert [path.name for path in tmp_path.iterdir()] == [old.name] and old.read_text() == "old"
 
 
-def test_brat_is_written_into_a_new_or_empty_folder_only(tmp_path, write, monkeypatch):
+def test_brat_is_written_into_a_new_or_empty_folder_without_white_space_in_types(tmp_path, write, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     write_examples(FLAT[:2], "empty", "brat")
@@ -184,6 +196,8 @@ def test_brat_is_written_into_a_new_or_empty_folder_only(tmp_path, write, monkey
     assert sorted(path.name for path in Path("empty").iterdir()) == names
     for target in ("empty", write("x", "file"), "x" * 250, "y" * 300, ".", io.StringIO()):
         is_refused([], target, "brat", "folder")
+    one = replace(RELATED[0], relations=(Relation(0, 2, "born in"),))
+    is_refused([one], "new", "brat", "x:1: ", "'born in'", "doccano_entities")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file"]
 
 

@@ -33,6 +33,10 @@ def says(message, expected):
     return message.startswith(place) and all(word in message for word in words)
 
 
+def shortened(text, path):
+    return text.replace(f"{path}:", "").replace(f"{path}/", "").strip()
+
+
 @pytest.mark.parametrize("cases", GROUPS)
 def test_a_file_reads_as_expected(write, caplog, cases):
     for number, case in enumerate(cases):
@@ -44,24 +48,17 @@ def test_a_file_reads_as_expected(write, caplog, cases):
             items = ",\n".join(json.dumps(item, ensure_ascii=False) for item in case.get("list", ()))
             path = write(f"[\n{items}\n]" if content is None else content, "sample")
         caplog.clear()
-        check_reading(case, path, caplog)
-
-
-def check_reading(case, path, caplog):
-    def shortened(text):
-        return text.replace(f"{path}:", "").replace(f"{path}/", "").strip()
-
-    if "error" in case:
-        message = shortened(error_of(read_examples, path, case.get("format"), case.get("fields")))
-        assert says(message, case["error"]) and "; " in message, message
-        return
-    examples, format = read_labeled(path, case.get("format"), fields=case.get("fields"))
-    found = [[one.text, [list(span[:3]) for span in one.entities], shortened(one.where)] for one in examples]
-    assert found == [[text, entities, str(where)] for text, entities, where in case["examples"]]
-    assert [list(relation) for one in examples for relation in one.relations] == case.get("relations", [])
-    assert format == case.get("recognized", case.get("format"))
-    logged = [shortened(record.getMessage()) for record in caplog.records]
-    assert len(logged) == len(case.get("log", ())) and all(map(says, logged, case.get("log", ()))), logged
+        if "error" in case:
+            message = shortened(error_of(read_examples, path, case.get("format"), case.get("fields")), path)
+            assert says(message, case["error"]) and "; " in message, message
+            continue
+        examples, format = read_labeled(path, case.get("format"), fields=case.get("fields"))
+        found = [[one.text, [list(span[:3]) for span in one.entities], shortened(one.where, path)] for one in examples]
+        assert found == [[text, entities, str(where)] for text, entities, where in case["examples"]]
+        assert [list(relation) for one in examples for relation in one.relations] == case.get("relations", [])
+        assert format == case.get("recognized", case.get("format"))
+        logged = [shortened(record.getMessage(), path) for record in caplog.records]
+        assert len(logged) == len(case.get("log", ())) and all(map(says, logged, case.get("log", ()))), logged
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -85,33 +82,6 @@ BLOATED = [json.dumps({"text": "甲\n" * 900, "label": {"t": {"乙\n" * 900: [[0
 def test_a_wrong_line_among_others_is_refused_in_a_short_line(write, line):
     path = write(f'{{"text": "甲", "label": {{}}}}\n{line}\n')
     assert error_of(read_examples, path).startswith(f"{path}:2: ")
-
-
-RELATED = [
-    replace(
-        example("王明和李红在北京", (0, 2, "PER"), (0, 5, "x"), (3, 5, "PER"), (6, 8, "LOC")),
-        relations=(Relation(0, 2, "配偶"), Relation(0, 3, "at"), Relation(2, 0, "配偶"), Relation(3, 3, "at")),
-    ),
-    example("没有"),
-    replace(example("甲乙", (0, 1, "a"), (0, 1, "b")), relations=(Relation(1, 0, "same"),)),
-]
-
-
-@pytest.mark.parametrize("first", FORMATS_OF_RELATIONS)
-@pytest.mark.parametrize("second", FORMATS_OF_RELATIONS)
-def test_relations_survive_from_format_to_format(tmp_path, caplog, first, second):
-    write_examples(RELATED, tmp_path / "first", first)
-    write_examples(read_examples(tmp_path / "first"), tmp_path / "second", second)
-    again = read_examples(tmp_path / "second")
-    found, expected = ([(one.text, one.entities, one.relations) for one in some] for some in (again, RELATED))
-    assert found == expected
-    assert not caplog.records
-
-
-def test_brat_refuses_a_relation_type_with_white_space(tmp_path):
-    one = replace(RELATED[0], relations=(Relation(0, 2, "born in"),))
-    message = error_of(write_examples, [one], tmp_path / "out", "brat")
-    assert says(message, "x:1: ... 'born in' ... doccano_entities") and not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("gap, entities", [(200, 1), (201, 0)])

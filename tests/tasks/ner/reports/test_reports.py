@@ -90,14 +90,8 @@ PAIRS = {  # what is found in place of (2, 5, "a")
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("predicted", PAIRS, ids=str)
-def test_two_entities_that_share_a_character_are_one_pair(predicted):
-    (match,) = match_entities([Entity(2, 5, "a")], [Entity(*predicted, 1.5)])
-    assert match[1:] == (Entity(2, 5, "a"), Entity(*predicted, 1.5))
-    assert match.kind == PAIRS[predicted]
-
-
 @pytest.mark.parametrize("gold, predicted, expected", [
+    *(([(2, 5, "a")], [found], {(2, 5): kind}) for found, kind in PAIRS.items()),
     # entities apart
     ([(2, 5, "a")], [(0, 2, "a"), (5, 7, "a")], {(0, 2): "spurious", (2, 5): "missed", (5, 7): "spurious"}),
     # nested ones each find their own
