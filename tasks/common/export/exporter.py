@@ -251,17 +251,20 @@ def simplify(graph: Any) -> None:
     from onnx import helper, numpy_helper
 
     graph.initializer.append(numpy_helper.from_array(np.array(np.pi / 2), "quarter_turn"))
-    for node in [node for node in graph.node if node.op_type == "Constant" and node.attribute[0].name == "value"]:
-        tensor = node.attribute[0].t
-        tensor.name = node.output[0]
-        graph.initializer.append(tensor)
-        graph.node.remove(node)
+    nodes = []
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
+            tensor = node.attribute[0].t
+            tensor.name = node.output[0]
+            graph.initializer.append(tensor)
+        else:
+            nodes.append(node)
     outputs = {value.name for value in graph.output}
-    inner = [node for node in graph.node if node.output[0] not in outputs]
+    inner = [node for node in nodes if node.output[0] not in outputs]
     _replace(graph, {node.output[0]: node.input[0] for node in inner if _only_copies(node)})
     _replace(graph, {node.output[0]: node.input[0] for node in inner if node.op_type == "Expand"}, of_users="Where")
     used, kept = set(outputs), []
-    for node in reversed(graph.node):  # in topological order
+    for node in reversed(nodes):  # in topological order
         if used.intersection(node.output):
             kept.append(node)
             if node.op_type == "Cos":
