@@ -151,7 +151,7 @@ def test_losses_are_computed_outside_auto_cast(name, count, amp_as_on_gpu):
     ((2, 1, 3, 5), np.asarray, "int32"),
     ((2, 1, 3, 5), paddle.to_tensor, "int32"),
     ((2, 1, 3, 5), paddle.to_tensor, "int64"),
-], ids=str)  # fmt: skip
+], ids=["list", "array", "int32", "int64"])  # fmt: skip
 def test_positives_are_numbers_of_rows_and_classes_in_any_order_and_form(shape, convert, dtype):
     logits, labels = random_tensor(*shape), np.random.uniform(size=shape) < 0.4
     positives = np.argwhere(labels.reshape(-1, 5))

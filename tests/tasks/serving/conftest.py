@@ -29,6 +29,12 @@ REAL = {  # name -> as of MODELS
 }
 
 
+def skip_without_extra():
+    """Skip the test where what a service needs is not installed."""
+    for module in ("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"):
+        pytest.importorskip(module, reason=f"{module} is missing: pip install 'paddle_rope[serve]'")
+
+
 def ask(port, method, path, body=None, headers=JSON):
     """(status, headers, body) of a request to this machine; the body is read as JSON where it is that."""
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=START_SECONDS)) as connection:
@@ -82,8 +88,7 @@ class Client:
 @contextlib.contextmanager
 def running(*words, until_ready=True):
     """A :class:`Client` of a Python program that serves, once it is ready; the process is killed at the end."""
-    for module in ("fastapi", "uvicorn", "prometheus_client", "fastapi_offline"):
-        pytest.importorskip(module, reason=f"{module} is missing: pip install 'paddle_rope[serve]'")
+    skip_without_extra()
     path = os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])
     environment = {"PYTHONWARNINGS": "ignore", **os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
