@@ -102,7 +102,7 @@ def test_a_client_of_the_service_runs(words, tmp_path):
         pytest.skip("NOT TESTED: the client in JavaScript; it takes Node.js")
     (tmp_path / "config.json").write_text('{"model_type": "paddle_rope_ner"}', encoding="utf-8")
     with running(REPOSITORY / "tests" / "tasks" / "serving" / "stub_service.py", tmp_path) as client:
-        url = f"http://127.0.0.1:{client.wait_until_ready().port}/predict"
+        url = f"http://127.0.0.1:{client.port}/predict"
         done = subprocess.run([*words, url, "echo"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
