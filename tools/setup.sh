@@ -49,7 +49,7 @@ stamp=$venv/installed-requirements
 files="pyproject.toml setup.py $constraints"
 if ! cat $files | cmp -s - "$stamp"; then
   echo "installing the extra $hardware with $constraints into $venv (about 2 GB, some minutes)"
-  # Python compiles what it imports; all of the files would take a minute
+  # Python compiles what it imports; compiling all of the files would take longer
   install="$PYTHON -m pip install --no-compile --quiet --disable-pip-version-check"
   $install --upgrade "pip>=25.1" # knows --group
   # setuptools says much about editable installations

@@ -36,13 +36,16 @@ class WordVectors(NamedTuple):
             return None
         with damage_reported(path, COPY):
             words = path.with_name(WORDS_FILE).read_text(encoding="utf-8").split()
-            vectors = read_tensors(path)[_TENSOR]
-            if len(set(words)) < len(words) or vectors.shape != (len(words), SIZE):
-                raise ValueError(
-                    f"vectors {list(vectors.shape)} for {len(set(words))} words, expected {SIZE} numbers each"
-                )
-            if not 0 < vectors.std(dtype=np.float64) < np.inf:
-                raise ValueError("vectors without finite, different numbers")
+            return cls.checked(words, read_tensors(path)[_TENSOR])
+
+    @classmethod
+    def checked(cls, words: list[str], vectors: np.ndarray) -> WordVectors:
+        """The words with their vectors ``[words, SIZE]``; raises ValueError if words repeat, or vectors have another
+        shape or are not finite and different."""
+        if len(set(words)) < len(words) or vectors.shape != (len(words), SIZE):
+            raise ValueError(f"vectors {list(vectors.shape)} for {len(set(words))} words, expected {SIZE} numbers each")
+        if not 0 < vectors.std(dtype=np.float64) < np.inf:
+            raise ValueError("vectors without finite, different numbers")
         return cls(words, vectors)
 
     def save_pretrained(self, folder: str | os.PathLike) -> None:

@@ -38,6 +38,12 @@ def _draw_lecun_normal(layer):
         weight.set_value(paddle.normal(std=weight.shape[0] ** -0.5, shape=weight.shape).astype(weight.dtype))
 
 
+def word_rows(tensors):
+    """The vectors ``[words, SIZE]`` of all ``WordFeatures.words``, from the arrays of a NER model, by their names."""
+    tables = (f"feature_embedding.{table}.weight" for table in ("tables.words", "fixed_words"))
+    return np.concatenate([tensors[table] for table in tables if table in tensors])[FIRST_VALUE:]
+
+
 class FeatureEmbedding(nn.Layer):
     """Embeds columns and flags, concatenates them and projects them to the size of the token embeddings.
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from paddle_rope.roformer import CharTokenizer
 from paddle_rope.roformer.checkpoints.reading import read_checkpoint
 from paddle_rope.roformer.tokenization.tokenizer import Tokenizer
@@ -26,11 +24,12 @@ from paddle_rope.tasks.ner.batching import NerDataset, refuse_longer, with_unsee
 from paddle_rope.tasks.ner.data.splits import mark_types, read_splits, read_teacher, read_unlabeled
 from paddle_rope.tasks.ner.examples import Example, Found, as_record, entity_types, first_overlap
 from paddle_rope.tasks.ner.features import FILE_NAME as FEATURES_FILE
-from paddle_rope.tasks.ner.features import FIRST_VALUE, WordFeatures
+from paddle_rope.tasks.ner.features import WordFeatures
 from paddle_rope.tasks.ner.fitting import FEWEST_STEPS, fit_keys
 from paddle_rope.tasks.ner.lengths import TrainingLengths, training_lengths, window_settings
 from paddle_rope.tasks.ner.masked_lm import pretrain
 from paddle_rope.tasks.ner.metrics import entity_scores, scores_and_errors
+from paddle_rope.tasks.ner.model import word_rows
 from paddle_rope.tasks.ner.prediction.finding import find_in_windows
 from paddle_rope.tasks.ner.prediction.predictor import NerPredictor
 from paddle_rope.tasks.ner.reports.printed import print_data_report, print_first_texts, print_scores
@@ -234,21 +233,14 @@ def _keep_types(settings, data):
 
 
 def _word_vectors(folder):
-    """The :class:`WordVectors` of the folder ``pretrained``: of a NER model with words among its features, the vectors
-    that it has learned or kept; None if there are none."""
+    """The :class:`WordVectors` of the folder ``pretrained``, or None: those beside an encoder, or the rows of the words
+    of a NER model, trained and fixed. Raises InputError if words and vectors do not belong together."""
     path = Path(folder) / FEATURES_FILE
     if not path.is_file():
         return WordVectors.from_pretrained(folder)
     with damage_reported(path, COPY):
         words = WordFeatures.from_pretrained(folder).words
-        if not words:
-            return None
-        tensors = read_checkpoint(folder).tensors
-        names = [f"feature_embedding.{table}.weight" for table in ("tables.words", "fixed_words")]
-        vectors = np.concatenate([tensors[name] for name in names if name in tensors])[FIRST_VALUE:]
-        if len(vectors) != len(words):
-            raise ValueError(f"{len(vectors)} vectors for {len(words)} words")
-    return WordVectors(words, vectors)
+        return WordVectors.checked(words, word_rows(read_checkpoint(folder).tensors)) if words else None
 
 
 def evaluate_model(model: Any, dataset: NerDataset, batch_size: int, with_candidates: bool = False) -> Evaluation:

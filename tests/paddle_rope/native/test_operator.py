@@ -130,7 +130,7 @@ def test_an_output_that_nobody_takes_is_freed():
             operator(*arguments)
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
-    others = ("RMS norm of", "span loss", "wide", "causal", "convolution ")  # too small, or as one that is measured
+    others = ("RMS norm of", "span loss", "wide", "causal", "convolution ")  # too small, or like one that is measured
     for name in [name for name in OPERATORS if not name.startswith(others)]:
         operator, arguments = OPERATORS[name], OPERATORS[name].arguments(batch=8000)  # outputs of 0.6 MB and more
         before = resident_after(4)

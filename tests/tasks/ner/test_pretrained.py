@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import paddle
 import pytest
-from safetensors.numpy import load
+from safetensors.numpy import load, load_file, save_file
 
 from paddle_rope.roformer import (
     CharTokenizer,
@@ -20,6 +20,7 @@ from paddle_rope.roformer import (
 from paddle_rope.roformer.checkpoints.reading import read_settings
 from paddle_rope.tasks.commands.main import main
 from paddle_rope.tasks.common.errors import InputError
+from paddle_rope.tasks.common.model_folder import write_checksums
 from paddle_rope.tasks.common.training.trainer import RecipeTrainer
 from paddle_rope.tasks.common.word_vectors import WordVectors
 from paddle_rope.tasks.ner.features import WordFeatures
@@ -163,6 +164,16 @@ def test_word_features_of_other_data_begin_anew_with_known_words(
     vectors = kept["feature_embedding.tables.words.weight"][2:]
     assert len(tables[1]) > 0 and set(known) <= set(words)
     assert np.array([row_of[word] for word in known]) == pytest.approx(vectors * (VECTOR_DEVIATION / vectors.std()))
+
+
+@pytest.mark.parametrize("rows", [np.ones([9, 64]), np.ones([9, 3]), None], ids=["other words", "another size", "none"])
+def test_a_ner_model_whose_words_are_damaged_is_one_line(featured, small_config, refused, tmp_path, rows):
+    folder, name = shutil.copytree(featured.model, tmp_path / "folder"), "feature_embedding.tables.words.weight"
+    tensors = {**load_file(folder / "model.safetensors"), name: rows}
+    save_file({one: value for one, value in tensors.items() if value is not None}, folder / "model.safetensors")
+    write_checksums(folder)
+    words = run_words({**small_config, "output_dir": "run", "pretrained": folder, "features": "words"})
+    assert refused("train", *words).startswith(f"{folder}/features.json is damaged or does not fit the other files (")
 
 
 def test_words_start_from_the_word_vectors_of_the_folder(train, small_config, pretrained, tmp_path, at_start):
