@@ -21,7 +21,7 @@ def sinusoidal_embedding(positions: Tensor, size: int, base: float = 10000.0) ->
     """
     phases = positions.astype("float64").unsqueeze(-1) * float64_tensor(tuple(rotary_frequencies(size, base)))
     pairs = paddle.stack([paddle.sin(phases), paddle.cos(phases)], axis=-1)
-    return pairs.reshape([*positions.shape, size]).astype("float32")
+    return pairs.flatten(-2).astype("float32")
 
 
 class LearnedPositionEmbedding(Embedding):

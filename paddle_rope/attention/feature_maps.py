@@ -96,8 +96,7 @@ class SoftmaxExp(FeatureMap):
             return F.softmax(x, axis=1)
         is_key = key_mask.unsqueeze([2, 3])
         is_key.stop_gradient = True  # required to expand a bool in static graphs
-        is_key = is_key.expand(x.shape)
-        return F.softmax(paddle.where(is_key, x, paddle.full_like(x, _MASKED_EXPONENT)), axis=1)
+        return F.softmax(paddle.where(is_key.expand_as(x), x, paddle.full_like(x, _MASKED_EXPONENT)), axis=1)
 
 
 class OnePlusCosine(FeatureMap):

@@ -10,7 +10,7 @@ import paddle
 from paddle import Tensor, nn
 
 from paddle_rope.attention.arguments import as_mask, check_length
-from paddle_rope.backend import padded
+from paddle_rope.backend import length_of, padded
 from paddle_rope.global_pointer.decoding import MASKED_LOGIT
 from paddle_rope.global_pointer.losses import sorted_spans, span_crossentropy
 from paddle_rope.layers import Linear
@@ -39,14 +39,14 @@ def mask_non_spans(
         token_mask = paddle.ones_like(logits[:1, 0, :, 0], dtype="bool")
     token_mask.stop_gradient = True  # paddle 2.6.2 requires this to expand it in static graphs
     if max_span_length is None:
-        position = paddle.arange(logits.shape[2])
+        position = paddle.arange(length_of(logits, 2))
         first = position if ordered else paddle.zeros_like(position)
         is_end = (position >= first.unsqueeze(1)).unsqueeze(0)  # [1, seq, seq], end >= start
         is_end = paddle.logical_and(is_end, token_mask.unsqueeze(1))
     else:
         is_end = band_products(None, token_mask.astype("float32").unsqueeze(-1), max_span_length) > 0
     is_span = paddle.logical_and(is_end, token_mask.unsqueeze(2)).unsqueeze(1)
-    return paddle.where(is_span.expand(logits.shape), logits, paddle.full_like(logits, MASKED_LOGIT))
+    return paddle.where(is_span.expand_as(logits), logits, paddle.full_like(logits, MASKED_LOGIT))
 
 
 class GlobalPointer(nn.Layer):
@@ -89,6 +89,7 @@ class GlobalPointer(nn.Layer):
     def _make_projections(self, hidden_size):
         self.dense = Linear(hidden_size, self.num_types * 2 * self.head_size)
 
+    @paddle.jit.not_to_static  # its rewriting takes long, and mistakes unknown sizes for tensors
     def forward(self, hidden: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         """Score all spans of ``hidden`` ``[batch, seq, hidden]``.
 
@@ -132,6 +133,7 @@ class EfficientGlobalPointer(GlobalPointer):
         self.dense = Linear(hidden_size, 2 * self.head_size)
         self.type_scores = Linear(2 * self.head_size, 2 * self.num_types)
 
+    @paddle.jit.not_to_static  # its rewriting takes long, and mistakes unknown sizes for tensors
     def forward(self, hidden: Tensor, token_mask: Tensor | None = None, positions: Tensor | None = None) -> Tensor:
         """As :meth:`GlobalPointer.forward`."""
         check_length("hidden", hidden)
@@ -167,7 +169,6 @@ class EfficientGlobalPointer(GlobalPointer):
         return qk, self.type_scores(qk)
 
 
-@paddle.jit.not_to_static  # the rewriting of to_static mistakes unknown sizes for tensors
 def band_products(q: Tensor | None, k: Tensor, width: int | None) -> Tensor:
     r"""b(i, d) = q_i . k_{i+d}: only the entries (i, i + d) of q k^T, d = 0 .. width - 1, in time and memory linear in
     seq; all of q k^T, ``[..., seq, seq]``, if ``width`` is None.

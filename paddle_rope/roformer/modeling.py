@@ -79,7 +79,7 @@ class RoFormerBlock(nn.Layer):
     ) -> Tensor:
         """``[batch, seq, hidden]`` -> the same shape; arguments as in :meth:`MultiHeadAttention.forward`."""
         if self.input_convolution is not None:
-            new_keys = key_mask if key_mask is None else key_mask[:, -hidden.shape[1] :]
+            new_keys = key_mask if key_mask is None or cache is None else key_mask[:, -hidden.shape[1] :]
             of_input = None if cache is None else cache.setdefault("input", {})
             hidden = hidden + self.input_convolution(hidden, new_keys, segment_ids, of_input)
         attended = self.attention(hidden, rope, key_mask, segment_ids, score_bias, cu_seqlens, cache)
@@ -146,6 +146,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         self.enable_recompute = False
         self.init_weights()
 
+    @paddle.jit.not_to_static  # its rewriting takes three times as long as tracing
     def forward(
         self,
         input_ids: Tensor,

@@ -179,6 +179,7 @@ def check_onnx_packages() -> None:
 def write_paddle_graph(layer: paddle.nn.Layer, inputs: list[InputSpec | None], folder: Path) -> None:
     """Write one of ``GRAPH_FILES``, and ``GRAPH_WEIGHTS``; see :meth:`Exporter.write_graph`."""
     layer.eval()
+    paddle.jit.not_to_static(layer.forward)  # its rewriting takes longer than tracing
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # Paddle warns about calls inside Paddle
         graph = paddle.jit.to_static(layer, input_spec=inputs, full_graph=True)
