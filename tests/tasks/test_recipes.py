@@ -137,7 +137,7 @@ REFUSED = {  # keys in place of those of the smallest run -> words that the line
     "folder within a file": ({"output_dir": "taken/file/run"}, ("taken/file/run", "cannot be made")),
     "folder with another run": ({"output_dir": "taken"}, ("taken", "another --output_dir")),
     "missing data": ({"train_file": "nope", "text_files": "nope"}, ("nope", "no such file")),
-    "seeds": ({"seeds": "1,1"}, ("--seeds 1,1", "different numbers")),
+    "seeds": ({"seeds": "1,1"}, ("--seeds '1,1'", "different numbers")),
 }
 
 

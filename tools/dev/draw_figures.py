@@ -4,8 +4,8 @@ docs/figures/length.csv is what ``paddle-rope benchmark length configs/experimen
 numbers stand in tables of docs/results/, with their commands.
 """
 
+import argparse
 import csv
-import sys
 from pathlib import Path
 
 import matplotlib
@@ -256,12 +256,15 @@ def draw_reliability():
     yield "reliability.png", figure
 
 
-def main(folder=FIGURES):
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split(":")[0] + ".")
+    parser.add_argument("folder", nargs="?", type=Path, default=FIGURES, help="where to (default: %(default)s)")
+    folder = parser.parse_args().folder
     for draw in (draw_length, draw_few_labels, draw_longer_texts, draw_annotation, draw_speed, draw_reliability):
         for name, figure in draw():
-            figure.savefig(Path(folder) / name, dpi=110)
+            figure.savefig(folder / name, dpi=110)
             plt.close(figure)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Optional, Union
 from paddle_rope.options import NOT_NEGATIVE, POSITIVE, SHARE, Kind, check_given, choice
 from paddle_rope.roformer.config import RoFormerConfig
 from paddle_rope.tasks.common.errors import InputError, as_input_error
+from paddle_rope.tasks.common.texts.text_files import shown
 
 DEV_SPLITS = ("stratified", "random", "contiguous")
 LARGEST_SEED = 2**32 - 1  # numpy's
@@ -192,7 +193,7 @@ def parse_seeds(value: Any) -> list[int]:
     seeds = [int(one) for one in numbers if one.isascii() and one.isdigit() and len(one) <= len(str(LARGEST_SEED))]
     if not 0 < len(numbers) == len({*seeds}) or max(seeds) > LARGEST_SEED:
         remedy = f"give different numbers from 0 to {LARGEST_SEED} between commas, such as --seeds 42,43,44"
-        raise InputError(f"--seeds {','.join(numbers)}: {remedy}")
+        raise InputError(f"--seeds {shown(','.join(numbers))}: {remedy}")
     return seeds
 
 

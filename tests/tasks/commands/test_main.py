@@ -61,7 +61,7 @@ def test_mistakes_in_training_are_told_before_paddle_is_imported(write, tmp_path
         "--trainfile x": "unknown key 'trainfile' of ner; did you mean 'train_file'?",
         "--num_attention_heads 3": "configuration: hidden_size 256 must be a multiple of 6: 3 heads ",
         "--lr_scheduler_type steep": "configuration: lr_scheduler_type must be one of linear, ",
-        "--seeds 1,x": "--seeds 1,x: give different numbers ",
+        "--seeds 1,x": "--seeds '1,x': give different numbers ",
         "--train_file cluener": "cluener: no such file; paddle-rope download cluener downloads it",
         f"--train_file {unlabeled}": f"{unlabeled}: no entity is labeled in it; ",
         f"--masked_lm_epochs 1 --unlabeled_files {data},no.txt": "no.txt: no such file; ",
