@@ -88,7 +88,8 @@ def service(trained):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = {"env_vars": {"PYTHONPATH": str(REPOSITORY)}}
+    # by default Ray stops a proxy that has not begun after 5 s, as on a busy machine, and begins another one
+    environment = {"env_vars": {"PYTHONPATH": str(REPOSITORY), "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60"}}
     ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=200 << 20, runtime_env=environment)
     try:
         serve.start(http_options={"host": "127.0.0.1", "port": port})
