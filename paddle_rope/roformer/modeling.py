@@ -146,7 +146,7 @@ class RoFormerModel(RoFormerPretrainedModel):
         self.enable_recompute = False
         self.init_weights()
 
-    @paddle.jit.not_to_static  # its rewriting takes three times as long as tracing
+    @paddle.jit.not_to_static  # its rewriting takes longer than tracing
     def forward(
         self,
         input_ids: Tensor,
